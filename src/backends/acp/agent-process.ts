@@ -17,7 +17,7 @@ import { endedBadly, notStarted } from "../program-failure.ts";
 import { tokensIn, usageUnknown } from "../token-counts.ts";
 import { answerPermission, asRefusal, createModelChoice, reasonOf, usageOf, within } from "./answers.ts";
 import { openPeer } from "./peer.ts";
-import { createReply, type Reply } from "./reply.ts";
+import { Reply } from "./reply.ts";
 
 export type AgentSettings = Program & {
   agent: string;
@@ -28,20 +28,6 @@ export type AgentSettings = Program & {
   version: string;
   clock: Clock;
   events: Pick<Events, "programSaid">;
-};
-
-/** An agent's program with one session, and its state. It handles one prompt at a time. */
-export type AgentProcess = {
-  /** The text of its last prompt; undefined if it is new. */
-  lastAsked: string | undefined;
-  isAlive(): boolean;
-  /** Resolves when it has left its cancelled prompt, or has ended. */
-  readonly settled: Promise<void>;
-  chooseModel(model: string | undefined, signal: AbortSignal): Promise<void>;
-  prompt(text: string, hops: number, signal: AbortSignal): AsyncGenerator<Chunk>;
-  /** Resolves when no process of it is left. */
-  stop(): Promise<void>;
-  readonly exited: Promise<void>;
 };
 
 const PROTOCOL_VERSION = 1;
@@ -56,124 +42,158 @@ const END_MS = 500;
 
 /** Starts an agent's program and opens a session in it. */
 export async function startAgent(settings: AgentSettings, signal: AbortSignal): Promise<AgentProcess> {
-  const { agent, clock, events, cwd, permissions, version } = settings;
+  const { agent, clock, events } = settings;
   const say = (said: { line: string }) => events.programSaid({ program: `agents.${agent}`, ...said });
   const program = await startProgram(settings, { clock, say }).catch((error: unknown) => {
     throw notStarted(error);
   });
-  let reply: Reply | undefined;
-  let session: string | undefined;
-  let isAlive = true;
-  let settled: Promise<void> = Promise.resolve();
-
-  const peer = openPeer(program, clock, {
-    onUpdate(params) {
-      const { sessionId, update } = (params ?? {}) as Partial<SessionNotification>;
-      return sessionId === session && typeof update === "object" && update !== null ? reply?.take(update) : undefined;
-    },
-    onPermission(params) {
-      const request = (params ?? {}) as Partial<RequestPermissionRequest>;
-      if (!reply) return { outcome: { outcome: "cancelled" } };
-      if (permissions === "deny") reply.refuse(request.toolCall ?? { toolCallId: "" });
-      return answerPermission(request, permissions);
-    },
-  });
-
-  const stop = (graceMs?: number): Promise<void> => {
-    isAlive = false;
-    return program.stop(graceMs);
-  };
-  /** Resolves with the reason when the program can no longer be reached. */
-  const broken = peer.closed.then(async (failure) => {
-    isAlive = false;
-    const error = failure ?? endedBadly(await endOf(program, clock), program, true);
-    reply?.lose(error);
-    return error;
-  });
-  void broken.then(() => stop());
-  const ask = (method: string, params: object, aborted = signal): Promise<unknown> =>
-    within(peer.request(method, params), { broken, signal: aborted, clock, ms: settings.connectMs });
-
+  const started = new AgentProcess(settings, program);
   try {
+    await started.open(signal);
+    return started;
+  } catch (error) {
+    void started.stop();
+    throw error instanceof BackendError || signal.aborted ? error : asRefusal(error);
+  }
+}
+
+/** An agent's program with one session, and its state. It handles one prompt at a time. */
+export class AgentProcess {
+  /** The text of its last prompt; undefined if it is new. */
+  lastAsked: string | undefined;
+  isAlive = true;
+  /** Resolves when it has left its cancelled prompt, or has ended. */
+  settled: Promise<void> = Promise.resolve();
+  readonly exited: Promise<void>;
+  readonly #settings: AgentSettings;
+  readonly #program: RunningProgram;
+  readonly #peer: ReturnType<typeof openPeer>;
+  /** Resolves with the reason when the program can no longer be reached. */
+  readonly #broken: Promise<BackendError>;
+  #chooseModel: ReturnType<typeof createModelChoice> | undefined;
+  #session: string | undefined;
+  #reply: Reply | undefined;
+
+  constructor(settings: AgentSettings, program: RunningProgram) {
+    const { clock } = settings;
+    this.#settings = settings;
+    this.#program = program;
+    this.exited = program.exited;
+    this.#peer = openPeer(program, clock, {
+      onUpdate: (params) => this.#update(params),
+      onPermission: (params) => this.#permit(params),
+    });
+    this.#broken = this.#peer.closed.then(async (failure) => {
+      this.isAlive = false;
+      const error = failure ?? endedBadly(await endOf(program, clock), program, true);
+      this.#reply?.lose(error);
+      return error;
+    });
+    void this.#broken.then(() => this.stop());
+  }
+
+  /** Agrees on the protocol and opens the session. */
+  async open(signal: AbortSignal): Promise<void> {
+    const { cwd, version } = this.#settings;
     const hello: InitializeRequest = {
       protocolVersion: PROTOCOL_VERSION,
       // It has its own files and shells; the gateway does not watch them.
       clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
       clientInfo: { name: "agent-gateway", version },
     };
-    const { protocolVersion } = Object(await ask("initialize", hello)) as { protocolVersion?: unknown };
+    const { protocolVersion } = Object(await this.#ask("initialize", hello, signal)) as { protocolVersion?: unknown };
     if (protocolVersion !== PROTOCOL_VERSION)
       throw new BackendError(
         `the agent's program does not speak version ${PROTOCOL_VERSION} of the Agent Client Protocol`,
       );
-    const opened = Object(await ask("session/new", { cwd, mcpServers: [] })) as Partial<NewSessionResponse>;
-    const { sessionId } = opened;
+    const answer = Object(await this.#ask("session/new", { cwd, mcpServers: [] }, signal));
+    const { sessionId, configOptions } = answer as Partial<NewSessionResponse>;
     if (typeof sessionId !== "string") throw new BackendError("the agent's program opened no session");
-    session = sessionId;
-    const choose = createModelChoice(opened.configOptions, (configId, value, aborted) =>
-      ask("session/set_config_option", { sessionId, configId, value }, aborted),
+    this.#session = sessionId;
+    this.#chooseModel = createModelChoice(configOptions, (configId, value, aborted) =>
+      this.#ask("session/set_config_option", { sessionId, configId, value }, aborted),
     );
+  }
 
-    /** Cancels its prompt, and ends the program if it does not obey. */
-    const leave = (answered: Promise<unknown>): void => {
-      if (!isAlive) return;
-      peer.notify("session/cancel", { sessionId });
-      settled = within(answered, { broken, signal: undefined, clock, ms: CANCEL_MS }).then(
-        () => {},
-        () => stop(DEAF_MS),
-      );
-    };
+  async chooseModel(model: string | undefined, signal: AbortSignal): Promise<void> {
+    await this.#chooseModel?.(model, signal);
+  }
 
-    const prompt = async function* (text: string, hops: number, aborted: AbortSignal): AsyncGenerator<Chunk> {
-      const mine = createReply(clock, Math.min(ALIVE_MS, settings.silenceMs / 3));
-      reply = mine;
-      let response: PromptResponse | undefined;
-      const asked: PromptRequest = { sessionId, prompt: [{ type: "text", text }], _meta: { [HOPS_KEY]: hops } };
-      // Messages after the answer belong to no turn.
-      const answered = peer.request("session/prompt", asked, mine.seal).then(
+  async *prompt(text: string, hops: number, signal: AbortSignal): AsyncGenerator<Chunk> {
+    const { clock, silenceMs } = this.#settings;
+    const reply = new Reply(clock, Math.min(ALIVE_MS, silenceMs / 3));
+    this.#reply = reply;
+    let response: PromptResponse | undefined;
+    const prompt: PromptRequest["prompt"] = [{ type: "text", text }];
+    const request = { sessionId: this.#session, prompt, _meta: { [HOPS_KEY]: hops } };
+    // Messages after the answer belong to no turn.
+    const answered = this.#peer
+      .request("session/prompt", request, () => reply.seal())
+      .then(
         (answer) => {
           response = Object(answer) as PromptResponse;
-          mine.end();
+          reply.end();
         },
-        (error: unknown) => mine.fail(asRefusal(error)),
+        (error: unknown) => reply.fail(asRefusal(error)),
       );
-      const onAbort = () => {
-        mine.fail(aborted.reason);
-        if (!response) leave(answered);
-      };
-      const usage = () => usageOf(response) ?? { input: tokensIn(text.length), output: tokensIn(mine.characters()) };
-      aborted.addEventListener("abort", onAbort, { once: true });
-      if (aborted.aborted) onAbort();
-      try {
-        for await (const chunk of mine.chunks()) {
-          yield chunk;
-          if ("text" in chunk) yield { usage: usage() };
-        }
-        const reason = reasonOf(response, mine.characters() > 0, mine.wasRefused());
-        if (!usageOf(response)) yield usageUnknown("the agent's program", "an estimate");
-        yield { usage: usage() };
-        if (reason) throw reason;
-      } finally {
-        aborted.removeEventListener("abort", onAbort);
-        if (!response && !aborted.aborted) leave(answered);
-        mine.fail(undefined);
-        if (reply === mine) reply = undefined;
+    const onAbort = () => {
+      reply.fail(signal.reason);
+      if (!response) this.#leave(answered);
+    };
+    const usage = () => usageOf(response) ?? { input: tokensIn(text.length), output: tokensIn(reply.characters) };
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      for await (const chunk of reply.chunks()) {
+        yield chunk;
+        if ("text" in chunk) yield { usage: usage() };
       }
-    };
-    return {
-      lastAsked: undefined,
-      isAlive: () => isAlive,
-      get settled() {
-        return settled;
-      },
-      chooseModel: choose,
-      prompt,
-      stop: () => stop(),
-      exited: program.exited,
-    };
-  } catch (error) {
-    void stop();
-    throw error instanceof BackendError || signal.aborted ? error : asRefusal(error);
+      const reason = reasonOf(response, reply.characters > 0, reply.wasRefused);
+      if (!usageOf(response)) yield usageUnknown("the agent's program", "an estimate");
+      yield { usage: usage() };
+      if (reason) throw reason;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      if (!response && !signal.aborted) this.#leave(answered);
+      reply.fail(undefined);
+      if (this.#reply === reply) this.#reply = undefined;
+    }
+  }
+
+  /** Resolves when no process of it is left. */
+  stop(graceMs?: number): Promise<void> {
+    this.isAlive = false;
+    return this.#program.stop(graceMs);
+  }
+
+  #update(params: unknown): Promise<void> | undefined {
+    const { sessionId, update } = (params ?? {}) as Partial<SessionNotification>;
+    const isOurs = sessionId === this.#session && typeof update === "object" && update !== null;
+    return isOurs ? this.#reply?.take(update) : undefined;
+  }
+
+  #permit(params: unknown) {
+    const { permissions } = this.#settings;
+    const request = (params ?? {}) as Partial<RequestPermissionRequest>;
+    if (!this.#reply) return { outcome: { outcome: "cancelled" } } as const;
+    if (permissions === "deny") this.#reply.refuse(request.toolCall ?? { toolCallId: "" });
+    return answerPermission(request, permissions);
+  }
+
+  #ask(method: string, params: object, signal: AbortSignal): Promise<unknown> {
+    const { clock, connectMs: ms } = this.#settings;
+    return within(this.#peer.request(method, params), { broken: this.#broken, signal, clock, ms });
+  }
+
+  /** Cancels its prompt, and ends the program if it does not obey. */
+  #leave(answered: Promise<unknown>): void {
+    if (!this.isAlive) return;
+    this.#peer.notify("session/cancel", { sessionId: this.#session });
+    const { clock } = this.#settings;
+    this.settled = within(answered, { broken: this.#broken, signal: undefined, clock, ms: CANCEL_MS }).then(
+      () => {},
+      () => this.stop(DEAF_MS),
+    );
   }
 }
 

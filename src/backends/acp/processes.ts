@@ -59,7 +59,7 @@ export function createProcesses(
       if (!slot.isBusy) await slot.process?.settled;
       signal.throwIfAborted();
       if (!isThere(key, slot)) continue;
-      if (!slot.isBusy && slot.process?.isAlive()) {
+      if (!slot.isBusy && slot.process?.isAlive) {
         slot.isBusy = true;
         slot.forget();
         return slot.process;

@@ -14,128 +14,143 @@ const NOT_ALLOWED = "it was not allowed: acp.permissions of the agent is deny";
 type Tool = { name: string; began: number; isRefused: boolean };
 
 /** The reply of an agent to one prompt, built from its updates. */
-export function createReply(clock: Clock, aliveMs: number) {
+export class Reply {
+  readonly #clock: Clock;
+  readonly #aliveMs: number;
   /** The chunks of one update that the reader has not taken yet. */
-  const waiting: Chunk[] = [];
-  const tools = new Map<string, Tool>();
-  const whole = createJoiner();
-  let characters = 0;
-  let outcome: { error?: unknown } | undefined;
-  let wake = () => {};
-  let tellTaken = () => {};
-  let message: string | undefined;
-  let last = "";
-  let isApart = false;
-  let acted = false;
-  let isSealed = false;
-  let wasRefused = false;
+  readonly #waiting: Chunk[] = [];
+  readonly #tools = new Map<string, Tool>();
+  readonly #whole = createJoiner();
+  #outcome: { error?: unknown } | undefined;
+  #wake = () => {};
+  #resolveTaken = () => {};
+  #message: string | undefined;
+  #last = "";
+  #isApart = false;
+  #hasActed = false;
+  #isSealed = false;
+  characters = 0;
+  /** True if the agent was denied anything. */
+  wasRefused = false;
 
-  const push = (chunk: Chunk): void => {
-    waiting.push(chunk);
-    wake();
-  };
-  const alive = (): void => {
-    const newest = waiting.at(-1);
-    if (!newest || !("alive" in newest)) push({ alive: true });
-  };
-  const say = (cut: string, messageId: string | undefined): void => {
-    let said = whole(cut);
-    if (said === "") {
-      alive();
+  constructor(clock: Clock, aliveMs: number) {
+    this.#clock = clock;
+    this.#aliveMs = aliveMs;
+  }
+
+  /** Takes an update of the session. Returns a promise if the reader must take it before the next one comes. */
+  take(update: SessionUpdate): Promise<void> | undefined {
+    if (this.#outcome || this.#isSealed) return undefined;
+    if (update.sessionUpdate === "agent_message_chunk") {
+      const { content, messageId } = update;
+      if (content?.type === "text" && typeof content.text === "string") this.#say(content.text, messageId ?? undefined);
+      else this.#showAlive();
+    } else if (update.sessionUpdate === "tool_call" || update.sessionUpdate === "tool_call_update") this.#use(update);
+    else this.#showAlive();
+    if (this.#waiting.length === 0) return undefined;
+    return new Promise((resolve) => {
+      this.#resolveTaken = resolve;
+    });
+  }
+
+  /** The agent was denied this tool call, which it need not have announced before. */
+  refuse({ toolCallId, title }: Pick<ToolUpdate, "toolCallId" | "title">): void {
+    this.wasRefused = true;
+    const id = String(toolCallId);
+    if (!this.#tools.has(id)) this.#use({ sessionUpdate: "tool_call_update", toolCallId: id, title });
+    const tool = this.#tools.get(id);
+    if (tool) tool.isRefused = true;
+  }
+
+  /** The reply of the agent is complete. */
+  seal(): void {
+    this.#isSealed = true;
+  }
+
+  end(): void {
+    for (const tool of this.#tools.values()) if (tool.isRefused) this.#note(tool, false);
+    this.#outcome ??= {};
+    this.#wake();
+  }
+
+  /** Ends it at once: unread text is thrown away. */
+  fail(error: unknown): void {
+    if (this.#outcome && "error" in this.#outcome) return;
+    this.#outcome = { error };
+    this.#waiting.length = 0;
+    this.#resolveTaken();
+    this.#wake();
+  }
+
+  /** Fails it, unless the reply was complete before. */
+  lose({ message, retryable, cause }: BackendError): void {
+    // Another try would repeat the text and the actions.
+    const isWorthIt = retryable && !this.#hasActed && this.characters === 0;
+    if (!this.#isSealed) this.fail(new BackendError(message, { retryable: isWorthIt, cause }));
+  }
+
+  async *chunks(): AsyncGenerator<Chunk, void> {
+    for (;;) {
+      for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) yield next;
+      this.#resolveTaken();
+      if (this.#outcome && "error" in this.#outcome) throw this.#outcome.error;
+      if (this.#waiting.length > 0) continue;
+      if (this.#outcome) return;
+      const stop = this.#tools.size > 0 ? this.#clock.after(this.#aliveMs, () => this.#showAlive()) : undefined;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      stop?.();
+    }
+  }
+
+  #push(chunk: Chunk): void {
+    this.#waiting.push(chunk);
+    this.#wake();
+  }
+
+  #showAlive(): void {
+    const newest = this.#waiting.at(-1);
+    if (!newest || !("alive" in newest)) this.#push({ alive: true });
+  }
+
+  #say(cut: string, messageId: string | undefined): void {
+    let text = this.#whole(cut);
+    if (text === "") {
+      this.#showAlive();
       return;
     }
     // Text after a tool call, or with another message id, starts a new paragraph.
-    if (characters > 0 && (isApart || messageId !== message) && !last.endsWith("\n")) said = `\n\n${said}`;
-    isApart = false;
-    message = messageId;
-    last = said;
-    characters += said.length;
-    push({ text: said });
-  };
-  const note = (tool: Tool, ok: boolean): void => {
-    const ms = Math.round(clock.monotonic() - tool.began);
-    const reason = tool.isRefused ? NOT_ALLOWED : "the tool failed";
-    push({ note: { name: "tool.called", detail: { tool: tool.name, ok, ms, ...(ok ? {} : { reason }) } } });
-  };
-  const use = ({ toolCallId, title, name, status }: ToolUpdate): void => {
-    isApart = true;
-    acted = true;
+    const isNext = this.#isApart || messageId !== this.#message;
+    if (this.characters > 0 && isNext && !this.#last.endsWith("\n")) text = `\n\n${text}`;
+    this.#isApart = false;
+    this.#message = messageId;
+    this.#last = text;
+    this.characters += text.length;
+    this.#push({ text });
+  }
+
+  #use({ toolCallId, title, name, status }: ToolUpdate): void {
+    this.#isApart = true;
+    this.#hasActed = true;
     const id = String(toolCallId);
-    const known = tools.get(id);
-    const tool = known ?? { name: nameOf(name ?? title), began: clock.monotonic(), isRefused: false };
-    const isOver = status === "completed" || status === "failed";
-    if (isOver) {
-      tools.delete(id);
-      note(tool, status === "completed");
+    const known = this.#tools.get(id);
+    const tool = known ?? { name: nameOf(name ?? title), began: this.#clock.monotonic(), isRefused: false };
+    if (status === "completed" || status === "failed") {
+      this.#tools.delete(id);
+      this.#note(tool, status === "completed");
     } else {
-      if (tools.size < MOST_TOOLS) tools.set(id, tool);
-      alive();
+      if (this.#tools.size < MOST_TOOLS) this.#tools.set(id, tool);
+      this.#showAlive();
     }
-  };
-  const fail = (error: unknown): void => {
-    if (outcome && "error" in outcome) return;
-    outcome = { error };
-    waiting.length = 0;
-    tellTaken();
-    wake();
-  };
+  }
 
-  return {
-    /** Takes an update of the session. Returns a promise if the reader must take it before the next one comes. */
-    take(update: SessionUpdate): Promise<void> | undefined {
-      if (outcome || isSealed) return undefined;
-      if (update.sessionUpdate === "agent_message_chunk") {
-        const { content, messageId } = update;
-        if (content?.type === "text" && typeof content.text === "string") say(content.text, messageId ?? undefined);
-        else alive();
-      } else if (update.sessionUpdate === "tool_call" || update.sessionUpdate === "tool_call_update") use(update);
-      else alive();
-      return waiting.length > 0 ? new Promise((resolve) => (tellTaken = resolve)) : undefined;
-    },
-    /** The agent was denied this tool call, which it need not have announced before. */
-    refuse({ toolCallId, title }: Pick<ToolUpdate, "toolCallId" | "title">): void {
-      wasRefused = true;
-      const id = String(toolCallId);
-      if (!tools.has(id)) use({ sessionUpdate: "tool_call_update", toolCallId: id, title });
-      const tool = tools.get(id);
-      if (tool) tool.isRefused = true;
-    },
-    /** True if the agent was denied anything. */
-    wasRefused: () => wasRefused,
-    /** The reply of the agent is complete. */
-    seal(): void {
-      isSealed = true;
-    },
-    end(): void {
-      for (const tool of tools.values()) if (tool.isRefused) note(tool, false);
-      outcome ??= {};
-      wake();
-    },
-    /** Ends it at once: unread text is thrown away. */
-    fail,
-    /** Fails it, unless the reply was complete before. */
-    lose({ message, retryable, cause }: BackendError): void {
-      // Another try would repeat the text and the actions.
-      const isWorthIt = retryable && !acted && characters === 0;
-      if (!isSealed) fail(new BackendError(message, { retryable: isWorthIt, cause }));
-    },
-    characters: () => characters,
-    async *chunks(): AsyncGenerator<Chunk, void> {
-      for (;;) {
-        for (let next = waiting.shift(); next; next = waiting.shift()) yield next;
-        tellTaken();
-        if (outcome && "error" in outcome) throw outcome.error;
-        if (waiting.length > 0) continue;
-        if (outcome) return;
-        const stop = tools.size > 0 ? clock.after(aliveMs, alive) : undefined;
-        await new Promise<void>((resolve) => (wake = resolve));
-        stop?.();
-      }
-    },
-  };
+  #note(tool: Tool, ok: boolean): void {
+    const ms = Math.round(this.#clock.monotonic() - tool.began);
+    const reason = tool.isRefused ? NOT_ALLOWED : "the tool failed";
+    this.#push({ note: { name: "tool.called", detail: { tool: tool.name, ok, ms, ...(ok ? {} : { reason }) } } });
+  }
 }
-
-export type Reply = ReturnType<typeof createReply>;
 
 type ToolUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call" | "tool_call_update" }>;
 

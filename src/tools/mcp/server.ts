@@ -57,77 +57,100 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /** One server of tools. It is started at the first request for its tools, kept, and started again after it has ended. */
-export function createToolServer(settings: ServerSettings, parts: ServerParts) {
-  const { name, callMs, outputCharacters } = settings;
-  const { clock } = parts;
-  let open: Promise<Connection> | undefined;
+export class ToolServer {
+  readonly name: string;
+  readonly #settings: ServerSettings;
+  readonly #parts: ServerParts;
+  readonly #closing = new AbortController();
+  #open: Promise<Connection> | undefined;
   /** The open one and others, until nothing of them is left. */
-  const all = new Set<Promise<Connection>>();
-  let failures = 0;
-  let failed: { until: number; reason: string } | undefined;
-  const closing = new AbortController();
+  readonly #all = new Set<Promise<Connection>>();
+  #failures = 0;
+  #failed: { until: number; reason: string } | undefined;
 
-  const forget = (one: Promise<Connection>): void => {
-    if (open === one) open = undefined;
-  };
-  const connection = (): Promise<Connection> => {
-    if (closing.signal.aborted) throw new ToolError(`The server ${name} is no longer configured.`);
-    if (open) return open;
-    if (failed && clock.monotonic() < failed.until) throw new ToolError(failed.reason);
+  constructor(settings: ServerSettings, parts: ServerParts) {
+    this.name = settings.name;
+    this.#settings = settings;
+    this.#parts = parts;
+  }
+
+  /** The current tools that `wanted` names; `*` stands for all. Never throws. */
+  async tools(wanted: readonly string[], hops: number): Promise<Offered> {
+    const isWanted = (tool: string): boolean => wanted.includes("*") || wanted.includes(tool);
+    try {
+      const { tools, large } = (await this.#connection()).listed;
+      const has = new Set(["*", ...large, ...tools.map((tool) => tool.name)]);
+      const lacking = wanted.filter((tool) => !has.has(tool));
+      const tooLarge = large.filter(isWanted);
+      const missing = [
+        ...(lacking.length > 0 ? [`none of its tools: ${lacking.join(", ")}`] : []),
+        ...(tooLarge.length > 0 ? [`too large for a model: ${tooLarge.join(", ")}`] : []),
+      ];
+      return { tools: tools.filter((tool) => isWanted(tool.name)).map((tool) => this.#offered(tool, hops)), missing };
+    } catch (error) {
+      return { tools: [], missing: [reasonOf(error)] };
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.allSettled([...this.#all].map(async (opening) => await (await opening).close()));
+  }
+
+  #connection(): Promise<Connection> {
+    const { signal } = this.#closing;
+    if (signal.aborted) throw new ToolError(`The server ${this.name} is no longer configured.`);
+    if (this.#open) return this.#open;
+    const failed = this.#failed;
+    if (failed && this.#parts.clock.monotonic() < failed.until) throw new ToolError(failed.reason);
     const onGone = () => {
-      forget(opening);
+      this.#forget(opening);
       opening
         .then((one) => one.close())
-        .finally(() => all.delete(opening))
+        .finally(() => this.#all.delete(opening))
         .catch(() => {});
     };
-    const opening = connect(settings, parts, { onGone, closing: closing.signal });
-    open = opening;
-    all.add(opening);
+    const opening = connect(this.#settings, this.#parts, { onGone, closing: signal });
+    this.#open = opening;
+    this.#all.add(opening);
     opening.then(
       () => {
-        failures = 0;
-        failed = undefined;
+        this.#failures = 0;
+        this.#failed = undefined;
       },
-      (error: unknown) => {
-        forget(opening);
-        all.delete(opening);
-        const pause = Math.min(FIRST_PAUSE_MS * 2 ** failures++, LONGEST_PAUSE_MS);
-        failed = { until: clock.monotonic() + pause, reason: reasonOf(error) };
-        if (!closing.signal.aborted) parts.failed(failed.reason);
-      },
+      (error: unknown) => this.#fail(opening, error),
     );
     return opening;
-  };
+  }
 
-  /**
-   * After a call that took too long the server is slow, or stuck for good. If it does not even answer a ping, it is ended, and
-   * the next turn starts it again.
-   */
-  const doubt = (one: Connection): void => {
-    if (one.isDoubted) return;
-    one.isDoubted = true;
-    const stop = clock.after(SIGN_MS, () => {
-      parts.failed("it gave no sign for 10 s after a call, and was ended");
-      void one.close();
-    });
-    const over = () => {
-      stop();
-      one.isDoubted = false;
+  #fail(opening: Promise<Connection>, error: unknown): void {
+    const { clock, failed } = this.#parts;
+    this.#forget(opening);
+    this.#all.delete(opening);
+    const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, LONGEST_PAUSE_MS);
+    const reason = reasonOf(error);
+    this.#failed = { until: clock.monotonic() + pause, reason };
+    if (!this.#closing.signal.aborted) failed(reason);
+  }
+
+  #forget(opening: Promise<Connection>): void {
+    if (this.#open === opening) this.#open = undefined;
+  }
+
+  #offered(tool: ServerTool, hops: number): Tool {
+    return {
+      name: modelNameOf(this.name, tool.name),
+      description: tool.description ?? tool.title ?? tool.name,
+      isOutside: true,
+      parameters: tool.inputSchema,
+      call: (args, signal) => this.#call(tool.name, args, hops, signal),
     };
-    // Any answer is a sign.
-    one.client.ping({ timeout: 2 * SIGN_MS }).then(over, over);
-  };
+  }
 
-  const call = async (
-    tool: string,
-    args: unknown,
-    hops: number,
-    signal: AbortSignal,
-    isAgain = false,
-  ): Promise<string> => {
+  async #call(tool: string, args: unknown, hops: number, signal: AbortSignal, isAgain = false): Promise<string> {
     if (isLoop(hops)) throw new ToolError(`The tool was not called: ${loopWords(hops)}.`);
-    const opening = connection();
+    const { callMs, outputCharacters } = this.#settings;
+    const opening = this.#connection();
     const one = await opening;
     const given = args as Record<string, unknown> | undefined;
     // The client never removes its listener: it gets a signal that ends with the call.
@@ -146,12 +169,12 @@ export function createToolServer(settings: ServerSettings, parts: ServerParts) {
       const excess = one.excess();
       if (excess !== undefined) throw new ToolError(`The call failed: ${excess}.`);
       if (isExpired(error)) {
-        forget(opening);
+        this.#forget(opening);
         one.isExpired = true;
         // The tool was not called: the server does not know the session any more.
-        if (!isAgain) return await call(tool, args, hops, signal, true);
+        if (!isAgain) return await this.#call(tool, args, hops, signal, true);
       }
-      if (isLate(error)) doubt(one);
+      if (isLate(error)) doubt(one, this.#parts);
       throw new ToolError(`The call failed: ${reasonOf(error)}.`);
     } finally {
       signal.removeEventListener("abort", stop);
@@ -160,40 +183,26 @@ export function createToolServer(settings: ServerSettings, parts: ServerParts) {
     const text = textOfAnswer(answer, outputCharacters);
     if (answer.isError) throw new ToolError(text === "" ? "The tool failed, and did not say why." : text);
     return text;
-  };
+  }
+}
 
-  const offered = (tool: ServerTool, hops: number): Tool => ({
-    name: modelNameOf(name, tool.name),
-    description: tool.description ?? tool.title ?? tool.name,
-    isOutside: true,
-    parameters: tool.inputSchema,
-    call: (args, signal) => call(tool.name, args, hops, signal),
+/**
+ * After a call that took too long the server is slow, or stuck for good. If it does not even answer a ping, it is ended, and
+ * the next turn starts it again.
+ */
+function doubt(one: Connection, { clock, failed }: ServerParts): void {
+  if (one.isDoubted) return;
+  one.isDoubted = true;
+  const stop = clock.after(SIGN_MS, () => {
+    failed("it gave no sign for 10 s after a call, and was ended");
+    void one.close();
   });
-
-  return {
-    name,
-    /** The current tools that `wanted` names; `*` stands for all. Never throws. */
-    async tools(wanted: readonly string[], hops: number): Promise<Offered> {
-      const isWanted = (tool: string): boolean => wanted.includes("*") || wanted.includes(tool);
-      try {
-        const { tools, large } = (await connection()).listed;
-        const has = new Set(["*", ...large, ...tools.map((tool) => tool.name)]);
-        const lacking = wanted.filter((tool) => !has.has(tool));
-        const tooLarge = large.filter(isWanted);
-        const missing = [
-          ...(lacking.length > 0 ? [`none of its tools: ${lacking.join(", ")}`] : []),
-          ...(tooLarge.length > 0 ? [`too large for a model: ${tooLarge.join(", ")}`] : []),
-        ];
-        return { tools: tools.filter((tool) => isWanted(tool.name)).map((tool) => offered(tool, hops)), missing };
-      } catch (error) {
-        return { tools: [], missing: [reasonOf(error)] };
-      }
-    },
-    async close(): Promise<void> {
-      closing.abort();
-      await Promise.allSettled([...all].map(async (opening) => await (await opening).close()));
-    },
+  const over = () => {
+    stop();
+    one.isDoubted = false;
   };
+  // Any answer is a sign.
+  one.client.ping({ timeout: 2 * SIGN_MS }).then(over, over);
 }
 
 async function connect(

@@ -3,7 +3,7 @@ import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { StderrLine } from "#kit/programs/stderr.ts";
 import type { ToolSource } from "../tool.ts";
-import { createToolServer, type ServerSettings } from "./server.ts";
+import { type ServerSettings, ToolServer } from "./server.ts";
 
 type ToolSettings = {
   servers: readonly ServerSettings[];
@@ -23,13 +23,13 @@ export function openToolServers({ servers, wanted }: ToolSettings, { clock, say,
   const opened = servers.map((settings) => {
     const { name } = settings;
     const own = { clock, say: (said: StderrLine) => say(name, said), failed: (why: string) => failed(name, why) };
-    return createToolServer(settings, own);
+    return new ToolServer(settings, own);
   });
   const namedOf = (server: string) =>
     wanted.flatMap((one) => (one.startsWith(`${server}/`) ? one.slice(server.length + 1) : []));
   return {
     async tools(signal, hops) {
-      const asked = opened.map(({ name, tools }) => orAborted(tools(namedOf(name), hops), signal));
+      const asked = opened.map((server) => orAborted(server.tools(namedOf(server.name), hops), signal));
       const offered = await Promise.all(asked);
       const missing = offered.flatMap(({ missing }, n) =>
         missing.map((reason) => ({ server: opened[n]?.name ?? "", reason: cleanSentence(reason) })),
@@ -37,7 +37,7 @@ export function openToolServers({ servers, wanted }: ToolSettings, { clock, say,
       return { tools: offered.flatMap(({ tools }) => tools), missing };
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all(opened.map(({ close }) => close()));
+      await Promise.all(opened.map((server) => server.close()));
     },
   };
 }
