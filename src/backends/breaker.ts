@@ -51,7 +51,7 @@ export class Breaker {
     signal.throwIfAborted();
     const waitMs = this.restMs();
     if (waitMs > 0)
-      throw new BackendError(`${who} has failed several times in a row, and is left alone for a while`, {
+      throw new BackendError(`${who} has failed several times in a row and gets no requests for a while`, {
         retryable: true,
         retryAfterMs: Math.ceil(waitMs),
       });

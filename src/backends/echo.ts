@@ -47,7 +47,7 @@ async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettin
 }
 
 function failAsSet({ attempt }: BackendTurn, { failTimes = 0, fail }: EchoSettings): void {
-  if (attempt <= failTimes) throw new BackendError(fail ?? "the echo agent was told to fail", { retryable: true });
+  if (attempt <= failTimes) throw new BackendError(fail ?? "the echo agent is configured to fail", { retryable: true });
   if (failTimes === 0 && fail !== undefined) throw new BackendError(fail);
 }
 

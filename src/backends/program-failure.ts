@@ -10,7 +10,7 @@ const TRY_AGAIN = 75;
 export function notStarted(error: unknown): BackendError {
   const isShortage = error instanceof ProgramNotStarted && error.isShortage;
   const words = isShortage
-    ? "the agent's program cannot be started now: the machine has no room for it"
+    ? "the agent's program cannot be started now: the machine does not have the resources for it"
     : "the agent's program cannot be started";
   return new BackendError(words, { retryable: isShortage, cause: error });
 }

@@ -46,6 +46,6 @@ export function isCount(value: unknown): value is number {
  * requests and gets; or, for a model that we call ourselves, an estimate.
  */
 export function usageUnknown(who: string, counted: "nothing" | "an estimate" = "nothing"): Chunk {
-  const reason = `${who} does not tell what it used`;
+  const reason = `${who} does not report its token usage`;
   return { note: { name: "usage.unknown", detail: counted === "nothing" ? { reason } : { reason, estimated: true } } };
 }

@@ -103,7 +103,7 @@ export function readPiece(piece: unknown): Chunk {
   if (typeof model === "string" && model !== "" && model.length <= 256) return { model: cleanSentence(model) };
   if (alive === true) return { alive: true };
   if (isObject(error)) throw failureOf(error);
-  throw new BackendError("the agent answered with something that is no piece of a reply");
+  throw new BackendError("the agent answered with something that is not a piece of a reply");
 }
 
 function isUsed(value: unknown): value is Used {
@@ -116,7 +116,7 @@ function usedOf({ input, output, cached, reasoning }: Used): Used {
 
 function failureOf({ message, retryable, retryAfterMs }: Readonly<Record<string, unknown>>): BackendError {
   const words = typeof message === "string" ? cleanSentence(message) : "";
-  return new BackendError(words || "the agent failed and did not say why", {
+  return new BackendError(words || "the agent failed without a reason", {
     retryable: retryable === true,
     ...(isCount(retryAfterMs) ? { retryAfterMs } : {}),
   });

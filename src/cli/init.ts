@@ -161,10 +161,10 @@ async function ask(given: InitOptions): Promise<Answers> {
 
 function check({ agent, port, target, backend }: Answers): void {
   if (!/^[a-z][a-z0-9-]*$/.test(agent))
-    throw new UsageError(`${agent} is no name of an agent. Use small letters, digits and hyphens.`);
-  if (!/^\d+$/.test(port) || Number(port) > 65_535) throw new UsageError(`${port} is no port.`);
+    throw new UsageError(`${agent} is not a valid name for an agent. Use small letters, digits and hyphens.`);
+  if (!/^\d+$/.test(port) || Number(port) > 65_535) throw new UsageError(`${port} is not a port.`);
   if ((backend === "http" || backend === "openai-compatible") && !/^https?:\/\//.test(target ?? ""))
-    throw new UsageError(`${target} is no address. It begins with http:// or https://.`);
+    throw new UsageError(`${target} is not an address. An address begins with http:// or https://.`);
 }
 
 function fresh(): string {

@@ -63,7 +63,7 @@ function portOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const port = Number(text);
   if (text.trim() && Number.isInteger(port) && port >= 0 && port <= 65535) return port;
-  throw new UsageError(`--port ${text} is no port: give a whole number from 0 to 65535.`);
+  throw new UsageError(`--port ${text} is not a port: give a whole number from 0 to 65535.`);
 }
 
 type Served = { gateway: Gateway; logger: Logger; watch: ConfigWatch };

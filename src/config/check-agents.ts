@@ -22,7 +22,7 @@ export function checkNames({ store, gateway, ...config }: CheckedConfig, built: 
   const { type } = store;
   const install = built.missingPackages?.([type]);
   if (!built.stores.includes(type)) {
-    refuse(["store", "type"], `is \`${type}\`, which this version does not have yet: use ${listed(built.stores)}.`);
+    refuse(["store", "type"], `is \`${type}\`, which this version does not support: use ${listed(built.stores)}.`);
   } else if (install !== undefined) {
     refuse(["store", "type"], `is \`${type}\`, whose driver is not installed. Run: ${install}`);
   } else if (store.type === "postgres" && [store.url].flat().some((url) => FOREIGN.test(url))) {
@@ -68,7 +68,7 @@ export function checkAgents(config: CheckedConfig, built: Built, { refuse }: Fin
 function checkBackend({ agent, at, config, refuse }: Place, { backends, missingPackages }: Built): void {
   const { backend, echo, models, tools } = agent;
   if (!backends.includes(backend))
-    refuse([...at, "backend"], `is \`${backend}\`, which this version does not have yet: use ${listed(backends)}.`);
+    refuse([...at, "backend"], `is \`${backend}\`, which this version does not support: use ${listed(backends)}.`);
   for (const section of SECTIONS) {
     const path = [...at, section];
     if (section === backend && agent[section] === undefined)

@@ -45,7 +45,7 @@ function checkPairs({ pairs, at, written }: Rule, refuse: Report): void {
       if (!texts.some((text) => HEADER_VALUE.test(text)))
         refuse(here, "can never match: no header has such a value, or one with a space around it.");
       if (lookup.name === "content-type" && !texts.some((text) => JSON_TYPE.test(text)))
-        refuse(here, "can never match: webhooks are taken as application/json alone.");
+        refuse(here, "can never match: webhooks are accepted only as application/json.");
       return;
     }
     const above = pairs.find(
@@ -90,7 +90,7 @@ function checkMessage({ written: { message }, at }: Rule, refuse: Report, warn: 
   const here = [...at, "message"];
   const template = parseTemplate(message);
   if ("flaw" in template) refuse(here, template.flaw);
-  else if (!/\S/.test(message)) refuse(here, "is blank: write what the agent is told.");
+  else if (!/\S/.test(message)) refuse(here, "is blank: write the message for the agent.");
   const doubled = /\{\{((?:body|headers)\.[^{}\r\n]*)\}\}/.exec(message);
   if (doubled)
     warn(
@@ -118,12 +118,12 @@ function checkTarget({ written, at }: Rule, config: CheckedConfig, refuse: Repor
   if (channel === undefined)
     warn(
       [...at, "delivery"],
-      "is `announce`, but there is no channel to announce to, so replies reach subscribers alone: set `channel` or `gateway.announceTo`.",
+      "is `announce`, but there is no channel to announce to, so only subscribers receive replies: set `channel` or `gateway.announceTo`.",
     );
   else if (!Object.hasOwn(config.channels, channel))
     warn(
       [...at, "channel"],
-      `names a channel ${notAmong(Object.keys(config.channels), channel, "channels")} Until then, announcements of this mapping reach subscribers alone.`,
+      `names a channel ${notAmong(Object.keys(config.channels), channel, "channels")} Until then, only subscribers receive the announcements of this mapping.`,
     );
 }
 
@@ -166,8 +166,7 @@ function checkSessions(rules: readonly Rule[], { gateway, agents }: CheckedConfi
 function checkReach(rules: readonly Rule[], { webhooks }: CheckedConfig, refuse: Report, warn: Report): void {
   const shared = rules.filter(({ written }) => written.verify === undefined);
   if (webhooks.enabled !== false && webhooks.token === undefined && shared.length < rules.length) {
-    for (const { at } of shared)
-      refuse(at, "can be reached by nobody: set `webhooks.token`, or give it `verify`.", "key");
+    for (const { at } of shared) refuse(at, "cannot be reached: set `webhooks.token`, or give it `verify`.", "key");
     return;
   }
   shared.forEach((rule, index) => {

@@ -121,7 +121,7 @@ function unknownKey(parent: Path, key: string, root: unknown): Fault {
   const known = keysOf(schemasAt(parent, root));
   const meant = nearest(key, known) ?? (parent.length === 0 ? keyElsewhere(key) : undefined);
   const name = parent.length === 0 ? "the configuration" : dotted(parent);
-  return fault(`is no key of ${name}; ${meant ? `did you mean \`${meant}\`?` : `it has ${known.join(", ")}.`}`);
+  return fault(`is not a key of ${name}; ${meant ? `did you mean \`${meant}\`?` : `it has ${known.join(", ")}.`}`);
 }
 
 function kindOf(properties: Schema["properties"]): unknown {

@@ -128,7 +128,7 @@ function addressFrom({ host, port, env }: LoadOptions) {
   const given = port ?? (written === undefined ? undefined : Number(written));
   if (given !== undefined && !(Number.isInteger(given) && given >= 0 && given <= 65535)) {
     const key = port === undefined ? "GATEWAY_PORT" : "--port";
-    const message = "is no port: give a whole number from 0 to 65535.";
+    const message = "is not a port: give a whole number from 0 to 65535.";
     problems.push({ file: null, line: null, column: null, key, message });
   }
   const named = env.GATEWAY_HOST?.trim() || undefined;

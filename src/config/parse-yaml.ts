@@ -55,7 +55,7 @@ function notYaml(file: string, at: Position, code: string, said: string): Config
     code === "DUPLICATE_KEY"
       ? "this key is written twice: keep one of them."
       : code === "MULTIPLE_DOCS"
-        ? "the file holds several documents: keep one of them."
+        ? "the file contains several documents: keep one of them."
         : // The text after a colon is quoted from the file, and may be a secret.
           `the file is not YAML: ${said.replace(/:.*|\.$/s, "")}. Text with \${…}, {, [ or : is best quoted.`;
   return { file, ...at, key: "", message };

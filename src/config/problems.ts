@@ -41,7 +41,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** `gateway.json5:7:5: webhooks.tokn is no key of webhooks; did you mean `token`?` */
+/** `gateway.json5:7:5: webhooks.tokn is not a key of webhooks; did you mean `token`?` */
 export function showProblem({ file, line, column, key, message }: ConfigProblem): string {
   const place = file === null ? "" : line === null ? `${file}: ` : `${file}:${line}:${column}: `;
   return `${place}${key === "" ? message : `${key} ${message}`}`;

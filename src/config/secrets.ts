@@ -157,7 +157,7 @@ export function checkReferences(config: CheckedConfig, written: unknown, { refus
     if (right === undefined) continue;
     refuse(
       path,
-      `looks like a reference to a variable, but is taken as it stands: write \`${right}\`. If it is the secret itself, put it in a variable.`,
+      `looks like a reference to a variable, but is used as written: write \`${right}\`. If it is the secret itself, put it in a variable.`,
     );
   }
 }

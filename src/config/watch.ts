@@ -130,7 +130,7 @@ function unreadable(file: string, error: unknown): ConfigError {
 function withAgent(running: Config, { config, file }: LoadedConfig, name: string): Config {
   const agent = config.agents[name];
   if (agent === undefined) {
-    const message = "is no longer in the file: system.reload takes it away.";
+    const message = "is no longer in the file: system.reload removes it.";
     throw new ConfigError([{ file, line: null, column: null, key: dotted(["agents", name]), message }]);
   }
   const lost = [
@@ -140,13 +140,13 @@ function withAgent(running: Config, { config, file }: LoadedConfig, name: string
     ...agent.tools.map(serverOf).flatMap((server) => (running.tools[server] ? [] : `tools.${server}`)),
   ][0];
   if (lost !== undefined) {
-    const message = "is new in the file: system.reload takes it in, with the agents that use it.";
+    const message = "is new in the file: system.reload adds it, with the agents that use it.";
     throw new ConfigError([{ file, line: null, column: null, key: lost, message }]);
   }
   for (const [mapping, { agent: whose, model }] of Object.entries(running.webhooks.mappings)) {
     const flaw = whose === name ? modelFlaw(name, agent, model) : undefined;
     if (flaw === undefined) continue;
-    const message = `${flaw} The file may say otherwise by now: system.reload takes both.`;
+    const message = `${flaw} The file may have changed since then: system.reload applies both.`;
     const key = dotted(["webhooks", "mappings", mapping, "model"]);
     throw new ConfigError([{ file, line: null, column: null, key, message }]);
   }

@@ -51,10 +51,10 @@ export function createAnnouncements(parts: CoreParts) {
     const { turnId, sessionId, agent, channel: name, deliveryId, hops } = announcement;
     if (signal.aborted) return RETURNED;
     const channel = settings().channels.get(name);
-    if (!channel) return givenUp("the channel left the configuration");
+    if (!channel) return givenUp("the channel was removed from the configuration");
     if (isLoop(hops)) return givenUp(loopWords(hops));
     const turn = await store.getTurn(turnId);
-    if (turn?.reply === undefined) return givenUp("its turn is not kept any more");
+    if (turn?.reply === undefined) return givenUp("its turn is no longer stored");
     const { model, reply, usage = NO_USAGE, createdAt, endedAt = createdAt } = turn;
     const what = { turnId, sessionId, agent, channel: name, deliveryId, hops, model, reply, usage, createdAt, endedAt };
     const outcome = await channel.announce(what, signal);
@@ -153,7 +153,7 @@ function endOf(outcome: Outcome, { createdAt, attempts }: Announcement, now: num
   const { reason } = outcome;
   if (outcome.kind === "refused") return givenUp(reason, code);
   const left = createdAt + GIVE_UP_MS - now;
-  if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return givenUp(`${reason}; it was tried for a day`, code);
+  if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return givenUp(`${reason}; it was retried for a day`, code);
   const retryInMs = Math.min(Math.max(delayAfter(attempts), holdOf(outcome)), left);
   return { name: "retried", code, reason, retryInMs };
 }

@@ -107,12 +107,12 @@ export function createHealth(parts: HealthParts) {
 type Ping = () => Promise<string | undefined>;
 
 const SILENT = "The store does not answer";
-const UNTIL_IT_DOES = "nothing new is taken until it does";
-const UNTIL_THERE_IS_ROOM = "what does not fit is refused until there is room";
+const UNTIL_IT_DOES = "new work is refused until it does";
+const UNTIL_THERE_IS_ROOM = "work that does not fit is refused until there is space";
 
 /** The trouble of a store that answered its ping with this error. No engine's own words: they may name its address. */
 function storeTrouble(error: unknown): string {
-  return GatewayError.from(error).name === "store-full" ? "The disk that the store is on is full" : SILENT;
+  return GatewayError.from(error).name === "store-full" ? "The store's disk is full" : SILENT;
 }
 
 /** The trouble of the store, if it has any. A ping that hangs is asked once: others would hang behind it. */
@@ -143,14 +143,17 @@ async function storePart(store: Store, ping: Ping, limits: StoreLimits): Promise
   if (trouble) return partOf("store", `${trouble}: ${trouble === SILENT ? UNTIL_IT_DOES : UNTIL_THERE_IS_ROOM}.`);
   const { bytes, deliveryBytes } = store.stats();
   const isFull = bytes - deliveryBytes >= limits.storeBytes;
-  return partOf("store", isFull ? "It holds limits.storeBytes: delete sessions, or raise the limit." : undefined);
+  return partOf(
+    "store",
+    isFull ? "The stored data has reached limits.storeBytes: delete sessions, or raise the limit." : undefined,
+  );
 }
 
 function queuePart(store: Store, { turns }: StoreLimits): HealthPart {
   const { turnsQueued } = store.stats();
   return partOf(
     "queue",
-    turnsQueued >= turns ? `${turnsQueued} turns wait, limits.turns: new ones are refused.` : undefined,
+    turnsQueued >= turns ? `${turnsQueued} turns wait, the maximum in limits.turns: new turns are refused.` : undefined,
   );
 }
 
@@ -159,8 +162,8 @@ function eventsPart(store: Store, limits: EventOrder["limits"], refused: number)
   const { eventsQueued, eventsDead } = store.stats();
   const isFull = eventsQueued >= limits.events;
   const said = [
-    isFull ? `${eventsQueued} events wait, limits.events: new ones are refused.` : "",
-    refused > 0 ? `${refused} were refused since the gateway started, for want of room.` : "",
+    isFull ? `${eventsQueued} events wait, the maximum in limits.events: new events are refused.` : "",
+    refused > 0 ? `${refused} events were refused since the gateway started, because the limit was reached.` : "",
     eventsDead > 0
       ? `Dead events: ${eventsDead}. GET /api/v1/events?status=dead lists them, and they can be replayed.`
       : "",
@@ -175,9 +178,9 @@ function agentPart(store: Store, agent: Agent, delayedBy: string | undefined): H
   // While it is paused, the events of a beat that has begun wait, too.
   const isDelayed = delayedBy !== undefined && counts.pausedAt === undefined;
   const said = [
-    counts.failing ? "Its backend failed in its last turn; the log has backend.failed." : "",
-    restMs > 0 ? `It failed several times in a row, and is left alone for ${Math.ceil(restMs / 1_000)} s.` : "",
-    isDelayed ? `Its heartbeat cannot hand over its events (${delayedBy}) and tries again.` : "",
+    counts.failing ? "The backend failed in the last turn; the log has backend.failed." : "",
+    restMs > 0 ? `It failed several times in a row and gets no requests for ${Math.ceil(restMs / 1_000)} s.` : "",
+    isDelayed ? `Its heartbeat cannot start a turn with its events (${delayedBy}) and tries again.` : "",
   ].filter(Boolean);
   const wrong = partOf(`agents.${name}`, said.join(" ") || undefined);
   const paused = pausedWords(counts);
@@ -200,7 +203,7 @@ function tokenParts(tokens: readonly DatedToken[], now: number): HealthPart[] {
   const old = agesOf(tokens, now)
     .filter(isOld)
     .map(({ since }) => since);
-  const wrong = `In use since ${old.join(" and ")}, more than 90 days: put a new token beside it, then take it away.`;
+  const wrong = `In use since ${old.join(" and ")}, more than 90 days: add a new token, then remove the old one.`;
   return [partOf("webhooks.token", old.length > 0 ? wrong : undefined)];
 }
 
@@ -216,7 +219,7 @@ function keyParts(keys: readonly EndingKey[], now: number): HealthPart[] {
   };
   const said = [
     ...sentenceOf(false, "rotate it, and give its clients the new key"),
-    ...sentenceOf(true, "change `expiresAt` in the configuration, or put another key in its place there"),
+    ...sentenceOf(true, "change `expiresAt` in the configuration, or replace the key there"),
   ];
   return said.length === 0 ? [] : [{ name: "rest.keys", status: "ok", detail: said.join(" ") }];
 }

@@ -40,7 +40,7 @@ function hourOf(time: number): number {
 
 function timeOf(param: string, text: string): number {
   const time = Date.parse(text);
-  if (Number.isNaN(time)) throw new GatewayError("invalid-params", `\`${param}\` is no time.`);
+  if (Number.isNaN(time)) throw new GatewayError("invalid-params", `\`${param}\` is not a time.`);
   return time;
 }
 

@@ -15,9 +15,9 @@ type ProcessParts = { isShort: () => boolean; lag: LoopLag };
 /** The parts of health that tell of the process. */
 export function createProcessHealth({ isShort, lag }: ProcessParts) {
   return (): HealthPart[] => {
-    const memory = isShort() ? "Memory is short: new turns are refused until some have ended." : undefined;
+    const memory = isShort() ? "Memory is low: new turns are refused until running turns end." : undefined;
     const { max } = lag.read();
-    const stalled = `It stood still for ${max.toFixed(1)} s in the last seconds: something here computes for too long.`;
+    const stalled = `It was blocked for ${max.toFixed(1)} s in the last seconds: a task of this process takes too long.`;
     return [partOf("memory", memory), partOf("eventLoop", max >= STALL_SECONDS ? stalled : undefined)];
   };
 }
@@ -31,10 +31,10 @@ export async function readinessOf(
   const { max } = lag.read();
   const faults = {
     store: trouble && `${trouble}.`,
-    rest: isRestReady ? undefined : "The contract is still being compiled.",
+    rest: isRestReady ? undefined : "The API is still being loaded.",
     intake: isDraining() ? "The gateway is draining." : undefined,
     memory: isShort() ? "The heap is nearly full." : undefined,
-    loop: max < STALL_SECONDS ? undefined : `The event loop stood still for ${max.toFixed(1)} s.`,
+    loop: max < STALL_SECONDS ? undefined : `The event loop was blocked for ${max.toFixed(1)} s.`,
   };
   const parts = Object.entries(faults).map(([name, detail]) => [name, detail ? { ok: false, detail } : { ok: true }]);
   return { ready: Object.values(faults).every((fault) => fault === undefined), parts: Object.fromEntries(parts) };

@@ -39,5 +39,5 @@ export async function copySqlite(from: string, to: string): Promise<number> {
 export function forgetfulness({ durable }: Store): string | undefined {
   return durable
     ? undefined
-    : 'store.type is memory: when the gateway stops, it forgets sessions, turns that wait, system events, API keys and usage. To keep them: store: { type: "sqlite", path: "./gateway.db" }.';
+    : 'store.type is memory: when the gateway stops, it loses sessions, waiting turns, system events, API keys and usage. To store them on disk, set store: { type: "sqlite", path: "./gateway.db" }.';
 }

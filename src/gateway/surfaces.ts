@@ -183,7 +183,7 @@ const OPENAI_PATHS = ["", "/api/v1"].flatMap((base) =>
 const PATH_LIMIT = 200;
 
 const OPENAI_CLOSED =
-  "The door for clients of OpenAI is closed here: gateway.openai.enabled in the configuration opens it, on the listeners that serve REST.";
+  "The OpenAI-compatible API is off here: gateway.openai.enabled in the configuration turns it on, on the listeners that serve REST.";
 
 /** The 12 methods behind one dispatcher, and the doors that lead to it: HTTP and WebSocket. */
 export function createRpc(parts: SurfaceParts, documents: () => Promise<Documents>) {

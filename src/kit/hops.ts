@@ -29,5 +29,5 @@ export function isLoop(hops: number): boolean {
 }
 
 export function loopWords(hops: number): string {
-  return `it came through ${hops} announcements or agents, as in a loop`;
+  return `it passed through ${hops} announcements or agents, as in a loop`;
 }

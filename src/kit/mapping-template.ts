@@ -32,7 +32,7 @@ export function parseTemplate(text: string): Template | Flaw {
 function placeholder(inside: string | undefined, rest: string): Lookup | Flaw {
   if (inside === undefined || !/^(?:body|headers)\../.test(inside)) {
     const shown = /^\{[^{}\r\n]{0,20}\}?/.exec(rest)?.[0];
-    const flaw = `which is no placeholder: write {body.<path>} or {headers.<name>}, or {{ for a brace.`;
+    const flaw = `which is not a placeholder: write {body.<path>} or {headers.<name>}, or {{ for a brace.`;
     return { flaw: `holds \`${shown}\`, ${flaw}` };
   }
   const lookup = parseLookup(inside);

@@ -67,7 +67,7 @@ export async function ask(
   await answer.head();
   if ((answer.headers["content-encoding"] ?? "identity") === "identity") return answer;
   answer.discard();
-  throw new BackendError(`${who} encoded its answer, which it was asked not to`);
+  throw new BackendError(`${who} compressed its answer, although the request did not allow it`);
 }
 
 const IDENTITY = { "accept-encoding": "identity" };
@@ -178,7 +178,7 @@ export class Answer implements Dispatcher.DispatchHandler {
       this.discard();
     }
     const all = joined.take();
-    if (!isUtf8(all)) throw new BackendError(`${this.who} sent what is no UTF-8`);
+    if (!isUtf8(all)) throw new BackendError(`${this.who} sent text that is not UTF-8`);
     return all.toString();
   }
 
@@ -213,7 +213,7 @@ export class Answer implements Dispatcher.DispatchHandler {
 
   #brokenOff(cause: unknown): BackendError {
     if (cause instanceof BackendError) return cause;
-    return new BackendError(`${this.who} broke its answer off`, { retryable: true, cause });
+    return new BackendError(`${this.who} ended its answer early`, { retryable: true, cause });
   }
 }
 

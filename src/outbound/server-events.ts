@@ -31,7 +31,7 @@ export async function* eventsOf(
     try {
       text = decoder.decode(piece, { stream: true });
     } catch {
-      throw new BackendError(`${who} sent what is no UTF-8`);
+      throw new BackendError(`${who} sent text that is not UTF-8`);
     }
     events = [];
     parser.feed(text);

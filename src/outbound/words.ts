@@ -10,14 +10,14 @@ const CONNECTING: Record<string, string> = {
   EHOSTUNREACH: "its host cannot be reached",
   ENETUNREACH: "its network cannot be reached",
 };
-const HEAD = "its answer has too long a head";
+const HEAD = "the head of its answer is too long";
 /** The errors that another try would not change. */
 const LASTING: Record<string, string> = {
   [METADATA]: METADATA_WORDS,
   UND_ERR_HEADERS_OVERFLOW: HEAD,
   HPE_HEADER_OVERFLOW: HEAD,
   UND_ERR_RES_EXCEEDED_MAX_SIZE: "its answer is too long",
-  UND_ERR_INVALID_ARG: "the request cannot be sent: look at its `url` and `headers`",
+  UND_ERR_INVALID_ARG: "the request cannot be sent: check its `url` and `headers`",
 };
 
 /**
@@ -31,10 +31,10 @@ export function connectionError(who: string, error: unknown): BackendError {
   const lasting = LASTING[code];
   if (lasting !== undefined) return new BackendError(`${who} cannot be used: ${lasting}`, { cause: error });
   if (code.startsWith("HPE_") || (error instanceof Error && error.name === "HTTPParserError"))
-    return new BackendError(`${who} cannot be used: what it answers is no HTTP`, { cause: error });
+    return new BackendError(`${who} cannot be used: its answer is not HTTP`, { cause: error });
   if (/CERT|^ERR_TLS|^ERR_SSL|^DEPTH_ZERO|^UNABLE_TO_/.test(code))
     return new BackendError(`${who} cannot be used: its certificate or its TLS was not accepted`, { cause: error });
-  return new BackendError(`${who} broke the connection off`, again(error));
+  return new BackendError(`${who} closed the connection early`, again(error));
 }
 
 function again(cause: unknown) {
@@ -62,11 +62,11 @@ export function statusWords(status: number): string {
 }
 
 const STATUSES: Record<number, string> = {
-  401: "it does not take the gateway's credentials",
-  403: "it does not allow this to the gateway",
-  404: "there is nothing at its address",
+  401: "it refuses the gateway's credentials",
+  403: "it does not permit this request",
+  404: "nothing exists at its address",
   413: "the turn is too long for it",
-  429: "it has too much to do for the gateway",
+  429: "it limits the gateway's requests",
   503: "it is not available",
-  529: "it has too much to do",
+  529: "it is overloaded",
 };

@@ -70,7 +70,7 @@ describe.each(Object.keys(FORMS))("an agent that speaks A2A by %s", (form) => {
     expect(textOf(chunks)).toBe("You said: hi That is all.");
     // It says nothing of what it used, which is not the same as that it used nothing.
     expect(chunks.slice(-2)).toEqual([
-      { note: { name: "usage.unknown", detail: { reason: "the remote agent does not tell what it used" } } },
+      { note: { name: "usage.unknown", detail: { reason: "the remote agent does not report its token usage" } } },
       { usage: { input: 0, output: 0 } },
     ]);
     const [card, call] = server.seen;
@@ -114,9 +114,9 @@ describe.each(Object.keys(FORMS))("an agent that speaks A2A by %s", (form) => {
 
   it.each([
     ["FAILED", "the remote agent failed: the lamp went out"],
-    ["REJECTED", "the remote agent does not take this message: the lamp went out"],
+    ["REJECTED", "the remote agent refuses this message: the lamp went out"],
     ["CANCELED", "the remote agent cancelled its task: the lamp went out"],
-    ["AUTH_REQUIRED", "the remote agent wants credentials that the gateway was not given: the lamp went out"],
+    ["AUTH_REQUIRED", "the remote agent requires credentials that are not configured: the lamp went out"],
   ])("fails with what it says when its task is %s", async (ends, message) => {
     plan = { says: [], ends, words: "the lamp\nwent out" };
     expect(await failureOf(run(server.url))).toMatchObject({ name: "BackendError", message, retryable: false });
@@ -151,7 +151,7 @@ describe("a conversation with an A2A agent", () => {
   it("fails where more is asked for and nobody says what", async () => {
     plan = { says: [], ends: "INPUT_REQUIRED" };
     expect((await failureOf(run(streamed.url))).message).toBe(
-      "the remote agent waits for more input and does not say for what",
+      "the remote agent asks for more input without a question",
     );
   });
 
@@ -240,7 +240,7 @@ describe("the card of an A2A agent", () => {
     [
       "another version",
       { supportedInterfaces: [{ url: "http://127.0.0.1/", protocolBinding: "JSONRPC", protocolVersion: "0.3" }] },
-      "speaks neither",
+      "supports neither",
     ],
     ["no interface", { supportedInterfaces: undefined, url: "http://127.0.0.1/" }, "no agent card of A2A 1.0"],
   ])("is refused with %s", async (_, more, words) => {

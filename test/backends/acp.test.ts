@@ -111,9 +111,9 @@ describe("an agent that speaks ACP", () => {
     expect((await tellOf(backend)).model).toBe("small");
     expect((await tellOf(backend, { model: "large" })).model).toBe("large");
     const error = await failureOf(chunksOf(backend, "Hi", { model: "huge" }));
-    expect(error.message).toBe("the agent offers no model huge");
+    expect(error.message).toBe("the agent does not offer the model huge");
     expect((await failureOf(chunksOf(acpOf(), "Hi", { model: "large" }))).message).toBe(
-      "the agent offers no choice of models",
+      "the agent does not offer a choice of models",
     );
   });
 
@@ -140,7 +140,7 @@ describe("an agent that speaks ACP", () => {
       { name: "tool.called", detail: { tool: "Push", ms: expect.any(Number), ok: false, reason: NOT_ALLOWED } },
     ]);
     expect(error.message).toBe(
-      "the agent left the turn: it may not do what it asked for, as its acp.permissions is deny",
+      "the agent cancelled the turn: its permission request was refused, because its acp.permissions is deny",
     );
   });
 
@@ -187,22 +187,22 @@ describe("an agent that speaks ACP, when it fails,", () => {
   it.each<[string, string, string | RegExp, boolean, Partial<Parameters<typeof acpOf>[1] & object>?]>([
     ["ends at its start", "exit:", "the agent's program ended with 1", true],
     ["does not answer at its start", "mute:", "the agent's program did not answer in time", true, { connectMs: 300 }],
-    ["speaks another version", "old:", /does not speak version 1/, false],
-    ["wants a login", "login:", /log in first/, false],
-    ["greets people", "banner:", /no message of its protocol/, false],
+    ["speaks another version", "old:", /does not support version 1/, false],
+    ["wants a login", "login:", /requires a login/, false],
+    ["greets people", "banner:", /not a message of its protocol/, false],
     ["is not there", "well:", "the agent's program cannot be started", false, { run: ["no-such-program"] }],
-    ["writes garbage", "well:do: garbage", /no message of its protocol/, false],
+    ["writes garbage", "well:do: garbage", /not a message of its protocol/, false],
     ["writes a message of too many values", "well:do: values", /holds more than 100000 values/, false],
     ["writes a line without end", "well:do: huge", /longer than 16 MiB/, false],
     ["ends in a message", "well:do: half", "the agent's program ended with 7", false],
     ["ends before it says anything", "well:do: exit", "the agent's program ended with 7", true],
     ["ends when it has said something", "well:do: said", "the agent's program ended with 7", false],
     ["ends when it has done something", "well:do: did", "the agent's program ended with 7", false],
-    ["asks without end", "well:do: beg", /too much at once|end/, false],
+    ["asks without end", "well:do: beg", /too many requests at once|end/, false],
     ["answers with an error", "well:do: refuse", "the agent failed: Internal error: model overloaded", false],
     ["refuses", "well:do: stop refusal", "the agent refuses to answer this", false],
-    ["writes too much before it speaks", "well:do: stop max_tokens", /as much as it may/, false],
-    ["leaves", "well:do: stop cancelled", "the agent left the turn", false],
+    ["writes too much before it speaks", "well:do: stop max_tokens", /output limit/, false],
+    ["leaves", "well:do: stop cancelled", "the agent cancelled the turn", false],
     ["stops for no reason", "well:do: stop tired", /not in its protocol/, false],
   ])(
     "%s, does it in words for callers, and the next turn has a new one",

@@ -8,7 +8,7 @@ const LASTING = new BackendError("no");
 function failureAfter(retryAfterMs: number) {
   return new BackendError("no", { retryable: true, retryAfterMs });
 }
-const isKeptBack = "it has failed several times in a row, and is left alone for a while";
+const isKeptBack = "it has failed several times in a row and gets no requests for a while";
 
 describe("a breaker", () => {
   const open = () => {

@@ -121,7 +121,7 @@ it("text that came before an error in the stream is told", async () => {
   answers = [[delta({ content: "Half" }) + event({ object: "error", message: "The engine is overloaded." })]];
   const { error, text } = await failure(open().run(turnOf(), never));
   expect(text).toBe("Half");
-  expect(error.message).toBe("the provider is overloaded or out of order");
+  expect(error.message).toBe("the provider is overloaded or failing");
 });
 
 it("passes on text that was received at once as one piece", async () => {

@@ -169,8 +169,8 @@ describe("what a command answers", () => {
 describe("a command that", () => {
   const NOT_STARTED = "the agent's program cannot be started";
   const NOT_UTF8 = "the agent's program wrote something that is not UTF-8";
-  const NO_JSON = "the agent's program wrote a line that is no JSON";
-  const NO_PIECE = "the agent answered with something that is no piece of a reply";
+  const NO_JSON = "the agent's program wrote a line that is not JSON";
+  const NO_PIECE = "the agent answered with something that is not a piece of a reply";
   const output = "json-lines";
   const error = { message: "busy", retryable: true, retryAfterMs: 1234 };
   it.each<[string, ReturnType<typeof commandOf>, string | RegExp]>([
@@ -197,7 +197,7 @@ describe("a command that", () => {
     ["writes something else", lines({ words: "a" }), NO_PIECE],
     ["counts wrongly", lines({ usage: { input: -1, output: 2 } }), NO_PIECE],
     ["says that it failed", lines({ error: { message: "no\u001b[31m such\nmodel" } }), "no such model"],
-    ["does not say why", lines({ error: {} }), "the agent failed and did not say why"],
+    ["does not say why", lines({ error: {} }), "the agent failed without a reason"],
   ])("%s fails the turn, in words for callers", async (_, backend, message) => {
     const error = await failureOf(replyOf(backend));
     expect(error).toBeInstanceOf(BackendError);
@@ -245,6 +245,6 @@ describe("a command that", () => {
 
   it("closes its output and goes on is not waited for", async () => {
     const error = await failureOf(replyOf(shell("exec 1>&-; sleep 30")));
-    expect(error.message).toBe("the agent's program closed its output and did not end");
+    expect(error.message).toBe("the agent's program closed its output but did not exit");
   }, 10_000);
 });

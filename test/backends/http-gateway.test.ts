@@ -76,7 +76,7 @@ describe("an agent over HTTP behind the gateway", () => {
     const refused = await send({ message: "one" });
     expect([refused.status, http.seen.length]).toEqual([502, 1]);
     expect(refused.problem).toMatchObject({
-      detail: "the agent's service answered 401: it does not take the gateway's credentials",
+      detail: "the agent's service answered 401: it refuses the gateway's credentials",
     });
   });
 
@@ -119,7 +119,7 @@ describe("an A2A agent behind the gateway", () => {
     expect((await send({ message: "one", agent: "remote" })).json).toMatchObject({ status: "completed" });
     a2a.fail("401");
     const answer = await send({ message: "one", agent: "remote" });
-    expect(answer.problem.detail).toBe("the remote agent answered 401: it does not take the gateway's credentials");
+    expect(answer.problem.detail).toBe("the remote agent answered 401: it refuses the gateway's credentials");
     expect(answer.text).not.toContain("raw-words");
   });
 });

@@ -152,7 +152,7 @@ describe("a service that stays silent", () => {
       await expect(reply).rejects.toBe("silence");
     }
     await expect(begin().reply).rejects.toMatchObject({
-      message: expect.stringContaining("left alone"),
+      message: expect.stringContaining("gets no requests"),
       retryable: true,
     });
   });
@@ -175,7 +175,7 @@ describe("what a service answers", () => {
     // It says nothing of what it used, which is not the same as that it used nothing.
     expect(await run(text.url, say("hi"))).toEqual([
       { text: replyTo("hi") },
-      { note: { name: "usage.unknown", detail: { reason: "the agent's service does not tell what it used" } } },
+      { note: { name: "usage.unknown", detail: { reason: "the agent's service does not report its token usage" } } },
       { usage: { input: 0, output: 0 } },
     ]);
   });

@@ -165,14 +165,14 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     expect(standIn.seen[2]?.text).toContain("No more tools can be called");
     standIn.say(call, call, call);
     await expect(run(turn, open({ steps: 3 }))).rejects.toMatchObject({
-      message: "the model was asked 3 times, the most that is allowed, and still calls tools",
+      message: "the model was asked 3 times, which is the maximum, and still calls tools",
       retryable: false,
     });
     standIn.reset();
     await run(turn, open({ steps: 1 }));
     expect(standIn.seen[0]?.text).not.toContain("Does weather.");
     standIn.say(call);
-    await expect(run(turn, open({ steps: 1 }))).rejects.toThrow("the model was asked once, the most that is allowed");
+    await expect(run(turn, open({ steps: 1 }))).rejects.toThrow("the model was asked once, which is the maximum");
   });
 
   it("says why it stopped early, where that is no reply", async () => {
@@ -182,7 +182,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
       retryable: false,
     });
     standIn.say({ finish: "length" });
-    await expect(run()).rejects.toThrow("used up what it may write");
+    await expect(run()).rejects.toThrow("reached its output limit");
     standIn.say({ text: ["As far as it", " goes"], finish: "length" });
     expect(textOf(await run())).toBe("As far as it goes");
   });

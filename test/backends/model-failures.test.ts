@@ -9,24 +9,24 @@ import { FAULTS, type Fault, HANGING } from "./stand-ins/faults.ts";
 import type { ModelStandIn } from "./stand-ins/model-answers.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
-const OUT_OF_ORDER = "the provider is overloaded or out of order";
-const BROKE_OFF = "the provider broke its answer off";
-const WITH_ERROR = "the provider broke its answer off with an error";
+const OUT_OF_ORDER = "the provider is overloaded or failing";
+const BROKE_OFF = "the provider ended its answer early";
+const WITH_ERROR = "the provider ended its answer with an error";
 const NO_KEY = "the provider refused its API key";
 const NO_PLACE = "the provider has nothing at its address, or not the model: check its `baseUrl` and the model's name";
-const TOO_FAST = "the provider takes no more from the gateway for now";
-const RESET = "the provider broke the connection off";
+const TOO_FAST = "the provider limits the gateway's requests";
+const RESET = "the provider closed the connection early";
 
 /** What each fault is called, and whether another try may help. */
 const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
   "half a frame": [BROKE_OFF, true],
-  html: ["the provider sent a page where a stream of events was to come", false],
+  html: ["the provider sent a page instead of a stream of events", false],
   "html under a good head": [BROKE_OFF, true],
-  "half JSON": ["the provider sent JSON where a stream of events was to come", false],
+  "half JSON": ["the provider sent JSON instead of a stream of events", false],
   "an empty body": [BROKE_OFF, true],
   "an endless line": ["the provider sent an event that is longer than 16 MiB", false],
-  "wrong UTF-8": ["the provider sent what is no UTF-8", false],
-  "a compression bomb": ["the provider encoded its answer, which it was asked not to", false],
+  "wrong UTF-8": ["the provider sent text that is not UTF-8", false],
+  "a compression bomb": ["the provider compressed its answer, although the request did not allow it", false],
   "100 MB": ["the provider sent more than 64 MiB", false],
   "400": ["the provider refused the request (400)", false],
   "401": [NO_KEY, false],
@@ -47,8 +47,8 @@ const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
   "reset before the answer": [RESET, true],
   "reset in the middle": [BROKE_OFF, true],
   "cut in the middle": [BROKE_OFF, true],
-  "no HTTP": ["the provider cannot be used: what it answers is no HTTP", false],
-  "an endless head": ["the provider cannot be used: its answer has too long a head", false],
+  "no HTTP": ["the provider cannot be used: its answer is not HTTP", false],
+  "an endless head": ["the provider cannot be used: the head of its answer is too long", false],
 };
 /** It brings more than a second's work: of one kind. */
 const HEAVY: readonly Fault[] = ["100 MB"];
@@ -141,7 +141,7 @@ it("says so when nothing listens, and connects for no longer than it may", async
 
 const TOO_LONG = "the conversation is too long for the model";
 const NO_CREDIT = "the gateway's account with the provider has no credit left";
-const NO_MODEL = "the provider does not have the model, or not for the gateway";
+const NO_MODEL = "the provider does not have the model, or the account may not use it";
 
 describe("what a provider says of its failure", () => {
   const told = (status: number | undefined, error: unknown) => failureOf({ status, error, retryAfterMs: undefined });

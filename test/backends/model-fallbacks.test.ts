@@ -78,7 +78,7 @@ describe("an agent with several models", () => {
   it("does not after the first text", async () => {
     first.fail("reset in the middle");
     first.say({ text: ["1", "2", "3", "4", "5", "6", "7", "8"] });
-    await expect(run(open({ fallbacks: ["spare"] }))).rejects.toThrow("broke its answer off");
+    await expect(run(open({ fallbacks: ["spare"] }))).rejects.toThrow("ended its answer early");
     expect(second.seen).toHaveLength(0);
   });
 
@@ -103,7 +103,7 @@ describe("an agent with several models", () => {
     };
     await expect(read()).rejects.toThrow("the last, spare: the provider refused the request (400)");
     expect(notes).toEqual([
-      { model: "good", reason: "the provider is overloaded or out of order", next: "spare" },
+      { model: "good", reason: "the provider is overloaded or failing", next: "spare" },
       { model: "spare", reason: "the provider refused the request (400)" },
     ]);
   });
@@ -121,7 +121,7 @@ describe("an agent with several models", () => {
     const alone = open();
     for (let n = 0; n < 5; n++) await expect(run(alone)).rejects.toThrow("overloaded");
     await expect(run(alone)).rejects.toMatchObject({
-      message: "the model has failed several times in a row, and is left alone for a while",
+      message: "the model has failed several times in a row and gets no requests for a while",
       retryable: true,
       retryAfterMs: expect.closeTo(5_000, -3),
     });

@@ -77,7 +77,7 @@ describe("F06: a model that hangs, where another can be asked", () => {
     await using gateway = await open();
     main.fail("hang in the middle");
     const { status, problem } = await send(gateway, { message: "one" });
-    expect([status, problem.detail]).toEqual([504, "the agent's backend fell silent in the middle of its reply"]);
+    expect([status, problem.detail]).toEqual([504, "the agent's backend stopped sending in the middle of its reply"]);
     expect(spare.seen).toHaveLength(0);
   });
 
@@ -115,7 +115,7 @@ describe("F07: an agent that has failed five times in a row", () => {
     expect({ status, type: problem.type, detail: problem.detail }).toEqual({
       status: 503,
       type: "/docs/errors.html#agent-unavailable",
-      detail: `The backend of the agent ${agent} has failed several times in a row, and is left alone for a while.`,
+      detail: `The backend of the agent ${agent} has failed several times in a row and gets no requests for a while.`,
     });
     expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
     expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(5);
@@ -135,7 +135,7 @@ describe("F07: an agent that has failed five times in a row", () => {
     };
     expect(await part()).toMatchObject({
       status: "degraded",
-      detail: expect.stringMatching(/failed several times in a row, and is left alone for \d s\.$/),
+      detail: expect.stringMatching(/failed several times in a row and gets no requests for \d s\.$/),
     });
     const metrics = async () => (await createRest(gateway.url, gateway.rpcToken).call("ops.metrics")).text;
     expect(await metrics()).toMatch(/gateway_agent_rest_seconds\{agent="alone"\} [1-9]/);

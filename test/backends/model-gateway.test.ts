@@ -104,7 +104,7 @@ describe("an agent that is a model, behind the gateway", () => {
       const { status, text } = await hanging;
       expect(status).toBe(504);
       for (const seen of main.seen) expect(await seen.left).toBe(true);
-      expect(text).toContain(fault === "hang in the middle" ? "fell silent" : "did not begin to answer");
+      expect(text).toContain(fault === "hang in the middle" ? "stopped sending" : "did not begin to answer");
       main.reset();
     }
   });
@@ -115,7 +115,7 @@ describe("an agent that is a model, behind the gateway", () => {
     const { json } = await send({ message: "one" });
     expect(json.reply).toBe(REPLY);
     expect(performance.now() - began).toBeGreaterThan(900);
-    const reason = "the provider is overloaded or out of order";
+    const reason = "the provider is overloaded or failing";
     expect(await stepsIn(gateway, json.turn_id, "turn.returned")).toMatchObject([{ attempt: 1, reason }]);
     main.reset();
     main.fail("reset before the answer");
@@ -127,7 +127,7 @@ describe("an agent that is a model, behind the gateway", () => {
     main.fail("529");
     const { json } = await send({ message: "one", agent: "safe" });
     expect(json.reply).toBe("I am the spare.");
-    const detail = { model: "fast", reason: "the provider is overloaded or out of order", next: "spare" };
+    const detail = { model: "fast", reason: "the provider is overloaded or failing", next: "spare" };
     expect(await stepsIn(gateway, json.turn_id, "model.unavailable")).toEqual([detail]);
     expect(main.seen).toHaveLength(1);
   });

@@ -55,7 +55,7 @@ export function openModels(table: ModelBackendSettings["table"], more: Partial<M
 
 /** What a turn fails with where something else answers. */
 export function otherFormOf(kind: KindName) {
-  return `what answered is no provider of the type ${kind}: check the provider's \`type\` and \`baseUrl\``;
+  return `the answer is not from a provider of the type ${kind}: check the provider's \`type\` and \`baseUrl\``;
 }
 
 /** What a reply fails with, and the text that came before. */

@@ -39,12 +39,15 @@ describe("a provider of the AI SDK that the gateway does not come with", () => {
   it("fails as any other, in words of ours", async () => {
     mistral.failNext("429 with Retry-After");
     const { error } = await failure(open().run(turnOf(), never));
-    expect(error).toMatchObject({ message: expect.stringContaining("takes no more"), retryAfterMs: 7_000 });
+    expect(error).toMatchObject({
+      message: expect.stringContaining("limits the gateway's requests"),
+      retryAfterMs: 7_000,
+    });
   });
 
   it("is refused where its package is none of a provider, or is not there", async () => {
     for (const [name, words] of [
-      ["zod", "the package zod is no provider of the AI SDK"],
+      ["zod", "the package zod is not a provider of the AI SDK"],
       ["@ai-sdk/nobody", "is it installed?"],
     ]) {
       const { error } = await failure(open({ package: name }).run(turnOf(), never));

@@ -47,11 +47,11 @@ const ESTIMATE = { input: 2, output: expect.any(Number), total: expect.any(Numbe
 
 describe("the usage of an agent that does not tell it", () => {
   it.each([
-    ["http", NOTHING_TOLD, { reason: "the agent's service does not tell what it used" }],
-    ["a2a", NOTHING_TOLD, { reason: "the remote agent does not tell what it used" }],
-    ["command", ESTIMATE, { reason: "the agent's program does not tell what it used", estimated: true }],
-    ["acp", ESTIMATE, { reason: "the agent's program does not tell what it used", estimated: true }],
-    ["model", ESTIMATE, { reason: "the provider does not tell what it used", estimated: true }],
+    ["http", NOTHING_TOLD, { reason: "the agent's service does not report its token usage" }],
+    ["a2a", NOTHING_TOLD, { reason: "the remote agent does not report its token usage" }],
+    ["command", ESTIMATE, { reason: "the agent's program does not report its token usage", estimated: true }],
+    ["acp", ESTIMATE, { reason: "the agent's program does not report its token usage", estimated: true }],
+    ["model", ESTIMATE, { reason: "the provider does not report its token usage", estimated: true }],
   ])("is said to be unknown: %s", async (agent, usage, detail) => {
     const sent = (await rest.call("chat.send", { body: { message: "Hello", agent } })).json;
     expect(sent.usage).toEqual(usage);

@@ -225,7 +225,7 @@ browserTests(({ open }) => {
       await page.getByRole("link", { name: /\/hooks\/wake/ }).click();
       await page.getByText("Refused: unauthenticated").waitFor();
       await page
-        .getByText("Nobody was authenticated, so its body was not kept.")
+        .getByText("The sender was not authenticated, so the body was not stored.")
         .first()
         .waitFor({ state: "attached" });
       await page.goto(`${gateway.url}/console/d/dlv_01M7YN0XENG6PX2VW8BN0JQS4T`);

@@ -28,7 +28,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/agents/main" });
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Will this work?" });
-      await page.locator(".note.bad").getByText("Its backend failed in its last turn").waitFor();
+      await page.locator(".note.bad").getByText("The backend failed in the last turn").waitFor();
       await page.getByRole("button", { name: "Reload" }).click();
       await page.getByText("Reloaded. Nothing is different.").waitFor();
     });

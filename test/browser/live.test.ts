@@ -304,7 +304,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/settings", token: TOKENS.admin });
       await page.getByRole("button", { name: "Create a key" }).waitFor();
       expect(await page.getByRole("button", { name: "Create a key" }).getAttribute("aria-disabled")).toBe("true");
-      await page.getByText("Keys are made and revoked with the console token alone.").last().waitFor();
+      await page.getByText("Only the console token can create and revoke keys.").last().waitFor();
     });
   });
 });

@@ -61,7 +61,7 @@ for (const kind of ["webhook", "slack"] as const) {
     await core.ended(4);
     expect(await core.told({ deliveryId })).toMatchObject([
       { name: "announcement.retried", detail: { attempt: 1, status: 500 } },
-      { name: "announcement.retried", detail: { attempt: 2, reason: "it broke the connection off" } },
+      { name: "announcement.retried", detail: { attempt: 2, reason: "it closed the connection early" } },
       { name: "announcement.retried", detail: { attempt: 3, status: 429, retry_in_ms: 120_000 } },
       { name: "announcement.delivered", detail: { attempt: 4, status: 200 } },
     ]);

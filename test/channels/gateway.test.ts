@@ -130,7 +130,7 @@ function relayTo(url: string): SomeConfig {
 describe("F28: announcements that come back", () => {
   const start = (gateway: TestGateway) =>
     gateway.hooks.agent({ message: "ping", delivery: "announce", channel: "next" });
-  const endedLoop = { reason: "it came through 3 announcements or agents, as in a loop" };
+  const endedLoop = { reason: "it passed through 3 announcements or agents, as in a loop" };
   /** What came of all webhooks of a gateway, of which `relayed` came from a gateway. */
   const repliesOf = async (gateway: TestGateway, relayed: number) => {
     const operation = "hooks.mappedByName";

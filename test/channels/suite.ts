@@ -97,7 +97,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
 
     it("takes no other protocol", async () => {
       const upgrade = write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
-      expect(await announceTo(upgrade)).toEqual(failed("it broke the connection off"));
+      expect(await announceTo(upgrade)).toEqual(failed("it closed the connection early"));
     });
 
     it("does not wait long for a connection: a server that never says hello", async () => {
@@ -113,7 +113,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       it(`may try again when the receiver ${what}`, async () => {
         expect(await announceTo(behaviour)).toEqual(
           failed(
-            /^it (broke the connection off|cannot be used: (what it answers is no HTTP|its answer has too long a head))$/,
+            /^it (closed the connection early|cannot be used: (its answer is not HTTP|the head of its answer is too long))$/,
           ),
         );
       });

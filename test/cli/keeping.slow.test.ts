@@ -180,7 +180,7 @@ describe("init", () => {
     });
     expect(await runCli(["init", "new", "--yes", "--agent", "My Agent"], { cwd })).toMatchObject({
       code: 2,
-      err: expect.stringContaining("is no name of an agent"),
+      err: expect.stringContaining("is not a valid name for an agent"),
     });
   });
 

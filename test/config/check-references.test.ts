@@ -4,7 +4,7 @@ import { good, load, refusal, refused, withSections } from "./configs.ts";
 
 const built = { stores: ["memory", "postgres"], backends: ["echo", "http", "a2a", "model"] };
 function said(right: string) {
-  return `looks like a reference to a variable, but is taken as it stands: write \`${right}\`. If it is the secret itself, put it in a variable.`;
+  return `looks like a reference to a variable, but is used as written: write \`${right}\`. If it is the secret itself, put it in a variable.`;
 }
 
 test("a secret that looks like a reference is refused with its place and the right form", async () => {

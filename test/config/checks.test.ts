@@ -14,7 +14,7 @@ describe("what is not built yet is refused by its name", () => {
   test.each(["sqlite", "postgres"])("the store %s", async (type) => {
     const store = type === "sqlite" ? { type, path: "x" } : { type, url: ["x", "y"] };
     expect(await refused({ store })).toEqual([
-      `store.type is \`${type}\`, which this version does not have yet: use \`memory\`.`,
+      `store.type is \`${type}\`, which this version does not support: use \`memory\`.`,
     ]);
   });
 
@@ -22,7 +22,7 @@ describe("what is not built yet is refused by its name", () => {
     const described = /http|a2a/.test(backend) ? { url: "http://127.0.0.1:9" } : { run: ["x"] };
     const section = backend === "model" ? {} : { [backend]: described };
     expect((await refused({ agents: { main: { backend, ...section } } })).filter(isOfBackend)).toEqual([
-      `agents.main.backend is \`${backend}\`, which this version does not have yet: use \`echo\`.`,
+      `agents.main.backend is \`${backend}\`, which this version does not support: use \`echo\`.`,
     ]);
   });
 });

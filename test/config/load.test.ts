@@ -65,7 +65,7 @@ describe("host and port", () => {
   });
 
   test.each(["http", "70000", "-1", "1.5"])("%s is no port", async (port) => {
-    const message = "GATEWAY_PORT is no port: give a whole number from 0 to 65535.";
+    const message = "GATEWAY_PORT is not a port: give a whole number from 0 to 65535.";
     await expect(load(text, { env: { GATEWAY_PORT: port } })).rejects.toThrow(message);
     await expect(load(text, { port: Number(port) })).rejects.toThrow(message.replace("GATEWAY_PORT", "--port"));
   });

@@ -76,7 +76,7 @@ describe("JSON5", () => {
   test("with __proto__ as a key changes nothing but the refusal", async () => {
     const lines = await refusal("{ agents: { main: { backend: 'echo', __proto__: { model: 'x' } } } }");
     expect(lines[0]).toMatch(
-      /^gateway\.json5:1:38: agents\.main\.__proto__ is no key of agents\.main; it has backend, /,
+      /^gateway\.json5:1:38: agents\.main\.__proto__ is not a key of agents\.main; it has backend, /,
     );
     expect(({} as { model?: string }).model).toBeUndefined();
   });
@@ -96,7 +96,7 @@ describe("YAML", () => {
 
   test("with several documents is refused", async () => {
     const lines = await refusal("agents: {}\n---\nagents: {}", yaml);
-    expect(lines).toEqual(["gateway.yaml:2:1: the file holds several documents: keep one of them."]);
+    expect(lines).toEqual(["gateway.yaml:2:1: the file contains several documents: keep one of them."]);
   });
 
   test("with an anchor that is not there is refused", async () => {
@@ -109,8 +109,8 @@ describe("YAML", () => {
     const text =
       "agents:\n  main: &it\n    backend: echo\n    deadlin: 3s\n  other: *it\ngateway: { defaultAgent: main }";
     expect(await refusal(text, yaml)).toEqual([
-      "gateway.yaml:4:5: agents.main.deadlin is no key of agents.main; did you mean `deadline`?",
-      "gateway.yaml:4:5: agents.other.deadlin is no key of agents.other; did you mean `deadline`?",
+      "gateway.yaml:4:5: agents.main.deadlin is not a key of agents.main; did you mean `deadline`?",
+      "gateway.yaml:4:5: agents.other.deadlin is not a key of agents.other; did you mean `deadline`?",
     ]);
   });
 

@@ -155,7 +155,7 @@ describe("a file that is broken keeps the last good one", () => {
     [
       "an unknown key",
       lines({ recrder: {} }),
-      "gateway.json5:8:2: recrder is no key of the configuration; did you mean `recorder`?",
+      "gateway.json5:8:2: recrder is not a key of the configuration; did you mean `recorder`?",
     ],
     [
       "a variable that is not set",
@@ -225,7 +225,7 @@ describe("a reload that is asked for", () => {
     writeFileSync(file, withSections({ agents: { b: agent("second") } }));
     expect(await watch.reload("rpc", "a")).toMatchObject({
       reloaded: false,
-      problems: [{ key: "agents.a", message: "is no longer in the file: system.reload takes it away." }],
+      problems: [{ key: "agents.a", message: "is no longer in the file: system.reload removes it." }],
     });
     expect(says({ agents: { main: watch.config.agents.a } } as unknown as Config)).toBe("second");
   });

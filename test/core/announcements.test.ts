@@ -66,7 +66,7 @@ describe("an announcement", () => {
         channel: "ops",
         attempt: told.length + 1,
         status: 503,
-        reason: "it answered 503; it was tried for a day",
+        reason: "it answered 503; it was retried for a day",
       },
     });
     const waits = told.map(({ detail }) => Number(detail.retry_in_ms));
@@ -145,7 +145,7 @@ describe("an announcement", () => {
     await core.clock.advance(5_000);
     expect((await core.told({ deliveryId })).at(-1)).toMatchObject({
       name: "announcement.failed",
-      detail: { attempt: 2, reason: "the channel left the configuration" },
+      detail: { attempt: 2, reason: "the channel was removed from the configuration" },
     });
     expect(ops.calls).toHaveLength(1);
   });
@@ -169,7 +169,7 @@ describe("an announcement", () => {
     expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([near.turnId]);
     expect(await core.turns.get(far.turnId)).toMatchObject({ status: "completed", reply: "hello" });
     expect(await core.told(far)).toMatchObject([
-      { name: "announcement.failed", detail: { reason: "it came through 3 announcements or agents, as in a loop" } },
+      { name: "announcement.failed", detail: { reason: "it passed through 3 announcements or agents, as in a loop" } },
     ]);
   });
 

@@ -66,9 +66,9 @@ describe("whether a delivery can be sent again", () => {
   it.each([
     ["came by an API", { ...hook, surface: "rpc" }, /only webhooks/],
     ["was a challenge", { ...hook, answer: "challenge" }, /nothing to do again/],
-    ["came from a stranger", { ...hook, caller: "", body: undefined }, /Nobody was authenticated/],
+    ["came from a stranger", { ...hook, caller: "", body: undefined }, /The sender was not authenticated/],
     ["was refused first", { ...hook, answer: "refused", body: undefined, bytes: 0 }, /before its body was read/],
-    ["lost its body", { ...hook, body: undefined }, /recorder\.bodies was off, or its session was deleted/],
+    ["lost its body", { ...hook, body: undefined }, /recorder\.bodies was off, or the session was deleted/],
   ] as const)("does not for one that %s, and says so", (_what, delivery, words) => {
     expect(whyNotReplayable(delivery)).toMatch(words);
   });

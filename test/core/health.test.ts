@@ -72,8 +72,8 @@ describe("health", () => {
 
   it("says of a store whose disk is full that it is", async () => {
     await using core = await startWithPing();
-    core.pings.answer = () => Promise.reject(new GatewayError("store-full", "The disk that the store is on is full."));
-    const detail = "The disk that the store is on is full: what does not fit is refused until there is room.";
+    core.pings.answer = () => Promise.reject(new GatewayError("store-full", "The store's disk is full."));
+    const detail = "The store's disk is full: work that does not fit is refused until there is space.";
     expect(await partOf(core, "store")).toEqual({ name: "store", status: "degraded", detail });
   });
 

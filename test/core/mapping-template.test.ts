@@ -53,7 +53,7 @@ describe("a template", () => {
     [`{${"x".repeat(60)}}`, `{${"x".repeat(20)}`],
   ])("%j is refused for %j", (text, shown) => {
     expect(parseTemplate(text)).toEqual({
-      flaw: `holds \`${shown}\`, which is no placeholder: write {body.<path>} or {headers.<name>}, or {{ for a brace.`,
+      flaw: `holds \`${shown}\`, which is not a placeholder: write {body.<path>} or {headers.<name>}, or {{ for a brace.`,
     });
   });
 

@@ -46,10 +46,10 @@ describe("the params of a skill", () => {
 
   it.each([
     ["{", "params.schema.json is not JSON"],
-    ["[]", 'params.schema.json is no JSON Schema of an object ("type": "object")'],
-    ['{"type":"string"}', 'params.schema.json is no JSON Schema of an object ("type": "object")'],
-    ['{"type":"object","properties":5}', "params.schema.json is no JSON Schema: schema is invalid"],
-    ['{"type":"object","$ref":"https://example.com/x.json"}', "params.schema.json is no JSON Schema: can't resolve"],
+    ["[]", 'params.schema.json is not a JSON Schema of an object ("type": "object")'],
+    ['{"type":"string"}', 'params.schema.json is not a JSON Schema of an object ("type": "object")'],
+    ['{"type":"object","properties":5}', "params.schema.json is not a JSON Schema: schema is invalid"],
+    ['{"type":"object","$ref":"https://example.com/x.json"}', "params.schema.json is not a JSON Schema: can't resolve"],
     [`{"type":"object","title":"${"x".repeat(65536)}"}`, "params.schema.json is larger than 64 KiB"],
   ])("%.40s is no schema, and its skill is left out with the reason", async (text, reason) => {
     const { skill, invalid } = await load(text);

@@ -94,7 +94,7 @@ describe("a folder that is no skill", () => {
     expect(ids).toEqual(["c"]);
     expect(invalid.map(({ reason }) => reason)).toEqual([
       "SKILL.md cannot be read (ELOOP)",
-      "SKILL.md cannot be read (it is no file)",
+      "SKILL.md cannot be read (it is not a file)",
     ]);
     // Nothing is looked at before it is opened, so that nothing can be swapped in between.
     const [real, link] = [join(made.dir, "c", "SKILL.md"), join(made.dir, "c", "link")];

@@ -115,7 +115,7 @@ describe("a full queue", () => {
       name: "events",
       status: "degraded",
       detail:
-        "2 events wait, limits.events: new ones are refused. 3 were refused since the gateway started, for want of room.",
+        "2 events wait, the maximum in limits.events: new events are refused. 3 events were refused since the gateway started, because the limit was reached.",
     });
     expect(await core.core.health.read()).toMatchObject({ status: "degraded" });
     await core.beat();
@@ -123,7 +123,7 @@ describe("a full queue", () => {
     expect(await eventsPart(core)).toEqual({
       name: "events",
       status: "ok",
-      detail: "3 were refused since the gateway started, for want of room.",
+      detail: "3 events were refused since the gateway started, because the limit was reached.",
     });
     expect(await core.logged("event.refused")).toHaveLength(3);
   });

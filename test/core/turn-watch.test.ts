@@ -20,7 +20,7 @@ describe("F06: how long an agent may be silent", () => {
     await core.clock.advance(2);
     expect(await core.ended(turn)).toMatchObject({
       status: "failed",
-      error: { detail: expect.stringMatching(/fell silent/) },
+      error: { detail: expect.stringMatching(/stopped sending/) },
     });
   });
 
@@ -40,9 +40,9 @@ describe("F06: how long an agent may be silent", () => {
     second.run.say(", and more");
     await core.clock.settle();
     await core.clock.advance(201);
-    expect((await core.ended(first.turn)).error?.detail).toMatch(/fell silent/);
+    expect((await core.ended(first.turn)).error?.detail).toMatch(/stopped sending/);
     await core.clock.advance(200);
-    expect((await core.ended(third.turn)).error?.detail).toMatch(/fell silent/);
+    expect((await core.ended(third.turn)).error?.detail).toMatch(/stopped sending/);
     expect((await core.core.turns.get(second.turn.turnId)).status).toBe("running");
     second.run.end();
     expect((await core.ended(second.turn)).status).toBe("completed");

@@ -164,7 +164,7 @@ describe("F06: an agent of any kind that hangs", () => {
       expect([agent, status, error?.detail]).toEqual([
         agent,
         "failed",
-        "the agent's backend fell silent in the middle of its reply",
+        "the agent's backend stopped sending in the middle of its reply",
       ]);
       expect([agent, attempt, reply]).toEqual([agent, 1, expect.stringMatching(/^(word |You |so far)/)]);
     }
@@ -208,7 +208,7 @@ describe("F07: a remote agent that fails", () => {
     server.fail("500");
     const ask = async () => (await other.rest.call("chat.send", { body: { message: "hi", agent } })).problem.detail;
     await Promise.all(Array.from({ length: 5 }, ask));
-    expect(await ask()).toMatch(/has failed several times in a row, and is left alone for a while\.$/);
+    expect(await ask()).toMatch(/has failed several times in a row and gets no requests for a while\.$/);
     // None of the five tried again, though each may within its deadline.
     expect(server.seen).toHaveLength(5);
   });

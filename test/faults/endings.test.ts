@@ -13,6 +13,6 @@ it("an answer without a length that is reset is not whole", async () => {
   const answer = await ask(agent, "it", { origin: raw.url, path: "/", method: "GET", headers: {} }, undefined);
   expect(String(await answer.next(MIB))).toBe("half");
   for (const socket of raw.sockets) reset(socket);
-  await expect(answer.next(MIB)).rejects.toThrow("it broke its answer off");
+  await expect(answer.next(MIB)).rejects.toThrow("it ended its answer early");
   await agent.close();
 });

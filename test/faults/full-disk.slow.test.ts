@@ -65,7 +65,7 @@ test.skipIf(why)(
     expect([status, (json.events as object[]).length]).toEqual([200, 5]);
     await until(async () => (await client.rpc.call("system.health", {})).result.status === "degraded");
     expect(await client.ready()).toBe(503);
-    const full = { ok: false, detail: "The disk that the store is on is full." };
+    const full = { ok: false, detail: "The store's disk is full." };
     expect(await (await fetch(`${first.url}/readyz`)).json()).toMatchObject({ parts: { store: full } });
 
     rmSync(ballast);

@@ -9,7 +9,7 @@ function createLag(max: number) {
 it("names memory that is short and an event loop that stood still", () => {
   const wrong = createProcessHealth({ isShort: () => true, lag: createLag(5.04) })();
   expect(wrong).toEqual([
-    { name: "memory", status: "degraded", detail: expect.stringContaining("Memory is short") },
+    { name: "memory", status: "degraded", detail: expect.stringContaining("Memory is low") },
     { name: "eventLoop", status: "degraded", detail: expect.stringContaining("5.0 s") },
   ]);
   const right = createProcessHealth({ isShort: () => false, lag: createLag(0.9) })();

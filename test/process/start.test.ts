@@ -18,7 +18,7 @@ describe("refuses wrong usage with a sentence, no stack, and exit code 2", () =>
     ["an option without its value", "serve --config", /^Option '--config <file>' argument missing\.\n/],
     ["a stray word", "stray", /^There is no command stray\.\nNext: node \S*main\.js --help$/],
     ["an unknown command", "bakcup b.db", /^There is no command bakcup\. Did you mean backup\?\n/],
-    ["a port that is none", "--port 80a", /^--port 80a is no port: give a whole number from 0 to 65535\.\n/],
+    ["a port that is none", "--port 80a", /^--port 80a is not a port: give a whole number from 0 to 65535\.\n/],
   ])("%s", async (_, typed, sentence) => {
     const { code, out, err } = await runProcess({
       command: ([node = "", main = ""]) => [node, main, ...typed.split(" ")],
@@ -44,7 +44,7 @@ describe("refuses to start with a sentence, no stack, and exit code 1", () => {
     [
       "an address of another machine",
       { args: ["--host", "192.0.2.1"] },
-      /^192\.0\.2\.1 is no address of this machine\. Choose another with --host\.$/,
+      /^192\.0\.2\.1 is not an address of this machine\. Choose another with --host\.$/,
     ],
     [
       "a file that is not there",
@@ -54,7 +54,7 @@ describe("refuses to start with a sentence, no stack, and exit code 1", () => {
     [
       "an unknown key",
       { config: '{\n  agents: { main: { backend: "echo" } },\n  webhook: {},\n}' },
-      /gateway\.json5:3:3: webhook is no key of the configuration; did you mean `webhooks`\?/,
+      /gateway\.json5:3:3: webhook is not a key of the configuration; did you mean `webhooks`\?/,
     ],
   ])("%s", async (_, options, sentence) => {
     const { code, out, err } = await runProcess(options);

@@ -10,7 +10,7 @@ describe("a start", () => {
     await using gateway = await startProcess({ config: agentWith({}) });
     const { detail } = await gateway.logged("config.warned");
     expect(detail).toMatch(
-      /^store\.type is memory: .*it forgets sessions, turns.*API keys.* store: \{ type: "sqlite", path: .*\}\.$/,
+      /^store\.type is memory: .*it loses sessions, waiting turns.*API keys.* store: \{ type: "sqlite", path: .*\}\.$/,
     );
     expect(gateway.records.filter(({ event }) => event === "config.warned")).toHaveLength(1);
   });

@@ -81,7 +81,7 @@ async with socket.pushes() as pushes:
 
   test("gives its readers the error when it does not come back", async () => {
     const gone = await serveSocket((message: Message, socket) => {
-      setTimeout(() => socket.close(4401, "the token is not known any more"), 20);
+      setTimeout(() => socket.close(4401, "the token is no longer valid"), 20);
       return message.method === "rpc.subscribe" ? {} : undefined;
     });
     await using server = gone;
@@ -97,7 +97,7 @@ show([push async for push in pushes])
     expect(shown).toEqual([
       expect.objectContaining({
         class: "ConnectionFailedError",
-        detail: expect.stringContaining("4401 the token is not known any more"),
+        detail: expect.stringContaining("4401 the token is no longer valid"),
       }),
       [],
     ]);

@@ -160,8 +160,8 @@ test("a gateway that restarts says when to come back, and one that took the toke
   server.sockets[0]?.close(1012, "the gateway restarts; retry-after-ms=20");
   await expect.poll(() => server.sockets.length).toBe(2);
   await client.system.info();
-  server.sockets[1]?.close(4401, "the token is not known any more");
-  await expect(pushes.next()).rejects.toThrow("The connection ended with 4401 the token is not known any more.");
+  server.sockets[1]?.close(4401, "the token is no longer valid");
+  await expect(pushes.next()).rejects.toThrow("The connection ended with 4401 the token is no longer valid.");
 });
 
 test("calls wait for a connection that is being opened again", async () => {

@@ -104,7 +104,9 @@ describe("a SQLite file of which a text is damaged", () => {
         change(copy, `UPDATE ${table} SET ${column} = ${damaged(column)} WHERE typeof(${column}) = 'text'`);
         const name = `${table}.${column}`;
         const store = await openSqlite(createManualClock(), copy, inThisThread).catch((error: Error) => {
-          expect(error.message, name).toMatch(/^The SQLite file .* is damaged \(a text in it .*\)\. Restore a backup/);
+          expect(error.message, name).toMatch(
+            /^The SQLite file .* is damaged \(a record differs .*\)\. Restore a backup/,
+          );
           shown.add(name);
         });
         if (!store) continue;

@@ -29,7 +29,7 @@ describe("opening a SQLite store", () => {
     await (await open(path))[Symbol.asyncDispose]();
     write(path, `PRAGMA user_version = ${NEWEST + 1}`);
     await expect(open(path)).rejects.toThrow(
-      `The SQLite file ${path} was written by a newer gateway: it has version ${NEWEST + 1}, this one knows ${NEWEST}.`,
+      `The SQLite file ${path} was written by a newer gateway: it has version ${NEWEST + 1}, and this gateway supports up to ${NEWEST}.`,
     );
   });
 
@@ -38,7 +38,7 @@ describe("opening a SQLite store", () => {
     await (await open(path))[Symbol.asyncDispose]();
     write(path, `PRAGMA user_version = ${start.version - 1}`);
     await expect(open(path)).rejects.toThrow(
-      `The SQLite file ${path} is from before 0.2.0: it has version 3, and this gateway takes 4 and later. Set store.path to another file.`,
+      `The SQLite file ${path} is from before 0.2.0: it has version 3, and this gateway supports 4 and later. Set store.path to another file.`,
     );
   });
 
@@ -54,7 +54,7 @@ describe("opening a SQLite store", () => {
   it("refuses a file that is no database", async () => {
     const path = newPath();
     writeFileSync(path, "{ store: 'sqlite' }\n".repeat(100));
-    await expect(open(path)).rejects.toThrow(`The SQLite file ${path} is no database.`);
+    await expect(open(path)).rejects.toThrow(`The SQLite file ${path} is not a database.`);
   });
 
   it("F02: refuses a file of which a page is damaged, wherever", async () => {
@@ -195,12 +195,14 @@ describe("F02: the log of a SQLite store that was not closed", () => {
   ])("loses an end that nobody was told of, and says so: %s", async (_, change, lastSeq) => {
     const { notices, session } = await reopen(await leftBehind(change));
     expect(session?.lastSeq).toBe(lastSeq);
-    expect(notices).toMatchObject([{ name: "repaired", detail: expect.stringMatching(/was not complete: \d+ bytes/) }]);
+    expect(notices).toMatchObject([{ name: "repaired", detail: expect.stringMatching(/was incomplete: \d+ bytes/) }]);
   });
 
   it("is refused where it is broken before its end", async () => {
     const path = await leftBehind((log) => flip(log, 32 + FRAME * 6 + 2_000));
-    await expect(reopen(path)).rejects.toThrow(`The SQLite file ${path} is damaged: its log is broken in the middle.`);
+    await expect(reopen(path)).rejects.toThrow(
+      `The SQLite file ${path} is damaged: its write-ahead log is broken in the middle.`,
+    );
   });
 });
 

@@ -50,7 +50,7 @@ describe("the file of a SQLite store", () => {
     expect(notices).toEqual([
       {
         name: "exposed",
-        detail: `Other users of this machine can read ${path}, which holds what was said (mode 0640). To keep it to the gateway's user: chmod 600 ${path} ${path}-wal ${path}-shm`,
+        detail: `Other users of this machine can read ${path}, which contains messages (mode 0640). To restrict it to the gateway's user: chmod 600 ${path} ${path}-wal ${path}-shm`,
       },
     ]);
     // A folder that is closed to others keeps the file from them.

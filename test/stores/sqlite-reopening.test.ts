@@ -53,7 +53,7 @@ describe("a SQLite store whose file is in another place when it is opened anew",
 
   it("waits for it, makes none, and goes on with what was acknowledged", async () => {
     await using lost = await openLost(away);
-    await staysAway(lost, /The SQLite file .* is not there\./);
+    await staysAway(lost, /The SQLite file .* does not exist\./);
     expect(existsSync(lost.path)).toBe(false);
     back(lost.path);
     await opensAgain(lost);
@@ -67,7 +67,7 @@ describe("a SQLite store whose file is in another place when it is opened anew",
       await (await openSqlite(createManualClock(), other))[Symbol.asyncDispose]();
       renameSync(other, path);
     });
-    await staysAway(lost, /The SQLite file .* is another one than was open\./);
+    await staysAway(lost, /The SQLite file .* is not the file that was open before\./);
     back(lost.path);
     await opensAgain(lost);
     expect(await lost.store.getTurn(lost.kept.turnId)).toMatchObject({ status: "queued" });

@@ -128,7 +128,7 @@ describe("a server of tools over HTTP", () => {
 
   it.each([
     ["redirect", "it answered 307, and redirects are not followed"],
-    ["gzip", "it encoded its answer, which it was asked not to"],
+    ["gzip", "it compressed its answer, although the request did not allow it"],
     ["endless", "it sent more than 4 MiB"],
     ["refuse", "it answered 401: who are you?"],
     ["crowd", "it sent more than 4 MiB"],
@@ -229,7 +229,7 @@ describe("a server of tools over HTTP", () => {
   it("F08: shows no model what is no UTF-8 as if it were", async () => {
     await using server = await serve({ how: "latin" });
     await using files = open(server.reach);
-    await expect(files.call("say", { text: "a" })).rejects.toThrow("it sent what is no UTF-8");
+    await expect(files.call("say", { text: "a" })).rejects.toThrow("it sent text that is not UTF-8");
   });
 
   it("is joined anew when its session is over, for the same call", async () => {

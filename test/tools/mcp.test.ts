@@ -67,7 +67,7 @@ describe("a server of tools over standard input and output", () => {
     await using files = open(program("good"));
     expect(JSON.parse(await files.call("meta", {}, signal, 2))).toMatchObject({ "agent-gateway/hops": 3 });
     await expect(files.call("meta", {}, signal, 3)).rejects.toThrow(
-      "The tool was not called: it came through 3 announcements or agents, as in a loop.",
+      "The tool was not called: it passed through 3 announcements or agents, as in a loop.",
     );
   });
 
@@ -196,7 +196,7 @@ describe("a server of tools over standard input and output", () => {
     const { files: opened, pace } = await openHurried();
     await using files = opened;
     await expect(files.call("stuck")).rejects.toThrow("it did not answer in time");
-    await expect.poll(() => files.failures).toEqual(["it gave no sign for 10 s after a call, and was ended"]);
+    await expect.poll(() => files.failures).toEqual(["it did not respond for 10 s after a call, and was ended"]);
     pace.by = 1;
     await expect.poll(() => files.call("say", { text: "a" }).catch(String), { timeout: 5_000 }).toBe("You said a.");
     expect(files.failures).toHaveLength(1);

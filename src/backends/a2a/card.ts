@@ -45,7 +45,7 @@ function usable(card: unknown, origin: string): AgentCard {
       SPOKEN.includes(String(one.protocolBinding).toUpperCase()) &&
       /^1(\.|$)/.test(String(one.protocolVersion)),
   );
-  if (known.length === 0) throw new BackendError(`${WHO} speaks neither JSON-RPC nor HTTP+JSON of A2A 1.0`);
+  if (known.length === 0) throw new BackendError(`${WHO} supports neither JSON-RPC nor HTTP+JSON of A2A 1.0`);
   // Headers and credentials of the configuration go only to the host that it names.
   const here = known.filter(({ url }) => URL.canParse(url) && new URL(url).origin === origin);
   if (here.length === 0)

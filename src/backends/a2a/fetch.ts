@@ -26,7 +26,7 @@ export function createFetch(agent: Agent, { headers, clock, origin }: FetchSetti
   return async (input, init) => {
     const request = requestOf(input, init);
     if (request.origin !== origin)
-      throw new BackendError(`${WHO} names an address at another host, where nothing is sent`);
+      throw new BackendError(`${WHO} names an address on another host, which the gateway does not use`);
     const sent = { "user-agent": "agent-gateway", ...headers, ...request.headers };
     const answer = await ask(agent, WHO, { ...request, headers: sent }, init?.signal);
     const { status } = answer;
@@ -46,18 +46,18 @@ export function createFetch(agent: Agent, { headers, clock, origin }: FetchSetti
 }
 
 function checkJson(text: string): void {
-  if (jsonOf(text) === undefined) throw new BackendError(`${WHO} answered with something that is no JSON`);
+  if (jsonOf(text) === undefined) throw new BackendError(`${WHO} answered with something that is not JSON`);
 }
 
 /** The meaning of A2A's error codes, for the sender of the turn. The messages of these errors are the remote's own. */
 const MEANINGS: Record<number, string> = {
-  [-32602]: "it does not take the message in this form",
+  [-32602]: "it does not accept messages in this format",
   [-32603]: "an error of its own",
-  [-32001]: "it does not know the task any more",
+  [-32001]: "it no longer has the task",
   [-32004]: "it does not support this",
-  [-32005]: "it does not take text",
+  [-32005]: "it does not accept text",
   [-32006]: "its answer was not valid",
-  [-32009]: "it does not speak A2A 1.0",
+  [-32009]: "it does not support A2A 1.0",
 };
 const INTERNAL = -32603;
 
@@ -75,7 +75,7 @@ export function failureOf(thrown: unknown): BackendError {
     const words = `${WHO} answered with the error ${code}${meaning === undefined ? "" : `: ${meaning}`}`;
     return new BackendError(words, { retryable: code === INTERNAL, cause: quoted(one) });
   }
-  return new BackendError(`${WHO} answered with something that is no A2A`, { cause: quoted(thrown) });
+  return new BackendError(`${WHO} answered with something that is not A2A`, { cause: quoted(thrown) });
 }
 
 /** The message of the remote or of the SDK, for the log alone. */

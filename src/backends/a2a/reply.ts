@@ -92,15 +92,14 @@ export class Reply {
       case STATE.inputRequired:
         this.isOver = true;
         this.isQuestion = true;
-        if (words === "" && this.#length === 0)
-          throw new BackendError(`${WHO} waits for more input and does not say for what`);
+        if (words === "" && this.#length === 0) throw new BackendError(`${WHO} asks for more input without a question`);
         return this.#counted(this.#length > 0 && words !== "" ? `\n\n${words}` : words);
       case STATE.authRequired:
-        throw new BackendError(`${WHO} wants credentials that the gateway was not given${because}`);
+        throw new BackendError(`${WHO} requires credentials that are not configured${because}`);
       case STATE.failed:
         throw new BackendError(`${WHO} failed${because}`);
       case STATE.rejected:
-        throw new BackendError(`${WHO} does not take this message${because}`);
+        throw new BackendError(`${WHO} refuses this message${because}`);
       case STATE.canceled:
         throw new BackendError(`${WHO} cancelled its task${because}`);
       default:

@@ -61,7 +61,7 @@ export function createAcpBackend(settings: AcpSettings): Backend {
         void process.stop();
       }
       const summary = await summaryOf(use(key, signal, ask), used);
-      if (summary.trim() === "") throw new BackendError("the agent wrote no summary");
+      if (summary.trim() === "") throw new BackendError("the agent did not write a summary");
       return summary;
     },
     close: processes.close,

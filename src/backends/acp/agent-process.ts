@@ -104,11 +104,11 @@ export class AgentProcess {
     const { protocolVersion } = Object(await this.#ask("initialize", hello, signal)) as { protocolVersion?: unknown };
     if (protocolVersion !== PROTOCOL_VERSION)
       throw new BackendError(
-        `the agent's program does not speak version ${PROTOCOL_VERSION} of the Agent Client Protocol`,
+        `the agent's program does not support version ${PROTOCOL_VERSION} of the Agent Client Protocol`,
       );
     const answer = Object(await this.#ask("session/new", { cwd, mcpServers: [] }, signal));
     const { sessionId, configOptions } = answer as Partial<NewSessionResponse>;
-    if (typeof sessionId !== "string") throw new BackendError("the agent's program opened no session");
+    if (typeof sessionId !== "string") throw new BackendError("the agent's program did not open a session");
     this.#session = sessionId;
     this.#chooseModel = createModelChoice(configOptions, (configId, value, aborted) =>
       this.#ask("session/set_config_option", { sessionId, configId, value }, aborted),

@@ -33,21 +33,22 @@ const LOG_IN_FIRST = -32000;
 /** Converts the error that an agent answers, or anything else, to a failure in words for callers. */
 export function asRefusal(error: unknown): BackendError {
   const { code, message, data } = Object(error) as { code?: unknown; message?: unknown; data?: unknown };
-  if (typeof code !== "number") return new BackendError("the agent's program cannot be spoken with", { cause: error });
+  if (typeof code !== "number")
+    return new BackendError("the gateway cannot communicate with the agent's program", { cause: error });
   const detail = data === undefined ? "" : JSON.stringify(data);
   // The agent's own message, for the log alone.
   const cause = new BackendError(cleanSentence(`${code}: ${message} ${detail}`));
   if (code === LOG_IN_FIRST)
-    return new BackendError("the agent wants somebody to log in first, with its own program", { cause });
+    return new BackendError("the agent requires a login first, with its own program", { cause });
   const said = typeof message === "string" ? cleanSentence(message, 200) : "";
   return new BackendError(said === "" ? "the agent failed" : `the agent failed: ${said}`, { cause });
 }
 
 const STOPPED: Readonly<Record<string, string>> = {
-  max_tokens: "the agent wrote as much as it may before it said anything",
-  max_turn_requests: "the agent asked its model as often as it may before it said anything",
+  max_tokens: "the agent reached its output limit before it replied",
+  max_turn_requests: "the agent reached its limit of model requests before it replied",
   refusal: "the agent refuses to answer this",
-  cancelled: "the agent left the turn",
+  cancelled: "the agent cancelled the turn",
 };
 
 /** The stop reasons that an agent may give when a permission is denied. */
@@ -64,7 +65,9 @@ export function reasonOf(
   if (stopReason === "end_turn" || (isCut && hasText)) return undefined;
   const why = STOPPED[stopReason] ?? "the agent stopped for a reason that is not in its protocol";
   return new BackendError(
-    wasDenied && LEFT.has(stopReason) ? `${why}: it may not do what it asked for, as its acp.permissions is deny` : why,
+    wasDenied && LEFT.has(stopReason)
+      ? `${why}: its permission request was refused, because its acp.permissions is deny`
+      : why,
   );
 }
 
@@ -96,8 +99,8 @@ export function createModelChoice(
   let current = option?.type === "select" ? option.currentValue : undefined;
   return async (model: string | undefined, signal: AbortSignal): Promise<void> => {
     if (model === undefined || model === current) return;
-    if (option?.type !== "select") throw new BackendError("the agent offers no choice of models");
-    if (!namesIn(option.options).includes(model)) throw new BackendError(`the agent offers no model ${model}`);
+    if (option?.type !== "select") throw new BackendError("the agent does not offer a choice of models");
+    if (!namesIn(option.options).includes(model)) throw new BackendError(`the agent does not offer the model ${model}`);
     await set(option.id, model, signal);
     current = model;
   };

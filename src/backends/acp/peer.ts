@@ -40,7 +40,7 @@ export function openPeer(program: RunningProgram, clock: Clock, { onUpdate, onPe
       waiting.get(id)?.(answered);
       waiting.delete(id);
     } else if (id !== undefined) {
-      if (++asked > MOST_ASKED) throw new BackendError("the agent's program asks for too much at once");
+      if (++asked > MOST_ASKED) throw new BackendError("the agent's program sent too many requests at once");
       void answer(id, method, params);
     } else if (method === "session/update") return onUpdate(params);
     return undefined;
@@ -87,11 +87,11 @@ function messageIn(line: Buffer): Message | undefined {
     if (error instanceof BackendError) throw error;
   }
   if ((Object(message) as { jsonrpc?: unknown }).jsonrpc === "2.0") return message as Message;
-  throw new BackendError("the agent's program wrote something that is no message of its protocol");
+  throw new BackendError("the agent's program wrote something that is not a message of its protocol");
 }
 
 function asFailure(error: unknown): BackendError {
   if (error instanceof BackendError) return error;
   if (error instanceof LineTooLong) return new BackendError("the agent's program wrote a message longer than 16 MiB");
-  return new BackendError("the agent's program cannot be read any more", { cause: error });
+  return new BackendError("the agent's program can no longer be read", { cause: error });
 }

@@ -42,7 +42,7 @@ export function createCommandBackend(settings: CommandSettings): Backend {
       if (messages.length === 0) return "";
       const document = summaryDocument(settings.agent, messages);
       const summary = await summaryOf(answer(settings, document, signal, running), used);
-      if (summary.trim() === "") throw new BackendError("the agent's program wrote no summary");
+      if (summary.trim() === "") throw new BackendError("the agent's program did not write a summary");
       return summary;
     },
     async close() {
@@ -109,7 +109,7 @@ async function begin(settings: CommandSettings, turnId: string | null): Promise<
 
 function endOf({ ended }: RunningProgram, clock: Clock): Promise<ProgramEnd> {
   return new Promise((resolve, reject) => {
-    const late = new BackendError("the agent's program closed its output and did not end");
+    const late = new BackendError("the agent's program closed its output but did not exit");
     const forget = clock.after(END_MS, () => reject(late));
     void ended.then(resolve).finally(forget);
   });

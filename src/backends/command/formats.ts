@@ -60,7 +60,7 @@ export function readJsonLines(): Format {
     }
     if (text.trim() === "") return;
     const piece = jsonOf(text);
-    if (piece === undefined) throw new BackendError("the agent's program wrote a line that is no JSON");
+    if (piece === undefined) throw new BackendError("the agent's program wrote a line that is not JSON");
     const chunk = readPiece(piece);
     if (!("text" in chunk)) yield chunk;
     else {

@@ -191,7 +191,7 @@ const NO_SUMMARIES = new Set([400, 404, 405, 415, 422, 501]);
 
 function dataOf({ data }: { data: string }): unknown {
   const value = jsonOf(data);
-  if (value === undefined) throw new BackendError(`${WHO} sent an event whose data is no JSON`);
+  if (value === undefined) throw new BackendError(`${WHO} sent an event whose data is not JSON`);
   return value;
 }
 

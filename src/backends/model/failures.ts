@@ -48,13 +48,13 @@ export function failureOf({ status: answered, error, retryAfterMs: asked }: Mode
   if ((status ?? 400) < 429 && FILTERED.test(said)) return refused(FILTER_WORDS);
   if (status === 405 || (status === 404 && !said.includes("model")) || ELSEWHERE.test(said)) return lasting(NO_PLACE);
   if (status === 404 || (NO_MODEL.test(said) && (status ?? 400) < 429))
-    return lasting("the provider does not have the model, or not for the gateway");
+    return lasting("the provider does not have the model, or the account may not use it");
   if (status === 429 || (status === undefined && TOO_FAST.test(said)))
-    return again("the provider takes no more from the gateway for now");
+    return again("the provider limits the gateway's requests");
   if ((status !== undefined && (status >= 500 || status === 408 || status === 409)) || BUSY.test(said))
-    return again("the provider is overloaded or out of order");
+    return again("the provider is overloaded or failing");
   if (status !== undefined && status >= 300 && status < 400) return lasting(`the provider ${statusWords(status)}`);
-  if (status === undefined || status === 200) return again("the provider broke its answer off with an error");
+  if (status === undefined || status === 200) return again("the provider ended its answer with an error");
   return refused(`the provider refused the request (${status})`);
 }
 
@@ -80,7 +80,7 @@ export class StrangeEvent extends Error {
   readonly value: unknown;
 
   constructor(value: unknown) {
-    super("an event in no form that is known");
+    super("an event in an unknown format");
     this.value = value;
   }
 }
@@ -106,11 +106,11 @@ export function failureOfCall(
   // Its stream ended without saying so.
   if (name === "AI_InvalidResponseDataError") return brokeOff(quoted(`${name}: ${message}`));
   if (!wasSent && (name === "AI_InvalidArgumentError" || name === "AI_TypeValidationError"))
-    return new BackendError("the model's `options` are none that its provider takes", { cause: thrown });
+    return new BackendError("the provider does not accept the model's `options`", { cause: thrown });
   // A provider tells of its own failure, perhaps in a form that its SDK does not know.
   const isTold = name === "" || name === "AI_APICallError" ? value !== undefined : hasError;
   if (isTold) return failureOf({ status: undefined, error: value, retryAfterMs: undefined });
-  return new BackendError("what the provider answered could not be read", { cause: quoted(`${name}: ${message}`) });
+  return new BackendError("the provider's answer could not be read", { cause: quoted(`${name}: ${message}`) });
 }
 
 /**
@@ -129,17 +129,17 @@ function contentOf(error: unknown): { isStrange: boolean; value: unknown } {
 /** The failure for an answer in no form of this provider type. */
 export function otherForm(type: string): BackendError {
   return new BackendError(
-    `what answered is no provider of the type ${type}: check the provider's \`type\` and \`baseUrl\``,
+    `the answer is not from a provider of the type ${type}: check the provider's \`type\` and \`baseUrl\``,
   );
 }
 
 /** The failure for an answer that this provider should not send. */
 export function noStream(what: string): BackendError {
-  return new BackendError(`the provider sent ${what} where a stream of events was to come`);
+  return new BackendError(`the provider sent ${what} instead of a stream of events`);
 }
 
 export function brokeOff(cause?: unknown): BackendError {
-  return new BackendError("the provider broke its answer off", { retryable: true, cause });
+  return new BackendError("the provider ended its answer early", { retryable: true, cause });
 }
 
 /** Providers agree on little more than an object somewhere with a message in it. */

@@ -131,7 +131,7 @@ async function factoryOf(sdk: Sdk, settings: ProviderSettings) {
   return (id: string, fetch: typeof globalThis.fetch): LanguageModelV3 => {
     const made = create?.({ ...more, ...given, headers: { ...headers }, fetch });
     if (typeof made?.languageModel !== "function")
-      throw new BackendError(`the package ${sdk.package} is no provider of the AI SDK`);
+      throw new BackendError(`the package ${sdk.package} is not a provider of the AI SDK`);
     const model = made.languageModel(id);
     if (model.specificationVersion === "v3") return model;
     const words = `the package ${sdk.package} is for another version of the AI SDK: one with models of v3 is needed`;

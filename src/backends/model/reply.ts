@@ -87,7 +87,7 @@ class Reply {
         if (calls.length === 0) return;
         if (isLast)
           throw new BackendError(
-            `the model was asked ${steps === 1 ? "once" : `${steps} times`}, the most that is allowed, and still calls tools`,
+            `the model was asked ${steps === 1 ? "once" : `${steps} times`}, which is the maximum, and still calls tools`,
           );
         this.#hasActed = true;
         const { answer, refused } = await answerCalls(tools, calls, step + 1 >= steps, abortSignalOf(this.#signal));

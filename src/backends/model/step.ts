@@ -156,7 +156,7 @@ class Answer {
     const isEmpty = this.#calls.length === 0 && !content.some((part) => part.type === "text");
     if (finishReason.unified === "content-filter") throw new RequestRefused(FILTER_WORDS);
     if (finishReason.unified === "length" && isEmpty)
-      throw new RequestRefused("the model had used up what it may write before it began its reply");
+      throw new RequestRefused("the model reached its output limit before it began its reply");
     return { content, calls: this.#calls, used: usageIn(usage) };
   }
 

@@ -65,6 +65,6 @@ function pathOf(id: string): string {
   const [, prefix = ""] = /^([a-z]+)_[0-9A-Z]{20,}$/.exec(id) ?? [];
   const page = PAGES[prefix] ?? (id.includes(":") ? "s" : undefined);
   if (page === undefined)
-    throw new UsageError(`${id} is no id of a delivery (dlv_…), a turn (turn_…), an event (evt_…) or a session.`);
+    throw new UsageError(`${id} is not the id of a delivery (dlv_…), a turn (turn_…), an event (evt_…) or a session.`);
   return `/${page}/${encodeURIComponent(id)}`;
 }

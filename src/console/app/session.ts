@@ -18,7 +18,7 @@ export const isChecking = signal(true);
 
 export const isConsole = computed(() => identity.value?.kind === "console");
 export const RPC_REASON = "A REST key opens REST alone. Sign in with the console token to use this.";
-export const KEYS_REASON = "Keys are made and revoked with the console token alone.";
+export const KEYS_REASON = "Only the console token can create and revoke keys.";
 
 /** An identity in words. */
 export function nameOf({ kind, name }: Identity): string {

@@ -80,7 +80,7 @@ export function stepWords({ name, detail }: Step): StepText {
         tone: "failed",
       };
     case "usage.unknown":
-      return { words: `The agent does not tell what it used${because(d.reason)}`, tone: "plain" };
+      return { words: `The agent does not report its token usage${because(d.reason)}`, tone: "plain" };
     case "turn.completed":
       return {
         words: `The agent answered in ${duration(number("latency_ms"))}${usage(d.usage)}`,

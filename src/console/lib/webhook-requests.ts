@@ -12,7 +12,9 @@ export function headersOfLines(text: string): { headers: Record<string, string> 
     if (line.trim() === "") continue;
     const [, name, value] = /^\s*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
     if (name === undefined || value === undefined)
-      return { fault: `“${line.trim().slice(0, 60)}” is no header. Write one a line, as x-github-event: push.` };
+      return {
+        fault: `“${line.trim().slice(0, 60)}” is not a header. Write one header per line, as x-github-event: push.`,
+      };
     headers[name.toLowerCase()] = value;
   }
   return { headers };

@@ -73,7 +73,7 @@ export function restMsOf({ backend, model: own }: Agent, model = own): number {
 export function requireAwake(agent: Agent, model: string | undefined): void {
   const retryAfterMs = restMsOf(agent, model);
   if (retryAfterMs === 0) return;
-  const words = `The backend of the agent ${agent.name} has failed several times in a row, and is left alone for a while.`;
+  const words = `The backend of the agent ${agent.name} has failed several times in a row and gets no requests for a while.`;
   throw new GatewayError("agent-unavailable", words, { retryAfterMs });
 }
 

@@ -26,7 +26,7 @@ export function createRemovedAgents({ store, agents, systemEvents, clock, events
 
   const giveUp = async (name: string): Promise<void> => {
     if (agents.find(name)) return;
-    const error = { name: "agent-removed", detail: `the agent ${name} left the configuration` } as const;
+    const error = { name: "agent-removed", detail: `the agent ${name} was removed from the configuration` } as const;
     const count = await store.failQueuedTurns(name, error, clock.now());
     if (count > 0) events.turnsGivenUp({ agent: name, count });
     // Now that no queued turn has events of it.

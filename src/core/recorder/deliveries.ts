@@ -52,17 +52,18 @@ export type Deliveries = ReturnType<typeof createDeliveries>;
 
 /** Why a delivery cannot be sent again; undefined when it can. */
 export function whyNotReplayable({ surface, answer, body, bytes, caller }: Delivery): string | undefined {
-  if (surface !== "hooks") return "It came by an API, whose client can send it again; only webhooks are replayed.";
+  if (surface !== "hooks")
+    return "It was sent over an API, whose client can send it again; only webhooks are replayed.";
   if (answer === "challenge") return "A sender asked whether the address is ours; there is nothing to do again.";
   if (body?.includes(HIDDEN)) return HELD_SECRET;
   if (body !== undefined) return undefined;
-  if (caller === "") return "Nobody was authenticated, so its body was not kept.";
+  if (caller === "") return "The sender was not authenticated, so the body was not stored.";
   if (answer === "refused" && bytes === 0) return "It was refused before its body was read.";
-  return "Its body is not kept: recorder.bodies was off, or its session was deleted.";
+  return "The body is not stored: recorder.bodies was off, or the session was deleted.";
 }
 
 const HELD_SECRET =
-  "Its body held a secret of the configuration, which is not stored: [hidden] is in its place. Have the sender send it again.";
+  "The body contained a secret of the configuration, which is not stored: [hidden] is in its place. Ask the sender to send it again.";
 
 /** A delivery as lists and pushes show it. */
 export type ShownDelivery = Pushes["delivery.recorded"]["delivery"];

@@ -144,7 +144,7 @@ export async function readPlainFile(path: string, most: number): Promise<string 
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     const stats = await file.stat();
     // A folder says by itself that it cannot be read.
-    if (!stats.isFile() && !stats.isDirectory()) return { fault: "cannot be read (it is no file)" };
+    if (!stats.isFile() && !stats.isDirectory()) return { fault: "cannot be read (it is not a file)" };
     if (stats.size > most) return { fault: `is larger than ${most / 1024} KiB` };
     return await file.readFile("utf8");
   } catch (error) {
@@ -176,7 +176,7 @@ async function readSkillParams(dir: string): Promise<SkillParams | string | unde
     return `${PARAMS_FILE} is not JSON`;
   }
   if (!isObject(schema) || schema.type !== "object")
-    return `${PARAMS_FILE} is no JSON Schema of an object ("type": "object")`;
+    return `${PARAMS_FILE} is not a JSON Schema of an object ("type": "object")`;
   return await compile(schema);
 }
 
@@ -196,7 +196,7 @@ async function compile(schema: Record<string, unknown>): Promise<SkillParams | s
     };
     return { schema, check };
   } catch (error) {
-    return `${PARAMS_FILE} is no JSON Schema: ${(error as Error).message.split("\n")[0]}`;
+    return `${PARAMS_FILE} is not a JSON Schema: ${(error as Error).message.split("\n")[0]}`;
   }
 }
 

@@ -98,11 +98,11 @@ async function readSkillFile(dir: string, path: string): Promise<string> {
     if (!isBelow(root, real)) throw new ToolError(`${path} is not in the skill's folder.`);
     const [opened, there] = await Promise.all([file.stat(), stat(real)]);
     if (opened.ino !== there.ino || opened.dev !== there.dev) throw missing;
-    if (!opened.isFile()) throw new ToolError(`${path} is no file.`);
+    if (!opened.isFile()) throw new ToolError(`${path} is not a file.`);
     if (opened.size > FILE_LIMIT) throw new ToolError(`${path} is larger than 256 KiB.`);
     const bytes = await file.readFile();
     const text = bytes.toString("utf8");
-    if (text.includes("\0") || text.includes("\ufffd")) throw new ToolError(`${path} is no text.`);
+    if (text.includes("\0") || text.includes("\ufffd")) throw new ToolError(`${path} is not text.`);
     return text;
   } finally {
     await file.close();

@@ -76,7 +76,7 @@ class BackendRun {
     const { hops } = this.#turn;
     try {
       this.#signal.throwIfAborted();
-      if (asksOutside && isLoop(hops)) throw new BackendError(`the agent was not asked: ${loopWords(hops)}`);
+      if (asksOutside && isLoop(hops)) throw new BackendError(`the agent was not called: ${loopWords(hops)}`);
       this.#chunks = this.#backend.run(this.#turn, this.#signal);
       this.#iterator = this.#chunks[Symbol.asyncIterator]();
     } catch (error) {
@@ -148,7 +148,7 @@ function takeChunk(outcome: Outcome, chunk: Chunk, listener: RunListener): void 
   if ("usage" in chunk && isUsage(chunk.usage)) outcome.usage = usageOf(chunk.usage);
   else if ("note" in chunk && typeof chunk.note?.name === "string") listener.note(chunk.note);
   else if ("model" in chunk && typeof chunk.model === "string") outcome.model = modelNamed(chunk.model);
-  else if (!("alive" in chunk)) throw new TypeError("the backend yielded something that is no chunk");
+  else if (!("alive" in chunk)) throw new TypeError("the backend yielded something that is not a chunk");
 }
 
 function isUsage(used: Used | undefined): used is Used {
@@ -161,7 +161,7 @@ function isCount(value: unknown): boolean {
 const LATE: Partial<Record<StopReason, string>> = {
   timeout: "the turn passed its deadline",
   "no-answer": "the agent's backend did not begin to answer in time",
-  silence: "the agent's backend fell silent in the middle of its reply",
+  silence: "the agent's backend stopped sending in the middle of its reply",
 };
 
 function stopped(outcome: Outcome, reason: StopReason): Outcome {

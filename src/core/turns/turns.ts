@@ -210,7 +210,7 @@ export function isEnded({ status }: Pick<Turn, "status">): boolean {
 }
 
 export function erased(turnId: string): GatewayError {
-  return new GatewayError("turn-not-found", "The turn is not kept any more.", { turnId });
+  return new GatewayError("turn-not-found", "The turn is no longer stored.", { turnId });
 }
 
 /** The error of a turn that did not complete, for a caller that waits for its reply. */

@@ -37,7 +37,7 @@ export function createChunks(turn: Turn, model: string, includeUsage: boolean) {
       switch (entry.name) {
         case "message.created":
           if (told === 0 || entry.role !== "assistant") return [];
-          throw new GatewayError("turn-failed", "The reply was begun anew, after a part of it was sent.", { turnId });
+          throw new GatewayError("turn-failed", "The reply was started again after a part of it was sent.", { turnId });
         case "message.completed":
           // A reader that comes after it was written gets it in one piece.
           return told < entry.text.length ? say(entry.text.slice(told)) : [];

@@ -25,7 +25,7 @@ export function codes(core: Core, { maySignIn }: SignInParts): Bodies {
       // Another call has used the code since this one was authenticated.
       if (!signIn) throw new GatewayError("unauthenticated", CODE_TAKES);
       if (!maySignIn(signIn))
-        throw new GatewayError("unauthenticated", "The key or token that made this code is not valid any more.");
+        throw new GatewayError("unauthenticated", "The key or token that made this code is no longer valid.");
       return signIn;
     },
   };

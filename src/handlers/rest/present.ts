@@ -29,13 +29,13 @@ export function snakeCased<T extends object>(record: T) {
 
 /**
  * A time that a request names; the contract sees to its form. `Date` takes the 31st of February for the 3rd of March: a text that it writes
- * otherwise is no moment of the calendar.
+ * otherwise is not a valid date and time.
  */
 export function momentOf(pointer: string, text: string | null | undefined): number | undefined {
   if (!text) return undefined;
   const at = new Date(text);
   if (!Number.isNaN(at.getTime()) && at.toISOString() === text) return at.getTime();
-  const message = "is no moment of the calendar";
+  const message = "is not a valid date and time";
   throw new GatewayError("invalid-request", `${pointer.split(/[:/]/).at(-1)} ${message}.`, {
     errors: [{ pointer, message }],
   });

@@ -41,13 +41,13 @@ export async function migrate(
     const newest = migrations.at(-1)?.version ?? 0;
     if (oldest > newest) {
       throw refusal(
-        `Its schema is of version ${version}, which needs a newer gateway than this one (which knows ${newest}).`,
+        `Its schema has version ${version}, which needs a newer gateway (this one supports up to ${newest}).`,
       );
     }
     const first = migrations[0]?.version ?? 0;
     if (version > 0 && version < first) {
       throw refusal(
-        `Its schema is from before 0.2.0: it has version ${version}, and this gateway takes ${first} and later. Give it a schema of its own.`,
+        `Its schema is from before 0.2.0: it has version ${version}, and this gateway supports ${first} and later. Use another schema.`,
       );
     }
     const steps = migrations.filter((step) => step.version > version);
@@ -98,14 +98,14 @@ type Holder = {
 };
 
 function heldBy(holder: Holder | undefined, waitMs: number): string {
-  const waited = `The lock under which one gateway at a time brings the schema up to date was held by others for ${waitMs / 1_000} s`;
+  const waited = `The lock for schema upgrades was held by other connections for ${waitMs / 1_000} s`;
   if (!holder) return `${waited}, and is free now: start again.`;
   const { pid, usename, application_name: program, address, state } = holder;
   const who = [program || "a program without a name", usename && `of the user ${usename}`, address && `at ${address}`];
   const now = state === null ? "" : `, ${state}`;
   return (
     `${waited}, now by process ${pid} of the server (${who.filter(Boolean).join(" ")}${now}). ` +
-    `Start again once that has started; where nothing is behind it any more, end it first: select pg_terminate_backend(${pid})`
+    `If this process is a gateway, wait until it has started, then start again. Otherwise end it first: select pg_terminate_backend(${pid})`
   );
 }
 
@@ -133,6 +133,6 @@ function refusal(detail: string) {
 
 function stuck(from: number, to: number, error: unknown) {
   return refusal(
-    `The database's schema could not be brought from version ${from} to ${to} (${(error as Error).message}): it is as it was, of version ${from}.`,
+    `The database's schema could not be upgraded from version ${from} to ${to} (${(error as Error).message}). It still has version ${from}.`,
   );
 }

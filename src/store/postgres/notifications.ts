@@ -70,7 +70,7 @@ export class Notifications {
   async #seekOnce(): Promise<void> {
     if (this.#isClosed) return;
     try {
-      const moved = () => this.#events.lost(new Error("Another server takes the writes now."));
+      const moved = () => this.#events.lost(new Error("Another server accepts the writes now."));
       const client = await this.#servers.find(moved);
       this.#isLostAgain = false;
       await this.#listen(client);

@@ -86,7 +86,7 @@ export async function createPostgresStore({
       if (!isBegun) {
         await peers.begin(client);
       } else {
-        if (pool.isAway) notice({ name: "available", detail: "The database answers again." });
+        if (pool.isAway) notice({ name: "available", detail: "The database is available again." });
         pool.reachable();
         await peers.catchUp(client);
       }
@@ -198,7 +198,7 @@ async function prepare(servers: Servers, now: number, notice: (notice: StoreNoti
     if (steps > 0) {
       notice({
         name: "migrated",
-        detail: `The database's schema was brought up to date in ${steps === 1 ? "one step" : `${steps} steps`}.`,
+        detail: `The database's schema was upgraded in ${steps === 1 ? "one step" : `${steps} steps`}.`,
       });
     }
     return { epoch, channel, client };

@@ -45,7 +45,7 @@ export const findEventReplay: Rule<"findEventReplay"> = (records, key, now) => {
   const eventId = findKey(records, key, now, "eventId");
   if (eventId === undefined) return undefined;
   const record = records.events.find(eventId);
-  if (!record) throw refuse("event-not-found", "The event of this idempotency key is not kept any more.");
+  if (!record) throw refuse("event-not-found", "The event of this idempotency key is no longer stored.");
   return record.event;
 };
 

@@ -62,7 +62,7 @@ export const findReplay: Rule<"findReplay"> = (records, key, now) => {
   const turnId = findKey(records, key, now, "turnId");
   if (turnId === undefined) return undefined;
   const record = findTurn(records, turnId);
-  if (!record) throw refuse("turn-not-found", "The turn of this idempotency key is not kept any more.");
+  if (!record) throw refuse("turn-not-found", "The turn of this idempotency key is no longer stored.");
   return withReply(records, record);
 };
 

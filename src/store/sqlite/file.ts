@@ -34,7 +34,7 @@ export function exposureOf(path: string): string | undefined {
   if (process.platform === "win32") return undefined;
   const open = [path, `${path}-wal`, `${path}-shm`].filter((file) => (modeOf(file) & 0o044) !== 0);
   if (open.length === 0 || !isReachable(path)) return undefined;
-  return `Other users of this machine can read ${path}, which holds what was said (mode ${modeOf(path).toString(8).padStart(4, "0")}). To keep it to the gateway's user: chmod 600 ${open.join(" ")}`;
+  return `Other users of this machine can read ${path}, which contains messages (mode ${modeOf(path).toString(8).padStart(4, "0")}). To restrict it to the gateway's user: chmod 600 ${open.join(" ")}`;
 }
 
 function modeOf(file: string): number {

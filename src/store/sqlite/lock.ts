@@ -16,7 +16,7 @@ export function lockFile(path: string): FileLock {
   return {
     renew: () => {
       // To open it would make an empty one, without the data that was acknowledged.
-      if (!existsSync(path)) throw new Error(`The SQLite file ${path} is not there.`);
+      if (!existsSync(path)) throw new Error(`The SQLite file ${path} does not exist.`);
       if (held !== undefined && identityOf(lock) === held) return;
       // The disk, or the file, was replaced: others would lock another file than the one that is held.
       const next = take(path, lock);

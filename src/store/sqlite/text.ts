@@ -11,7 +11,7 @@ export function isDamage(error: unknown): boolean {
 }
 
 /** The message for the one call that asks for damaged text. */
-export const DAMAGE = "What it asks for is damaged in the SQLite file.";
+export const DAMAGE = "The requested record is damaged in the SQLite file.";
 
 /**
  * Text as a value that SQLite keeps as it is. The driver cuts text at its first NUL and spoils half characters: text with either goes as
@@ -37,6 +37,6 @@ export function freeBytesOf(column: string): string {
 
 export function fromBytes(bytes: Buffer): string {
   if (bytes[0] === UTF16) return bytes.toString("utf16le", 1);
-  if (!isUtf8(bytes)) throw new DamagedText("A text is no UTF-8.");
+  if (!isUtf8(bytes)) throw new DamagedText("A text is not UTF-8.");
   return bytes.toString("utf8");
 }

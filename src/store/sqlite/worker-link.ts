@@ -92,7 +92,7 @@ export class WorkerLink {
     this.#failure = undefined;
     port1.on("message", (message: FromWorker) => this.#take(message));
     worker.on("error", (error) => this.#lose(error instanceof Error ? error.message : String(error)));
-    worker.on("exit", () => this.#lose("Its thread has ended."));
+    worker.on("exit", () => this.#lose("The store's thread has ended."));
   }
 
   /** Calls a method of the worker. The calls of one tick of the event loop, or of some, go in one message. */
@@ -186,7 +186,7 @@ export class WorkerLink {
   #lose(detail: string): void {
     if (this.#failure !== undefined) return;
     this.#failure = detail;
-    this.#start.notice({ name: "unavailable", detail: `${detail} It is opened anew.` });
+    this.#start.notice({ name: "unavailable", detail: `${detail} The file will be reopened.` });
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
     this.#calls = [];

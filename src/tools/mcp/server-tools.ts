@@ -77,7 +77,7 @@ function textOf(block: ContentBlock): string {
   if (block.type === "text") return block.text;
   if (block.type === "resource_link") return `[${block.name}: ${block.uri}]`;
   if (block.type === "resource")
-    return "text" in block.resource ? block.resource.text : `[${block.resource.uri}, which is no text]`;
+    return "text" in block.resource ? block.resource.text : `[${block.resource.uri}, which is not text]`;
   return `[${block.type}, ${block.mimeType}, not shown]`;
 }
 

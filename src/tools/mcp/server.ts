@@ -181,7 +181,7 @@ export class ToolServer {
       if (one.isExpired && one.calls === 0) void one.close();
     }
     const text = textOfAnswer(answer, outputCharacters);
-    if (answer.isError) throw new ToolError(text === "" ? "The tool failed, and did not say why." : text);
+    if (answer.isError) throw new ToolError(text === "" ? "The tool failed without a reason." : text);
     return text;
   }
 }
@@ -194,7 +194,7 @@ function doubt(one: Connection, { clock, failed }: ServerParts): void {
   if (one.isDoubted) return;
   one.isDoubted = true;
   const stop = clock.after(SIGN_MS, () => {
-    failed("it gave no sign for 10 s after a call, and was ended");
+    failed("it did not respond for 10 s after a call, and was ended");
     void one.close();
   });
   const over = () => {

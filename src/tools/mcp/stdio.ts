@@ -54,7 +54,7 @@ export function openStdioTransport(program: Program, { clock, say, mayTell, refu
     },
     async send(message) {
       const input = running?.stdin;
-      if (!input?.writable) throw new Error("the server does not run");
+      if (!input?.writable) throw new Error("the server is not running");
       if (input.writableLength > UNREAD_BYTES) {
         void transport.close();
         throw new Error("the server does not read what it is sent");

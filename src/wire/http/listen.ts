@@ -241,7 +241,7 @@ function wordsFor({ code, message }: NodeJS.ErrnoException, host: string, port: 
     return `Port ${port} of ${host} is in use. Stop what listens there, or choose another with --port.`;
   if (code === "EACCES")
     return `Port ${port} of ${host} may not be opened by this user. Choose one above 1023 with --port.`;
-  if (code === "EADDRNOTAVAIL") return `${host} is no address of this machine. Choose another with --host.`;
+  if (code === "EADDRNOTAVAIL") return `${host} is not an address of this machine. Choose another with --host.`;
   if (code === "ENOTFOUND") return `${host} is not known. Give an address with --host.`;
   return `${host}:${port} cannot be listened on: ${message}`;
 }

@@ -21,7 +21,7 @@ const BY_CODE: Record<string, [ErrorName, string]> = {
   HPE_INVALID_EOF_STATE: ["invalid-request", "The request ends before it is whole."],
   ERR_HTTP_REQUEST_TIMEOUT: ["request-timeout", "The request did not arrive whole in time."],
 };
-const NO_REQUEST: [ErrorName, string] = ["invalid-request", "The bytes are no HTTP request."];
+const NO_REQUEST: [ErrorName, string] = ["invalid-request", "The bytes are not an HTTP request."];
 const LONG_TARGET: [ErrorName, string] = ["uri-too-long", `The request target is larger than ${HEADER_LIMIT} bytes.`];
 
 /**

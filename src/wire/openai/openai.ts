@@ -62,7 +62,7 @@ function frameOf(event: unknown): string {
   return `data: ${JSON.stringify(event)}\n\n`;
 }
 
-const STOPPED = new GatewayError("shutting-down", "The stream ends here, as the gateway stops; its turn is kept.");
+const STOPPED = new GatewayError("shutting-down", "The stream ends because the gateway stops; the turn is stored.");
 
 /** The stream format that clients of OpenAI read. To them a stream without a last word looks whole. */
 export const OPENAI_FRAMING: Framing = {
@@ -94,7 +94,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
   response_format: "replies are plain text",
   modalities: "replies are plain text",
   audio: "replies are plain text",
-  logprobs: "agents do not tell of probabilities",
-  top_logprobs: "agents do not tell of probabilities",
+  logprobs: "agents do not report probabilities",
+  top_logprobs: "agents do not report probabilities",
   web_search_options: "an agent searches where its own tools do",
 };

@@ -87,8 +87,7 @@ const BELOW = { rest: "/api/v1", openai: "/v1" } as const;
 
 function requireScope({ scope }: Route, { scopes }: RestCaller): void {
   if (scopes.includes("console")) return;
-  if (scope === "console")
-    throw new GatewayError("forbidden", "Keys are made and revoked with the console token alone.");
+  if (scope === "console") throw new GatewayError("forbidden", "Only the console token can create and revoke keys.");
   if (scope === "admin" && !scopes.includes("admin"))
     throw new GatewayError("forbidden", "The key lacks the scope admin.");
 }

@@ -41,7 +41,7 @@ export function envelopeFault(message: unknown): string | undefined {
   if (id !== undefined && !isId(id)) return "`id` must be a string, a number or null.";
   for (const member in message) {
     if (member !== "jsonrpc" && member !== "method" && member !== "params" && member !== "id")
-      return `\`${shortened(member)}\` is no member of a call.`;
+      return `\`${shortened(member)}\` is not a member of a call.`;
   }
   return undefined;
 }

@@ -41,7 +41,7 @@ export function createRpcMethods(
     required: [],
     check: (given) => {
       const [unknown] = Object.keys(given);
-      return unknown === undefined ? undefined : `\`${shortened(unknown)}\` is no param of rpc.discover.`;
+      return unknown === undefined ? undefined : `\`${shortened(unknown)}\` is not a param of rpc.discover.`;
     },
     run: (_params, call) => discover(call),
   });
@@ -53,5 +53,5 @@ export function paramFault(method: string, { errors }: Validate): string {
   const { pointer, message } = faultOf(errors?.[0]);
   const place = shortened(pointer.slice(1).replaceAll("/", "."));
   const subject = place === "" ? "The params object" : `\`${place}\``;
-  return `${subject} ${message.replace(/^is unknown/, `is no param of ${method}`)}.`;
+  return `${subject} ${message.replace(/^is unknown/, `is not a param of ${method}`)}.`;
 }

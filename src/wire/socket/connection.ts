@@ -186,7 +186,7 @@ export class Connection implements Subscribing {
   cut(): void {
     if (!this.isOpen) return;
     this.parts.events.socketCut({ requestId: this.origin.requestId, caller: this.caller.name });
-    this.close(CLOSE.tooSlow, "too slow: go on by your cursors");
+    this.close(CLOSE.tooSlow, "too slow: resume with your cursors");
   }
 
   close(code: number, reason: string): void {

@@ -121,7 +121,7 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
       for (const connection of connections.list()) {
         const caller = parts.identify(connection.origin.tokenHash);
         const lost = caller && lostPermission(connection, caller);
-        if (!caller) connection.close(CLOSE.tokenGone, "the token is not known any more");
+        if (!caller) connection.close(CLOSE.tokenGone, "the token is no longer valid");
         else if (lost) connection.close(CLOSE.permissionGone, `the token lacks ${lost} now`);
         else connection.caller = caller;
       }

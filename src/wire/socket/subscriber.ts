@@ -265,7 +265,10 @@ export class Subscriber implements ReaderOwner {
       throw new GatewayError("invalid-params", "`deliveries` goes with the gateway's stream: ask for `gateway`, too.");
     const named = [...this.readers].flatMap(([id, { isNamed }]) => (isNamed ? [id] : []));
     if (new Set([...named, ...Object.keys(sessions)]).size > MOST_SESSIONS)
-      throw new GatewayError("invalid-params", `\`sessions\`: at most ${MOST_SESSIONS} of them go on a connection.`);
+      throw new GatewayError(
+        "invalid-params",
+        `\`sessions\`: at most ${MOST_SESSIONS} of them are allowed on a connection.`,
+      );
   }
 
   /** Readers that listen before the ends of their streams are looked up, so that no entry is missed. */
@@ -346,5 +349,5 @@ function hasEnded({ status }: Turn): boolean {
 
 function checkCursor(cursor: string | null, kind: "session" | "gateway", name: string): void {
   if (cursor !== null && placeOfCursor(cursor)?.kind !== kind)
-    throw new GatewayError("invalid-params", `\`${name}\` is no cursor of such a stream.`);
+    throw new GatewayError("invalid-params", `\`${name}\` is not a cursor of this stream.`);
 }

@@ -51,7 +51,7 @@ await postgresTests((server) => {
         await using two = await startNext({ config });
         await Promise.all([one, two].map((gateway) => gateway.until(() => gateway.url !== "")));
         const migrated = [one, two].flatMap(({ records }) => records.filter(({ event }) => event === "store.migrated"));
-        expect(migrated).toMatchObject([{ detail: "The database's schema was brought up to date in one step." }]);
+        expect(migrated).toMatchObject([{ detail: "The database's schema was upgraded in one step." }]);
         // On one session by turns, wherever they run.
         for (const [n, { url }] of [one, old, two, old].entries()) turnIds.push(await chat(url, "shared", `${n}`));
         for (let n = 0; n < 3; n++)
@@ -108,7 +108,7 @@ await postgresTests((server) => {
       const last = { version: VERSION + 1, oldest: VERSION + 1, sql: "" };
       await migrate(client, 1, [...MIGRATIONS, last]);
       await expect(migrate(client, 1)).rejects.toThrow(
-        `Its schema is of version ${VERSION + 1}, which needs a newer gateway than this one (which knows ${VERSION}).`,
+        `Its schema has version ${VERSION + 1}, which needs a newer gateway (this one supports up to ${VERSION}).`,
       );
     });
 
@@ -117,7 +117,7 @@ await postgresTests((server) => {
       await server.run(url, `update gateway_migrations set version = ${VERSION - 1}`);
       await using client = await connect(url);
       await expect(migrate(client, 1)).rejects.toThrow(
-        "Its schema is from before 0.2.0: it has version 5, and this gateway takes 6 and later. Give it a schema of its own.",
+        "Its schema is from before 0.2.0: it has version 5, and this gateway supports 6 and later. Use another schema.",
       );
     });
 
@@ -131,7 +131,7 @@ await postgresTests((server) => {
         sql: "create table more (a text); alter table sessions add agent text",
       };
       await expect(migrate(client, 1, [...MIGRATIONS, first, broken])).rejects.toThrow(
-        `The database's schema could not be brought from version ${VERSION + 1} to ${VERSION + 2} (column "agent" of relation "sessions" already exists): it is as it was, of version ${VERSION + 1}.`,
+        `The database's schema could not be upgraded from version ${VERSION + 1} to ${VERSION + 2} (column "agent" of relation "sessions" already exists). It still has version ${VERSION + 1}.`,
       );
       expect((await versionsOf(url)).map(({ version }) => version)).toEqual([...KNOWN, VERSION + 1]);
       expect(await tablesOf(url)).toContainEqual({ tablename: "labels" });

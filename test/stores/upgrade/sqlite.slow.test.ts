@@ -52,7 +52,7 @@ describe("a SQLite file that a newer version opens", () => {
     expect(ends.code).toBe(1);
     expect(refused.err.join("\n")).toMatch(/^The store cannot be opened: .* is in use by another gateway/);
     const { detail } = await next.logged("store.migrated");
-    expect(detail).toMatch(new RegExp(`gateway\\.db was brought from version ${VERSION} to ${VERSION + 1}\\.$`));
+    expect(detail).toMatch(new RegExp(`gateway\\.db was upgraded from version ${VERSION} to ${VERSION + 1}\\.$`));
     await next.until(() => next.url !== "");
     said.push(await chat(next.url, "kept", "after"));
     for (const turnId of said) expect(await answerOf(next.url, turnId)).toMatchObject({ status: "completed" });
@@ -62,7 +62,7 @@ describe("a SQLite file that a newer version opens", () => {
     const older = await runProcess({ cwd });
     expect(older.code).toBe(1);
     expect(older.err).toContain(
-      `was written by a newer gateway: it has version ${VERSION + 1}, this one knows ${VERSION}.`,
+      `was written by a newer gateway: it has version ${VERSION + 1}, and this gateway supports up to ${VERSION}.`,
     );
   });
 
@@ -72,7 +72,7 @@ describe("a SQLite file that a newer version opens", () => {
     const db = openDatabase(path);
     const broken = `${step}INSERT INTO labels VALUES ('none');`;
     expect(() => migrate(db, path, 1, [...migrations, broken])).toThrow(
-      `The SQLite file ${path} could not be brought from version ${VERSION} to ${VERSION + 1} (UNIQUE constraint failed: labels.label): it is as it was, of version ${VERSION}.`,
+      `The SQLite file ${path} could not be upgraded from version ${VERSION} to ${VERSION + 1} (UNIQUE constraint failed: labels.label). It still has version ${VERSION}.`,
     );
     db.close();
     expect(contentOf(path)).toEqual(before);

@@ -282,7 +282,7 @@ describe("a client whose base URL is wrong", () => {
   test("gets an error if the surface is off", async () => {
     await using closed = await startGateway();
     const { message } = await refusalOf(at("", closed.url).models.list());
-    expect(message).toContain("gateway.openai.enabled in the configuration opens it");
+    expect(message).toContain("gateway.openai.enabled in the configuration turns it on");
   });
 
   test("takes no path from the webhooks", async () => {

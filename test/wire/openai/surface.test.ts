@@ -10,7 +10,7 @@ function askClosed(url: string) {
 }
 
 const CLOSED =
-  "404 Not found: The door for clients of OpenAI is closed here: gateway.openai.enabled in the configuration opens it, on the listeners that serve REST.";
+  "404 Not found: The OpenAI-compatible API is off here: gateway.openai.enabled in the configuration turns it on, on the listeners that serve REST.";
 
 describe("the door for clients of OpenAI", () => {
   test("is closed unless it is opened, and a reload opens and closes it", async () => {

@@ -266,7 +266,9 @@ describe("what cannot be sent again", () => {
 
   test("is what came from a stranger", async () => {
     const { requestId } = await hooks.agent({ message: "hi" }, { token: null });
-    expect(await refused((await recorder.newest({ id: requestId })).delivery_id)).toMatch(/Nobody was authenticated/);
+    expect(await refused((await recorder.newest({ id: requestId })).delivery_id)).toMatch(
+      /The sender was not authenticated/,
+    );
   });
 
   test("is what lost its body with its session", async () => {

@@ -36,7 +36,7 @@ describe("a key that expires", () => {
   it.each([
     [inMs(-1_000), "is not in the future"],
     [inMs(11 * 366 * DAY_MS), "is more than ten years ahead"],
-    ["2027-02-31T00:00:00.000Z", "is no moment of the calendar"],
+    ["2027-02-31T00:00:00.000Z", "is not a valid date and time"],
   ])("MUST be refused where its end makes no sense: %s", async (expires_at, message) => {
     await using gateway = await startGateway();
     const { problem } = await gateway.console.call("keys.create", { body: { name: "odd", expires_at } });
@@ -78,7 +78,7 @@ describe("a key that expires", () => {
     const { detail } = result.parts.find(({ name }: { name: string }) => name === "rest.keys") ?? {};
     expect(detail).toBe(
       `partner expires on ${inMs(3 * DAY_MS).slice(0, 10)}: rotate it, and give its clients the new key. ` +
-        `ci expired on ${expiresAt.slice(0, 10)}: change \`expiresAt\` in the configuration, or put another key in its place there.`,
+        `ci expired on ${expiresAt.slice(0, 10)}: change \`expiresAt\` in the configuration, or replace the key there.`,
     );
     const { text } = await gateway.rest.send("GET", "/metrics", { key: gateway.rpcToken });
     expect(text).toContain('gateway_rest_keys_ending{state="soon"} 1\n');

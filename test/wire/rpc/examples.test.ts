@@ -39,7 +39,7 @@ const reloads: Record<string, Start["readConfig"]> = {
     problems: [],
   }),
   invalid: async () => {
-    const message = "is no key of the configuration; did you mean `token`?";
+    const message = "is not a key of the configuration; did you mean `token`?";
     const problem = { file: "/somewhere/gateway.json5", line: 7, column: 5, key: "webhooks.tokn", message };
     return { reloaded: false, changed: [], needsRestart: [], problems: [problem] };
   },

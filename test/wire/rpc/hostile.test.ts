@@ -119,7 +119,7 @@ describe.each(Object.entries(transports))("over %s", async (transport, { config,
     "%s is no param, no member and no method, and pollutes nothing",
     async (key) => {
       const inner = `{"${key}":{"polluted":true,"prototype":{"polluted":true}}}`;
-      expect((await ask(callWith(inner))).error?.data.detail).toBe(`\`${key}\` is no param of agent.list.`);
+      expect((await ask(callWith(inner))).error?.data.detail).toBe(`\`${key}\` is not a param of agent.list.`);
       expect((await ask(`{"jsonrpc":"2.0","id":1,"method":"agent.list","${key}":{"polluted":true}}`)).error?.code).toBe(
         -32600,
       );

@@ -151,7 +151,7 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
   "store-full": async (stage) => {
     // Erasing is refused by a full disk alone.
     if (stage.method === "session.delete")
-      return withFailingStore(new GatewayError("store-full", "The disk that the store is on is full."), stage);
+      return withFailingStore(new GatewayError("store-full", "The store's disk is full."), stage);
     const gateway = await stage.gatewayFor(`small store, ${stage.method}`, { config: { limits: { storeBytes: 1 } } });
     const sessionId = newSession();
     await send(stage, gateway, { sessionId, wait: true });

@@ -26,7 +26,7 @@ describe("a token", () => {
     const going = await Promise.all(Array.from({ length: 20 }, () => openSocket(gateway, token("goes"))));
     await gateway.reload(tokens("stays"));
     for (const socket of going) {
-      expect(await socket.closed).toEqual({ code: 4401, reason: "the token is not known any more" });
+      expect(await socket.closed).toEqual({ code: 4401, reason: "the token is no longer valid" });
     }
     await stays.call("agent.list");
   });

@@ -149,7 +149,7 @@ function whyNoReplay({ replayable, surface, caller, outcome }: Delivery): string
   if (replayable) return undefined;
   if (surface !== "hooks") return "It came by an API, whose client can send it again. Copy it as curl.";
   if (outcome === "challenge") return "A sender asked whether the address is ours; there is nothing to do again.";
-  if (caller === null) return "Nobody was authenticated, so its body was not kept.";
+  if (caller === null) return "The sender was not authenticated, so the body was not stored.";
   return "Its body is not kept.";
 }
 

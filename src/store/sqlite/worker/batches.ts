@@ -28,10 +28,10 @@ function probeOf(bytes: number): string {
 function refusal(name: Refusal["name"], detail: string): Refusal {
   return { name, detail, extra: { retryAfterMs: RETRY_MS } };
 }
-const ROLLED_BACK = refusal("store-unavailable", "A write beside this call failed.");
+const ROLLED_BACK = refusal("store-unavailable", "Another write in the same transaction failed.");
 const REFUSALS = {
-  full: refusal("store-full", "The disk that the store is on is full."),
-  busy: refusal("store-unavailable", "Another process holds the SQLite file."),
+  full: refusal("store-full", "The store's disk is full."),
+  busy: refusal("store-unavailable", "Another process has locked the SQLite file."),
   damaged: refusal("store-unavailable", DAMAGE),
 };
 const PING = "ping";
@@ -169,7 +169,7 @@ export class Batches {
   }
 
   #becomeFull(calls: readonly Call[]): void {
-    if (!this.#isFull) this.#notice("unavailable", "The disk that the store is on is full: what is new is refused.");
+    if (!this.#isFull) this.#notice("unavailable", "The store's disk is full: new work is refused.");
     this.#isFull = true;
     this.#refusedBytes = Math.min(Math.max(this.#refusedBytes, serialize(calls).byteLength), MOST_PROBE);
   }
@@ -182,7 +182,7 @@ export class Batches {
       this.#commit();
       this.#isFull = false;
       this.#refusedBytes = LEAST_PROBE;
-      this.#notice("available", "The disk that the store is on has room again.");
+      this.#notice("available", "The store's disk has space again.");
       // The room of the probe is free again for the next writes.
       this.#db.begin();
       this.#db.exec("DELETE FROM meta WHERE name = 'probe'");

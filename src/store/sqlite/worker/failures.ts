@@ -28,15 +28,15 @@ export function failureOf(error: unknown, path: string): unknown {
   const code = codeOf(error);
   const said = error instanceof Error ? error.message : String(error);
   const of = (why: string) => new OpenFailure(`The SQLite file ${path} ${why}`, { cause: error });
-  if (code === "SQLITE_NOTADB") return of("is no database.");
-  if (isDamage(error)) return of("is damaged (a text in it is not as it was written). Restore a backup of it.");
-  if (code.startsWith("SQLITE_CORRUPT")) return of(`is damaged (${said}). Restore a backup of it.`);
+  if (code === "SQLITE_NOTADB") return of("is not a database.");
+  if (isDamage(error)) return of("is damaged (a record differs from what was written). Restore a backup.");
+  if (code.startsWith("SQLITE_CORRUPT")) return of(`is damaged (${said}). Restore a backup.`);
   if (code.startsWith("SQLITE_READONLY")) return of("cannot be written to: it, or its folder, is read-only.");
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return of("is locked by another process.");
   if (code === "SQLITE_FULL") return of("cannot be opened: the disk is full.");
   if (code.startsWith("SQLITE_IOERR")) return of(`cannot be read or written (${said}).`);
   if (code.startsWith("SQLITE_CANTOPEN") || said.startsWith("ConnectionFailed")) {
-    return of("cannot be opened: its folder is missing, or it may not be read and written here.");
+    return of("cannot be opened: its folder is missing, or the gateway may not read and write it.");
   }
   return error;
 }

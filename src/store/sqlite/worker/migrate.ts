@@ -26,12 +26,12 @@ export function migrate(db: Database, path: string, now: number, all: readonly s
   }
   if (version > newestOf(all)) {
     throw new OpenFailure(
-      `The SQLite file ${path} was written by a newer gateway: it has version ${version}, this one knows ${newestOf(all)}.`,
+      `The SQLite file ${path} was written by a newer gateway: it has version ${version}, and this gateway supports up to ${newestOf(all)}.`,
     );
   }
   if (version > 0 && version < start.version) {
     throw new OpenFailure(
-      `The SQLite file ${path} is from before 0.2.0: it has version ${version}, and this gateway takes ${start.version} and later. Set store.path to another file.`,
+      `The SQLite file ${path} is from before 0.2.0: it has version ${version}, and this gateway supports ${start.version} and later. Set store.path to another file.`,
     );
   }
   // It writes, so only now.
@@ -61,7 +61,7 @@ function step(db: Database, path: string, from: number, to: number, run: () => v
     db.rollback();
     if (kindOf(error) !== "unexpected") throw error;
     throw new OpenFailure(
-      `The SQLite file ${path} could not be brought from version ${from} to ${to} (${(error as Error).message}): it is as it was, of version ${from}.`,
+      `The SQLite file ${path} could not be upgraded from version ${from} to ${to} (${(error as Error).message}). It still has version ${from}.`,
       { cause: error },
     );
   }

@@ -23,7 +23,7 @@ export function takeOver(records: SqliteRecords): StoreNotice[] {
   const beats = endLeases(records.beats, time);
   const announcements = endLeases(records.announcements, time);
   if (running.length + beats + announcements === 0) return [];
-  const detail = `What the process before this one had left running goes on: turns ${running.length}, beats ${beats}, announcements ${announcements}.`;
+  const detail = `Unfinished work of the previous process continues: ${running.length} turns, ${beats} heartbeats, ${announcements} announcements.`;
   return [{ name: "taken-over", detail }];
 }
 

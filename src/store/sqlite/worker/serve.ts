@@ -46,7 +46,7 @@ function open({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "por
   const notices: StoreNotice[] = [];
   const tail = isOurs ? undefined : checkLog(path);
   if (tail) {
-    const detail = `The end of the log of ${path} was not complete: ${tail.bytes} bytes (${tail.frames} pages) that nobody was told of were left out.`;
+    const detail = `The end of the write-ahead log of ${path} was incomplete: ${tail.bytes} bytes (${tail.frames} pages) of unacknowledged data were discarded.`;
     notices.push({ name: "repaired", detail });
   }
   const db = openDatabase(path);
@@ -54,7 +54,7 @@ function open({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "por
   else checkPages(db, path);
   const version = migrate(db, path, now);
   if (version > 0 && version < VERSION) {
-    notices.push({ name: "migrated", detail: `${path} was brought from version ${version} to ${VERSION}.` });
+    notices.push({ name: "migrated", detail: `${path} was upgraded from version ${version} to ${VERSION}.` });
   }
   const records = new SqliteRecords(db);
   records.moment = { now, time: time + offset };
@@ -75,9 +75,7 @@ function epochOf(db: Database): string {
 function requireSame(db: Database, { path, epoch }: { path: string; epoch: string }): void {
   const [tables] = db.query("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").get<[number]>([]) ?? [0];
   if (tables > 0 && epochOf(db) === epoch) return;
-  throw new OpenFailure(
-    `The SQLite file ${path} is another one than was open. Start the gateway anew to go on with it.`,
-  );
+  throw new OpenFailure(`The SQLite file ${path} is not the file that was open before. Restart the gateway to use it.`);
 }
 
 /** The size that is checked in half a second; a larger file shows its damage when it is read. */
@@ -88,5 +86,5 @@ function checkPages(db: Database, path: string): void {
   const [said] = db.query("PRAGMA quick_check(1)").get<[string]>([]) ?? ["nothing was answered"];
   if (said === "ok") return;
   const why = said.replaceAll(/\s+/g, " ").trim();
-  throw new OpenFailure(`The SQLite file ${path} is damaged (${why}). Restore a backup of it.`);
+  throw new OpenFailure(`The SQLite file ${path} is damaged (${why}). Restore a backup.`);
 }

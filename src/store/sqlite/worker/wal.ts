@@ -53,7 +53,7 @@ function scan(file: number, path: string): Tail | undefined {
     // A transaction begins when the one before it is on disk: nothing before that can be bad.
     if (ended)
       throw new OpenFailure(
-        `The SQLite file ${path} is damaged: its log is broken in the middle. Restore a backup of it.`,
+        `The SQLite file ${path} is damaged: its write-ahead log is broken in the middle. Restore a backup.`,
       );
     const isCommit = frame.readUInt32BE(4) !== 0;
     sums = sumOf(frame.subarray(FRAME_HEADER), sumOf(frame.subarray(0, 8), sums, isBig), isBig);
