@@ -985,8 +985,8 @@ class TimelineStep(Reply):
     `tool.unavailable` (the
     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead,
     where there was one), `usage.unknown` (the agent
-    does not tell what it used, for this `reason`: its zeros stand for that, or with `estimated` a token for each four
-    characters).
+    does not report its token usage, for this `reason`: its zeros stand for that, or with `estimated` a token for each
+    four characters).
 
     Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed:
     `turn_id`, `attempts`, `reason`),
