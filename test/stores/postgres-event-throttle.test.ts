@@ -2,16 +2,16 @@ import { expect, it } from "vitest";
 import { createEventThrottle } from "#store/postgres/event-throttle.ts";
 
 it("holds events back only where more wait than are handed over at once, and while some are being handed over", () => {
-  let [waiting, isHandingOver, time] = [1_500, false, 0];
+  let [waiting, isBeating, time] = [1_500, false, 0];
   const pauseAfter = createEventThrottle({
     waiting: () => waiting,
-    isHandingOver: () => isHandingOver,
+    isBeating: () => isBeating,
     time: () => time,
   });
   for (let n = 0; n < 100; n++) expect(pauseAfter(4)).toBe(0);
-  isHandingOver = true;
+  isBeating = true;
   expect(pauseAfter(4)).toBeCloseTo(16, 1);
-  isHandingOver = false;
+  isBeating = false;
   time = 2_000;
   expect(pauseAfter(4)).toBeCloseTo(16, 1);
   // One that took long holds up what comes no longer than transactions mostly do.

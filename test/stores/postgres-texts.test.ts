@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { keepKey, keepText, readText } from "#store/postgres/texts.ts";
+import { decodeText, encodeKey, encodeText } from "#store/postgres/texts.ts";
 
 it.each([
   "",
@@ -13,19 +13,19 @@ it.each([
   '\u0001"a"',
   "\ufeff\r\n",
 ])("keeps every text as PostgreSQL can, and gives it back: %j", (text) => {
-  const kept = keepText(text);
+  const kept = encodeText(text);
   expect(kept).not.toContain("\u0000");
   expect(kept.isWellFormed()).toBe(true);
-  expect(readText(kept)).toBe(text);
+  expect(decodeText(kept)).toBe(text);
 });
 
 it("keeps a text that PostgreSQL can hold as it is", () => {
-  for (const text of ["", "hello ü 🙂", '{"a":1}']) expect(keepText(text)).toBe(text);
+  for (const text of ["", "hello ü 🙂", '{"a":1}']) expect(encodeText(text)).toBe(text);
 });
 
 it("keeps keys apart, of any length and with any character", () => {
   const keys = ["a", "a\u0000", "a\ud800", "a\ud801", "x".repeat(300), "x".repeat(301), `${"x".repeat(300)}y`];
-  const kept = keys.map(keepKey);
+  const kept = keys.map(encodeKey);
   expect(new Set(kept).size).toBe(keys.length);
   for (const key of kept) expect(Buffer.byteLength(key)).toBeLessThan(1_000);
 });

@@ -12,7 +12,7 @@ type CountsSnapshot = {
   time: number;
 };
 
-/** The counts that this process tells without asking: with each transaction of its own, and as of the last look at the database. */
+/** The counts that this process has without a query: those of the last poll of the database, with its own transactions since. */
 export class CachedCounts {
   #counts = new Map<string, number>();
   readonly #beats = new Map<string, Beat>();
@@ -25,8 +25,8 @@ export class CachedCounts {
   }
 
   /**
-   * Replaces the known state. Answers the time until the first beat whose due time differs from the known one: the gateway that
-   * planned it, or held the one before, may be gone by then.
+   * Replaces the counts. Returns the time until the first beat whose due time has changed: the gateway that planned it, or ran the one before,
+   * may have stopped by then.
    */
   replace({ counts, beats, ends, time }: CountsSnapshot): number | undefined {
     this.#counts = new Map(counts);
@@ -58,7 +58,7 @@ export class CachedCounts {
     };
   };
 
-  /** Some agent's events are being handed over, here or by another gateway. */
+  /** True if a gateway is giving an agent its events. */
   isBeating(): boolean {
     for (const { isRunning, pausedAt } of this.#beats.values()) if (isRunning && pausedAt === undefined) return true;
     return false;
@@ -68,13 +68,13 @@ export class CachedCounts {
     return this.#counts.get(name) ?? 0;
   }
 
-  /** False where it is known already. */
+  /** Returns false if the beat is known already. */
   #note({ agent, version, noted, nextAt, pausedAt, lease }: BeatRow): boolean {
     const known = this.#beats.get(agent);
     if (known && version <= known.version) return false;
-    // A beat that is planned for the same time is told as before: it moves with nobody's clock.
-    const told = known?.noted === noted ? known?.nextAt : nextAt;
-    this.#beats.set(agent, { version, noted, nextAt: told, pausedAt, isRunning: lease !== undefined });
+    // A beat that is planned for the same time keeps its time by the wall clock: it must not move with the clock of a gateway.
+    const at = known?.noted === noted ? known?.nextAt : nextAt;
+    this.#beats.set(agent, { version, noted, nextAt: at, pausedAt, isRunning: lease !== undefined });
     return true;
   }
 }

@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import pg from "pg";
 import { failureOf, unavailable } from "./errors.ts";
 
-/** The time limits for a new connection to a server: while calls wait for it, and at the start. */
+/** The time limits for a new connection: while calls wait for it, and at the start. */
 const CONNECT_MS = 1_000;
 const START_MS = 10_000;
 
@@ -15,22 +15,22 @@ const types = {
 } as pg.CustomTypesConfig;
 
 /**
- * Each statement is planned once, mostly while the tables are empty, and for tables that grow: rows are looked up by an index, one by one.
- * Nobody waits for long for a gateway that was stopped.
+ * Each statement is planned once, often while the tables are empty. The plan must also be good for large tables, so it uses an index. The
+ * timeout ends the transaction of a gateway that was suspended, so that others do not wait for it.
  */
 const SETTINGS = `select set_config(name, case name when 'plan_cache_mode' then 'force_generic_plan' else 'off' end, false)
     from pg_settings where name in ('plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit');
   set idle_in_transaction_session_timeout = 10000`;
 
-/** A server that takes writes: the place of its address, and how late it is. */
+/** A connection to a server that accepts writes, the index of its address, and its timeline. */
 type OpenServer = { at: number; client: pg.Client; timeline: number };
 
-/** Servers of one database, of which one takes writes. */
+/** The servers of one database. One of them accepts writes. */
 export class Servers {
   readonly #urls: readonly string[];
-  /** The one that was found last. */
+  /** The index of the server that was found last. */
   #current = 0;
-  /** The latest that was found: it grows with each promotion, and a write to a server of an earlier one is lost. */
+  /** The highest timeline that was found. It grows with each promotion of a standby: a write on an earlier timeline is lost. */
   #timeline = 0;
   #patienceMs = START_MS;
 
@@ -38,12 +38,12 @@ export class Servers {
     this.#urls = urls;
   }
 
-  /** The start is over: from now on there are calls that wait. */
+  /** Ends the start: from now on calls wait for connections. */
   started(): void {
     this.#patienceMs = CONNECT_MS;
   }
 
-  /** A connection to the server that was found last; `store-unavailable` when it is not there, or takes no writes. */
+  /** Connects to the server that was found last. Throws `store-unavailable` if it does not answer or accepts no writes. */
   async connect(): Promise<pg.Client> {
     try {
       return (await this.#open(this.#current)).client;
@@ -53,9 +53,8 @@ export class Servers {
   }
 
   /**
-   * A connection to the server that takes writes; `store-unavailable` when there is none. Among several such servers it takes the
-   * one that was promoted last, as the others were left behind. If that is not the previous server, `moved` is called before this
-   * resolves.
+   * Connects to the server that accepts writes. Throws `store-unavailable` if there is none. If several do, it uses the one that was promoted
+   * last, because the others are outdated. Calls `moved` before it resolves if this is not the previous server.
    */
   async find(moved: () => void = () => {}): Promise<pg.Client> {
     if (this.#urls.length === 1) return await this.connect();
@@ -71,12 +70,12 @@ export class Servers {
     return best.client;
   }
 
-  /** Among servers that are equally late: the previous one, else the first of the list. */
+  /** The order of servers with the same timeline: the previous one, then the order of the list. */
   #rank({ at }: OpenServer): number {
     return at === this.#current ? -1 : at;
   }
 
-  /** Asks all servers at once. After the first answer, the others have a second more. */
+  /** Connects to all servers at once. After the first connection, the others have one more second. */
   async #openAll(): Promise<{ found: OpenServer[]; refused: string[] }> {
     const found: OpenServer[] = [];
     const refused = this.#urls.map((_, at) => this.#refusal(at));
@@ -102,7 +101,7 @@ export class Servers {
     const { client, timeline } = await open(this.#urls[at] as string, this.#patienceMs, this.#urls.length > 1);
     if (timeline >= this.#timeline) return { at, client, timeline };
     drop(client);
-    throw new Error("was left behind when a standby was promoted");
+    throw new Error("is outdated: a standby was promoted");
   }
 
   #refusal(at: number, error?: unknown): string {
@@ -125,7 +124,7 @@ async function open(connectionString: string, patienceMs: number, isOneOfSeveral
     types,
   });
   sockets.set(client, socket);
-  // One that breaks while nobody asks it anything tells its owner by "end".
+  // If an idle connection breaks, its owner gets the "end" event.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -143,7 +142,7 @@ async function settle(client: pg.Client): Promise<void> {
   await client.query(SETTINGS);
 }
 
-/** 0 where a server does not tell: then the order of the addresses has to do. */
+/** Returns 0 if the server does not reveal its timeline. Then the order of the addresses decides. */
 async function timelineOf(client: pg.Client): Promise<number> {
   try {
     const { rows } = await client.query("select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline");
@@ -154,7 +153,7 @@ async function timelineOf(client: pg.Client): Promise<number> {
   }
 }
 
-/** Drops a connection that does not answer in time. */
+/** Waits for an answer, and drops the connection if it does not come in time. */
 export async function withPatience<T>(client: pg.Client, patienceMs: number, answer: Promise<T>): Promise<T> {
   const patience = setTimeout(() => drop(client), patienceMs);
   try {
@@ -167,17 +166,17 @@ export async function withPatience<T>(client: pg.Client, patienceMs: number, ans
 /** The socket of each connection. */
 const sockets = new WeakMap<pg.Client, Socket>();
 
-/** Ends a connection without a message to a server that may not answer any more. Calls that wait on the connection fail at once. */
+/** Closes a connection without a message to the server, which may not answer. Its pending calls fail at once. */
 export function drop(client: pg.Client): void {
   sockets.get(client)?.destroy();
 }
 
-/** The place of a server, without the secrets of its URL, for a log. */
+/** The host and the path of a URL, without its secrets, for the log. */
 function placeOf(url: string): string {
   try {
     const { host, pathname } = new URL(url);
     return `${host}${pathname}`;
   } catch {
-    return "an address that cannot be read";
+    return "an address that is not a URL";
   }
 }

@@ -1,21 +1,21 @@
 import { GatewayError } from "#kit/errors.ts";
 
-/** The way in which a call to the database failed; it decides the next step. */
+/** The kind of a failed call to the database. It decides the next step. */
 type Failure =
-  /** The connection is gone: it is unknown whether the call was kept. */
+  /** The connection broke. It is unknown whether the call was committed. */
   | "lost"
-  /** Nothing was kept, and the same call may do better at once. */
+  /** Nothing was committed. A retry may succeed at once. */
   | "clash"
-  /** The server takes no writes or no connections: another one, or a later time. */
+  /** The server accepts no writes or no connections. Another server, or a later retry, may succeed. */
   | "refused"
-  /** It will not work however often it is tried. */
+  /** A retry will fail again. */
   | "broken";
 
 const RETRY_MS = 1_000;
 
 /** The SQLSTATEs that describe the server rather than the statement. */
 const REFUSED = /^(53|57P03|25006|58)/;
-/** The connection was ended from there: a call that was on its way may have been kept before. A plan of it may be out of date, too. */
+/** The server closed the connection, and may have committed the call before. 0A000: a prepared plan of the connection is out of date. */
 const LOST = /^(08|57P0[12]|0A000)/;
 const CLASH = /^(40001|40P01|55P03|25P03)$/;
 

@@ -5,21 +5,21 @@ import { newBareId } from "#kit/ids.ts";
 import { failureOf } from "./errors.ts";
 import { MIGRATIONS } from "./migrations/migrations.ts";
 
-/** `oldest` is the first version whose gateways can go on with this one. */
+/** `oldest` is the oldest version whose gateways work with the schema after this step. */
 type Migration = { readonly version: number; readonly oldest: number; readonly sql: string };
 
-/** One gateway at a time brings the database up to date; which of them is first does not matter. */
+/** The advisory lock: one gateway at a time updates the schema. */
 const LOCK = [4_712, 5];
-/** A step takes seconds; a longer one may be stuck, or its gateway dead. A starting gateway then says so, and ends. */
+/** A starting gateway reports an error after this time: a step takes seconds, so the update of the other gateway is stuck. */
 const LOCK_WAIT_MS = 60_000;
-/** The time that a step waits for a table that older gateways use. Their calls wait behind it, so it then lets them go first. */
+/** The time that a step waits for a table that running gateways use. Their calls wait behind the step, so it then retries later. */
 const TABLE_WAIT_MS = 400;
 const TRIES = 40;
 const PAUSE_MS = 300;
 
 /**
- * Brings the schema of this connection up to date, each step in a transaction: a step that fails leaves the work of the
- * earlier ones. Answers the number of steps, and the name of the store.
+ * Updates the schema, with a transaction for each step: a failed step leaves the earlier ones in place. Returns the number of steps, the epoch
+ * of the store and its channel for notifications.
  */
 export async function migrate(
   client: pg.Client,
@@ -28,7 +28,8 @@ export async function migrate(
   lockWaitMs = LOCK_WAIT_MS,
 ): Promise<{ steps: number; epoch: string; channel: string }> {
   const { rows: where } = await client.query("select current_schema() as name");
-  if (where[0]?.name === null) throw refusal("The database has no schema that this user may use.");
+  if (where[0]?.name === null)
+    throw refusal("The database has no schema that this user may use. Grant the user a schema.");
   await takeLock(client, lockWaitMs);
   try {
     await client.query("set client_min_messages = warning");
@@ -66,7 +67,7 @@ export async function migrate(
     );
     return { steps: steps.length, epoch: rows[0].epoch, channel: rows[0].channel };
   } finally {
-    // Whose connection broke has lost it already.
+    // If the connection broke, the lock is already released.
     await client.query("reset client_min_messages").catch(() => {});
     await client.query("select pg_advisory_unlock($1, $2)", LOCK).catch(() => {});
   }
@@ -120,7 +121,7 @@ async function inTransaction(client: pg.Client, from: number, to: number, work: 
       await client.query("rollback").catch(() => {});
       const failure = failureOf(error);
       if (failure === "broken") throw stuck(from, to, error);
-      // A gateway that works meanwhile was in the way.
+      // A running gateway used the table.
       if (failure !== "clash" || tries === TRIES) throw error;
       await pause(PAUSE_MS * (0.5 + Math.random()));
     }

@@ -1,23 +1,23 @@
 import type pg from "pg";
 import { drop, type Servers, withPatience } from "./connect.ts";
-import { type Heard, readPayload } from "./payloads.ts";
+import { type PeerNews, readPayload } from "./payloads.ts";
 
-/** The interval at which a server is polled, and the silence after which it counts as gone. */
+/** The interval at which the server is polled, and the time without an answer after which the connection is dropped. */
 const POLL_MS = 1_000;
 const SILENT_MS = 5_000;
-/** Between two tries to reach the database again: half of it and up to as much again, so that gateways do not come all at once. */
+/** The mean pause between two attempts to connect. It varies by half, so that gateways do not reconnect all at once. */
 const RETRY_MS = 300;
 
 type NotificationEvents = {
-  /** The connection is there, for the first time or again: news from the meantime was not heard. */
+  /** Called with a new connection. After the first one, changes since the loss of the previous connection were not received. */
   connected(client: pg.Client): Promise<void>;
   lost(error: unknown): void;
-  heard(heard: Heard): void;
-  /** Once a second. */
+  received(received: PeerNews): void;
+  /** Called once a second. */
   poll(): Promise<void>;
 };
 
-/** The connection by which gateways hear of each other. It is the one that looks for the database when it is gone. */
+/** The connection for notifications of other gateways. If the database is lost, it reconnects. */
 export class Notifications {
   readonly #servers: Servers;
   readonly #node: string;
@@ -25,8 +25,8 @@ export class Notifications {
   #channel = "";
   #client: pg.Client | undefined;
   #isClosed = false;
-  #isSeeking = false;
-  /** Somebody has lost the database again while it was being found. */
+  #isReconnecting = false;
+  /** True if a call lost the database again during the reconnect. */
   #isLostAgain = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -36,27 +36,27 @@ export class Notifications {
     this.#events = events;
   }
 
-  /** Begins to listen by this connection, which is its own from now on. */
+  /** Listens on this connection, and owns it from now on. */
   async open(channel: string, client: pg.Client): Promise<void> {
     this.#channel = channel;
     await this.#listen(client);
   }
 
-  /** Tells other gateways something that no transaction tells. */
+  /** Notifies other gateways outside of a transaction. */
   async notify(payload: string): Promise<void> {
-    // A gateway that is not told finds it at the next look.
+    // A gateway without the notification finds the change at its next poll.
     await this.#client?.query("select pg_notify($1, $2)", [this.#channel, payload]).catch(() => {});
   }
 
-  /** Looks for the database until it is there. */
-  seek(): void {
+  /** Tries to connect until the database answers. */
+  reconnect(): void {
     if (this.#client) drop(this.#client);
     this.#client = undefined;
-    this.#isLostAgain = this.#isSeeking;
-    if (this.#isSeeking || this.#isClosed) return;
-    this.#isSeeking = true;
+    this.#isLostAgain = this.#isReconnecting;
+    if (this.#isReconnecting || this.#isClosed) return;
+    this.#isReconnecting = true;
     clearTimeout(this.#timer);
-    void this.#seekOnce();
+    void this.#reconnectOnce();
   }
 
   async close(): Promise<void> {
@@ -67,18 +67,18 @@ export class Notifications {
     await client?.end().catch(() => {});
   }
 
-  async #seekOnce(): Promise<void> {
+  async #reconnectOnce(): Promise<void> {
     if (this.#isClosed) return;
     try {
       const moved = () => this.#events.lost(new Error("Another server accepts the writes now."));
       const client = await this.#servers.find(moved);
       this.#isLostAgain = false;
       await this.#listen(client);
-      this.#isSeeking = false;
-      if (this.#isLostAgain) this.seek();
+      this.#isReconnecting = false;
+      if (this.#isLostAgain) this.reconnect();
     } catch (error) {
       this.#events.lost(error);
-      this.#timer = setTimeout(() => void this.#seekOnce(), RETRY_MS * (0.5 + Math.random()));
+      this.#timer = setTimeout(() => void this.#reconnectOnce(), RETRY_MS * (0.5 + Math.random()));
       this.#timer.unref();
     }
   }
@@ -88,7 +88,7 @@ export class Notifications {
       client.on("notification", ({ payload }) => this.#hear(payload ?? ""));
       await client.query(`listen ${this.#channel}`);
       await this.#events.connected(client);
-      // Gateways that are there already learn that somebody else is.
+      // Running gateways learn that another one is connected.
       await client.query("select pg_notify($1, $2)", [this.#channel, JSON.stringify([this.#node])]);
       if (this.#isClosed) throw new Error("closed");
     } catch (error) {
@@ -99,7 +99,7 @@ export class Notifications {
     client.once("end", () => {
       if (this.#client !== client) return;
       this.#client = undefined;
-      this.seek();
+      this.reconnect();
     });
     this.#pollLater(client);
   }
@@ -114,7 +114,7 @@ export class Notifications {
   }
 
   #hear(payload: string): void {
-    const heard = readPayload(payload, this.#node);
-    if (heard) this.#events.heard(heard);
+    const received = readPayload(payload, this.#node);
+    if (received) this.#events.received(received);
   }
 }

@@ -1,12 +1,12 @@
 import { deliveryChange } from "#store/rules/records.ts";
 import type { SessionRef } from "#store/store.ts";
 import type { CommittedChanges } from "./records/records.ts";
-import { keepText, readText } from "./texts.ts";
+import { decodeText, encodeText } from "./texts.ts";
 
 type Ref = [ordinal: number, sessionId: string, agent: string, contextBytes: number];
 /**
- * The content of a notification, in short: entries, the end of a session, a turn to be cancelled, a compaction that may begin, a
- * delivery that was recorded, another outcome of one, work.
+ * A change in short form: `e` new entries, `d` a deleted session, `c` a turn to cancel, `p` a compaction that may start, `r` a recorded delivery,
+ * `o` a new outcome of a delivery, `w` work.
  */
 export type Change =
   | ["e", ...Ref, from: number, through: number]
@@ -19,13 +19,13 @@ export type Notice =
   | [name: "beat" | "announcement" | "keys" | "paused", of: readonly []]
   | [name: "gateway", last: number]
   | [name: "textsAsked" | "textsPut", of: readonly string[]];
-export type Heard = { changes: readonly Change[]; notices: readonly Notice[] };
+export type PeerNews = { changes: readonly Change[]; notices: readonly Notice[] };
 
-/** A notification takes 8 000 bytes. */
+/** PostgreSQL limits a notification to 8 000 bytes. */
 const MOST_BYTES = 7_000;
 
-/** The news of a transaction for others. */
-export function toldOf({ news, areAgentsPaused, areKeysChanged }: CommittedChanges): Heard {
+/** The changes of a transaction for other gateways. */
+export function newsOf({ news, areAgentsPaused, areKeysChanged }: CommittedChanges): PeerNews {
   const changes: Change[] = [];
   const notices = new Map<string, Notice>();
   for (const of of news) {
@@ -35,11 +35,11 @@ export function toldOf({ news, areAgentsPaused, areKeysChanged }: CommittedChang
     switch (of.kind) {
       case "entries": {
         const [first, last] = [of.entries[0]?.seq ?? 0, of.entries.at(-1)?.seq ?? 0];
-        changes.push(["e", ...wordsOf(of.session), first, last]);
+        changes.push(["e", ...refWordsOf(of.session), first, last]);
         break;
       }
       case "deleted":
-        changes.push(["d", ...wordsOf(of.session), of.end.seq, of.end.at]);
+        changes.push(["d", ...refWordsOf(of.session), of.end.seq, of.end.at]);
         break;
       case "cancel":
         changes.push(["c", of.turnId]);
@@ -60,8 +60,8 @@ export function toldOf({ news, areAgentsPaused, areKeysChanged }: CommittedChang
   return { changes, notices: [...notices.values()] };
 }
 
-function wordsOf({ ordinal, sessionId, agent, contextBytes }: SessionRef): Ref {
-  return [ordinal, keepText(sessionId), agent, contextBytes];
+function refWordsOf({ ordinal, sessionId, agent, contextBytes }: SessionRef): Ref {
+  return [ordinal, encodeText(sessionId), agent, contextBytes];
 }
 
 export function refOf([, ordinal, sessionId, agent, contextBytes]: readonly [
@@ -69,11 +69,11 @@ export function refOf([, ordinal, sessionId, agent, contextBytes]: readonly [
   ...Ref,
   ...number[],
 ]): SessionRef {
-  return { ordinal, sessionId: readText(sessionId), agent, contextBytes };
+  return { ordinal, sessionId: decodeText(sessionId), agent, contextBytes };
 }
 
-/** As notifications, in pieces that each can hold. One that fits in none is found at the next look. */
-export function payloadsOf(node: string, { changes, notices }: Heard): string[] {
+/** Notifications with these changes, each below the limit. A change that is too large is left out: gateways find it at their next poll. */
+export function payloadsOf(node: string, { changes, notices }: PeerNews): string[] {
   const count = changes.length + notices.length;
   const whole = JSON.stringify([node, [], changes, notices]);
   if (count > 0 && Buffer.byteLength(whole) <= MOST_BYTES) return [whole];
@@ -85,8 +85,8 @@ export function payloadsOf(node: string, { changes, notices }: Heard): string[] 
   ];
 }
 
-/** The news of another gateway; undefined for this gateway's own news, which come back, too. */
-export function readPayload(payload: string, own: string): Heard | undefined {
+/** The changes in a notification. Undefined for a notification of this gateway itself, which it also receives. */
+export function readPayload(payload: string, own: string): PeerNews | undefined {
   const [node, , changes = [], notices = []] = JSON.parse(payload) as [string, unknown?, Change[]?, Notice[]?];
   return node === own ? undefined : { changes, notices };
 }

@@ -4,21 +4,21 @@ import { deliveryChange } from "#store/rules/records.ts";
 import type { Entry, GatewayEntry, SessionRef, StoreWatcher } from "#store/store.ts";
 import type { CachedCounts } from "./cached-counts.ts";
 import { EntryReorderer } from "./entry-reorderer.ts";
-import { type Change, type Heard, payloadsOf, refOf, toldOf } from "./payloads.ts";
+import { type Change, newsOf, type PeerNews, payloadsOf, refOf } from "./payloads.ts";
 import { ENDS, readBeat, readEnd } from "./records/agents.ts";
 import type { CommittedChanges, PostgresRecords } from "./records/records.ts";
 import { number, quote, type Row, type Sql, sql } from "./records/sql.ts";
 
-/** Sessions that were written to while nobody listened, from a minute before: with the first of their latest entries. */
+/** The sessions that were written to since a time, with the first of their latest entries since then. */
 const MISSED = `select s.ordinal, s.session_id, s.agent, s.context_bytes, s.last_seq,
     (select min(e.seq) from (select seq, at from entries where session = s.ordinal order by seq desc limit 50) as e where e.at >= $1) as from_seq
   from sessions s where s.updated_at >= $1 order by s.ordinal desc limit 5000`;
 const MINUTE = 60_000;
-/** A gateway that was not seen for so long is not counted, and is sent no notifications. */
+/** A gateway that was not seen for this time is not counted, and gets no notifications. */
 const UNSEEN_MS = 10_000;
-/** The time for which the gateway that made a turn ready has it to itself: mostly it claims it at once. */
+/** Other gateways are notified of a ready turn after this time: the gateway that made it ready usually claims it at once. */
 const OWN_MS = 25;
-/** The gateway's stream, beside the sessions'. */
+/** The stream of the gateway itself. */
 const GATEWAY = { ordinal: 0 };
 
 type Parts = {
@@ -29,23 +29,23 @@ type Parts = {
   readEntries(sessionId: string, after: number, limit: number): Promise<Entry[]>;
   readGateway(after: number, limit: number): Promise<GatewayEntry[]>;
   notify(payload: string): Promise<void>;
-  /** Has the state of the others read. */
-  pollSoon(): void;
+  /** Reads the state of the other gateways soon. */
+  poll(): void;
 };
 
-/** Tells the watchers here of the changes by this gateway, and of those by other gateways on the same database. */
+/** Notifies the watchers of the changes of this gateway, and of those of other gateways on the same database. */
 export class PeerSync {
   readonly watchers = new Set<StoreWatcher>();
   readonly #parts: Parts;
   readonly #entries: EntryReorderer<SessionRef, Entry>;
   readonly #gateway: EntryReorderer<typeof GATEWAY, GatewayEntry>;
-  /** Running turns that should end, and compactions that may begin, whose watchers were told so. */
+  /** Turns to cancel, and compactions that may start, of which the watchers were notified. */
   #stopped = new Set<string>();
   #begun = new Set<string>();
   #peers = 0;
   #readyTimer: NodeJS.Timeout | undefined;
   #keys: string | undefined;
-  /** By the wall clock. */
+  /** The time of the last snapshot by the wall clock. */
   #snapshotAt = 0;
   #wasUnseen = false;
 
@@ -58,7 +58,7 @@ export class PeerSync {
       hasOthers,
       read: ({ sessionId }, after, limit) => readEntries(sessionId, after, limit),
       wants: (session) => [...this.watchers].some((watcher) => watcher.wants?.(session)),
-      tell: (session, entries, elsewhere) => {
+      notify: (session, entries, elsewhere) => {
         for (const watcher of this.watchers) {
           if (elsewhere) watcher.entries(session, entries, true);
           else watcher.entries(session, entries);
@@ -70,28 +70,28 @@ export class PeerSync {
       hasOthers,
       read: (_, after, limit) => readGateway(after, limit),
       wants: () => [...this.watchers].some((watcher) => watcher.wantsGateway?.()),
-      tell: (_, entries) => {
+      notify: (_, entries) => {
         for (const watcher of this.watchers) watcher.gatewayEntries(entries);
       },
     });
   }
 
-  /** The number of gateways, with this one, as of the last look. */
+  /** The number of gateways at the last poll, including this one. */
   get count(): number {
     return 1 + this.#peers;
   }
 
-  /** The notifications of changes that are about to be kept. */
+  /** The notifications for changes that are about to be committed. */
   payloads(changes: CommittedChanges): string[] {
-    return this.#peers > 0 ? payloadsOf(this.#parts.node, toldOf(changes)) : [];
+    return this.#peers > 0 ? payloadsOf(this.#parts.node, newsOf(changes)) : [];
   }
 
-  async notify(told: Heard): Promise<void> {
+  async notify(news: PeerNews): Promise<void> {
     if (this.#peers === 0) return;
-    for (const payload of payloadsOf(this.#parts.node, told)) await this.#parts.notify(payload);
+    for (const payload of payloadsOf(this.#parts.node, news)) await this.#parts.notify(payload);
   }
 
-  /** Something was kept here. */
+  /** Notifies the watchers of changes that this gateway committed. */
   committed(committed: CommittedChanges): void {
     this.#parts.known.committed(committed);
     for (const of of committed.news) {
@@ -103,19 +103,19 @@ export class PeerSync {
       else if (of.kind === "cancel") this.#cancel(of.turnId);
       else if (of.kind === "compaction") this.#compaction(of.compactionId);
       else {
-        if (of.kind === "work") this.#readyTimer ??= setTimeout(() => this.#tellOfWork(), OWN_MS).unref();
+        if (of.kind === "work") this.#readyTimer ??= setTimeout(() => this.#notifyOfWork(), OWN_MS).unref();
         for (const watcher of this.watchers) watcher[of.kind]();
       }
     }
   }
 
-  heard({ changes, notices }: Heard): void {
+  received({ changes, notices }: PeerNews): void {
     this.#peers = Math.max(this.#peers, 1);
     for (const change of changes) this.#hear(change);
     const [asked, put]: [string[], string[]] = [[], []];
     for (const [name, of] of notices) {
       if (name === "gateway") void this.#gateway.elsewhere(GATEWAY, of, of);
-      if (name === "paused") this.#parts.pollSoon();
+      if (name === "paused") this.#parts.poll();
       if (name === "textsAsked") asked.push(...of);
       if (name === "textsPut") put.push(...of);
       for (const watcher of this.watchers) {
@@ -130,13 +130,13 @@ export class PeerSync {
     }
   }
 
-  /** The entries that are there when this gateway begins are not news. */
+  /** Skips the entries of the gateway stream that exist when this gateway starts. */
   async begin(client: pg.Client): Promise<void> {
     const { rows } = await client.query("select last from gateway_place");
     this.#gateway.begin(GATEWAY, rows[0].last);
   }
 
-  /** Nobody listened for a while: looks for the sessions that were written to meanwhile. */
+  /** Reads the sessions that were written to while no connection listened. */
   async catchUp(client: pg.Client): Promise<void> {
     this.#deliveriesLost();
     const { rows } = await client.query(MISSED, [this.#snapshotAt - MINUTE]);
@@ -146,7 +146,7 @@ export class PeerSync {
     }
   }
 
-  /** Says that this gateway is there, and reads the state of the others. Its answer is for `looked`. */
+  /** Records that this gateway is alive, and reads the state of the others for `applySnapshot`. */
   readonly snapshot = (records: PostgresRecords): PeerSnapshot => {
     const { node } = this.#parts;
     const { transaction } = records;
@@ -169,17 +169,17 @@ export class PeerSync {
     };
   };
 
-  applySnapshot(applySnapshot: PeerSnapshot): void {
+  applySnapshot(snapshot: PeerSnapshot): void {
     const before = this.#snapshotAt;
     this.#snapshotAt = this.#parts.clock.now();
-    // Until the other gateways saw this one again they sent it nothing.
+    // The other gateways sent no notifications until they saw this one again.
     if (this.#wasUnseen) this.#deliveriesLost();
     this.#wasUnseen = before > 0 && this.#snapshotAt - before > UNSEEN_MS;
-    const { nodes, keys, cancelled, compactions, gateway, ready, announcement } = applySnapshot.state as State;
+    const { nodes, keys, cancelled, compactions, gateway, ready, announcement } = snapshot.state as State;
     this.#peers = nodes;
-    const dueIn = this.#parts.known.replace(applySnapshot);
-    // Orders that shared the transaction changed something after the look.
-    this.#parts.known.committed(applySnapshot.changes());
+    const dueIn = this.#parts.known.replace(snapshot);
+    // Calls in the same transaction may have changed something after the read.
+    this.#parts.known.committed(snapshot.changes());
     const areKeysNew = this.#keys !== undefined && this.#keys !== keys;
     this.#keys = keys;
     for (const watcher of this.watchers) {
@@ -195,20 +195,20 @@ export class PeerSync {
     void this.#gateway.elsewhere(GATEWAY, gateway, gateway);
   }
 
-  /** It began as it was queued: nobody is told. */
+  /** A compaction started when it was queued: its watchers are not notified. */
   begun(compactionId: string): void {
     this.#begun.add(compactionId);
   }
 
   close(): void {
-    this.#tellOfWork();
+    this.#notifyOfWork();
     this.#entries.close();
     this.#gateway.close();
     this.watchers.clear();
   }
 
-  /** Some turn became ready here: other gateways may claim it, if turns still wait. */
-  #tellOfWork(): void {
+  /** Notifies other gateways that turns wait. */
+  #notifyOfWork(): void {
     if (!this.#readyTimer) return;
     clearTimeout(this.#readyTimer);
     this.#readyTimer = undefined;
@@ -267,7 +267,7 @@ export class PeerSync {
 }
 
 type PeerSnapshot = Parameters<CachedCounts["replace"]>[0] & { state: Row; changes(): CommittedChanges };
-/** `keys` is another text whenever some were made, ended or revoked. */
+/** `keys` changes whenever a key is created, expires or is revoked. */
 type State = {
   nodes: number;
   gateway: number;
@@ -278,7 +278,7 @@ type State = {
   compactions: string[];
 };
 
-/** Gateways tell each other by the database's clock that they are there. */
+/** Gateways compare their times by the clock of the database. */
 const NOW = "(select extract(epoch from clock_timestamp())::double precision * 1000)";
 
 function stateOf(node: string, time: Sql): Sql {
@@ -296,7 +296,7 @@ function stateOf(node: string, time: Sql): Sql {
   ) as compactions`;
 }
 
-/** Old rows go. */
+/** Deletes old rows. */
 const CLEARING = [
   sql`delete from nodes where seen < ${NOW} - 60000`,
   sql`delete from rate_counts where ends_at < ${NOW}`,

@@ -2,12 +2,12 @@ import type pg from "pg";
 import { drop, type Servers, withPatience } from "./connect.ts";
 import { failureOf, unavailable } from "./errors.ts";
 
-/** The time after which a call is given up. The connection for notifications finds out sooner if the server is there at all. */
+/** The time limit of a call. The connection for notifications detects a dead server sooner. */
 const SILENT_MS = 15_000;
-/** The pause after a server refused a new connection: until then the existing ones do the work. */
-const REST_MS = 1_000;
+/** The pause after a refused connection. Until then the existing connections do the work. */
+const REOPEN_MS = 1_000;
 
-/** The connections of this gateway. While the database is away all calls are refused at once. */
+/** The connections of this gateway. While the database cannot be reached, all calls are refused at once. */
 export class Pool {
   readonly #servers: Servers;
   readonly #size: number;
@@ -15,13 +15,13 @@ export class Pool {
   readonly #clients = new Set<pg.Client>();
   #idle: pg.Client[] = [];
   readonly #waiting: ((client: pg.Client | undefined) => void)[] = [];
-  /** The number of connections that are being opened, and the earliest time of the next try. */
+  /** The number of connections that are being opened, and the earliest time of the next attempt. */
   #opening = 0;
   #opensAt = 0;
   #isAway = false;
   #isClosed = false;
 
-  /** `lost` is called where no server can be reached: calls are refused until `reachable` is called. */
+  /** Calls `lost` when no server can be reached. Then calls are refused until `reachable` is called. */
   constructor(servers: Servers, size: number, lost: (error: unknown) => void) {
     this.#servers = servers;
     this.#size = size;
@@ -48,12 +48,12 @@ export class Pool {
     }
   }
 
-  /** A server can be reached again. */
+  /** Ends the refusal of calls: a server can be reached again. */
   reachable(): void {
     this.#isAway = false;
   }
 
-  /** Refuses all calls, also the ones that are on their way. */
+  /** Refuses all calls, including the pending ones. */
   away(error: unknown): void {
     if (this.#isAway || this.#isClosed) return;
     this.#isAway = true;
@@ -69,7 +69,7 @@ export class Pool {
     await Promise.all([...this.#clients].map((client) => client.end().catch(() => {})));
   }
 
-  /** One that is opened, or one that is free before: to open one may take long. */
+  /** The next free connection: a new one, or an existing one if it is free earlier. */
   #nextFree(): Promise<pg.Client | undefined> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
@@ -102,8 +102,8 @@ export class Pool {
       this.#giveBack(client);
     } catch (error) {
       if (this.#clients.size === 0) this.away(error);
-      this.#opensAt = performance.now() + REST_MS;
-      setTimeout(() => this.#openMore(), REST_MS).unref();
+      this.#opensAt = performance.now() + REOPEN_MS;
+      setTimeout(() => this.#openMore(), REOPEN_MS).unref();
     } finally {
       this.#opening--;
     }

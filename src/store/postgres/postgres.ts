@@ -19,16 +19,16 @@ import { TransactionBatcher } from "./transaction-batcher.ts";
 
 type PostgresParts = {
   clock: Clock;
-  /** Servers of one database: the gateway keeps to the one that takes writes. */
+  /** The servers of one database. The gateway uses the one that accepts writes. */
   url: readonly string[];
   notice?: (notice: StoreNotice) => void;
-  /** The number of connections, beside the one that listens. */
+  /** The number of connections, without the one for notifications. */
   connections?: number;
 };
 
 const CONNECTIONS = 8;
 
-/** The approximate size of an order's writes. */
+/** The approximate number of bytes that a call writes. */
 const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
   startTurn: ({ text, delivery }: TurnOrder) => text.length + (delivery?.bytes ?? 0),
   queueEvent: ({ text, delivery }: EventOrder) => text.length + (delivery?.bytes ?? 0),
@@ -36,9 +36,9 @@ const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
 };
 
 /**
- * Several gateways on one database. The rules run in this process, on records that a transaction loads; gateways take turns to write, and
- * calls that come together share a transaction. The watchers learn of a call of this node before it resolves, and of the calls
- * of other nodes by notifications.
+ * A store that several gateways share. The rules run in this process, on records that a transaction loads. Gateways write in turn, and
+ * concurrent calls share a transaction. The watchers are notified of a call of this node before it resolves, and of the calls of other nodes
+ * by notifications of the database.
  */
 export async function createPostgresStore({
   clock,
@@ -52,7 +52,7 @@ export async function createPostgresStore({
   const counts = new CachedCounts();
   const pool = new Pool(servers, connections, (error) => {
     notice({ name: "unavailable", detail: (error as Error).message });
-    notifications.seek();
+    notifications.reconnect();
   });
   const peers: PeerSync = new PeerSync({
     clock,
@@ -61,20 +61,25 @@ export async function createPostgresStore({
     readEntries: (sessionId, after, limit) => methods.readEntries(sessionId, { after, limit }),
     readGateway: async (after, limit) => (await methods.readGatewayEntries({ after, limit })).entries,
     notify: (payload) => notifications.notify(payload),
-    pollSoon: () => void poll().catch(() => {}),
+    poll: () => void poll().catch(() => {}),
   });
   const parts = { clock, pool, memory: newMemory(), committed: peers.committed.bind(peers) };
-  const telling = (changes: Parameters<PeerSync["payloads"]>[0]) =>
+  const notificationsOf = (changes: Parameters<PeerSync["payloads"]>[0]) =>
     peers.payloads(changes).map((payload) => sql`select pg_notify(${quote(channel)}, ${quote(payload)})`);
   const lock = lockOf(channel);
-  const writer = new TransactionBatcher({ ...parts, telling, lock, atOnce: 1 });
+  const writer = new TransactionBatcher({ ...parts, notificationsOf, lock, atOnce: 1 });
   const pauseOf = createEventThrottle({
     waiting: () => counts.of("events"),
-    isHandingOver: () => counts.isBeating(),
+    isBeating: () => counts.isBeating(),
     time: () => clock.monotonic(),
   });
-  const intake = new TransactionBatcher({ ...parts, telling, lock, atOnce: 1, pauseOf });
-  const reader = new TransactionBatcher({ ...parts, telling, lock: undefined, atOnce: Math.max(connections - 1, 1) });
+  const intake = new TransactionBatcher({ ...parts, notificationsOf, lock, atOnce: 1, pauseOf });
+  const reader = new TransactionBatcher({
+    ...parts,
+    notificationsOf,
+    lock: undefined,
+    atOnce: Math.max(connections - 1, 1),
+  });
   const methods = methodsOf((name) => {
     if (isReading(name)) return reader;
     return name === "queueEvent" ? intake : writer;
@@ -93,7 +98,7 @@ export async function createPostgresStore({
       peers.applySnapshot(await writer.runOn(client, peers.snapshot));
     },
     lost: (error) => pool.away(error),
-    heard: (heard) => peers.heard(heard),
+    received: (received) => peers.received(received),
     poll: poll,
   });
   await notifications.open(channel, client).catch(refuse);
@@ -123,7 +128,7 @@ export async function createPostgresStore({
     openAgents: () => reader.run(openAgents),
     [Symbol.asyncDispose]: async () => {
       peers.close();
-      if (!pool.isAway) await writer.run((records) => leave(records, node)).catch(() => {});
+      if (!pool.isAway) await writer.run((records) => unregister(records, node)).catch(() => {});
       await notifications.close();
       await pool.close();
     },
@@ -146,7 +151,7 @@ function methodsOf(runnerOf: (name: string) => TransactionBatcher) {
   };
 }
 
-/** The rule refuses a turn whose events are not loaded yet: the records that it needs after them are asked for before. */
+/** The rule refuses a turn whose events are not loaded yet. The records that it needs after that are requested together with the events. */
 function startWithEvents(records: PostgresRecords, order: TurnOrder): TurnStart {
   const { agent } = order.session;
   if (order.events && order.claim) {
@@ -156,7 +161,7 @@ function startWithEvents(records: PostgresRecords, order: TurnOrder): TurnStart 
   return rules.startTurn(records, order);
 }
 
-/** Between two pieces the database is asked for more. */
+/** Runs a rule in pieces to its end: a transaction loads the records of all pieces. */
 function answerOf(answer: unknown): unknown {
   for (;;) {
     if (!isPieces(answer)) return answer;
@@ -165,12 +170,12 @@ function answerOf(answer: unknown): unknown {
   }
 }
 
-/** Gateways in another schema of the database are none of ours: the number of this one is in the channel's name. */
+/** The lock of the gateways in this schema of the database. The channel's name ends in the number of the schema. */
 function lockOf(channel: string): Sql {
   return sql`select pg_advisory_xact_lock(7, ${Number(/\d+$/.exec(channel)?.[0]) | 0})`;
 }
 
-/** Events that a turn works on are told of by their turn. */
+/** The agents with unfinished turns or queued events. */
 const OPEN_AGENTS = sql`with recursive waited_for as (
     (select agent from events where state = 'queued' order by agent limit 1)
     union all
@@ -183,14 +188,14 @@ function openAgents(records: PostgresRecords): string[] {
   return records.transaction.read(OPEN_AGENTS).map(({ agent }) => agent as string);
 }
 
-/** The agents that a gateway had are known for a while after it was closed. */
-function leave({ transaction }: PostgresRecords, node: string): void {
+/** Removes this gateway. Other gateways know its agents for a while after that. */
+function unregister({ transaction }: PostgresRecords, node: string): void {
   const closed = sql`least(seen, ${double(transaction.time)} - 10000)`;
   transaction.run(sql`update gateways set seen = ${closed} where node = ${quote(node)}`);
   transaction.run(sql`delete from nodes where node = ${quote(node)}`);
 }
 
-/** A connection to a database whose schema is up to date. */
+/** Connects to the database, and updates its schema. */
 async function prepare(servers: Servers, now: number, notice: (notice: StoreNotice) => void) {
   const client = await servers.find();
   try {
@@ -208,7 +213,7 @@ async function prepare(servers: Servers, now: number, notice: (notice: StoreNoti
   }
 }
 
-/** A failure before the store is open, in a sentence. */
+/** Throws `store-unavailable` for a failure before the store is open. */
 function refuse(error: unknown): never {
   if (error instanceof GatewayError) throw error;
   throw unavailable(`The database cannot be used: ${(error as Error).message}`, error);

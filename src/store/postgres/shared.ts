@@ -1,21 +1,21 @@
 import type { RateCount, RateLeft, ReplyText, SharedStore } from "#store/store.ts";
-import type { Heard } from "./payloads.ts";
+import type { PeerNews } from "./payloads.ts";
 import type { PeerSync } from "./peer-sync.ts";
 import type { PostgresRecords } from "./records/records.ts";
 import type { Rate } from "./records/small-tables.ts";
 import { double, json, number, quote, type Row, type Sql, sql, text, textList } from "./records/sql.ts";
-import { keepText } from "./texts.ts";
+import { encodeText } from "./texts.ts";
 import type { TransactionBatcher } from "./transaction-batcher.ts";
 
 type Limit = { maxRequests: number; windowMs: number };
 type Parts = { node: string; reader: TransactionBatcher; writer: TransactionBatcher; others: PeerSync };
 
 const DAY = 86_400_000;
-/** Parts of a window in which requests are counted together. */
+/** A window is divided into this number of slices, in which requests are counted together. */
 const SLICES = 60;
 
 export function sharedStore({ node, reader, writer, others }: Parts): SharedStore {
-  /** Statements are made with the time in SQL. */
+  /** `make` gets the SQL expression for the current time. */
   const write = (make: (time: Sql) => Sql[]): Promise<void> =>
     writer.run(({ transaction }) => {
       for (const one of make(transaction.sqlTime)) transaction.run(one);
@@ -48,8 +48,8 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
 
     putTexts: async (pieces) => {
       const rows = pieces.map(({ sessionId, seq, offset, turnId, messageId, text }) => {
-        const of = { session_id: keepText(sessionId), seq, place: offset, length: text.length };
-        return { ...of, turn_id: turnId, message_id: messageId, text: keepText(text) };
+        const of = { session_id: encodeText(sessionId), seq, place: offset, length: text.length };
+        return { ...of, turn_id: turnId, message_id: messageId, text: encodeText(text) };
       });
       const names = "session_id, seq, place, length, turn_id, message_id, text";
       await write(() => [
@@ -62,7 +62,7 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
 
     readTexts: async (places) => {
       const wanted = new Map(places.map((place) => [place.sessionId, place]));
-      const rows = places.map(({ sessionId, seq, offset }) => ({ session: keepText(sessionId), seq, place: offset }));
+      const rows = places.map(({ sessionId, seq, offset }) => ({ session: encodeText(sessionId), seq, place: offset }));
       const found = await read(
         () => sql`select t.session_id, t.seq, t.place, t.turn_id, t.message_id, t.text
         from json_to_recordset(${json(rows)}) as of (session text, seq bigint, place integer)
@@ -84,7 +84,7 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
     },
 
     dropTexts: async (replies) => {
-      const rows = replies.map(({ sessionId, seq }) => ({ session: keepText(sessionId), seq }));
+      const rows = replies.map(({ sessionId, seq }) => ({ session: encodeText(sessionId), seq }));
       await write(() => [
         sql`delete from reply_texts t using json_to_recordset(${json(rows)}) as of (session text, seq bigint)
         where t.session_id = of.session and t.seq = of.seq`,
@@ -93,10 +93,10 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
   };
 }
 
-/** The requests that count now: their number in each part of a window, and the time until the part's end leaves the window. */
+/** The requests in the current window: their number in each slice, and the time until the end of the slice leaves the window. */
 function countedIn(rate: Rate | undefined, windowMs: number, time: number) {
   const width = windowMs / SLICES;
-  // A count of another window, as after a change of the limit, tells nothing.
+  // Counts of another window are not valid: the limit was changed.
   if (rate?.widthMs !== width) return [];
   const counted = rate.slices.map((slice, n) => {
     return { slice, count: rate.counts[n] ?? 0, endsIn: (slice + 1) * width + windowMs - time };
@@ -134,7 +134,7 @@ function readRequests(records: PostgresRecords, key: string, { maxRequests, wind
   return { left: Math.max(0, maxRequests - usedOf(counted)), wholeInMs: last && Math.ceil(last.endsIn) };
 }
 
-/** One for each session, so that they can go in pieces. */
-function noticesOf(name: "textsAsked" | "textsPut", sessionIds: readonly string[]): Heard {
+/** A notice for each session, so that a long list can be divided into several notifications. */
+function noticesOf(name: "textsAsked" | "textsPut", sessionIds: readonly string[]): PeerNews {
   return { changes: [], notices: sessionIds.map((sessionId) => [name, [sessionId]]) };
 }

@@ -11,17 +11,17 @@ type Rule = (records: PostgresRecords) => unknown;
 type Order = { rule: Rule; bytes: number; resolve(answer: unknown): void; reject(error: unknown): void };
 type Outcome = { order: Order; answer: unknown; error?: unknown };
 
-/** Orders that may wait; one that comes then is told to come later. */
+/** The most orders that wait. More are refused. */
 const MOST_WAITING = 20_000;
-/** The most orders of a transaction, and the bytes after which it takes no more. */
+/** The most orders of a transaction, and the number of bytes after which it takes no more. */
 const MOST_ORDERS = 200;
 const MOST_BYTES = 2_000_000;
-/** The number of tries for a transaction that clashes with another, or whose connection is lost. */
+/** The most attempts at a transaction that conflicts with another, or whose connection is lost. */
 const MOST_TRIES = 5;
-/** The longest wait for callers that were just answered and may call again. */
+/** The longest wait for the next calls of callers that have just been answered. */
 const PATIENCE_MS = 5;
-/** The time that a commit whose answer was lost may still be on its way. */
-const SETTLE_MS = 100;
+/** The interval at which the state of a commit whose answer was lost is read. */
+const COMMIT_POLL_MS = 100;
 
 const TRANSACTION = sql`select txid_current() as id`;
 const READING = "begin isolation level repeatable read read only";
@@ -30,20 +30,20 @@ type BatcherParts = {
   clock: Clock;
   pool: Pool;
   memory: Memory;
-  /** The lock under which gateways write by turns; undefined for orders that only read. */
+  /** The lock under which gateways write in turn. Undefined for orders that only read. */
   lock: Sql | undefined;
-  /** Transactions at a time. */
+  /** The most transactions at a time. */
   atOnce: number;
-  /** The statements that tell other gateways of the kept changes. */
-  telling(changes: CommittedChanges): Sql[];
-  /** The pause after a transaction, from its duration. */
+  /** The statements that notify other gateways of the changes. */
+  notificationsOf(changes: CommittedChanges): Sql[];
+  /** Computes the pause after a transaction from its duration. */
   pauseOf?: (tookMs: number) => number;
-  /** Something was kept; its callers are answered next. */
+  /** Called after a commit, before its callers get their answers. */
   committed(committed: CommittedChanges): void;
 };
 
 /**
- * Runs orders in transactions: all that wait share one. Gateways that write take turns, so a rule runs alone, as it does in memory.
+ * Runs orders in transactions: all waiting orders share one. Gateways write in turn, so no other rule runs at the same time, as in memory.
  */
 export class TransactionBatcher {
   readonly #parts: BatcherParts;
@@ -66,7 +66,7 @@ export class TransactionBatcher {
     });
   }
 
-  /** Runs a rule by itself on this connection, beside the calls that wait for others. */
+  /** Runs a rule in a separate transaction on this connection, without waiting for other calls. */
   async runOn<T>(client: pg.Client, rule: (records: PostgresRecords) => T): Promise<T> {
     return await new Promise<T>((resolve, reject) => {
       const order = { rule, bytes: 0, resolve: resolve as Order["resolve"], reject };
@@ -77,7 +77,7 @@ export class TransactionBatcher {
   #plan(): void {
     if (this.#isPlanned) return;
     this.#isPlanned = true;
-    // Calls of one turn of the event loop go together.
+    // Calls of one turn of the event loop share a transaction.
     setImmediate(() => {
       this.#isPlanned = false;
       while (this.#running < this.#parts.atOnce && this.#waiting.length > 0) void this.#runNext(this.#takeNext());
@@ -100,7 +100,7 @@ export class TransactionBatcher {
     const began = performance.now();
     await this.#settleAll(orders);
     const tookMs = performance.now() - began;
-    // Callers that wait for their answers before they ask anew come all at once: together they are one transaction, and half are two.
+    // Callers that wait for an answer before their next call return all at once. The pause collects them in one transaction instead of two.
     const patienceMs =
       orders.length > 1 && this.#waiting.length < orders.length ? Math.min(tookMs / 4, PATIENCE_MS) : 0;
     const pauseMs = Math.max(this.#parts.pauseOf?.(tookMs) ?? 0, patienceMs);
@@ -113,7 +113,7 @@ export class TransactionBatcher {
     try {
       settle(await this.#transact(orders));
     } catch (error) {
-      // One that the database does not take must not fail the others.
+      // An order that the database rejects must not fail the others.
       if (failureOf(error) === "broken" && orders.length > 1) {
         for (const order of orders) await this.#settleAll([order]);
         return;
@@ -130,17 +130,17 @@ export class TransactionBatcher {
       } catch (error) {
         const failure = failureOf(error);
         if (failure === "broken") throw error;
-        // The database's place and its message are for the log, not for a caller.
+        // The address of the database and its message are for the log only.
         if (error instanceof GatewayError) throw unavailable("The database cannot be reached.", error);
-        if (failure === "lost" && attempt.id !== undefined && (await this.#isKept(attempt.id)))
+        if (failure === "lost" && attempt.id !== undefined && (await this.#isCommitted(attempt.id)))
           return attempt.succeed();
         if (failure === "refused" || tries === MOST_TRIES) throw unavailable("The database did not answer.", error);
       }
     }
   }
 
-  /** Asks if a transaction was kept whose connection was lost. */
-  async #isKept(id: string): Promise<boolean> {
+  /** Returns true if a transaction whose connection was lost was committed. */
+  async #isCommitted(id: string): Promise<boolean> {
     for (let tries = 1; ; tries++) {
       try {
         const status = await this.#parts.pool.run(async (client) => (await client.query(STATUS, [id])).rows[0]?.status);
@@ -149,21 +149,21 @@ export class TransactionBatcher {
         if (error instanceof GatewayError || tries >= MOST_TRIES)
           throw unavailable("The database did not answer.", error);
       }
-      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+      await new Promise((resolve) => setTimeout(resolve, COMMIT_POLL_MS));
     }
   }
 }
 
-/** A server that crashed may have forgotten that it gave this id. */
+/** After a crash, the server may not know that it assigned this id. Then the transaction was not committed. */
 const STATUS = "select case when $1 < txid_snapshot_xmax(txid_current_snapshot()) then txid_status($1) end as status";
 
-/** One try at a transaction. */
+/** One attempt at a transaction. */
 class Attempt {
   readonly #parts: BatcherParts;
   readonly #records: PostgresRecords;
   #orders: readonly Order[];
   #outcomes: Outcome[] = [];
-  /** The transaction's, once its changes are on their way. */
+  /** The id of the transaction, once its changes have been sent. */
   id: string | undefined;
 
   constructor(parts: BatcherParts, orders: readonly Order[]) {
@@ -173,7 +173,7 @@ class Attempt {
   }
 
   async run(client: pg.Client): Promise<Outcome[]> {
-    const { lock, telling } = this.#parts;
+    const { lock, notificationsOf } = this.#parts;
     let begin = lock === undefined ? [READING] : ["begin", lock, TRANSACTION];
     let id: string | undefined;
     try {
@@ -189,7 +189,7 @@ class Attempt {
         return this.#outcomes;
       }
       this.id = id;
-      await query(client, [...saved, ...telling(this.#records.changes()), "commit"]);
+      await query(client, [...saved, ...notificationsOf(this.#records.changes()), "commit"]);
     } catch (error) {
       if (failureOf(error) !== "lost") await client.query("rollback").catch(() => {});
       throw error;
@@ -197,13 +197,13 @@ class Attempt {
     return this.succeed();
   }
 
-  /** The changes are kept. */
+  /** Reports the committed changes. */
   succeed(): Outcome[] {
     this.#parts.committed(this.#records.committedChanges());
     return this.#outcomes;
   }
 
-  /** Runs all orders. Answers the statements that bring the records that they lacked. */
+  /** Runs all orders. Returns the statements that load the records that were missing. */
   #pass(): Statement[] {
     for (;;) {
       this.#records.transaction.reset();
@@ -211,7 +211,7 @@ class Attempt {
       const wanted = this.#records.transaction.wanted();
       const broken = this.#outcomes.find(({ error }) => error !== undefined && !(error instanceof GatewayError));
       if (wanted.length > 0 || !broken) return wanted;
-      // It may have changed something before.
+      // The broken order may have changed records, so the others run again without it.
       broken.order.reject(broken.error);
       this.#orders = this.#orders.filter((order) => order !== broken.order);
     }
@@ -233,14 +233,14 @@ function outcomeOf(order: Order, records: PostgresRecords): Outcome {
   }
 }
 
-/** The names of the statements that each connection has planned, by their texts. */
+/** The names of the prepared statements of each connection, by their texts. */
 const plans = new WeakMap<pg.Client, Map<string, string>>();
 let planned = 0;
 
-/** The rows of each of several statements, which go together. */
+/** Sends several statements together. Returns the rows of each. */
 async function query(client: pg.Client, statements: readonly Sql[]): Promise<Row[][]> {
   const known = plans.get(client) ?? new Map<string, string>();
-  // It is unknown which statements of a query that fails are planned.
+  // If the query fails, it is unknown which of its statements were prepared.
   plans.delete(client);
   const sent = statements.flatMap((statement) => {
     if (/^(begin|commit)/.test(statement)) return statement;

@@ -148,7 +148,7 @@ await postgresTests((server) => {
       await using client = await connect(url);
       const [{ pid }] = (await holder.query("select pg_backend_pid() as pid, pg_advisory_lock(4712, 5)")).rows;
       const refused = expect(migrate(client, 1, undefined, 50)).rejects;
-      await refused.toThrow(new RegExp(`for 0.05 s.*process ${pid} .*select pg_terminate_backend\\(${pid}\\)`));
+      await refused.toThrow(new RegExp(`for 0.05 s.*[Pp]rocess ${pid} .*select pg_terminate_backend\\(${pid}\\)`));
       await holder.query("select pg_advisory_unlock(4712, 5)");
       // The connection is as it was.
       expect((await client.query("show lock_timeout")).rows).toEqual([{ lock_timeout: "0" }]);

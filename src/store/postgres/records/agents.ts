@@ -8,11 +8,11 @@ import type { Transaction } from "./transaction.ts";
 export type BeatRow = BeatRecord & {
   readonly version: number;
   readonly pausedAt: number | undefined;
-  /** The time when it is due; while it runs, the time when it was due. */
+  /** The time when the beat is due. While it runs, the time when it was due. */
   readonly noted: number | undefined;
 };
 
-/** How the last turns of an agent ended. */
+/** The end of an agent's last turns. */
 export type EndRow = Pick<AgentRecord, "agent" | "lastEndedAt" | "failing">;
 
 const BEATS = layout<BeatRow>({
@@ -33,7 +33,7 @@ const BEATS = layout<BeatRow>({
   read: (row, moment) => readBeat(row, moment),
 });
 
-/** A time by the wall clock is told from where the clocks are now. */
+/** Converts times of the database's clock to the wall clock by the current difference. */
 export function readBeat(row: Row, moment: Moment): BeatRow {
   const noted = optional(row.noted);
   return {
@@ -49,7 +49,7 @@ export function readBeat(row: Row, moment: Moment): BeatRow {
   };
 }
 
-/** Gateways of the version before keep a row each. */
+/** An agent has a row for each lane: gateways of the previous version write to several lanes. */
 export const ENDS = `(select agent, max(ended_at) as ended_at,
   (array_agg(failing order by failing_at desc nulls last) filter (where failing is not null))[1] as failing
   from agent_ends group by agent) as t`;
@@ -78,7 +78,7 @@ export function readEnd(row: Row): EndRow {
   };
 }
 
-/** The counters that a change of an agent's counts adds to. */
+/** The counters for each of an agent's counts. */
 const COUNTERS: Readonly<Record<keyof CountChange, (agent: string) => readonly string[]>> = {
   queued: (agent) => ["queued", `queued ${agent}`],
   running: (agent) => ["running", `running ${agent}`],
@@ -123,12 +123,12 @@ export class Agents {
         for (const counter of COUNTERS[name](agent)) this.#transaction.count(counter, by);
       }
     },
-    // No rule that a transaction runs asks for these: the process tells them without asking.
+    // No rule in a transaction calls these: the process has the counts in memory.
     counts: () => ({ queued: 0, running: 0, waitingEvents: 0 }),
     open: () => [],
   };
 
-  /** The beats that this pass has changed, the ends of turns, and whether it paused or resumed an agent. */
+  /** The beats that this pass has changed, the ends of turns, and true if it paused or resumed an agent. */
   changes(): { beats: BeatRow[]; ends: EndRow[]; areAgentsPaused: boolean } {
     const beats = [...this.#beats.changes()];
     return {

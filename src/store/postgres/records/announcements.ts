@@ -6,8 +6,8 @@ import { layout, storedIn, Table } from "./table.ts";
 import type { Transaction } from "./transaction.ts";
 
 const ANNOUNCEMENT_BYTES = 500;
-/** Announcements of a channel that are looked at together. */
-const TOGETHER = 16;
+/** The number of announcements of a channel that are loaded together. */
+const PREFETCHED = 16;
 
 const ANNOUNCEMENT = fields<Announcement>({
   text: ["turnId", "agent"],
@@ -57,8 +57,8 @@ export function announcementRecords(transaction: Transaction): Records["announce
       for (const { channel } of transaction.read(ready)) channels.add(text(channel));
       return [...channels];
     },
-    firstReady: (channel) => table.scan({ where: { channel, is_ready: true }, by: "place", limit: 1 }, TOGETHER)[0],
-    // One that is due is read as one that can be claimed.
+    firstReady: (channel) => table.scan({ where: { channel, is_ready: true }, by: "place", limit: 1 }, PREFETCHED)[0],
+    // A due announcement is read as one that can be claimed.
     dueBy: () => [],
     nextDueAt: () => {
       const later = sql`not is_claimed and due > ${transaction.sqlTime}`;

@@ -1,41 +1,41 @@
 import { isUtf8 } from "node:buffer";
 import { type DeliveryRecord, isOfStranger, type Records } from "#store/rules/records.ts";
 import type { Delivery, DeliveryAnswer, DeliveryStep } from "#store/store.ts";
-import { keepText } from "../texts.ts";
+import { encodeText } from "../texts.ts";
 import { fields } from "./fields.ts";
 import { bounded, number, optional, type Row, type Sql, sql, textList } from "./sql.ts";
 import { layout, type Scan, Table } from "./table.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
 const ROW_BYTES = 300;
-/** Ended ones that are looked at together. */
-const TOGETHER = 20;
+/** The number of ended deliveries that are loaded together. */
+const PREFETCHED = 20;
 
-/** The fields by which the database never searches, as one text. */
+/** The fields that the database never searches. They are stored as one text. */
 type Rest = Pick<
   Delivery,
   "operation" | "method" | "path" | "address" | "caller" | "headers" | "bytes" | "status" | "replayOf"
 > &
   Pick<DeliveryRecord, "agent" | "messageId" | "isOfCaller">;
 type ShelfTotal = "deliveries" | "deliveryBytes" | "refused" | "refusedBytes";
-/** A delivery, the weight of its row and the body's part of that, and its texts where it was changed here. */
+/** A delivery with the weight of its row, the weight of its body, and its encoded texts if it was changed here. */
 type DeliveryRow = DeliveryRecord & { readonly weight: number; readonly bodyWeight: number; readonly texts?: Texts };
 type Texts = { readonly record: string; readonly steps: string | undefined; readonly body: string | undefined };
 
-/** A body is a text where it is one: most are, and PostgreSQL keeps texts at the least cost. */
+/** The first character of a stored body: most bodies are UTF-8 and are stored as text, the others as base64. */
 const TEXT = "t";
 const BASE64 = "b";
 
-function keepBody(bytes: string): string {
+function encodeBody(bytes: string): string {
   const body = Buffer.from(bytes, "latin1");
   return isUtf8(body) && !body.includes(0) ? TEXT + body.toString() : BASE64 + body.toString("base64");
 }
 
-function readBody(stored: string): string {
+function decodeBody(stored: string): string {
   return Buffer.from(stored.slice(1), stored.startsWith(TEXT) ? "utf8" : "base64").toString("latin1");
 }
 
-/** A body that is there already stays as it is, or goes. */
+/** The row of a changed delivery. An existing body is never replaced, only removed. */
 function rowOf(record: DeliveryRecord, before: DeliveryRow | undefined): DeliveryRow {
   const { delivery, agent, messageId, isOfCaller } = record;
   if (before?.delivery === delivery) return { ...before, ...record };
@@ -45,15 +45,15 @@ function rowOf(record: DeliveryRecord, before: DeliveryRow | undefined): Deliver
   const texts = {
     record: JSON.stringify(rest),
     steps: delivery.steps.length === 0 ? undefined : JSON.stringify(delivery.steps),
-    body: delivery.body && !before ? keepBody(delivery.body) : undefined,
+    body: delivery.body && !before ? encodeBody(delivery.body) : undefined,
   };
   const bodyWeight = delivery.body ? (before?.bodyWeight ?? texts.body?.length ?? 0) : 0;
   const weight = ROW_BYTES + texts.record.length + (texts.steps?.length ?? 0) + bodyWeight;
-  // A record that was read is a row, whose own texts are older.
+  // `record` may be a row that was read, with older texts: they are overwritten.
   return Object.assign({}, record, { texts, bodyWeight, weight });
 }
 
-function keptAs({ delivery: { answer }, turnId, eventId }: DeliveryRecord): string {
+function kindOf({ delivery: { answer }, turnId, eventId }: DeliveryRecord): string {
   if (answer !== "accepted") return answer;
   if (turnId !== undefined) return "turn";
   return eventId === undefined ? "gone" : "event";
@@ -85,7 +85,7 @@ function layoutOf(select: string, from?: string) {
     columns: [
       ...SEARCHED.columns<DeliveryRow>(({ delivery }) => delivery),
       ...WORK.columns<DeliveryRow>((record) => record),
-      ["kept", "text", keptAs],
+      ["kept", "text", kindOf],
       ["record", "text", ({ texts }) => texts?.record],
       ["steps", "text", ({ texts }) => texts?.steps],
       ["step_count", "smallint", ({ delivery }) => delivery.steps.length],
@@ -112,7 +112,7 @@ function readDelivery(row: Row): DeliveryRow {
       status: rest.status,
       replayOf: rest.replayOf,
       ...SEARCHED.read(row),
-      body: row.body === null ? undefined : readBody(row.body as string),
+      body: row.body === null ? undefined : decodeBody(row.body as string),
       answer: ANSWERS.includes(stored) ? (stored as DeliveryAnswer) : "accepted",
       steps: row.steps === null ? [] : readSteps(row.steps as string),
     },
@@ -135,22 +135,22 @@ function readSteps(steps: string): DeliveryStep[] {
 
 const NAMES = `t.ordinal, t.delivery_id, t.at, t.surface, t.kept, t.request_id, t.turn_id, t.session_id, t.event_id, t.mapping,
   t.sender_id, t.bytes`;
-/** The work of one that is kept has ended where nothing is unfinished that it began. */
+/** True if the work that a delivery started has ended. */
 const IS_ENDED = `case t.kept
   when 'turn' then not exists (select from turns w where w.turn_id = t.turn_id and w.ended_at is null)
   when 'event' then not exists (select from events w where w.event_id = t.event_id and w.is_recorded)
   else true end as is_ended`;
-/** A rule that writes need not know a body, but that there is one. */
+/** The columns for a rule that writes. It needs only the length of the body. */
 const CHANGING = `${NAMES}, t.record, t.steps, case when t.body is null then null else '${TEXT}' end as body, length(t.body) as body_weight,
   ${IS_ENDED}`;
-/** Neither bodies nor steps: for lists. */
+/** The columns for lists: without bodies and steps. */
 const LISTED = `${NAMES}, t.record, null as steps, null as body`;
 /**
- * Only the columns that letting a delivery go needs. A row of `finished_deliveries` holds those that ended together: their places
- * are behind its own.
+ * The columns for the deletion of the oldest deliveries. A row of `finished_deliveries` has the deliveries that ended together: their places
+ * follow the place of the row.
  */
-const MOST_TOGETHER = 2 ** 20;
-const ENDED = `${NAMES}, f.place * ${MOST_TOGETHER} + each_of.n as ended_place,
+const MOST_IN_ROW = 2 ** 20;
+const ENDED = `${NAMES}, f.place * ${MOST_IN_ROW} + each_of.n as ended_place,
   case when f.is_refused then '{}' else '{"isOfCaller":true}' end as record, null as steps, null as body`;
 const FINISHED = `finished_deliveries f cross join lateral unnest(f.ordinals) with ordinality as each_of (ordinal, n)
   cross join lateral (select * from deliveries d where d.ordinal = each_of.ordinal offset 0) as t`;
@@ -192,13 +192,13 @@ export class Deliveries implements Part {
       this.#count(record, before ? 0 : 1, row.weight - (before?.weight ?? 0));
       if (before) return;
       this.#added++;
-      // As many go as come, once the shelf is full.
+      // When the recorder is full, a delivery is deleted for each new one.
       this.#firstEnded(isOfStranger(record));
     },
     delete: (record) => {
       const { deliveryId } = record.delivery;
       const { weight = 0 } = this.#table.peek(deliveryId) ?? this.#ended.peek(deliveryId) ?? {};
-      // Whichever of the two has loaded it deletes it.
+      // The table that has loaded the delivery deletes it.
       for (const table of [this.#table, this.#ended]) table.delete({ ...record, weight: 0, bodyWeight: 0 });
       this.#count(record, -1, -weight);
     },
@@ -211,7 +211,7 @@ export class Deliveries implements Part {
       const first = this.#firstEnded(ofStrangers);
       if (first) return first;
       const isEnded = (record: DeliveryRow) => record.endedOrder !== undefined && isOfStranger(record) === ofStrangers;
-      return this.#table.here(isEnded).sort(byEnd)[0];
+      return this.#table.filter(isEnded).sort(byEnd)[0];
     },
     before: (below, limit) => this.#listed.scan({ where: { place: { below } }, by: "place", newestFirst: true, limit }),
   };
@@ -221,20 +221,20 @@ export class Deliveries implements Part {
   }
 
   saved(): Sql[] {
-    return [...this.#erasedBodies(), ...this.#newlyEnded(), ...this.#goneEnded()];
+    return [...this.#erasedBodies(), ...this.#newlyEnded(), ...this.#deletedEnded()];
   }
 
-  /** A body that was there goes. */
+  /** Removes the bodies that this pass has erased. */
   #erasedBodies(): Sql[] {
     const erased = [...this.#table.changes()].flatMap(([after, before]) =>
       before?.delivery.body && after && !after.delivery.body ? after.delivery.deliveryId : [],
     );
     return erased.length === 0
       ? []
-      : [sql`update deliveries set body = null where delivery_id = any (${textList(erased.map(keepText))})`];
+      : [sql`update deliveries set body = null where delivery_id = any (${textList(erased.map(encodeText))})`];
   }
 
-  /** The deliveries that have ended, together in a row: to write each of them anew would take longer. */
+  /** Stores the deliveries that have ended in one row, because an update of each would take longer. */
   #newlyEnded(): Sql[] {
     const ended = [...this.#table.changes()].flatMap(([after, before]) =>
       after?.endedOrder !== undefined && before?.endedOrder === undefined ? after : [],
@@ -242,7 +242,7 @@ export class Deliveries implements Part {
     return [true, false].flatMap((ofStrangers) => {
       const some = ended.filter((record) => isOfStranger(record) === ofStrangers).sort(byEnd);
       if (some.length === 0) return [];
-      const ids = textList(some.map(({ delivery }) => keepText(delivery.deliveryId)));
+      const ids = textList(some.map(({ delivery }) => encodeText(delivery.deliveryId)));
       return [
         sql`insert into finished_deliveries (is_refused, ordinals) select ${ofStrangers}, array_agg(d.ordinal order by of.n)
         from unnest(${ids}) with ordinality as of (id, n) join deliveries d on d.delivery_id = of.id`,
@@ -250,8 +250,8 @@ export class Deliveries implements Part {
     });
   }
 
-  /** The oldest have gone, up to the last of these. */
-  #goneEnded(): Sql[] {
+  /** Removes the deleted deliveries from `finished_deliveries`: always the oldest ones. */
+  #deletedEnded(): Sql[] {
     const last = new Map<boolean, number>();
     for (const [, before] of this.#ended.changes()) {
       if (!before) continue;
@@ -259,8 +259,8 @@ export class Deliveries implements Part {
       last.set(ofStrangers, Math.max(last.get(ofStrangers) ?? 0, before.endedOrder ?? 0));
     }
     return [...last].flatMap(([ofStrangers, at]) => {
-      const place = bounded(Math.floor(at / MOST_TOGETHER));
-      const rest = sql`ordinals[${bounded((at % MOST_TOGETHER) + 1)}:]`;
+      const place = bounded(Math.floor(at / MOST_IN_ROW));
+      const rest = sql`ordinals[${bounded((at % MOST_IN_ROW) + 1)}:]`;
       return [
         sql`delete from finished_deliveries where is_refused = ${ofStrangers} and place < ${place}`,
         sql`update finished_deliveries set ordinals = ${rest} where is_refused = ${ofStrangers} and place = ${place}`,
@@ -270,7 +270,7 @@ export class Deliveries implements Part {
 
   #firstEnded(ofStrangers: boolean): DeliveryRow | undefined {
     const scan: Scan = { where: { is_refused: ofStrangers }, by: "end", limit: 1 };
-    return this.#ended.scan(scan, this.#added + TOGETHER)[0];
+    return this.#ended.scan(scan, this.#added + PREFETCHED)[0];
   }
 
   #count(record: DeliveryRecord, size: number, bytes: number): void {

@@ -7,7 +7,7 @@ import type { Statement, Transaction } from "./transaction.ts";
 
 const EVENT_BYTES = 350;
 
-/** The row of a turn's events tells that the turn works on them. */
+/** The turn that has an event. `event_batches` has a row for all events of a turn. */
 const BATCHES = "(select turn_id as taken_by, unnest(ordinals) as ordinal from event_batches) as b";
 
 function sizeOf({ event: { text, metadata } }: EventRecord): number {
@@ -31,7 +31,7 @@ const EVENTS = layout<EventRecord>({
   select: "t.*, b.taken_by",
   joined: `left join ${BATCHES} on b.ordinal = t.ordinal and t.state = 'queued'`,
   fixed: ["agent", "text", "metadata", "size", "caller", "created_at", "delivery_id"],
-  // The recorded delivery of an event has ended, even if the event is queued again.
+  // The recorded delivery of an ended event stays ended, even if the event is queued again.
   falling: "is_recorded",
   isSaved: (after, before) => before === undefined || !after.isTaken,
   columns: [
@@ -76,13 +76,13 @@ export class Events {
     };
   }
 
-  /** The events that turns work on. */
+  /** Loads the events of these turns. */
   ofTurns(turnIds: Sql): Statement {
     const found = sql`select t.*, b.taken_by from ${BATCHES} join events t on t.ordinal = b.ordinal where b.taken_by = any (${turnIds})`;
     return { sql: found, take: (rows) => this.#table.take(rows) };
   }
 
-  /** The newest ordinal that was given. */
+  /** The last ordinal that was assigned. */
   last(): number {
     const rows = this.#transaction.read(
       sql`select case when is_called then last_value else 0 end as last from event_ordinals`,
@@ -90,7 +90,7 @@ export class Events {
     return Math.max((rows[0]?.last as number | undefined) ?? 0, this.#transaction.lastOf("event"));
   }
 
-  /** The ordinals of events that are here. */
+  /** The ordinals of the events that are loaded. */
   readonly ordinalsOf = (eventIds: readonly string[]): number[] =>
     eventIds.flatMap((eventId) => this.#table.peek(eventId)?.event.ordinal ?? []);
 }

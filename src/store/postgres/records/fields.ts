@@ -1,6 +1,6 @@
 import type { Lease } from "#store/rules/records.ts";
 import type { Usage } from "#store/store.ts";
-import { keepOptional, readOptional } from "../texts.ts";
+import { decodeOptional, encodeOptional } from "../texts.ts";
 import { number, optional, type Row } from "./sql.ts";
 import type { Column } from "./table.ts";
 
@@ -25,13 +25,13 @@ export function fields<T extends object>(kinds: Kinds<T>, renamed: { readonly [N
     columns: <R>(of: (record: R) => T): Column<R>[] =>
       list.map(({ name, column, kind }) => {
         if (kind !== "escaped") return [column, kind, (record) => of(record)[name]];
-        return [column, "text", (record) => keepOptional(of(record)[name] as string | undefined)];
+        return [column, "text", (record) => encodeOptional(of(record)[name] as string | undefined)];
       }),
     read: (row: Row): T => {
       const record: Partial<Record<keyof T, unknown>> = {};
       for (const { name, column, kind } of list) {
         const value = row[column] ?? undefined;
-        record[name] = kind === "escaped" ? readOptional(value as string | undefined) : value;
+        record[name] = kind === "escaped" ? decodeOptional(value as string | undefined) : value;
       }
       return record as T;
     },

@@ -1,24 +1,24 @@
 import type { Stream } from "#store/rules/records.ts";
 import type { GatewayEntry, GatewayNews } from "#store/store.ts";
-import { keepText, readText } from "../texts.ts";
+import { decodeText, encodeText } from "../texts.ts";
 import { bounded, json, number, type Row, type Sql, sql } from "./sql.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
-/** A row holds entries that were told together: from `first` to `last`, all of one moment. */
+/** A row has the entries of one notification: from `first` to `last`, with the same time. */
 type StoredNews = { first: number; last: number; at: number; news: GatewayNews[] };
 
-/** The one text in it that came from elsewhere is kept as the database takes it. */
+/** Encodes or decodes the reason, the only text from outside the gateway. */
 function withReason(news: GatewayNews, change: (text: string) => string): GatewayNews {
   return news.name === "event.dead" ? { ...news, reason: change(news.reason) } : news;
 }
 
-function readTold(row: Row): GatewayEntry[] {
+function entriesOf(row: Row): GatewayEntry[] {
   return (JSON.parse(row.news as string) as GatewayNews[]).map((news, n) => {
-    return { seq: number(row.first) + n, at: number(row.at), ...withReason(news, readText) };
+    return { seq: number(row.first) + n, at: number(row.at), ...withReason(news, decodeText) };
   });
 }
 
-/** The gateway's stream. */
+/** The stream of the gateway itself. */
 export class GatewayStream implements Stream<GatewayEntry>, Part {
   readonly #transaction: Transaction;
   #appended: GatewayEntry[] = [];
@@ -43,11 +43,11 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
 
   after(seq: number, limit: number): GatewayEntry[] {
     const from = Math.max(seq, this.first - 1);
-    // The first row may hold entries that are before.
+    // The first row may contain entries before `from`.
     const found = sql`select first, at, news from gateway_entries where last > ${bounded(from)} and
       first >= coalesce((select max(first) from gateway_entries where first <= ${bounded(from + 1)}), 0)
       order by first limit ${bounded(limit)}`;
-    const stored = this.#transaction.read(found).flatMap(readTold);
+    const stored = this.#transaction.read(found).flatMap(entriesOf);
     return [...stored, ...this.#appended].filter((entry) => entry.seq > from).slice(0, limit);
   }
 
@@ -73,12 +73,12 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
     if (this.#appended.length === 0 && this.#erasedBefore === 0) return [];
     const rows: StoredNews[] = [];
     for (const { seq, at, ...news } of this.#appended) {
-      const told = rows.at(-1);
-      const stored = withReason(news, keepText);
-      if (told?.at !== at) rows.push({ first: seq, last: seq, at, news: [stored] });
+      const previous = rows.at(-1);
+      const stored = withReason(news, encodeText);
+      if (previous?.at !== at) rows.push({ first: seq, last: seq, at, news: [stored] });
       else {
-        told.last = seq;
-        told.news.push(stored);
+        previous.last = seq;
+        previous.news.push(stored);
       }
     }
     const erased = bounded(this.#erasedBefore);

@@ -1,12 +1,12 @@
 import type { Records, Stream } from "#store/rules/records.ts";
 import type { Entry, Role, SessionSize, ToolCall, TurnError, Usage } from "#store/store.ts";
-import { keepOptional } from "../texts.ts";
+import { encodeOptional } from "../texts.ts";
 import { moreOf, usageOf } from "./fields.ts";
 import type { Sessions } from "./sessions.ts";
 import { bounded, json, number, optionalText, type Row, type Sql, sql, text } from "./sql.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
-/** The weight of an entry beside its text. */
+/** The weight of an entry without its text. */
 const ENTRY_BYTES = 75;
 
 /** An entry with the fields of every kind. */
@@ -24,7 +24,7 @@ type AnyEntry = Entry & {
   before?: SessionSize;
   after?: SessionSize;
 };
-/** An entry of a session, and the one before it, of the same turn's end. */
+/** An entry of a session, and the entry before it in the same append. */
 type Written = { session: number; entry: AnyEntry; previous: Entry | undefined };
 
 const COLUMNS: readonly (readonly [name: string, type: string, value: (written: Written) => unknown])[] = [
@@ -35,20 +35,20 @@ const COLUMNS: readonly (readonly [name: string, type: string, value: (written: 
   ["name", "text", ({ entry }) => entry.name],
   ["message_id", "text", ({ entry, previous }) => entry.messageId ?? replyOf(entry, previous)],
   ["role", "text", ({ entry }) => entry.role],
-  ["text", "text", ({ entry }) => keepOptional(entry.text)],
+  ["text", "text", ({ entry }) => encodeOptional(entry.text)],
   ["outside", "boolean", ({ entry }) => entry.outside],
-  ["context", "text", ({ entry }) => keepOptional(entry.context ?? keepCalls(entry.toolCalls))],
+  ["context", "text", ({ entry }) => encodeOptional(entry.context ?? encodeCalls(entry.toolCalls))],
   ["attempt", "integer", ({ entry }) => entry.attempt],
   ["input", "bigint", ({ entry }) => entry.usage?.input],
   ["output", "bigint", ({ entry }) => entry.usage?.output],
   ["error", "text", ({ entry }) => entry.error?.name],
-  ["detail", "text", ({ entry }) => keepOptional(entry.error?.detail)],
+  ["detail", "text", ({ entry }) => encodeOptional(entry.error?.detail)],
   ["sizes", "json", ({ entry: { before, after } }) => before && [before, after]],
-  ["used", "json", ({ entry: { usage, model } }) => usedOf(moreOf(usage), keepOptional(model))],
+  ["used", "json", ({ entry: { usage, model } }) => usedOf(moreOf(usage), encodeOptional(model))],
 ];
 const NAMES = COLUMNS.map(([name]) => name).join(", ");
 
-/** The message that holds the reply which the end of a turn tells. */
+/** The message whose text is the reply of a turn's end: the text is stored once. */
 function replyOf(entry: Entry, previous: Entry | undefined): string | undefined {
   return "reply" in entry && previous?.name === "message.completed" ? previous.messageId : undefined;
 }
@@ -57,16 +57,16 @@ function usedOf(more: unknown, model: string | undefined): unknown {
   return more || model !== undefined ? [more ?? null, model ?? null] : undefined;
 }
 
-function keepCalls(calls: ToolCall[] | undefined) {
+function encodeCalls(calls: ToolCall[] | undefined) {
   return calls && JSON.stringify(calls);
 }
-function readCalls(calls: string | undefined) {
+function decodeCalls(calls: string | undefined) {
   return calls === undefined ? undefined : (JSON.parse(calls) as ToolCall[]);
 }
 
-const NOTHING: SessionSize = { messages: 0, tokens: 0 };
+const NO_SIZE: SessionSize = { messages: 0, tokens: 0 };
 
-/** The reply that the end of a turn tells is the text of the entry `before`, where there is one. */
+/** The reply of a turn's end is the text of the entry `before`, if the row refers to a message. */
 function readEntry(row: Row, before: Row | undefined): Entry {
   const name = row.name as Entry["name"];
   const of = { seq: number(row.seq), at: number(row.at), turnId: row.turn_id as string };
@@ -81,7 +81,7 @@ function readEntry(row: Row, before: Row | undefined): Entry {
       return { name, ...of, messageId, role: (row.role ?? "user") as Role, text, ...rest };
     }
     case "message.completed":
-      return { name, ...of, ...message, toolCalls: readCalls(optionalText(row.context)) };
+      return { name, ...of, ...message, toolCalls: decodeCalls(optionalText(row.context)) };
     case "turn.queued":
       return { name, ...of };
     case "turn.started":
@@ -91,7 +91,7 @@ function readEntry(row: Row, before: Row | undefined): Entry {
       return { name, ...of, usage, model, error };
     }
     case "session.compacted": {
-      const [before, after] = (row.sizes as [SessionSize, SessionSize] | null) ?? [NOTHING, NOTHING];
+      const [before, after] = (row.sizes as [SessionSize, SessionSize] | null) ?? [NO_SIZE, NO_SIZE];
       return { name, ...of, before, after };
     }
     default:
@@ -104,7 +104,7 @@ function weigh(entry: Entry): number {
     return ENTRY_BYTES + Buffer.byteLength(entry.text) + Buffer.byteLength(entry.context ?? "");
   }
   if (entry.name !== "message.completed") return ENTRY_BYTES;
-  return ENTRY_BYTES + Buffer.byteLength(entry.text) + Buffer.byteLength(keepCalls(entry.toolCalls) ?? "");
+  return ENTRY_BYTES + Buffer.byteLength(entry.text) + Buffer.byteLength(encodeCalls(entry.toolCalls) ?? "");
 }
 
 /** The journals of sessions. */
@@ -195,7 +195,7 @@ class Journal implements Stream<Entry> {
   }
 
   eraseBefore(seq: number): void {
-    // A rule has looked at the entries that it erases.
+    // A rule reads the entries before it erases them.
     for (const [at, entry] of this.#seen) {
       if (at < seq && at >= this.erasedBefore) this.#sessions.weigh(this.#ordinal, -weigh(entry));
     }
@@ -207,7 +207,7 @@ class Journal implements Stream<Entry> {
     return this.#transaction.read(ends)[0];
   }
 
-  /** Entries with a greater `seq` than `after`, with one more row: it may hold the text of the one beside it. */
+  /** Reads entries with a greater `seq` than `after`. Reads one more row, because it may have the text of the next entry. */
   #read(after: number, rest: Sql, limit: number): Entry[] {
     const of = bounded(this.#ordinal);
     const found = sql`select * from entries t where t.session = ${of} and ${rest} limit ${bounded(limit + 1)}`;

@@ -13,7 +13,7 @@ import type { Transaction } from "./transaction.ts";
 import { Turns } from "./turns.ts";
 import { UsageTable } from "./usage.ts";
 
-/** The memory of the rules from one transaction to the next, in this process. */
+/** The state of the rules that this process keeps between transactions. */
 export type Memory = {
   bookmarks: Bookmarks;
 };
@@ -47,11 +47,11 @@ export function totalsOf(counted: (name: Total) => number): Totals {
   return totals;
 }
 
-/** Sums all lanes of a counter: the only one is `all`, but a database from before version 6 may have others. */
+/** Sums all lanes of a counter. Gateways write to `all`; a database from before version 6 may have other lanes. */
 const COUNTED = sql`select name, sum(value)::bigint as value from counts
   where name = any (${textList([...Object.values(TOTALS), ...REFUSED])}) group by name`;
 
-/** Counters of all gateways, with the changes of a pass. */
+/** The counters of all gateways, with the changes of this pass. */
 class Counters {
   readonly #transaction: Transaction;
   #rows: readonly Row[] = [];
@@ -86,7 +86,7 @@ export function openRecords(transaction: Transaction, memory: Memory): PostgresR
       bookmarks = memory.bookmarks;
     },
   });
-  // Locks are taken in this order.
+  // The order of the parts is the order of their locks.
   const keys = keyRecords(transaction);
   const events = new Events(transaction);
   const turns = new Turns(
@@ -111,9 +111,9 @@ export function openRecords(transaction: Transaction, memory: Memory): PostgresR
   };
   return {
     transaction,
-    /** The changes of a transaction, of which the watchers are told. */
+    /** The changes of the transaction, for the watchers. */
     changes,
-    /** The same, once they are kept: the process remembers them. */
+    /** The changes after a commit. Stores the bookmarks in the process. */
     committedChanges: (): CommittedChanges => {
       memory.bookmarks = bookmarks;
       return changes();

@@ -1,27 +1,27 @@
 import type { CompactionRecord, OpenTurnRecord, Records, SessionRecord, SummaryRecord } from "#store/rules/records.ts";
 import type { Session } from "#store/store.ts";
-import { keepOptional, keepText } from "../texts.ts";
+import { encodeOptional, encodeText } from "../texts.ts";
 import { fields, leaseColumns, moreOf, readLease, usageOf } from "./fields.ts";
 import { number, numberList, optional, type Row, type Sql, sql, text, textList } from "./sql.ts";
 import { layout, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
-/** A session, with the number of turns that wait or run in its queue, its weight, and its summary. */
+/** A session with the number of unfinished turns and compactions in its queue, its weight and its summary. */
 type SessionRow = { record: SessionRecord; open: number; bytes: number; summary: SummaryRecord | undefined };
-/** A compaction: it is behind the turns whose `seq` is not greater than `behind`. */
+/** A compaction. It waits for the turns whose `seq` is at most `behind`. */
 type CompactionRow = CompactionRecord & { readonly behind: number };
-/** The unfinished turns of sessions, which are loaded with them. */
+/** The unfinished turns of sessions. They are loaded with the sessions. */
 export type OpenTurns = {
   ofSession(ordinal: number): OpenTurnRecord[];
   loading(where: Sql): Statement;
 };
 
-/** The events that turns work on, which are loaded with the turns: to find them one by one takes long. */
+/** The events of turns. They are loaded with the turns, because loading them one by one takes long. */
 type EventsOfTurns = { ofTurns(turnIds: Sql): Statement };
 
 const SESSION_BYTES = 300;
-/** Erased sessions that are looked at together. */
-const ERASED_TOGETHER = 200;
+/** The number of erased sessions that are loaded together. */
+const PREFETCHED_ERASURES = 200;
 
 const SESSION = fields<Omit<Session, "usage">>({
   bigint: ["ordinal", "createdAt", "updatedAt", "contextBytes"],
@@ -46,7 +46,7 @@ const SESSIONS = layout<SessionRow>({
     ["more", "bigint[]", ({ record }) => moreOf(record.session.usage)],
     ["bytes", "bigint", ({ bytes }) => Math.max(bytes, 0)],
     ["head_due", "bigint", ({ record }) => record.headDueAt],
-    ["summary", "text", ({ summary }) => keepOptional(summary?.summary.text)],
+    ["summary", "text", ({ summary }) => encodeOptional(summary?.summary.text)],
     ["summary_outside", "boolean", ({ summary }) => summary?.summary.outside],
     ["summary_through", "integer", ({ summary }) => summary?.through ?? 0],
     ["summary_except", "integer[]", ({ summary }) => summary?.except ?? []],
@@ -92,14 +92,14 @@ const COMPACTIONS = layout<CompactionRow>({
   read: (row) => ({
     compactionId: row.compaction_id as string,
     ordinal: number(row.session),
-    // The place of a turn is its `seq`. The ordinals tell which of two compactions between the same turns was first.
+    // The place of a turn is its `seq`. The ordinals order several compactions between the same turns.
     place: number(row.place) + 0.5 + number(row.ordinal) * 1e-9,
     behind: number(row.place),
     lease: readLease(row),
   }),
 });
 
-/** Sessions that are gone, and of whose journals some is left. */
+/** Deleted sessions whose journals are not completely erased. */
 const ERASURES = layout<number>({
   table: "erased_sessions",
   key: ["session"],
@@ -113,7 +113,7 @@ function weightOf(row: SessionRow | undefined): number {
   return row ? row.bytes + SESSION_BYTES : 0;
 }
 
-/** Sessions with their queues, summaries and compactions. A rule that asks for one gets all of it, and holds it. */
+/** Sessions with their queues, summaries and compactions. A session is loaded and locked as a whole. */
 export class Sessions implements Part {
   readonly #transaction: Transaction;
   readonly #rows: Table<SessionRow>;
@@ -169,7 +169,7 @@ export class Sessions implements Part {
     },
     after: (above, limit, unusedSince) => {
       const scan: Scan = { where: { ordinal: { above }, used: { upTo: unusedSince } }, by: "ordinal", limit };
-      // They are looked at with all that they have, and held.
+      // The sessions are loaded and locked as a whole.
       return this.#rows.scan(scan).flatMap(({ record }) => this.#row(record.session.ordinal)?.record ?? []);
     },
   };
@@ -177,7 +177,7 @@ export class Sessions implements Part {
   readonly compactions: Records["compactions"] = {
     find: (compactionId) => {
       const found = this.#compactions.find(compactionId);
-      // It is held by its session.
+      // The lock of a compaction is the lock of its session.
       return found && this.#row(found.ordinal) && this.#compactions.peek(compactionId);
     },
     put: (record) => {
@@ -208,30 +208,30 @@ export class Sessions implements Part {
   };
 
   readonly erasures: Records["erasures"] = {
-    first: () => this.#erasures.scan({ by: "session", limit: 1 }, ERASED_TOGETHER)[0],
+    first: () => this.#erasures.scan({ by: "session", limit: 1 }, PREFETCHED_ERASURES)[0],
     add: (ordinal) => this.#erasures.put(ordinal),
     delete: (ordinal) => this.#erasures.delete(ordinal),
   };
 
   queue(ordinal: number): readonly (OpenTurnRecord | CompactionRecord)[] {
     this.#row(ordinal);
-    const compactions = this.#compactions.here((of) => of.ordinal === ordinal);
+    const compactions = this.#compactions.filter((of) => of.ordinal === ordinal);
     const turns = this.#turns.ofSession(ordinal);
     return [...turns, ...compactions].sort((a, b) => a.place - b.place);
   }
 
-  /** The turn's session is to be loaded with the turn. */
+  /** Loads the session of a turn together with the turn. */
   wantOfTurn(turnId: string): void {
     this.#wantedOfTurns.add(turnId);
   }
 
-  /** One more, or one less, waits or runs in the session. */
+  /** Changes the number of unfinished turns and compactions in the queue. */
   addOpen(ordinal: number, change: number): void {
     const row = this.#rows.peek(ordinal);
     if (row && change !== 0) this.#rows.put({ ...row, open: row.open + change });
   }
 
-  /** Adds `bytes` to the weight of a session's content. It goes with the session. */
+  /** Adds `bytes` to the weight of a session's content. The weight is deleted with the session. */
   weigh(ordinal: number, bytes: number): void {
     const row = this.#rows.peek(ordinal);
     if (!row || bytes === 0) return;
@@ -248,10 +248,10 @@ export class Sessions implements Part {
     if (this.#wanted.size + this.#wantedIds.size + this.#wantedOfTurns.size === 0) return [];
     const ids = [...this.#wantedIds];
     const ordinals = [...this.#wanted];
-    const turnIds = sql`${textList([...this.#wantedOfTurns].map(keepText))}`;
+    const turnIds = sql`${textList([...this.#wantedOfTurns].map(encodeText))}`;
     const hasTurns = this.#wantedOfTurns.size > 0;
     const affected = sql`(
-      select ordinal from sessions where session_id = any (${textList(ids.map(keepText))})
+      select ordinal from sessions where session_id = any (${textList(ids.map(encodeText))})
       union select unnest(${numberList(ordinals)})
       union select session from turns where turn_id = any (${turnIds}))`;
     this.#wantedIds.clear();
@@ -265,7 +265,7 @@ export class Sessions implements Part {
         this.#known.add(record.session.ordinal);
       }
     };
-    // The statements behind it see the writes that were kept while this one waited.
+    // The later statements see the writes that were committed while this one waited for its locks.
     const lock = this.#transaction.isWriting ? "order by t.session_id for update of t" : "";
     return [
       { sql: this.#rows.query(sql`where t.ordinal in ${affected} ${lock}`), take },

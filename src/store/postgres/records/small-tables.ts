@@ -1,6 +1,6 @@
 import type { KeyRecord, LateAttempt, Records } from "#store/rules/records.ts";
 import type { ApiKey } from "#store/store.ts";
-import { keepKey } from "../texts.ts";
+import { encodeKey } from "../texts.ts";
 import { fields } from "./fields.ts";
 import { sql, textList } from "./sql.ts";
 import { layout, storedIn, Table } from "./table.ts";
@@ -12,16 +12,16 @@ const KEY = fields<Omit<KeyRecord, "key">>({ text: ["hash", "turnId", "eventId"]
 const KEYS = layout<KeyRecord>({
   table: "idempotency_keys",
   key: ["key"],
-  keyOf: ({ key }) => keepKey(key),
-  keepKey,
-  columns: [["key", "text", ({ key }) => keepKey(key)], ...KEY.columns<KeyRecord>((record) => record)],
+  keyOf: ({ key }) => encodeKey(key),
+  encodeKey,
+  columns: [["key", "text", ({ key }) => encodeKey(key)], ...KEY.columns<KeyRecord>((record) => record)],
   read: (row) => ({ key: row.key as string, ...KEY.read(row) }),
 });
 
-/** A key is kept as one that an index takes. */
+/** Idempotency keys. They are encoded, because an index does not accept every text. */
 export function keyRecords(transaction: Transaction): Records["keys"] {
   const wanted = new Set<string>();
-  // Two that look for one key at once do so one after another, gateways of the version before among them.
+  // The lock makes two searches for one key run one after the other, also with gateways of the previous version.
   const locks: Part = {
     wanted: () => {
       const keys = [...wanted];
@@ -33,13 +33,13 @@ export function keyRecords(transaction: Transaction): Records["keys"] {
   };
   transaction.add(locks);
   const table = new Table(transaction, KEYS, (before, after) => {
-    const weight = Buffer.byteLength(keepKey((before ?? after)?.key ?? "")) + KEY_BYTES;
+    const weight = Buffer.byteLength(encodeKey((before ?? after)?.key ?? "")) + KEY_BYTES;
     transaction.count("bytes", (after ? weight : 0) - (before ? weight : 0));
   });
   return {
     ...storedIn(table),
     find: (key) => {
-      const wantedKey = keepKey(key);
+      const wantedKey = encodeKey(key);
       if (!table.knows(wantedKey)) wanted.add(wantedKey);
       return table.find(wantedKey);
     },
@@ -89,11 +89,11 @@ const API_KEYS = layout<ApiKey>({
   read: API_KEY.read,
 });
 
-/** `areChanged` tells whether this pass has made, ended or used some. */
+/** `areChanged` returns true if this pass has created, revoked or used a key. */
 export function apiKeyRecords(transaction: Transaction): Records["apiKeys"] & { areChanged(): boolean } {
   const table = new Table(transaction, API_KEYS);
   return {
-    // In the order of the table: it is not asked for in a transaction that makes some.
+    // In the order of the table. No rule calls this in a transaction that creates keys.
     all: () => table.scan({ by: "place" }),
     find: (keyId) => table.find(keyId),
     put: (key) => table.put(key),
@@ -105,7 +105,7 @@ export function apiKeyRecords(transaction: Transaction): Records["apiKeys"] & { 
   };
 }
 
-/** The requests of a key: their number in each of the parts of a window, which the ends of all are a width apart. */
+/** The requests of a key: their number in each slice of a window. A slice is `widthMs` wide. */
 export type Rate = {
   readonly key: string;
   readonly slices: readonly number[];

@@ -1,25 +1,25 @@
-import { readText } from "../texts.ts";
+import { decodeText } from "../texts.ts";
 
-/** A row as the database answers it. */
+/** A row of a result. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** A statement, or a part of one. Its values stand apart from its text, so that a connection plans the same text only once. */
+/** A statement or a part of one. Its values are marked, so that a connection plans statements that differ only in values once. */
 export type Sql = string;
 
-/** Puts words of SQL, parts of statements and the values below into a statement. */
+/** Inserts SQL keywords, parts of statements and marked values into a statement. */
 export function sql(texts: readonly string[], ...put: readonly (Sql | number | boolean)[]): Sql {
   return String.raw({ raw: texts }, ...put);
 }
 
-/** No text of a statement or a value has this character: PostgreSQL takes none. */
-const APART = "\0";
-function setApart(literal: string, type: string): Sql {
-  return `${APART}${literal}${APART}${type}${APART}`;
+/** Surrounds values. Statements and values cannot contain it, because PostgreSQL does not accept it. */
+const VALUE_MARK = "\0";
+function markValue(literal: string, type: string): Sql {
+  return `${VALUE_MARK}${literal}${VALUE_MARK}${type}${VALUE_MARK}`;
 }
 
 /** The text of a statement with a parameter for each value, and the values. */
 export function planOf(statement: Sql): { text: string; values: string[] } {
-  const [first = "", ...parts] = statement.split(APART);
+  const [first = "", ...parts] = statement.split(VALUE_MARK);
   const values: string[] = [];
   let text = first;
   for (let n = 0; n < parts.length; n += 3) {
@@ -29,39 +29,39 @@ export function planOf(statement: Sql): { text: string; values: string[] } {
   return { text, values };
 }
 
-/** A text as a literal that is right for each way in which the server may read a backslash. */
+/** A text as a literal that is correct for both settings of `standard_conforming_strings`. */
 function literalOf(text: string): string {
-  const quoted = `'${text.replaceAll(APART, "").replaceAll("'", "''")}'`;
+  const quoted = `'${text.replaceAll(VALUE_MARK, "").replaceAll("'", "''")}'`;
   return quoted.includes("\\") ? ` E${quoted.replaceAll("\\", "\\\\")}` : quoted;
 }
 
 export function quote(text: string): Sql {
-  return setApart(literalOf(text), "text");
+  return markValue(literalOf(text), "text");
 }
 export function textList(texts: Iterable<string>): Sql {
-  return setApart(`array[${[...texts].map(literalOf).join(",")}]::text[]`, "text[]");
+  return markValue(`array[${[...texts].map(literalOf).join(",")}]::text[]`, "text[]");
 }
 export function numberList(numbers: Iterable<number>): Sql {
-  return setApart(`array[${[...numbers].join(",")}]::bigint[]`, "bigint[]");
+  return markValue(`array[${[...numbers].join(",")}]::bigint[]`, "bigint[]");
 }
 export function json(value: unknown): Sql {
-  return setApart(literalOf(JSON.stringify(value)), "json");
+  return markValue(literalOf(JSON.stringify(value)), "json");
 }
 export function double(value: number): Sql {
-  return setApart(String(value), "double precision");
+  return markValue(String(value), "double precision");
 }
 
-/** A place or a time that may be none or past all numbers of a table, as one. */
+/** A number that is limited to the range of a table: it may be negative or infinite. */
 export function bounded(value: number): Sql {
-  return setApart(String(Math.ceil(Math.min(Math.max(value, 0), Number.MAX_SAFE_INTEGER))), "bigint");
+  return markValue(String(Math.ceil(Math.min(Math.max(value, 0), Number.MAX_SAFE_INTEGER))), "bigint");
 }
 
-// How columns are read.
+// Conversions of column values.
 export function text(value: unknown): string {
-  return readText(value as string);
+  return decodeText(value as string);
 }
 export function optionalText(value: unknown): string | undefined {
-  return value === null || value === undefined ? undefined : readText(value as string);
+  return value === null || value === undefined ? undefined : decodeText(value as string);
 }
 export function number(value: unknown): number {
   return value as number;

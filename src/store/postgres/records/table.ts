@@ -1,4 +1,4 @@
-import { keepText } from "../texts.ts";
+import { encodeText } from "../texts.ts";
 import { bounded, json, quote, type Row, type Sql, sql, textList } from "./sql.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
@@ -7,38 +7,38 @@ export type Moment = { readonly now: number; readonly time: number };
 export type Column<R> = readonly [name: string, type: string, value: (record: R, moment: Moment) => unknown];
 type Key = string | number;
 /**
- * A column that a query computes for a row `t`, with the transaction's time in SQL, and its value in a record. A part of a table that
- * has an index of its own is such a column: a plan does not know values.
+ * An expression that a query computes for a row `t`, with the SQL expression for the current time, and its value in a record. The condition of a
+ * partial index is such a column, because a prepared plan does not know parameter values.
  */
 type Computed<R> = readonly [sql: (now: Sql) => Sql, value: (record: R, moment: Moment) => unknown];
 
-/** How records are rows of a table. */
+/** The mapping between records and rows of a table. */
 type Definition<R> = {
   table: string;
-  /** The columns that no two rows share. */
+  /** The columns of the primary key. */
   key: readonly string[];
-  /** The key of a record, and that of a row `t` in SQL. */
+  /** The key of a record, and the SQL expression for the key of a row `t`. */
   keyOf(record: R): Key;
   keySql?: string;
   keyType?: string;
-  /** The key as the table has it, if not as other texts. */
-  keepKey?(key: string): string;
+  /** Encodes a key, if not as other texts. */
+  encodeKey?(key: string): string;
   columns: readonly Column<R>[];
   computed?: { readonly [name: string]: Computed<R> };
-  /** Columns beside the key that never change. */
+  /** Further columns that never change. */
   fixed?: readonly string[];
-  /** A column that never becomes true again. */
+  /** A boolean column that never becomes true again. */
   falling?: string;
   read(row: Row, moment: Moment): R;
-  /** Tells if a change is kept; without it all are. */
+  /** Returns true if a change must be saved. Without it, all changes are saved. */
   isSaved?(after: R, before: R | undefined): boolean;
-  /** The list of a query for a row `t`, and its source, if they are not just the columns and the table. */
+  /** The select list for a row `t`, its joins and its source, if they are not the columns and the table. */
   select?: string;
   joined?: string;
   from?: string;
 };
 
-/** A definition, with the texts around the rows that an update and an insert save. */
+/** A definition with the parts of the update and the insert statement around the rows. */
 type Layout<R> = Required<Pick<Definition<R>, "keySql">> &
   Definition<R> & {
     found: ReadonlyMap<string, Computed<R>>;
@@ -76,38 +76,37 @@ export function layout<R>(definition: Definition<R>): Layout<R> {
 
 type Range = { above?: Key | undefined; below?: Key | undefined; upTo?: Key };
 /**
- * Records with these values in their columns, in the order of the column `by`. A bound that is the transaction's time is the database's
- * as it answers.
+ * A query for records with these values in their columns, in the order of the column `by`. A bound that equals the transaction's time is
+ * evaluated by the database, as its current time.
  */
 export type Scan = {
   by: string;
-  /** A column that is undefined here may have any value. */
+  /** The value of a column. Undefined permits any value. */
   where?: { readonly [column: string]: Key | boolean | Range | undefined };
   newestFirst?: boolean;
   limit?: number;
 };
-/** Called with each change of a record, as it was and as it is. */
+/** Called with each change of a record. */
 type Changed<R> = (before: R | undefined, after: R | undefined) => void;
 
-/** The part of a scan that was loaded. `last` is the last record of one that has more. */
+/** The loaded part of a scan. `last` is its last record if the scan has more. */
 type Window<R> = { readonly keys: ReadonlySet<Key>; readonly size: number; readonly last: R | undefined };
 
-/** The records of a table that a transaction has loaded, and its changes of them. */
+/** The records of a table that a transaction has loaded, with its changes. */
 export class Table<R> implements Part {
   readonly #layout: Layout<R>;
   readonly #transaction: Transaction;
-  readonly #changedBy: Changed<R>;
+  readonly #onChange: Changed<R>;
   readonly #loaded = new Map<Key, R | undefined>();
   readonly #changed = new Map<Key, R | undefined>();
   readonly #wanted = new Set<Key>();
   readonly #scans = new Map<Sql, Window<R>>();
   readonly #wantedScans = new Map<Sql, Statement>();
 
-  /** `changedBy` is called with each change of a record, as it was and as it is. */
-  constructor(transaction: Transaction, layout: Layout<R>, changedBy: Changed<R> = () => {}) {
+  constructor(transaction: Transaction, layout: Layout<R>, onChange: Changed<R> = () => {}) {
     this.#transaction = transaction;
     this.#layout = layout;
-    this.#changedBy = changedBy;
+    this.#onChange = onChange;
     transaction.add(this);
   }
 
@@ -116,12 +115,12 @@ export class Table<R> implements Part {
     return this.peek(key);
   }
 
-  /** Tells if it is known here that the record is there, or is not. */
+  /** True if it is known that the record exists or does not exist. */
   knows(key: Key): boolean {
     return this.#changed.has(key) || this.#loaded.has(key);
   }
 
-  /** The record, if it is here already. */
+  /** The record, if it is loaded. */
   peek(key: Key): R | undefined {
     return this.#changed.has(key) ? this.#changed.get(key) : this.#loaded.get(key);
   }
@@ -137,10 +136,10 @@ export class Table<R> implements Part {
   #change(key: Key, after: R | undefined): void {
     const before = this.peek(key);
     this.#changed.set(key, after);
-    this.#changedBy(before, after);
+    this.#onChange(before, after);
   }
 
-  /** Takes rows that were loaded. A key of `keys` without a row has no record. */
+  /** Takes loaded rows. A key of `keys` without a row has no record. */
   take(rows: readonly Row[], keys: Iterable<Key> = []): R[] {
     for (const key of keys) this.#loaded.set(key, undefined);
     return rows.map((row) => {
@@ -150,13 +149,13 @@ export class Table<R> implements Part {
     });
   }
 
-  /** The changes of this pass, each with the loaded record. */
+  /** The changes of this pass, each with the record that was loaded before. */
   *changes(): Iterable<readonly [after: R | undefined, before: R | undefined]> {
     for (const [key, record] of this.#changed) yield [record, this.#loaded.get(key)];
   }
 
-  /** The records that are here already. */
-  here(matches: (record: R) => boolean): R[] {
+  /** The loaded records that match, with the changes of this pass. */
+  filter(matches: (record: R) => boolean): R[] {
     const found: R[] = [];
     for (const [key, record] of this.#loaded) {
       if (record !== undefined && !this.#changed.has(key) && matches(record)) found.push(record);
@@ -216,7 +215,7 @@ export class Table<R> implements Part {
   }
 
   #literal(value: Key): Sql {
-    if (typeof value === "string") return quote(keepText(value));
+    if (typeof value === "string") return quote(encodeText(value));
     return value === this.#transaction.time ? this.#transaction.sqlTime : bounded(value);
   }
 
@@ -235,7 +234,7 @@ export class Table<R> implements Part {
     return first < second === newestFirst ? 1 : -1;
   }
 
-  /** A query for all that is read of some rows `t`. */
+  /** A query for the records of some rows `t`. `rest` is the rest of the statement. */
   query(rest: Sql): Sql {
     const { select = "t.*", table, from = `${table} t`, joined = "" } = this.#layout;
     return sql`select ${select} from ${from} ${joined} ${rest}`;
@@ -284,8 +283,8 @@ export class Table<R> implements Part {
   }
 
   #keyList(keys: readonly Key[]): Sql {
-    const { keepKey = keepText, keyType = "text" } = this.#layout;
-    return `${textList(keys.map((key) => keepKey(String(key))))}::${keyType}[]`;
+    const { encodeKey = encodeText, keyType = "text" } = this.#layout;
+    return `${textList(keys.map((key) => encodeKey(String(key))))}::${keyType}[]`;
   }
 
   #rowOf(record: R, columns: readonly Column<R>[]): object {
@@ -314,7 +313,7 @@ function isWithin(value: Key | undefined, { above, below, upTo }: Range): boolea
   );
 }
 
-/** The questions that all records share. */
+/** The methods that all records have. */
 export function storedIn<R>(table: Table<R>) {
   return {
     find: (key: Key) => table.find(key),

@@ -6,11 +6,9 @@ import { bounded, double, type Row, type Sql, sql } from "./sql.ts";
 /** A statement, and the function that takes its rows. */
 export type Statement = { readonly sql: Sql; take(rows: readonly Row[]): void };
 
-/**
- * A part of a transaction: it names its missing records, forgets the changes of a pass, and names the statements that save them.
- */
+/** A part of a transaction: it loads its missing records, discards the changes of a pass, and saves them. */
 export type Part = {
-  /** The statements that bring the records that the last pass lacked. */
+  /** The statements that load the records that were missing in the last pass. */
   wanted?(): Statement[];
   reset?(): void;
   /** The statements that save the changes of the last pass. */
@@ -23,20 +21,20 @@ const NEXT: Readonly<Record<Series, string>> = {
   event: "nextval('event_ordinals')",
   order: "nextval('ready_orders')",
 };
-/** Numbers of the order that one of its sequence stands for. */
+/** One number of the sequence of orders stands for this many orders. */
 const ORDERS = 1024;
-/** Behind all places that a database has given. */
+/** Greater than every place in a database. */
 const NEW_PLACES = 2 ** 50;
 
 /**
- * Orders run on records that are loaded when a rule asks for them: a rule that asks for a record which is not there goes on as if there
- * was none, and the pass over all orders counts for nothing. The records that it lacked are loaded at once for all of them, and they run again.
+ * Runs orders in passes. A rule that reads a record which is not loaded continues as if the record did not exist, and the result of the pass is
+ * discarded. The missing records of all orders are loaded together, and all orders run again.
  */
 export class Transaction {
-  /** It holds the lock under which gateways write by turns. */
+  /** True if the transaction holds the lock under which gateways write in turn. */
   readonly isWriting: boolean;
   readonly now: number;
-  /** The time of a clock that is not the system's. */
+  /** The time of a test's clock. */
   readonly #testTime: number | undefined;
   readonly #parts: Part[] = [];
   readonly #rows = new Map<string, readonly Row[]>();
@@ -46,7 +44,7 @@ export class Transaction {
   #places = 0;
   #isTimeWanted = false;
   news: News[] = [];
-  /** The sums that were added to counters, by their names. */
+  /** The changes of counters, by their names. */
   deltas = new Map<string, number>();
   #statements: Sql[] = [];
 
@@ -61,27 +59,27 @@ export class Transaction {
     return part;
   }
 
-  /** The time by the clock that all gateways share, the database's. */
+  /** The time of the database's clock, which all gateways share. */
   get time(): number {
     if (this.#testTime !== undefined) return this.#testTime;
     this.#isTimeWanted = true;
     return (this.#rows.get("time")?.[0]?.time as number | undefined) ?? this.now;
   }
 
-  /** The same in a statement. */
+  /** The SQL expression for this time. */
   get sqlTime(): Sql {
     if (this.#testTime !== undefined) return sql`${double(this.#testTime)}`;
     return sql`(select extract(epoch from clock_timestamp())::double precision * 1000)`;
   }
 
-  /** Rows of a statement, which is run once; none until then. */
+  /** The rows of a statement. It runs once, before the next pass; until then there are none. */
   read(sql: Sql): readonly Row[] {
     const rows = this.#rows.get(sql);
     if (!rows) this.#wanted.set(sql, { sql, take: (taken) => this.#rows.set(sql, taken) });
     return rows ?? [];
   }
 
-  /** Runs a statement as the changes are saved. */
+  /** Runs a statement when the changes are saved. */
   run(sql: Sql): void {
     this.#statements.push(sql);
   }
@@ -94,12 +92,12 @@ export class Transaction {
     return base === undefined ? NEW_PLACES + at : base * ORDERS + (at % ORDERS);
   }
 
-  /** The session is one that this transaction makes. */
+  /** True if this transaction creates the session. */
   isNewSession(ordinal: number): boolean {
     return ordinal >= NEW_PLACES || this.#numbers.session.includes(ordinal);
   }
 
-  /** The last number of a series that this pass has given. */
+  /** The last number of a series that this pass has assigned. */
   lastOf(series: Series): number {
     return this.#numbers[series][this.#used[series] - 1] ?? 0;
   }
@@ -108,7 +106,7 @@ export class Transaction {
     this.deltas.set(name, (this.deltas.get(name) ?? 0) + change);
   }
 
-  /** The statements that bring the records that the last pass lacked; none if it lacked nothing. */
+  /** The statements that load the records that were missing in the last pass; none if the pass is valid. */
   wanted(): Statement[] {
     const statements: Statement[] = [...this.#wanted.values(), ...this.#parts.flatMap((part) => part.wanted?.() ?? [])];
     this.#wanted.clear();
@@ -118,20 +116,20 @@ export class Transaction {
       const take = (rows: readonly Row[]) => this.#numbers[series].push(...rows.map(({ n }) => n as number));
       statements.push({ sql: sql`select ${NEXT[series]} as n from generate_series(1, ${bounded(lacking)})`, take });
     }
-    // All that is read after it may need it.
+    // The time is read first, because everything that is read later may need it.
     if ((statements.length > 0 || this.#isTimeWanted) && this.#testTime === undefined && !this.#rows.has("time")) {
       statements.unshift({ sql: sql`select ${this.sqlTime} as time`, take: (rows) => this.#rows.set("time", rows) });
     }
     return statements;
   }
 
-  /** Most that write need a number of the order. */
+  /** The count of needed numbers. A number for orders is always loaded for writes, because most of them need it. */
   #needed(series: Series): number {
     if (series !== "order") return this.#used[series];
     return Math.max(Math.ceil(this.#used.order / ORDERS), Number(this.isWriting));
   }
 
-  /** Before another pass. */
+  /** Discards the changes before another pass. */
   reset(): void {
     this.#used = { session: 0, event: 0, order: 0 };
     this.#places = 0;

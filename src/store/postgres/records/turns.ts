@@ -1,6 +1,6 @@
 import { isOpen, type OpenTurn, type OpenTurnRecord, type Records, type TurnRecord } from "#store/rules/records.ts";
 import type { Turn, TurnError } from "#store/store.ts";
-import { keepOptional, keepText } from "../texts.ts";
+import { encodeOptional, encodeText } from "../texts.ts";
 import { fields, leaseColumns, moreOf, readLease, usageOf } from "./fields.ts";
 import type { OpenTurns, Sessions } from "./sessions.ts";
 import { json, number, optional, optionalText, type Row, type Sql, sql, text, textList } from "./sql.ts";
@@ -8,15 +8,15 @@ import { layout, type Moment, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
 const TURN_BYTES = 800;
-/** Turns of an agent and a kind that are looked at together by a claim. */
-const READY_TOGETHER = 32;
+/** The number of turns of an agent and a kind that a claim loads together. */
+const PREFETCHED = 32;
 
 const BATCH = `(select json_build_object('most', b.most_attempts, 'keep', b.stream_keep, 'ids',
   (select json_agg(e.event_id order by e.ordinal) from events e where e.ordinal = any (b.ordinals)))
   from event_batches b where t.has_events and b.turn_id = t.turn_id)`;
 const WHOLE = `t.*, to_json(t.more) as more_used, ${BATCH} as batch,
   (select e.text from entries e where e.session = t.session and e.seq = t.reply_at) as reply`;
-/** A list shows no replies. */
+/** The columns for lists: without replies. */
 const LISTED = "t.*, to_json(t.more) as more_used, null as batch, null as reply";
 
 const FIXED = "session, session_id, agent, surface, caller, created_at, skill_ids, message_id, seq, delivery_id".split(
@@ -61,17 +61,17 @@ function layoutOf(select: string) {
       ...OPEN.columns<TurnRecord>(({ open }) => open ?? ENDED),
       ...leaseColumns<TurnRecord>(({ open }) => open?.lease),
       ["session", "bigint", ({ ordinal }) => ordinal],
-      ["skill_ids", "json", ({ turn }) => turn.skillIds.map(keepText)],
+      ["skill_ids", "json", ({ turn }) => turn.skillIds.map(encodeText)],
       ["reply_at", "integer", ({ replySeq }) => replySeq || undefined],
       ["error", "text", ({ turn }) => turn.error?.name],
-      ["detail", "text", ({ turn }) => keepOptional(turn.error?.detail)],
+      ["detail", "text", ({ turn }) => encodeOptional(turn.error?.detail)],
       ["input", "bigint", ({ turn }) => turn.usage?.input],
       ["output", "bigint", ({ turn }) => turn.usage?.output],
       ["more", "bigint[]", ({ turn }) => moreOf(turn.usage)],
-      ["channel", "text", ({ open }) => keepOptional(open?.announce?.channel)],
+      ["channel", "text", ({ open }) => encodeOptional(open?.announce?.channel)],
       ["hops", "integer", ({ open }) => open?.announce?.hops],
       ["has_events", "boolean", ({ open }) => open?.events !== undefined],
-      // Since when it can be claimed, or from when on.
+      // The time since which the turn can be claimed, or from which it can be.
       ["ready_at", "double precision", ({ open }, { time }) => (open?.readyOrder === undefined ? open?.dueAt : time)],
     ],
     computed: {
@@ -119,7 +119,7 @@ function openOf(row: Row, { time }: Moment): OpenTurn {
 const WHOLE_TURNS = layoutOf(WHOLE);
 const LISTED_TURNS = layoutOf(LISTED);
 
-/** The agents of turns that can be claimed: each is found by the one before it. */
+/** The agents of turns that can be claimed. The query finds each agent from the one before it. */
 function readyAgents(now: Sql): Sql {
   return sql`with recursive agents as (
     (select agent from turns where ready_at is not null order by agent limit 1)
@@ -139,10 +139,10 @@ export class Turns implements Part, OpenTurns {
   readonly #journal: Records["journal"];
   readonly #ordinalsOf: (eventIds: readonly string[]) => number[];
 
-  /** Turns whose sessions were asked for ahead of their claims. */
+  /** Turns whose sessions were requested before their claims. */
   readonly #ahead = new Set<string>();
 
-  /** `ordinalsOf` tells the ordinals of events that are here. */
+  /** `ordinalsOf` returns the ordinals of the events that are loaded. */
   constructor(
     transaction: Transaction,
     sessions: () => Sessions,
@@ -186,9 +186,9 @@ export class Turns implements Part, OpenTurns {
     },
     firstReady: (agent, waited) => {
       const ready: Scan = { where: { agent, waited, is_ready: true }, by: "ready" };
-      // A claim goes on with those behind it: twice as many each time.
-      const limit = Math.max(READY_TOGETHER, this.#ahead.size);
-      for (const { turn, ordinal } of this.#whole.scan({ ...ready, limit }, READY_TOGETHER)) {
+      // A claim continues with the next turns: twice as many each time.
+      const limit = Math.max(PREFETCHED, this.#ahead.size);
+      for (const { turn, ordinal } of this.#whole.scan({ ...ready, limit }, PREFETCHED)) {
         if (this.#ahead.has(turn.turnId)) continue;
         this.#ahead.add(turn.turnId);
         this.#sessions().records.at(ordinal);
@@ -207,7 +207,7 @@ export class Turns implements Part, OpenTurns {
   };
 
   ofSession(ordinal: number): OpenTurnRecord[] {
-    return this.#whole.here((record) => record.ordinal === ordinal && isOpen(record)).filter(isOpen);
+    return this.#whole.filter((record) => record.ordinal === ordinal && isOpen(record)).filter(isOpen);
   }
 
   loading(where: Sql): Statement {
@@ -215,14 +215,14 @@ export class Turns implements Part, OpenTurns {
     return { sql: this.#whole.query(sql`where t.turn_id in (${of})`), take: (rows) => this.#whole.take(rows) };
   }
 
-  /** Turns whose sessions this transaction holds: of others it asks for them. */
+  /** The turns of a scan. Loads and locks their sessions. */
   #held(scan: Scan): OpenTurnRecord[] {
     const found = this.#whole.scan(scan);
     for (const { ordinal } of found) this.#sessions().records.at(ordinal);
     return found.filter(isOpen);
   }
 
-  /** The events that turns work on: a row for all of a turn. */
+  /** Saves the events of turns, in a row for each turn. */
   saved(): Sql[] {
     const begun: object[] = [];
     const ended: string[] = [];

@@ -1,7 +1,7 @@
 import type { Records } from "#store/rules/records.ts";
 import type { UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES, COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
-import { keepText } from "../texts.ts";
+import { encodeText } from "../texts.ts";
 import { bounded, json, number, quote, type Row, type Sql, sql, text } from "./sql.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
@@ -17,7 +17,7 @@ function typeOf(name: string): string {
 const COLUMNS = COUNT_NAMES.map(columnOf);
 const TYPES = [...KEYS.map((name) => `${name} ${name === "hour" ? "bigint" : "text"}`), ...COLUMNS.map(typeOf)];
 const DAY = 24 * HOUR;
-/** The hours that have counters: each is found by the one before it. */
+/** The hours that have counters. The query finds each hour from the one before it. */
 const HOURS = sql`with recursive hours as (
     select min(hour) as hour from usage_counts
     union all
@@ -27,10 +27,10 @@ const HOURS = sql`with recursive hours as (
 const SUMS = COLUMNS.map((name) => `sum(${name})::double precision as ${name}`).join(", ");
 
 function rowOf({ hour, agent, model, surface, caller }: Counted) {
-  return { hour, agent, model: keepText(model), surface, caller: keepText(caller) };
+  return { hour, agent, model: encodeText(model), surface, caller: encodeText(caller) };
 }
 
-/** Counters of usage, to which a transaction only adds. */
+/** The counters of usage. A transaction only adds to them. */
 export class UsageTable implements Part {
   readonly #transaction: Transaction;
   #added = new Map<string, { of: Counted; counts: UsageCounts }>();
@@ -53,10 +53,10 @@ export class UsageTable implements Part {
       if (this.#hours.length === 0) this.#hours = this.#transaction.read(HOURS).map(({ hour }) => number(hour));
       return this.#hours.find((hour) => hour >= from);
     },
-    // Whole days are read, all that a query needs at once: hours are asked for one by one.
+    // A rule reads hour by hour. Whole days are loaded together.
     between: (from, to, agent) => {
       const days = [Math.floor(from / DAY) * DAY, Math.ceil(to / DAY) * DAY] as const;
-      const ofAgent = agent === undefined ? "" : sql`and agent = ${quote(keepText(agent))}`;
+      const ofAgent = agent === undefined ? "" : sql`and agent = ${quote(encodeText(agent))}`;
       const found = sql`select ${KEYS.join(", ")}, ${SUMS} from usage_counts
         where hour >= ${bounded(days[0])} and hour < ${bounded(days[1])} ${ofAgent} group by ${KEYS.join(", ")} order by hour`;
       const rows = this.#transaction.read(found);
