@@ -1,12 +1,19 @@
 import type { CoreParts } from "#core/parts.ts";
 import { isTurnEnd } from "#core/sessions/journal.ts";
 import { readAtTickEnd } from "#kit/tick-end.ts";
-import type { Entry, Turn } from "#store/store.ts";
+import type { Entry, Store, Turn } from "#store/store.ts";
 import { readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";
 
 /** A place in a turn's stream: after the entry `seq`, and after `offset` code units of the reply that was being written then. */
 export type StepMark = { seq: number; offset: number };
+
+/** The mark, if it is from this turn's stream. Undefined is the start of the stream. */
+export async function findMark(store: Store, turn: Turn, mark: StepMark | undefined): Promise<StepMark | undefined> {
+  if (!mark) return undefined;
+  const [entry] = await store.readEntries(turn.sessionId, { after: mark.seq - 1, limit: 1 });
+  return entry?.turnId === turn.turnId ? mark : undefined;
+}
 
 /** One step of a turn: an entry of the journal, or a piece of a reply that is being written. `mark` is the place after it. */
 export type TurnStep =

@@ -85,7 +85,7 @@ export class Notifications {
 
   async #listen(client: pg.Client): Promise<void> {
     try {
-      client.on("notification", ({ payload }) => this.#hear(payload ?? ""));
+      client.on("notification", ({ payload }) => this.#receive(payload ?? ""));
       await client.query(`listen ${this.#channel}`);
       await this.#events.connected(client);
       // Running gateways learn that another one is connected.
@@ -113,7 +113,7 @@ export class Notifications {
     this.#timer.unref();
   }
 
-  #hear(payload: string): void {
+  #receive(payload: string): void {
     const received = readPayload(payload, this.#node);
     if (received) this.#events.received(received);
   }

@@ -111,7 +111,7 @@ export class PeerSync {
 
   received({ changes, notices }: PeerNews): void {
     this.#peers = Math.max(this.#peers, 1);
-    for (const change of changes) this.#hear(change);
+    for (const change of changes) this.#receive(change);
     const [asked, put]: [string[], string[]] = [[], []];
     for (const [name, of] of notices) {
       if (name === "gateway") void this.#gateway.elsewhere(GATEWAY, of, of);
@@ -215,7 +215,7 @@ export class PeerSync {
     if (this.#parts.known.of("queued") > 0) void this.notify({ changes: [["w"]], notices: [] });
   }
 
-  #hear(change: Change): void {
+  #receive(change: Change): void {
     switch (change[0]) {
       case "e": {
         const [from, through] = [change[5], change[6]];
