@@ -1,0 +1,146 @@
+import { fileURLToPath } from "node:url";
+import type { Config, Listener, SurfaceName } from "#config/config.ts";
+import { GatewayError } from "#kit/errors.ts";
+import type { DoorAt } from "#wire/call/front.ts";
+import { createOrigins, type Origins } from "#wire/call/origins.ts";
+import { createConsoleDoor } from "#wire/pages/console.ts";
+import { createDocsDoor } from "#wire/pages/docs.ts";
+import { type Place, servedPlaces } from "#wire/pages/nothing-at.ts";
+import type { createHooks, createOps, createRest, createRpc } from "./surfaces.ts";
+
+/** The build, seen from the sources, from `dist/main.js`, and from a chunk beside it. */
+const BUILD = import.meta.url.endsWith(".ts") ? "../../dist/" : import.meta.url.includes("/chunks/") ? "../" : "./";
+
+/** Where the build has pages. */
+function builtFolder(name: string): string {
+  return fileURLToPath(new URL(BUILD + name, import.meta.url));
+}
+
+/** The surfaces of the gateway, whether or not a listener serves them. */
+type Surfaces = {
+  rest: ReturnType<typeof createRest>;
+  rpc: ReturnType<typeof createRpc>;
+  hooks: ReturnType<typeof createHooks>;
+  ops: ReturnType<typeof createOps>;
+};
+type DoorsBySurface = Record<SurfaceName, readonly DoorAt[]>;
+
+/** The doors of each surface that a listener can serve. */
+export function doorsBySurface({ rest, rpc, hooks, ops }: Surfaces): DoorsBySurface {
+  return {
+    rest: [
+      { prefix: "/api/v1/console/codes/redeem", door: rest.redeem, exact: true },
+      { prefix: "/api/v1", door: rest.door },
+    ],
+    rpc: [rpc.socket.door, rpc.http],
+    webhooks: [hooks.door],
+    docs: [
+      { prefix: "/openapi.json", door: ops.openapi, exact: true },
+      { prefix: "/openrpc.json", door: ops.openrpc, exact: true },
+      { prefix: "/docs", door: createDocsDoor(builtFolder("docs")) },
+    ],
+    metrics: [{ prefix: "/metrics", door: ops.metrics, exact: true }],
+    console: [{ prefix: "/console", door: createConsoleDoor(builtFolder("console")) }],
+  };
+}
+
+/** One listener, as the configuration has it now. */
+export type OpenListener = {
+  surfaces: SurfaceName[];
+  places: Place[];
+  doors: DoorAt[];
+  hsts: boolean;
+  origins: Origins;
+};
+
+/** A listener with the doors that the configuration gives it. */
+export function openListener(
+  config: Config,
+  { host, tls, surfaces: wanted }: Listener,
+  { rest, ops }: Pick<Surfaces, "rest" | "ops">,
+  bySurface: DoorsBySurface,
+): OpenListener {
+  const surfaces = wanted.filter((surface) => isOn(config, surface));
+  const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
+  const openAi = isOpenAi ? rest.openAi.open : rest.openAi.closed;
+  const index = ops.index({ surfaces, openai: isOpenAi, webhookPath: config.webhooks.path });
+  return {
+    surfaces,
+    places: placesIn(config, surfaces),
+    doors: [
+      ...openAi.filter(isBelowRest),
+      ...(surfaces.includes("rest") && !hasConsole(config) ? [withoutConsole(config)] : []),
+      ...surfaces.flatMap((surface) => bySurface[surface]),
+      // The path of webhooks may be one of these.
+      ...openAi.filter((door) => !isBelowRest(door)),
+      { prefix: "/", door: index, exact: true },
+      { prefix: "/healthz", door: ops.healthz, exact: true },
+      { prefix: "/readyz", door: ops.readyz, exact: true },
+    ],
+    hsts: tls?.hsts === true,
+    origins: createOrigins(config.gateway.allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined }),
+  };
+}
+
+/** Without a listener for the console, sign-in codes are of no use. */
+function withoutConsole(config: Config): DoorAt {
+  return {
+    prefix: "/api/v1/console",
+    door() {
+      throw new GatewayError("not-found", `There is nothing below /api/v1/console: ${whyClosed(config, "console")}.`);
+    },
+  };
+}
+
+/** The surfaces that answer 404, and why. */
+export function closedSurfaces(config: Config): { surface: SurfaceName; reason: string }[] {
+  return (["rest", "rpc", "webhooks", "console"] as const)
+    .filter((surface) => !isOn(config, surface))
+    .map((surface) => ({ surface, reason: `it has no secret (${SECRET_OF[surface]}), or its enabled is false` }));
+}
+
+/** A surface is on when the configuration has the keys that it needs and does not switch it off. */
+function isOn({ gateway, webhooks }: Config, surface: SurfaceName): boolean {
+  if (surface === "webhooks") return webhooks.enabled;
+  if (surface === "rest" || surface === "rpc" || surface === "console") return gateway[surface].enabled;
+  return surface !== "metrics" || gateway.rpc.enabled;
+}
+
+function hasConsole(config: Config): boolean {
+  return isOn(config, "console") && config.gateway.listeners.some(({ surfaces }) => surfaces.includes("console"));
+}
+
+/** Where the configuration has the secret that opens a surface. */
+const SECRET_OF = {
+  rest: "gateway.rest.auth.keys",
+  rpc: "gateway.rpc.auth.tokens",
+  webhooks: "webhooks.token",
+  console: "gateway.console.token",
+} as const;
+
+/** Why a listener has nothing below a surface's prefix. */
+function whyClosed(config: Config, surface: SurfaceName): string {
+  if (isOn(config, surface)) return `\`${surface}\` is not among the \`surfaces\` of this listener (gateway.listeners)`;
+  const opening = surface === "metrics" ? "rpc" : (surface as keyof typeof SECRET_OF);
+  const key = opening === "webhooks" ? "webhooks" : `gateway.${opening}`;
+  return `\`${surface}\` is off. A secret in ${SECRET_OF[opening]} opens it, unless ${key}.enabled is false`;
+}
+
+/** The places of a listener that has these surfaces open, for a caller who asks where nothing is. */
+function placesIn(config: Config, surfaces: readonly SurfaceName[]): Place[] {
+  const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
+  const open = ["always", ...surfaces, ...(isOpenAi ? ["openai"] : [])];
+  return servedPlaces(config.webhooks.path).map(({ surface, prefix, paths }) => {
+    if (open.includes(surface)) return { prefix, paths, closed: undefined };
+    // The door that replaces a closed OpenAI door says so itself.
+    return { prefix, paths: [], closed: surface === "openai" ? undefined : whyClosed(config, surface as SurfaceName) };
+  });
+}
+
+function isBelowRest({ prefix }: DoorAt): boolean {
+  return prefix.startsWith("/api/v1/");
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
+}
