@@ -32,135 +32,143 @@ const NOUNS: Readonly<Record<string, string>> = {
 
 /** The configuration in sections, from its whole schema in one file, in the order in which the schema has them. */
 export function configurationSections(root: JsonObject): Section[] {
-  const shapes = object(root.$defs);
-  const sections: Section[] = [];
-  visit(root, "");
-  return sections;
+  return sectionsOf(root, "", object(root.$defs), false);
+}
 
-  function visit(schema: JsonObject, title: string, restart = RESTART.test(text(schema.description))): void {
-    const kinds = list(schema.oneOf).map(object);
-    if (!isObject(schema.properties)) {
-      for (const kind of kinds.filter((one) => isObject(one.properties))) {
-        const type = object(object(kind.properties).type);
-        const name = type.const === undefined ? "" : ` with type ${text(type.const)}`;
-        section(
-          kind,
-          `${title}${name}`,
-          text(type.description) || text(kind.description) || text(schema.description),
-          title,
-          restart,
-        );
-      }
-      return;
-    }
-    section(schema, title, text(schema.description), title, restart);
+/** The shared shapes of the schema, by their names. */
+type Shapes = JsonObject;
+
+function sectionsOf(schema: JsonObject, title: string, shapes: Shapes, isHeld: boolean): Section[] {
+  const restart = isHeld || RESTART.test(text(schema.description));
+  if (isObject(schema.properties)) {
+    return sectionOf(schema, { title, about: text(schema.description), path: title, restart }, shapes);
   }
-
-  function section(schema: JsonObject, title: string, about: string, path: string, restart: boolean): void {
-    const inner: Inner[] = [];
-    const place = sections.length;
-    const rows = rowsOf(schema, "", path, inner).map((row) => ({
-      ...row,
-      restart: row.restart || (restart && !row.key.startsWith("tls.")),
-    }));
-    if (path !== "") sections.splice(place, 0, { title, about: aboutOf(about), rows });
-    for (const { shape, at, restart: held } of inner) visit(shape, at, held || RESTART.test(text(shape.description)));
-  }
-
-  /** A small object is told in the rows of the one that holds it; one with a name of its own in a section that follows. */
-  function rowsOf(schema: JsonObject, before: string, path: string, inner: Inner[], within?: string): Row[] {
-    return Object.entries(object(schema.properties)).flatMap(([name, value]) => {
-      const property = open(value);
-      const key = `${before}${name}`;
-      const at = path === "" ? key : `${path}.${key}`;
-      const items = open(property.items);
-      const values = isObject(property.additionalProperties) ? open(property.additionalProperties) : {};
-      const isRequired = list(schema.required).includes(name);
-      const restart = RESTART.test(text(property.description));
-      const follow = (shape: JsonObject, place: string): void => void inner.push({ shape, at: place, restart });
-      const known = inner.length;
-      if (path === "") {
-        if (isObject(property.additionalProperties)) follow(values, `${at}.<name>`);
-        else if (isObject(property.properties) || holdsObjects(property)) follow(property, at);
-        return [];
-      }
-      if (isObject(property.properties)) {
-        const isGiven = property.default !== undefined;
-        if (path !== "gateway") return rowsOf(property, `${key}.`, path, inner, isGiven ? undefined : key);
-        follow(property, at);
-        return [];
-      }
-      if (holdsObjects(property)) {
-        for (const kind of list(property.oneOf).map(object)) {
-          const element = isObject(kind.items) ? open(kind.items) : open(kind.additionalProperties);
-          if (isObject(element.properties) || holdsObjects(element))
-            follow(element, isObject(kind.items) ? `${at}[]` : `${at}.<name>`);
-        }
-      }
-      if (isObject(items.properties) || holdsObjects(items)) follow(items, `${at}[]`);
-      if (isObject(values.properties) || holdsObjects(values)) follow(values, `${at}.<name>`);
-      const needed = isRequired ? (within === undefined ? "required" : `required with \`${within}\``) : "";
-      const inside = inner[known]?.at;
-      return [{ ...rowOf(key, property, typeOf(value), needed), ...(inside === undefined ? {} : { inside }) }];
+  const kinds = list(schema.oneOf).map(object);
+  return kinds
+    .filter((kind) => isObject(kind.properties))
+    .flatMap((kind) => {
+      const type = object(object(kind.properties).type);
+      const name = type.const === undefined ? "" : ` with type ${text(type.const)}`;
+      const about = text(type.description) || text(kind.description) || text(schema.description);
+      return sectionOf(kind, { title: `${title}${name}`, about, path: title, restart }, shapes);
     });
-  }
+}
 
-  function holdsObjects(schema: JsonObject): boolean {
-    return list(schema.oneOf).some((kind) => {
-      const { properties, items, additionalProperties } = object(kind);
-      const inside = [properties, open(items).properties, open(additionalProperties).properties];
-      return inside.some(isObject) || list(open(items).oneOf).some((one) => isObject(object(one).properties));
-    });
-  }
+/** The section of an object, and the sections of the objects in it. */
+function sectionOf(
+  schema: JsonObject,
+  { title, about, path, restart }: { title: string; about: string; path: string; restart: boolean },
+  shapes: Shapes,
+): Section[] {
+  const inner: Inner[] = [];
+  const rows = rowsOf(schema, "", path, inner, shapes).map((row) => ({
+    ...row,
+    restart: row.restart || (restart && !row.key.startsWith("tls.")),
+  }));
+  const own = path === "" ? [] : [{ title, about: aboutOf(about), rows }];
+  return [...own, ...inner.flatMap(({ shape, at, restart }) => sectionsOf(shape, at, shapes, restart))];
+}
 
-  function open(value: Json | undefined): JsonObject {
-    const schema = object(value);
-    if (typeof schema.$ref !== "string") return schema;
-    const { $ref, ...beside } = schema;
-    return { ...open(shapes[nameOf($ref as string)]), ...beside };
-  }
-
-  function typeOf(value: Json | undefined): string {
-    const schema = object(value);
-    const name = typeof schema.$ref === "string" ? nameOf(schema.$ref) : "";
-    if (NOUNS[name]) return NOUNS[name];
-    if (name !== "") return typeOf(open(schema));
-    if (schema.const !== undefined) return code(schema.const);
-    if (schema.enum !== undefined) return joined(list(schema.enum).map(code));
-    if (schema.oneOf !== undefined) return joined(list(schema.oneOf).map(typeOf));
-    return joined([schema.type].flat().map((type) => nounOf(text(type), schema)));
-  }
-
-  function nounOf(type: string, schema: JsonObject): string {
-    const { minimum, maximum } = schema;
-    if (type === "array") {
-      const items = typeOf(schema.items);
-      return items.includes(" or ") && !items.startsWith("`true`") ? `list of (${items})` : `list of ${items}`;
+/** A small object is told in the rows of the one that holds it; one with a name of its own in a section that follows. */
+function rowsOf(
+  schema: JsonObject,
+  before: string,
+  path: string,
+  inner: Inner[],
+  shapes: Shapes,
+  within?: string,
+): Row[] {
+  return Object.entries(object(schema.properties)).flatMap(([name, value]) => {
+    const property = open(value, shapes);
+    const key = `${before}${name}`;
+    const at = path === "" ? key : `${path}.${key}`;
+    const items = open(property.items, shapes);
+    const values = isObject(property.additionalProperties) ? open(property.additionalProperties, shapes) : {};
+    const isRequired = list(schema.required).includes(name);
+    const restart = RESTART.test(text(property.description));
+    const follow = (shape: JsonObject, place: string): void => void inner.push({ shape, at: place, restart });
+    const known = inner.length;
+    if (path === "") {
+      if (isObject(property.additionalProperties)) follow(values, `${at}.<name>`);
+      else if (isObject(property.properties) || holdsObjects(property, shapes)) follow(property, at);
+      return [];
     }
-    if (type === "object") {
-      const values = schema.additionalProperties;
-      return isObject(values) ? `map of names to ${typeOf(values)}` : "object";
+    if (isObject(property.properties)) {
+      const isGiven = property.default !== undefined;
+      if (path !== "gateway") return rowsOf(property, `${key}.`, path, inner, shapes, isGiven ? undefined : key);
+      follow(property, at);
+      return [];
     }
-    if (type === "boolean") return "`true` or `false`";
-    if (type === "integer" || type === "number") {
-      const noun = type === "integer" ? "whole number" : "number";
-      if (minimum !== undefined && maximum !== undefined) return `${noun}, ${minimum} to ${maximum}`;
-      return minimum === undefined ? noun : `${noun}, at least ${minimum}`;
+    if (holdsObjects(property, shapes)) {
+      for (const kind of list(property.oneOf).map(object)) {
+        const element = isObject(kind.items) ? open(kind.items, shapes) : open(kind.additionalProperties, shapes);
+        if (isObject(element.properties) || holdsObjects(element, shapes))
+          follow(element, isObject(kind.items) ? `${at}[]` : `${at}.<name>`);
+      }
     }
-    return "text";
-  }
+    if (isObject(items.properties) || holdsObjects(items, shapes)) follow(items, `${at}[]`);
+    if (isObject(values.properties) || holdsObjects(values, shapes)) follow(values, `${at}.<name>`);
+    const needed = isRequired ? (within === undefined ? "required" : `required with \`${within}\``) : "";
+    const inside = inner[known]?.at;
+    return [{ ...rowOf(key, property, typeOf(value, shapes), needed), ...(inside === undefined ? {} : { inside }) }];
+  });
+}
 
-  function rowOf(key: string, schema: JsonObject, type: string, needed: string): Row {
-    const about = text(schema.description);
-    return {
-      key,
-      type,
-      default: schema.default === undefined ? needed : code(schema.default),
-      restart: RESTART.test(about),
-      about: aboutOf(about),
-      example: list(schema.examples).slice(0, 1).map(code).join(""),
-    };
+function holdsObjects(schema: JsonObject, shapes: Shapes): boolean {
+  return list(schema.oneOf).some((kind) => {
+    const { properties, items, additionalProperties } = object(kind);
+    const inside = [properties, open(items, shapes).properties, open(additionalProperties, shapes).properties];
+    return inside.some(isObject) || list(open(items, shapes).oneOf).some((one) => isObject(object(one).properties));
+  });
+}
+
+function open(value: Json | undefined, shapes: Shapes): JsonObject {
+  const schema = object(value);
+  if (typeof schema.$ref !== "string") return schema;
+  const { $ref, ...beside } = schema;
+  return { ...open(shapes[nameOf($ref as string)], shapes), ...beside };
+}
+
+function typeOf(value: Json | undefined, shapes: Shapes): string {
+  const schema = object(value);
+  const name = typeof schema.$ref === "string" ? nameOf(schema.$ref) : "";
+  if (NOUNS[name]) return NOUNS[name];
+  if (name !== "") return typeOf(open(schema, shapes), shapes);
+  if (schema.const !== undefined) return code(schema.const);
+  if (schema.enum !== undefined) return joined(list(schema.enum).map(code));
+  if (schema.oneOf !== undefined) return joined(list(schema.oneOf).map((kind) => typeOf(kind, shapes)));
+  return joined([schema.type].flat().map((type) => nounOf(text(type), schema, shapes)));
+}
+
+function nounOf(type: string, schema: JsonObject, shapes: Shapes): string {
+  const { minimum, maximum } = schema;
+  if (type === "array") {
+    const items = typeOf(schema.items, shapes);
+    return items.includes(" or ") && !items.startsWith("`true`") ? `list of (${items})` : `list of ${items}`;
   }
+  if (type === "object") {
+    const values = schema.additionalProperties;
+    return isObject(values) ? `map of names to ${typeOf(values, shapes)}` : "object";
+  }
+  if (type === "boolean") return "`true` or `false`";
+  if (type === "integer" || type === "number") {
+    const noun = type === "integer" ? "whole number" : "number";
+    if (minimum !== undefined && maximum !== undefined) return `${noun}, ${minimum} to ${maximum}`;
+    return minimum === undefined ? noun : `${noun}, at least ${minimum}`;
+  }
+  return "text";
+}
+
+function rowOf(key: string, schema: JsonObject, type: string, needed: string): Row {
+  const about = text(schema.description);
+  return {
+    key,
+    type,
+    default: schema.default === undefined ? needed : code(schema.default),
+    restart: RESTART.test(about),
+    about: aboutOf(about),
+    example: list(schema.examples).slice(0, 1).map(code).join(""),
+  };
 }
 
 function aboutOf(about: string): string {

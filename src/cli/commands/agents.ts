@@ -10,7 +10,10 @@ export function addAgents(program: Command): void {
     .command("agents")
     .summary("agents: list, show, reload, pause, resume, beat")
     .description("The agents of the gateway.");
+  for (const add of [addList, addShow, addReload, addPause, addResume, addBeat]) add(agents);
+}
 
+function addList(agents: Command): void {
   calling(
     agents
       .command("list")
@@ -34,7 +37,9 @@ export function addAgents(program: Command): void {
       });
     },
   );
+}
 
+function addShow(agents: Command): void {
   calling(
     agents
       .command("show")
@@ -61,7 +66,9 @@ export function addAgents(program: Command): void {
       );
     },
   );
+}
 
+function addReload(agents: Command): void {
   calling(
     agents
       .command("reload")
@@ -87,7 +94,9 @@ export function addAgents(program: Command): void {
       );
     },
   );
+}
 
+function addPause(agents: Command): void {
   calling(
     agents
       .command("pause")
@@ -105,7 +114,9 @@ export function addAgents(program: Command): void {
       );
     },
   );
+}
 
+function addResume(agents: Command): void {
   calling(
     agents
       .command("resume")
@@ -117,7 +128,9 @@ export function addAgents(program: Command): void {
       printItem(options, done, name, () => `${name} goes on.`);
     },
   );
+}
 
+function addBeat(agents: Command): void {
   calling(
     agents
       .command("beat")

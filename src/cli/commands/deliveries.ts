@@ -40,7 +40,10 @@ export function addDeliveries(program: Command): void {
     .command("deliveries")
     .summary("what came in: list, tail, show, replay, curl")
     .description("The requests that the flight recorder keeps, with all that came of them.");
+  for (const add of [addList, addTail, addShow, addReplay, addCurl]) add(deliveries);
+}
 
+function addList(deliveries: Command): void {
   calling<Filters>(
     deliveries
       .command("list")
@@ -89,7 +92,9 @@ export function addDeliveries(program: Command): void {
       });
     },
   );
+}
 
+function addTail(deliveries: Command): void {
   calling<{ surface?: Surface; outcome?: Outcome }>(
     deliveries
       .command("tail")
@@ -105,7 +110,9 @@ export function addDeliveries(program: Command): void {
       await tailDeliveries(given);
     },
   );
+}
 
+function addShow(deliveries: Command): void {
   calling<{ raw?: boolean }>(
     deliveries
       .command("show")
@@ -119,7 +126,9 @@ export function addDeliveries(program: Command): void {
       printItem(options, delivery, id, () => deliveryWords(delivery, options));
     },
   );
+}
 
+function addReplay(deliveries: Command): void {
   calling<{ body?: string; wait?: boolean }>(
     deliveries
       .command("replay")
@@ -157,7 +166,9 @@ export function addDeliveries(program: Command): void {
       if (ended.outcome === "failed" || ended.outcome === "dead") process.exitCode = 7;
     },
   );
+}
 
+function addCurl(deliveries: Command): void {
   calling(
     deliveries
       .command("curl")

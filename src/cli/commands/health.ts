@@ -5,6 +5,10 @@ import { print, styled } from "../terminal.ts";
 import { momentOf, wholeNumber } from "../values.ts";
 
 export function addHealth(program: Command): void {
+  for (const add of [addHealthCheck, addDoctor, addUsage, addConfig]) add(program);
+}
+
+function addHealthCheck(program: Command): void {
   calling<{ live?: boolean; timeout: string }>(
     program
       .command("health")
@@ -34,7 +38,9 @@ export function addHealth(program: Command): void {
       );
     },
   );
+}
 
+function addDoctor(program: Command): void {
   calling<{ turn?: boolean }>(
     program
       .command("doctor")
@@ -61,7 +67,9 @@ export function addHealth(program: Command): void {
       }
     },
   );
+}
 
+function addUsage(program: Command): void {
   calling<{ from?: string; to?: string; agent?: string; groupBy: "agent" }>(
     program
       .command("usage")
@@ -108,7 +116,9 @@ export function addHealth(program: Command): void {
       });
     },
   );
+}
 
+function addConfig(program: Command): void {
   const config = program
     .command("config")
     .summary("the configuration in force")

@@ -15,127 +15,122 @@ function because(value: unknown): string {
 
 /** A step in plain words. A name that this page does not know is shown as it is. */
 export function stepWords({ name, detail }: Step): StepText {
+  const step = STEPS[name];
+  if (!step) return { words: name, tone: "plain" };
   const d = detail ?? {};
-  const number = (key: string): number => Number(d[key] ?? 0);
-  switch (name) {
-    case "request.received":
-      return { words: `It came from ${text(d.address)}, ${bytes(number("bytes"))}`, tone: "plain" };
-    case "request.replayed":
-      return { words: `${text(d.by)} sent ${text(d.replay_of)} again`, tone: "replay" };
-    case "request.sent-again":
-      return { words: `${text(d.by)} sent it again as ${text(d.delivery_id)}`, tone: "replay" };
-    case "request.edited":
-      return { words: `They gave it another body, ${bytes(number("bytes"))}`, tone: "replay" };
-    case "token.accepted":
-      return { words: `The token ${text(d.name)} was good`, tone: "done" };
-    case "token.refused":
-      return { words: `The token was refused${because(d.reason)}`, tone: "refused" };
-    case "signature.accepted":
-      return { words: `The signature of ${text(d.type)} was good`, tone: "done" };
-    case "signature.refused":
-      return { words: `The signature was refused${because(d.reason)}`, tone: "refused" };
-    case "rate-limit.counted":
-      return {
-        words: `${number("left")} of ${number("max_requests")} calls were left in ${duration(number("window_ms"))}`,
-        tone: "plain",
-      };
-    case "mapping.tried":
-      return d.matched
-        ? { words: `The mapping ${text(d.matched)} matched`, tone: "done" }
-        : { words: "No mapping matched", tone: "waiting" };
-    case "message.rendered":
-      return { words: `The mapping ${text(d.mapping)} made the message`, tone: "plain", body: text(d.message) };
-    case "request.repeated":
-      return { words: `An earlier request did this work: ${text(d.turn_id ?? d.event_id)}`, tone: "waiting" };
-    case "request.refused":
-      return {
-        words: `Refused with ${number("status")} ${text(d.error)}`,
-        tone: "refused",
-        body: text(d.detail) || undefined,
-      };
-    case "challenge.answered":
-      return { words: "The sender asked whether the address is ours, and was answered", tone: "done" };
-    case "turn.queued":
-      return { words: "The turn was stored and waits", tone: "waiting" };
-    case "turn.started":
-      return {
-        words: `${number("attempt") > 1 ? `Attempt ${number("attempt")} began` : "The turn began"}, after a wait of ${duration(number("waited_ms"))}`,
-        tone: "running",
-      };
-    case "turn.returned":
-      return {
-        words: `Attempt ${number("attempt")} failed${because(d.reason)}. It is tried again in ${duration(number("delay_ms"))}`,
-        tone: "failed",
-      };
-    case "tool.called":
-      return {
-        words: `The tool ${text(d.tool)} ${d.ok ? "answered" : `failed${because(d.reason)}`} in ${duration(number("ms"))}`,
-        tone: d.ok ? "plain" : "failed",
-      };
-    case "tool.unavailable":
-      return { words: `The tools of ${text(d.server)} could not be used${because(d.reason)}`, tone: "failed" };
-    case "model.unavailable":
-      return {
-        words: `The model ${text(d.model)} could not be used${because(d.reason)}${d.next ? `. ${text(d.next)} was asked instead` : ""}`,
-        tone: "failed",
-      };
-    case "usage.unknown":
-      return { words: `The agent does not report its token usage${because(d.reason)}`, tone: "plain" };
-    case "turn.completed":
-      return {
-        words: `The agent answered in ${duration(number("latency_ms"))}${usage(d.usage)}`,
-        tone: "done",
-        body: text(d.reply),
-      };
-    case "turn.failed":
-      return { words: `The turn failed: ${text(d.error)}`, tone: "failed", body: text(d.detail) || undefined };
-    case "turn.cancelled":
-      return { words: "The turn was cancelled", tone: "waiting", body: text(d.reply) || undefined };
-    case "event.queued":
-      return { words: "The event was stored and waits for the agent's next beat", tone: "waiting" };
-    case "event.taken":
-      return { words: `A beat took the event into ${text(d.turn_id)}`, tone: "running" };
-    case "event.returned":
-      return {
-        words: `Its turn failed${because(d.reason)}. The event waits for the next beat (${plural(number("attempts"), "attempt")})`,
-        tone: "failed",
-      };
-    case "event.handled":
-      return { words: "The agent handled the event", tone: "done" };
-    case "event.dead":
-      return {
-        words: `The event was given up after ${plural(number("attempts"), "attempt")}${because(d.reason)}`,
-        tone: "failed",
-      };
-    case "event.requeued":
-      return { words: `${text(d.by)} queued the event again`, tone: "replay" };
-    case "announcement.delivered":
-      return {
-        words: `The reply was delivered to the channel ${text(d.channel)}${d.status ? ` (${text(d.status)})` : ""}`,
-        tone: "done",
-      };
-    case "announcement.retried":
-      return {
-        words: `The channel ${text(d.channel)} did not take the reply${because(d.reason ?? d.status)}. It is tried again in ${duration(number("retry_in_ms"))}`,
-        tone: "failed",
-      };
-    case "announcement.failed":
-      return {
-        words: `The reply could not be delivered to ${text(d.channel)}${because(d.reason ?? d.status)}`,
-        tone: "failed",
-      };
-    case "announcement.returned":
-      return {
-        words: "The gateway stopped before the reply was delivered, and tries after its start",
-        tone: "waiting",
-      };
-    case "announcement.unaddressed":
-      return { words: "No channel is configured for the reply: subscribers alone hear of it", tone: "waiting" };
-    default:
-      return { words: name, tone: "plain" };
-  }
+  const [tone, words, body] = step;
+  return { words: words(d), tone: typeof tone === "string" ? tone : tone(d), ...(body && { body: body(d) }) };
 }
 
+type Detail = Record<string, unknown>;
+
+/** The tone, the words and the longer text of each step. */
+const STEPS: Readonly<
+  Record<
+    string,
+    readonly [
+      tone: StepTone | ((d: Detail) => StepTone),
+      words: (d: Detail) => string,
+      body?: (d: Detail) => string | undefined,
+    ]
+  >
+> = {
+  "request.received": ["plain", (d) => `Received from ${text(d.address)}, ${size(d.bytes)}`],
+  "request.replayed": ["replay", (d) => `${text(d.by)} sent ${text(d.replay_of)} again`],
+  "request.sent-again": ["replay", (d) => `${text(d.by)} sent it again as ${text(d.delivery_id)}`],
+  "request.edited": ["replay", (d) => `The body was replaced, ${size(d.bytes)}`],
+  "token.accepted": ["done", (d) => `The token ${text(d.name)} was good`],
+  "token.refused": ["refused", (d) => `The token was refused${because(d.reason)}`],
+  "signature.accepted": ["done", (d) => `The signature of ${text(d.type)} was good`],
+  "signature.refused": ["refused", (d) => `The signature was refused${because(d.reason)}`],
+  "rate-limit.counted": [
+    "plain",
+    (d) => `${number(d.left)} of ${number(d.max_requests)} calls were left in ${time(d.window_ms)}`,
+  ],
+  "mapping.tried": [
+    (d) => (d.matched ? "done" : "waiting"),
+    (d) => (d.matched ? `The mapping ${text(d.matched)} matched` : "No mapping matched"),
+  ],
+  "message.rendered": ["plain", (d) => `The mapping ${text(d.mapping)} made the message`, (d) => text(d.message)],
+  "request.repeated": ["waiting", (d) => `An earlier request did this work: ${text(d.turn_id ?? d.event_id)}`],
+  "request.refused": [
+    "refused",
+    (d) => `Refused with ${number(d.status)} ${text(d.error)}`,
+    (d) => text(d.detail) || undefined,
+  ],
+  "challenge.answered": ["done", () => "The sender asked whether the address is ours, and was answered"],
+  "turn.queued": ["waiting", () => "The turn was stored and waits"],
+  "turn.started": [
+    "running",
+    ({ attempt, waited_ms }) =>
+      `${number(attempt) > 1 ? `Attempt ${number(attempt)} began` : "The turn began"}, after a wait of ${time(waited_ms)}`,
+  ],
+  "turn.returned": [
+    "failed",
+    (d) => `Attempt ${number(d.attempt)} failed${because(d.reason)}. It is tried again in ${time(d.delay_ms)}`,
+  ],
+  "tool.called": [
+    (d) => (d.ok ? "plain" : "failed"),
+    (d) => `The tool ${text(d.tool)} ${d.ok ? "answered" : `failed${because(d.reason)}`} in ${time(d.ms)}`,
+  ],
+  "tool.unavailable": ["failed", (d) => `The tools of ${text(d.server)} could not be used${because(d.reason)}`],
+  "model.unavailable": [
+    "failed",
+    ({ model, reason, next }) =>
+      `The model ${text(model)} could not be used${because(reason)}${next ? `. ${text(next)} was asked instead` : ""}`,
+  ],
+  "usage.unknown": ["plain", (d) => `The agent does not report its token usage${because(d.reason)}`],
+  "turn.completed": [
+    "done",
+    (d) => `The agent answered in ${time(d.latency_ms)}${usage(d.usage)}`,
+    (d) => text(d.reply),
+  ],
+  "turn.failed": ["failed", (d) => `The turn failed: ${text(d.error)}`, (d) => text(d.detail) || undefined],
+  "turn.cancelled": ["waiting", () => "The turn was cancelled", (d) => text(d.reply) || undefined],
+  "event.queued": ["waiting", () => "The event was stored and waits for the agent's next beat"],
+  "event.taken": ["running", (d) => `A beat took the event into ${text(d.turn_id)}`],
+  "event.returned": [
+    "failed",
+    (d) => `Its turn failed${because(d.reason)}. The event waits for the next beat (${attempts(d)})`,
+  ],
+  "event.handled": ["done", () => "The agent handled the event"],
+  "event.dead": ["failed", (d) => `The event is not tried again after ${attempts(d)}${because(d.reason)}`],
+  "event.requeued": ["replay", (d) => `${text(d.by)} queued the event again`],
+  "announcement.delivered": [
+    "done",
+    (d) => `The reply was delivered to the channel ${text(d.channel)}${d.status ? ` (${text(d.status)})` : ""}`,
+  ],
+  "announcement.retried": [
+    "failed",
+    ({ channel, reason, status, retry_in_ms }) =>
+      `The channel ${text(channel)} did not take the reply${because(reason ?? status)}. It is tried again in ${time(retry_in_ms)}`,
+  ],
+  "announcement.failed": [
+    "failed",
+    (d) => `The reply could not be delivered to ${text(d.channel)}${because(d.reason ?? d.status)}`,
+  ],
+  "announcement.returned": [
+    "waiting",
+    () => "The gateway stopped before the reply was delivered, and tries after its start",
+  ],
+  "announcement.unaddressed": [
+    "waiting",
+    () => "No channel is configured for the reply: only WebSocket subscribers receive it",
+  ],
+};
+
+function number(value: unknown): number {
+  return Number(value ?? 0);
+}
+function size(value: unknown): string {
+  return bytes(number(value));
+}
+function time(value: unknown): string {
+  return duration(number(value));
+}
+function attempts(d: Detail): string {
+  return plural(number(d.attempts), "attempt");
+}
 function usage(value: unknown): string {
   const { total } = (value ?? {}) as { total?: number };
   return total ? `, with ${plural(total, "token")}` : "";
