@@ -1,5 +1,5 @@
-import { type Signal, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
 import { type AnyPush, gathered, hold, liveState, newsWait, onReturn } from "../app/live.ts";
 import {
   caughtUp,
@@ -38,116 +38,149 @@ type LiveRowsOf<Item> = {
   isReading: boolean;
 };
 
-export type LiveRows<Item> = {
-  list: Signal<LiveList<Item>>;
-  error: Signal<unknown>;
-  isLoading: Signal<boolean>;
+/** The list of a page, and the ways to read it. */
+export class LiveRows<Item> {
+  readonly list = signal<LiveList<Item>>(emptyList());
+  readonly error = signal<unknown>(undefined);
+  readonly isLoading = signal(true);
   /** When it was read last. */
-  at: Signal<number | undefined>;
-  reload: () => Promise<void>;
-  /** Reads the newest page, and keeps the rest. */
-  catchUp: () => Promise<void>;
-  /** Shows a page of older ones, or of newer ones. False where there are none. */
-  move: (to: "older" | "newer") => boolean;
-  /** Shows the newest: those that wait come in. */
-  release: () => void;
-  /** Called just before the shown rows move, by whoever keeps the reader's place. */
-  beforeMove: { current: (() => void) | undefined };
-};
-
-/**
- * A list that follows what happens: pages by REST, news by pushes, and read anew after each loss of the stream. Few rows are shown at once
- * (`lib/live-list.ts`).
- */
-export function useLiveRows<Item>(of: LiveRowsOf<Item>): LiveRows<Item> {
-  const list = useSignal<LiveList<Item>>(emptyList());
-  const error = useSignal<unknown>(undefined);
-  const isLoading = useSignal(true);
-  const at = useSignal<number | undefined>(undefined);
-  const cursor = useRef<string | null>(null);
-  const running = useRef(new Set<AbortController>());
+  readonly at = signal<number | undefined>(undefined);
+  /** Called just before the shown rows move, by the part that keeps the reader's place. */
+  readonly beforeMove: { current: (() => void) | undefined } = { current: undefined };
+  /** As the page was rendered last. */
+  of: LiveRowsOf<Item>;
+  #cursor: string | null = null;
+  readonly #running = new Set<AbortController>();
   /** The reader came to the end of the list while its newest page was read. */
-  const isOlderWanted = useRef(false);
-  const beforeMove = useRef<() => void>(undefined);
-  const latest = useRef(of);
-  latest.current = of;
+  #isOlderWanted = false;
 
-  const isShown = (key: string) => list.peek().items.some((item) => latest.current.keyOf(item) === key);
-  const isReading = () => latest.current.isReading || scrollY > 80;
+  constructor(of: LiveRowsOf<Item>) {
+    this.of = of;
+  }
 
-  const begin = (page: Page<Item>) => {
-    cursor.current = page.cursor;
-    list.value = filled(page.items, page.cursor !== null);
+  readonly reload = (): Promise<void> => this.#load("again");
+  /** Reads the newest page, and keeps the rest. */
+  readonly catchUp = (): Promise<void> => this.#load("catch-up");
+
+  /** Shows a page of older ones, or of newer ones. False where there are none. */
+  readonly move = (to: "older" | "newer"): boolean => {
+    const now = this.list.peek();
+    if (to === "older" ? !hasOlder(now) : now.newer.length === 0) return false;
+    if (to === "older" && now.older.length === 0) {
+      if (this.isLoading.peek()) this.#isOlderWanted = true;
+      else void this.#load("older");
+      return true;
+    }
+    this.beforeMove.current?.();
+    this.list.value = to === "older" ? movedOlder(now) : movedNewer(now);
+    return true;
   };
-  const read = async (signal: AbortSignal, limit: number, from: string | null): Promise<Page<Item>> => {
-    const page = await latest.current.read({ limit, ...(from !== null && { cursor: from }) }, signal);
-    signal.throwIfAborted();
-    return page;
+
+  /** Shows the newest: those that wait come in. */
+  readonly release = (): void => {
+    const toTop = () => scrollTo({ top: 0, behavior: "instant" });
+    // Not before the newest are there: at the top of older ones the list would go newer by a page.
+    if (isAway(this.list.peek())) return void this.reload().then(toTop);
+    this.list.value = released(this.list.peek());
+    toTop();
   };
-  const modes = {
-    anew: async (signal: AbortSignal) => begin(await read(signal, PAGE, null)),
-    async "catch-up"(signal: AbortSignal) {
-      const page = await read(signal, PAGE, null);
-      const { keyOf } = latest.current;
-      const next = caughtUp(list.peek(), page.items, { keyOf, isReading: isReading() });
-      if (next) list.value = next;
-      else begin(page);
-    },
-    async older(signal: AbortSignal) {
-      const page = await readOlder(signal);
-      if (!page) return modes.anew(signal);
-      beforeMove.current?.();
-      cursor.current = page.cursor;
-      list.value = extended(list.peek(), page.items, page.cursor !== null, latest.current.keyOf);
-    },
+
+  readonly isShown = (key: string): boolean => this.list.peek().items.some((item) => this.of.keyOf(item) === key);
+
+  /** Takes changes that were pushed, the oldest first. */
+  readonly add = (pushes: readonly AnyPush[]): void => {
+    const { keyOf, itemOf } = this.of;
+    const { isCut, newer } = this.list.peek();
+    // A reader who comes back to the top, where some are missing, is live again.
+    if (isCut && newer.length === 0 && !this.#isReading && !this.isLoading.peek()) return void this.reload();
+    const news = pushes.flatMap((push) => itemOf(push, this.isShown) ?? []).reverse();
+    this.list.value = merged(this.list.peek(), news, { keyOf, isReading: this.#isReading });
   };
-  const readOlder = async (signal: AbortSignal): Promise<Page<Item> | undefined> => {
-    const { keyOf } = latest.current;
-    if (!list.peek().isTrimmed) return read(signal, PAGE, cursor.current);
+
+  readonly abortAll = (): void => {
+    for (const one of this.#running) one.abort();
+    this.#running.clear();
+  };
+
+  get #isReading(): boolean {
+    return this.of.isReading || scrollY > 80;
+  }
+
+  async #load(mode: "again" | "catch-up" | "older"): Promise<void> {
+    if (mode !== "catch-up") this.abortAll();
+    const own = new AbortController();
+    this.#running.add(own);
+    this.isLoading.value = true;
+    try {
+      if (mode === "older") await this.#readOlder(own.signal);
+      else await this.#readNewest(own.signal, mode === "catch-up");
+      this.error.value = undefined;
+      this.at.value = Date.now();
+    } catch (thrown) {
+      if (!own.signal.aborted) this.error.value = thrown;
+    } finally {
+      if (this.#running.delete(own) && this.#running.size === 0) {
+        this.isLoading.value = false;
+        const goesOn = mode === "catch-up" && this.#isOlderWanted && this.error.peek() === undefined;
+        this.#isOlderWanted = false;
+        if (goesOn && hasOlder(this.list.peek())) void this.#load("older");
+      }
+    }
+  }
+
+  async #readNewest(signal: AbortSignal, isKept: boolean): Promise<void> {
+    const page = await this.#read(signal, PAGE, null);
+    const how = { keyOf: this.of.keyOf, isReading: this.#isReading };
+    const kept = isKept ? caughtUp(this.list.peek(), page.items, how) : undefined;
+    if (!kept) this.#cursor = page.cursor;
+    this.list.value = kept ?? filled(page.items, page.cursor !== null);
+  }
+
+  async #readOlder(signal: AbortSignal): Promise<void> {
+    const page = await this.#pageBehind(signal);
+    if (!page) return this.#readNewest(signal, false);
+    this.beforeMove.current?.();
+    this.#cursor = page.cursor;
+    this.list.value = extended(this.list.peek(), page.items, page.cursor !== null, this.of.keyOf);
+  }
+
+  /** The page behind the ones that were read; undefined if their end is not found. */
+  async #pageBehind(signal: AbortSignal): Promise<Page<Item> | undefined> {
+    if (!this.list.peek().isTrimmed) return this.#read(signal, PAGE, this.#cursor);
     // The last page's cursor does not adjoin any more: the end of what is shown is looked for from the newest on.
     let next: string | null = null;
     for (let n = 0; n < MOST_LOOKED; n++) {
-      const page: Page<Item> = await read(signal, LONGEST_PAGE, next);
-      const items = pageBehind(list.peek(), page.items, keyOf);
+      const page: Page<Item> = await this.#read(signal, LONGEST_PAGE, next);
+      const items = pageBehind(this.list.peek(), page.items, this.of.keyOf);
       if (items && (items.length > 0 || page.cursor === null)) return { items, cursor: page.cursor };
-      if (items) return read(signal, PAGE, page.cursor);
+      if (items) return this.#read(signal, PAGE, page.cursor);
       if (page.cursor === null) return undefined;
       next = page.cursor;
     }
     return undefined;
-  };
-  const abortAll = () => {
-    for (const one of running.current) one.abort();
-    running.current.clear();
-  };
-  const load = async (mode: keyof typeof modes): Promise<void> => {
-    if (mode !== "catch-up") abortAll();
-    const own = new AbortController();
-    running.current.add(own);
-    isLoading.value = true;
-    try {
-      await modes[mode](own.signal);
-      error.value = undefined;
-      at.value = Date.now();
-    } catch (thrown) {
-      if (!own.signal.aborted) error.value = thrown;
-    } finally {
-      if (running.current.delete(own) && running.current.size === 0) {
-        isLoading.value = false;
-        const goesOn = mode === "catch-up" && isOlderWanted.current && error.peek() === undefined;
-        isOlderWanted.current = false;
-        if (goesOn && hasOlder(list.peek())) void load("older");
-      }
-    }
-  };
+  }
 
+  async #read(signal: AbortSignal, limit: number, cursor: string | null): Promise<Page<Item>> {
+    const page = await this.of.read({ limit, ...(cursor !== null && { cursor }) }, signal);
+    signal.throwIfAborted();
+    return page;
+  }
+}
+
+/**
+ * A list that follows what happens: pages by REST, news by pushes, and read again after each loss of the stream. Few rows are shown at once
+ * (`lib/live-list.ts`).
+ */
+export function useLiveRows<Item>(of: LiveRowsOf<Item>): LiveRows<Item> {
+  const rows = useMemo(() => new LiveRows(of), []);
+  rows.of = of;
   useEffect(() => {
-    list.value = emptyList();
-    void load("anew");
-    return abortAll;
+    rows.list.value = emptyList();
+    void rows.reload();
+    return rows.abortAll;
   }, of.keys);
   useEffect(() => {
-    const stopSign = list.subscribe((now) => {
+    const stopSign = rows.list.subscribe((now) => {
       newsWait.value = now.waiting.length > 0;
     });
     return () => {
@@ -156,57 +189,19 @@ export function useLiveRows<Item>(of: LiveRowsOf<Item>): LiveRows<Item> {
     };
   }, []);
   useEffect(() => {
-    const letGo = hold(latest.current.request);
-    const stop = gathered(
-      (push) => latest.current.itemOf(push, isShown) !== undefined,
-      (pushes) => {
-        // Whoever comes back to the top, where some are missing, is live again.
-        if (list.peek().isCut && list.peek().newer.length === 0 && !isReading() && !isLoading.peek())
-          return void load("anew");
-        const { itemOf, keyOf } = latest.current;
-        const news = pushes.flatMap((push) => itemOf(push, isShown) ?? []).reverse();
-        list.value = merged(list.peek(), news, { keyOf, isReading: isReading() });
-      },
-    );
-    const poll = () => {
-      if (!document.hidden && liveState.peek() !== "off") void load("catch-up");
+    const catchUpIfSeen = () => {
+      if (!document.hidden && liveState.peek() !== "off") void rows.catchUp();
     };
-    document.addEventListener("visibilitychange", poll);
-    const unsubscribe = onReturn(() => void load("catch-up"));
+    document.addEventListener("visibilitychange", catchUpIfSeen);
+    const ends = [
+      hold(of.request),
+      gathered((push) => rows.of.itemOf(push, rows.isShown) !== undefined, rows.add),
+      onReturn(() => void rows.catchUp()),
+      () => document.removeEventListener("visibilitychange", catchUpIfSeen),
+    ];
     return () => {
-      letGo();
-      stop();
-      unsubscribe();
-      document.removeEventListener("visibilitychange", poll);
+      for (const end of ends) end();
     };
   }, []);
-
-  return {
-    list,
-    error,
-    isLoading,
-    at,
-    beforeMove,
-    reload: () => load("anew"),
-    catchUp: () => load("catch-up"),
-    move(to) {
-      const now = list.peek();
-      if (to === "older" ? !hasOlder(now) : now.newer.length === 0) return false;
-      if (to === "older" && now.older.length === 0) {
-        if (isLoading.peek()) isOlderWanted.current = true;
-        else void load("older");
-        return true;
-      }
-      beforeMove.current?.();
-      list.value = to === "older" ? movedOlder(now) : movedNewer(now);
-      return true;
-    },
-    release() {
-      const toTop = () => scrollTo({ top: 0, behavior: "instant" });
-      // Not before the newest are there: at the top of older ones the list would go newer by a page.
-      if (isAway(list.peek())) return void load("anew").then(toTop);
-      list.value = released(list.peek());
-      toTop();
-    },
-  };
+  return rows;
 }
