@@ -10,7 +10,7 @@ import { Outcome } from "#wire/call/access-line.ts";
 import { deliveryOf } from "#wire/call/delivery.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "#wire/rpc/rpc.ts";
-import { type Frame, textFrame } from "./frame.ts";
+import { type Frame, joinFrames, textFrame } from "./frame.ts";
 import type { ServerSocket } from "./server-socket.ts";
 import type { PendingCall } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
@@ -167,12 +167,10 @@ export class Connection implements Subscribing {
   /** `ws` has nothing of its own to send but whole control frames. */
   #send(): void {
     const frames = this.#unsent;
-    const [first] = frames;
-    if (!first) return;
+    if (frames.length === 0) return;
     this.#unsent = [];
-    const bytes = frames.length === 1 ? first : Buffer.concat(frames, this.#unsentBytes);
     this.#unsentBytes = 0;
-    this.#socket.write(bytes);
+    this.#socket.write(joinFrames(frames));
   }
 
   /** Its calls wait until the unsent data has gone. */

@@ -1,3 +1,5 @@
+import { sendAtTickEnd } from "#kit/tick-end.ts";
+
 /** A text message as the bytes of its WebSocket frame. It is made once, and any number of connections may send it. */
 export type Frame = Buffer;
 
@@ -21,4 +23,22 @@ export function textFrame(text: string): Frame {
   }
   frame.write(text, headLength);
   return frame;
+}
+
+let joined: { frames: readonly Frame[]; bytes: Buffer } | undefined;
+
+/** The frames of one tick in one piece, for one write. Connections that send the same frames share it. */
+export function joinFrames(frames: readonly Frame[]): Buffer {
+  if (joined && isSame(joined.frames, frames)) return joined.bytes;
+  joined = { frames, bytes: frames.length === 1 ? (frames[0] as Frame) : Buffer.concat(frames) };
+  sendAtTickEnd(forgetJoined);
+  return joined.bytes;
+}
+
+function isSame(some: readonly Frame[], others: readonly Frame[]): boolean {
+  return some.length === others.length && some.every((frame, n) => frame === others[n]);
+}
+
+function forgetJoined(): void {
+  joined = undefined;
 }

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as ws from "ws";
-import { textFrame } from "#wire/socket/frame.ts";
+import { yieldToOthers } from "#kit/yield.ts";
+import { joinFrames, textFrame } from "#wire/socket/frame.ts";
 
 /** Not among the types of `ws`. */
 const { Sender } = ws as unknown as { Sender: { frame(data: Buffer, options: object): Buffer[] } };
@@ -21,4 +22,17 @@ test("a push is framed as `ws` frames it, whatever its characters", () => {
   const text = fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme", maxLength: 200 }));
   fc.assert(fc.property(text, (some) => textFrame(some).equals(frameOfWs(some))));
   expect(textFrame("\ud800").equals(frameOfWs("\ud800"))).toBe(true);
+});
+
+test("the same frames are joined once in a tick, and other frames are not taken for them", async () => {
+  const [one, two, three] = ["one", "two", "three"].map(textFrame) as [Buffer, Buffer, Buffer];
+  const first = joinFrames([one, two]);
+  expect(first.equals(Buffer.concat([one, two]))).toBe(true);
+  expect(joinFrames([one, two])).toBe(first);
+  for (const others of [[two, one], [one], [one, two, three], [three, two], [one, two]])
+    expect(joinFrames(others).equals(Buffer.concat(others))).toBe(true);
+  const last = joinFrames([one, two]);
+  await yieldToOthers();
+  await yieldToOthers();
+  expect(joinFrames([one, two])).not.toBe(last);
 });
