@@ -19,7 +19,7 @@ describe("what is typed into the tester", () => {
   });
 
   it("is refused where a line is no header, in words", () => {
-    expect(headersOfLines("push")).toEqual({ fault: expect.stringContaining("“push” is no header") });
+    expect(headersOfLines("push")).toEqual({ fault: expect.stringContaining("“push” is not a header") });
   });
 
   it("is a JSON object or a list; an empty payload is an empty object", () => {

@@ -97,7 +97,7 @@ describe("a reload", () => {
     const kept = await core.queue("stays");
     await reload(core, { name: "main", heartbeatMs: EVERY });
     for (const event of events) {
-      const reason = "the agent gone left the configuration";
+      const reason = "the agent gone was removed from the configuration";
       expect(await core.read(event)).toMatchObject({ status: "dead", attempts: 0, reason });
     }
     expect(await core.read(kept)).toMatchObject({ status: "queued" });

@@ -11,7 +11,7 @@ import { startNodes } from "./nodes.ts";
 
 type StoreConfig = NonNullable<SomeConfig["store"]>;
 
-const LEFT = { name: "agent-removed", detail: "the agent parting left the configuration" };
+const LEFT = { name: "agent-removed", detail: "the agent parting was removed from the configuration" };
 
 /** A gateway whose agent `parting`, where it has one, answers nobody; it takes one turn at a time. */
 async function startWith(store: StoreConfig, names: readonly string[]) {
