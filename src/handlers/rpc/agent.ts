@@ -16,11 +16,11 @@ export function agent(core: Core, reloads: Reloads): Pick<RpcHandlers<CallContex
     "agent.list": () => agentList(core),
     "agent.status": ({ agentName }) => agentView(core, agentName),
     "agent.reload": ({ agentName }) => reloads.agent(agentName),
-    "agent.sendMessage": async (params, ctx) => {
+    "agent.sendMessage": (params, ctx) => {
       const { sessionId, userId, model, channel, stream, wait } = params;
       if (stream && !ctx.follow) throw new GatewayError("invalid-params", "`stream` works only over a WebSocket.");
       core.checkNames("invalid-params", { sessionId, userId, model, channel });
-      return sentOf(await core.turns.start(requestOf(core, params, ctx)), wait);
+      return core.turns.start(requestOf(core, params, ctx)).then((started) => sentOf(started, wait));
     },
   };
 }
