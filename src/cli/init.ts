@@ -185,7 +185,7 @@ function configOf(answers: Answers): string {
 // \${NAME} is a variable of the environment, or of gateway.env beside this file.
 {
   gateway: {
-    host: "127.0.0.1",                       // other machines need TLS: docs/operations.md
+    host: "127.0.0.1",                       // other machines need TLS: docs/deploying.md
     port: ${Number(answers.port)},
     console: { token: "\${CONSOLE_TOKEN}" },  // valid for the console and every surface except webhooks
     rest: { auth: { keys: [{ name: "first", key: "\${REST_API_KEY}", scopes: ["chat"] }] } },

@@ -117,19 +117,19 @@ function tableEvents({ count, logger: { log } }: Outlets) {
 }
 
 function requestEvents({ count, time, logger }: Outlets) {
-  const requests = count("requests", "Requests answered.", "surface", "operation", "status");
+  const requests = count("requests", "Answered requests.", "surface", "operation", "status");
   const requestSeconds = time(
     "request_duration",
-    "From the request's head to the end of its reply.",
+    "Time from the head of a request to the end of its answer.",
     "surface",
     "operation",
   );
-  const errors = count("errors", "Requests answered with an error of the contract.", "surface", "error");
+  const errors = count("errors", "Requests answered with an error, by error name.", "surface", "error");
   const connectionsRefused = count(
     "connections_refused",
-    "Connections closed at once, as their address held too many.",
+    "Connections closed immediately because their address had too many.",
   );
-  const authFailures = count("auth_failures", "Requests without a token that is good here.", "surface");
+  const authFailures = count("auth_failures", "Requests with a missing or invalid token.", "surface");
 
   const countRequest = (surface: Surface, operation: string, status: number, ms: number, error?: string): void => {
     requests.at(surface, operation, `${Math.trunc(status / 100)}xx`).inc();
@@ -168,13 +168,13 @@ function requestEvents({ count, time, logger }: Outlets) {
 }
 
 function turnEvents({ count, time, logger, followers }: Outlets) {
-  const started = count("turns_started", "Attempts to run a turn.", "agent");
-  const ended = count("turns", "Turns that ended, by agent and status.", "agent", "status");
-  const seconds = time("turn_duration", "A turn's last attempt, from its start to its end.", "agent");
-  const waitSeconds = time("turn_wait", "How long a turn was queued before an attempt.", "agent");
+  const started = count("turns_started", "Started attempts of turns.", "agent");
+  const ended = count("turns", "Ended turns, by agent and status.", "agent", "status");
+  const seconds = time("turn_duration", "Duration of the last attempt of a turn.", "agent");
+  const waitSeconds = time("turn_wait", "Time that a turn waited in the queue before an attempt.", "agent");
   const announcements = count(
     "announcements",
-    "Attempts to announce a reply, by how they ended.",
+    "Attempts to deliver a reply to a channel, by outcome.",
     "channel",
     "outcome",
   );
@@ -207,13 +207,13 @@ const BILLION = 1_000_000_000;
 
 function attemptUsage({ count, registry, logger: { log } }: Outlets) {
   const byModel = ["agent", "model"] as const;
-  const inputs = count("input_tokens", "Tokens that models read.", ...byModel);
-  const outputs = count("output_tokens", "Tokens that models wrote.", ...byModel);
-  const cached = count("cached_tokens", "Of the input, what models had read before.", ...byModel);
-  const reasoning = count("reasoning_tokens", "Of the output, what no reader sees.", ...byModel);
+  const inputs = count("input_tokens", "Input tokens of models.", ...byModel);
+  const outputs = count("output_tokens", "Output tokens of models.", ...byModel);
+  const cached = count("cached_tokens", "Input tokens from the providers' caches.", ...byModel);
+  const reasoning = count("reasoning_tokens", "Output tokens for reasoning.", ...byModel);
   /** In whole billionths, as sums of anything else would drift. Only models with a price are in it. */
   const costs = new Map<string, { labels: { agent: string; model: string }; cost: number }>();
-  registry.read("counter", "gateway_cost_total", "What attempts cost by the prices of their models.", () =>
+  registry.read("counter", "gateway_cost_total", "Cost of attempts, by the configured prices of their models.", () =>
     [...costs.values()].map(({ labels, cost }) => ({ labels, value: cost / BILLION })),
   );
   return {
@@ -237,7 +237,7 @@ function attemptUsage({ count, registry, logger: { log } }: Outlets) {
 }
 
 function storeEvents({ count, logger: { log } }: Outlets) {
-  const failures = count("store_failures", "Calls to the store that failed.", "operation");
+  const failures = count("store_failures", "Failed calls to the store.", "operation");
   const repeats = createRepeats(({ names, ...ended }) => log("info", "store.settled", { operations: names, ...ended }));
   return {
     /** Counted always. A lasting failure has a line now and then, with the count of the unlogged ones, and a line at its end. */
