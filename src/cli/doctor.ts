@@ -200,9 +200,7 @@ async function checkRpc(given: DoctorCall): Promise<Check[]> {
       ]);
       for (const part of health.parts)
         if (part.status === "degraded")
-          checks.push(
-            warning("health", `${part.name}: ${part.detail ?? "degraded"}`, "docs/operations.md says what it means"),
-          );
+          checks.push(warning("health", `${part.name}: ${part.detail ?? "degraded"}`, "see docs/operations.md"));
       checks.push(
         health.store.durable
           ? ok("store", `${health.store.type} keeps what was acknowledged over a restart`)
