@@ -224,6 +224,11 @@ describe("the house", () => {
     expect(sources.flatMap(importsOf).filter(({ to }) => /^(test|scripts)\//.test(to))).toEqual([]);
   });
 
+  it("only the front opens calls: a door gets a request that it cannot change", () => {
+    const opening = sources.filter((file) => /\bOpenCall\b/.test(readFileSync(join(root, file), "utf8")));
+    expect(opening).toEqual(["src/wire/call/call.ts", "src/wire/call/front.ts"]);
+  });
+
   it("no import climbs more than one folder", () => {
     const climbing = sources.filter((file) => /from "\.\.\/\.\.\//.test(readFileSync(join(root, file), "utf8")));
     expect(climbing).toEqual([]);

@@ -96,20 +96,24 @@ export function createGuessGuard(clock: Clock, events: Events): CallParts["guard
   };
 }
 
-/**
- * The owner of a request's token, if nobody on the way could read it. `takes` is a sentence about the token of the door. `hashIn` finds the
- * hash of the token, which the call keeps.
- */
+type AuthOptions = {
+  /** The path that a refusal shows, if not the call's own. */
+  shownPath?: (call: WireCall) => string;
+  /** Finds the hash of the token, if not in Authorization. */
+  hashIn?: (req: IncomingMessage) => Buffer | undefined;
+};
+
+/** The owner of a request's token, if nobody on the way could read it. `takes` is a sentence about the token of the door. */
 export function authenticate<Who>(
   call: WireCall,
   identify: (hash: Buffer) => Who | undefined,
   takes: string,
-  { shownPath = () => call.path, hashIn = tokenHashOf } = {},
+  options?: AuthOptions,
 ): Who {
   requireTls(call.peer);
-  const hash = hashIn(call.req);
+  const hash = (options?.hashIn ?? tokenHashOf)(call.req);
   call.useKey(hash);
   const caller = hash && identify(hash);
   if (caller !== undefined) return caller;
-  throw call.parts.guard(call, adviceOf(takes, call.req), shownPath());
+  throw call.parts.guard(call, adviceOf(takes, call.req), options?.shownPath?.(call) ?? call.path);
 }

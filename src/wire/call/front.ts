@@ -45,7 +45,7 @@ export function createFront(parts: FrontParts) {
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
     const call = new OpenCall(parts, req, res, path, parts.peerOf(req), upgrade);
-    res.once("close", () => {
+    res.on("close", () => {
       call.end();
       writeAccessLine(call);
     });

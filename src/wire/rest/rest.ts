@@ -50,8 +50,7 @@ export function createRestDoor(parts: RestDoorParts) {
   return async (call: WireCall): Promise<void> => {
     const { req, line } = call;
     line.entered("rest");
-    const shownPath = () => placeOfStranger(req.method, call.path).path;
-    const caller = authenticate(call, identify, takes, { shownPath });
+    const caller = authenticate(call, identify, takes, WITH_KNOWN_PATH);
     line.authenticated(caller.name);
     const matched = match(req.method ?? "", call.path);
     if (!matched) throw call.nothingThere();
@@ -80,6 +79,9 @@ export function createRestDoor(parts: RestDoorParts) {
     if (sending) await sending;
   };
 }
+
+/** The caller's own path could hold a secret. */
+const WITH_KNOWN_PATH = { shownPath: ({ req, path }: WireCall) => placeOfStranger(req.method, path).path };
 
 type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
