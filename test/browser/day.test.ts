@@ -154,7 +154,7 @@ browserTests(({ open }) => {
     await payload.fill('{ "kind": "deploy", "service": "billing" }');
     await dialog.getByText("billing is out").waitFor();
     await dialog.getByRole("button", { name: "Replay with this body" }).click();
-    await page.getByText(/They gave it another body/).waitFor();
+    await page.getByText(/The body was replaced/).waitFor();
     await page.getByText("The agent answered in").waitFor();
     await page
       .getByRole("article")

@@ -158,12 +158,18 @@ export function onReturn(listener: () => void): () => void {
   });
 }
 
+/** Pushes after a quiet time are shown after this time, others at this interval. */
+const SOON_MS = 25;
+const GATHER_MS = 250;
+
 /** Gathers pushes, and gives them at most four times a second; a hidden tab gets none until it is looked at again. */
 export function gathered(wants: (push: AnyPush) => boolean, give: (pushes: AnyPush[]) => void): () => void {
   let waiting: AnyPush[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let flushedAt = 0;
   const flush = () => {
     timer = undefined;
+    flushedAt = Date.now();
     if (document.hidden || waiting.length === 0) return;
     const now = waiting;
     waiting = [];
@@ -174,7 +180,7 @@ export function gathered(wants: (push: AnyPush) => boolean, give: (pushes: AnyPu
     waiting.push(push);
     // A hidden tab reads anew what it missed.
     if (waiting.length > 2_000) waiting.shift();
-    timer ??= setTimeout(flush, 250);
+    timer ??= setTimeout(flush, Math.max(SOON_MS, flushedAt + GATHER_MS - Date.now()));
   });
   document.addEventListener("visibilitychange", flush);
   return () => {
