@@ -51,26 +51,14 @@ export function leavable<T>(steps: AsyncGenerator<T, undefined>, leave: () => vo
  * gets larger pieces, not more of them.
  */
 export function createTurnSteps(parts: CoreParts): FollowTurn {
-  return (turn, from, show) => {
-    const reader = new TurnReader(parts, turn, from);
-    return leavable(readSteps(reader, show), () => reader.leave());
-  };
+  return (turn, from, show) => new TurnReader(parts, turn, from, show);
 }
 
-async function* readSteps<T>(reader: TurnReader, show: Show<T>): AsyncGenerator<T, undefined> {
-  const stop = reader.listen();
-  try {
-    for (let steps = await reader.take(); steps; steps = await reader.take())
-      for (const step of steps) for (const event of show(step)) yield event;
-  } finally {
-    stop();
-  }
-}
-
-/** One reader's place in the stream of a turn. */
-class TurnReader {
+/** One reader of the stream of a turn. A class, as it holds less than a generator while it waits, and thousands may wait. */
+class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
   readonly #parts: CoreParts;
   readonly #turn: Turn;
+  readonly #show: Show<T>;
   readonly #cameLate: boolean;
   #seq: number;
   #offset: number;
@@ -86,14 +74,19 @@ class TurnReader {
   /** The reply may have text that this reader does not have. It is polled at the end of a tick only, so that it does not come in crumbs. */
   #hasGrown = false;
   #isDeleted = false;
-  /** The last step was taken, or the reader has left. */
+  /** The last step was read, or the reader has left. */
   #isOver = false;
+  /** Steps that were read and not shown yet, and events that were shown and not taken yet. */
+  #steps: TurnStep[] = [];
+  #events: T[] = [];
   #wake = (): void => {};
+  #stopListening: (() => void) | undefined = undefined;
 
-  constructor(parts: CoreParts, turn: Turn, from: StepMark | undefined) {
+  constructor(parts: CoreParts, turn: Turn, from: StepMark | undefined, show: Show<T>) {
     const { seq, offset } = from ?? { seq: turn.seq - 1, offset: 0 };
     this.#parts = parts;
     this.#turn = turn;
+    this.#show = show;
     this.#cameLate = isEnded(turn);
     this.#isEnded = this.#cameLate;
     this.#seq = seq;
@@ -103,8 +96,36 @@ class TurnReader {
     this.#replySeq = offset > 0 ? seq : undefined;
   }
 
-  /** Listens until the returned function is called. */
-  listen(): () => void {
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<T, undefined>> {
+    this.#stopListening ??= this.#listen();
+    try {
+      while (this.#events.length === 0) {
+        const step = this.#steps.shift();
+        if (step) this.#events.push(...this.#show(step));
+        else if (this.#isOver) break;
+        else if (this.#isDeleted) throw erased(this.#turn.turnId);
+        else if (this.#isUnread) await this.#readEntries();
+        else if (!this.#readReply()) await this.#news();
+      }
+    } catch (error) {
+      this.#leave();
+      throw error;
+    }
+    if (this.#events.length > 0) return { done: false, value: this.#events.shift() as T };
+    this.#leave();
+    return DONE;
+  }
+
+  async return(): Promise<IteratorResult<T, undefined>> {
+    this.#leave();
+    return DONE;
+  }
+
+  #listen(): () => void {
     const { journal, live } = this.#parts;
     const { sessionId } = this.#turn;
     const unfollow = journal.follow(sessionId, this);
@@ -114,6 +135,20 @@ class TurnReader {
       unfollow();
       unread();
     };
+  }
+
+  #leave(): void {
+    this.#isOver = true;
+    this.#steps = [];
+    this.#events = [];
+    this.#stopListening?.();
+    this.#wake();
+  }
+
+  #news(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
   }
 
   /** The journal's listener. */
@@ -129,31 +164,12 @@ class TurnReader {
     this.#wake();
   }
 
-  leave(): void {
-    this.#isOver = true;
-    this.#wake();
-  }
-
   readonly #grow = (): void => {
     this.#hasGrown = true;
     this.#wake();
   };
 
-  /** The next steps, once there are any; undefined after the last one. */
-  async take(): Promise<readonly TurnStep[] | undefined> {
-    while (!this.#isOver) {
-      if (this.#isDeleted) throw erased(this.#turn.turnId);
-      const steps = this.#isUnread ? await this.#readEntries() : this.#readReply();
-      if (steps.length > 0) return steps;
-      if (this.#isUnread || this.#isOver) continue;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-    return undefined;
-  }
-
-  async #readEntries(): Promise<readonly TurnStep[]> {
+  async #readEntries(): Promise<void> {
     const { store } = this.#parts;
     const { turnId, sessionId } = this.#turn;
     const areAllStored = this.#isEnded;
@@ -167,40 +183,41 @@ class TurnReader {
     if (page.length === PAGE) this.#isUnread = true;
     // The place to continue from is behind the turn's end.
     else if (areAllStored && !page.some((entry) => entry.turnId === turnId)) this.#isOver = true;
-    const steps: TurnStep[] = [];
     for (const entry of page) {
       this.#read = entry.seq;
-      if (entry.turnId === turnId && !this.#isOver) this.#addSteps(steps, entry);
+      if (entry.turnId === turnId && !this.#isOver) this.#addEntry(entry);
     }
-    return steps;
   }
 
-  #addSteps(steps: TurnStep[], entry: Entry): void {
+  #addEntry(entry: Entry): void {
     if (entry.name === "message.completed" && this.#replySeq !== undefined && !this.#cameLate) {
       const rest = entry.text.slice(this.#offset);
-      if (rest !== "") steps.push(this.#pieceOf(entry.messageId, this.#replySeq, rest));
+      if (rest !== "") this.#addPiece(entry.messageId, this.#replySeq, rest);
     }
     if (entry.name === "message.created" && entry.role === "assistant") this.#replySeq = entry.seq;
     this.#seq = entry.seq;
     this.#offset = 0;
-    steps.push({ kind: "entry", entry, mark: { seq: entry.seq, offset: 0 } });
+    this.#steps.push({ kind: "entry", entry, mark: { seq: entry.seq, offset: 0 } });
     this.#isOver ||= isTurnEnd(entry);
   }
 
-  #readReply(): readonly TurnStep[] {
+  /** False if there is nothing new. */
+  #readReply(): boolean {
     const reply = this.#parts.live.ofSession(this.#turn.sessionId);
-    if (!this.#hasGrown || reply?.turnId !== this.#turn.turnId || reply.seq > this.#read) return [];
+    if (!this.#hasGrown || reply?.turnId !== this.#turn.turnId || reply.seq > this.#read) return false;
     this.#hasGrown = false;
     // Past all that was ever written: a mark that this stream never gave.
     if (this.#offset > reply.length && !reply.isCopy) this.#offset = 0;
     this.#replySeq = reply.seq;
     const text = readSince(reply, this.#offset);
-    return text === "" ? [] : [this.#pieceOf(reply.messageId, reply.seq, text)];
+    if (text !== "") this.#addPiece(reply.messageId, reply.seq, text);
+    return text !== "";
   }
 
-  #pieceOf(messageId: string, ofSeq: number, text: string): TurnStep {
+  #addPiece(messageId: string, ofSeq: number, text: string): void {
     const offset = this.#offset;
     this.#offset += text.length;
-    return { kind: "delta", messageId, seq: ofSeq, offset, text, mark: { seq: this.#seq, offset: this.#offset } };
+    const mark = { seq: this.#seq, offset: this.#offset };
+    this.#steps.push({ kind: "delta", messageId, seq: ofSeq, offset, text, mark });
   }
 }
