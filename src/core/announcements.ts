@@ -5,44 +5,44 @@ import { isLoop, loopWords } from "#kit/hops.ts";
 import { NO_USAGE } from "#kit/usages.ts";
 import type { Announcement, ClaimedAnnouncement, DeliveryStep, HealthPart, TurnOrder } from "#store/store.ts";
 
-/** A channel's call is over sooner (channels/channel.ts), so that no lease is extended. */
+/** Longer than a channel's call (channels/channel.ts), so that leases need no extension. */
 const LEASE_MS = 60_000;
-/** At once, in all and for one channel: one that is slow, or dead, leaves places for the others. */
+/** The most announcements at a time, in total and for a channel: a slow channel leaves places for the others. */
 const MOST = 64;
 const MOST_OF_CHANNEL = 4;
-/** The time that a stopping gateway waits for the store to take back the work that was under way. */
+/** The time that a stopping gateway waits until the store has taken unfinished announcements back. */
 const GIVE_BACK_MS = 1_000;
-/** The time for which an announcement is tried. */
+/** An announcement fails after this time. */
 const GIVE_UP_MS = 86_400_000;
 const FIRST_DELAY_MS = 5_000;
 const LONGEST_DELAY_MS = 3_600_000;
-/** More than fit into a day, for a wall clock that went back. */
+/** More than a day has, in case the wall clock is set back. */
 const MOST_ATTEMPTS = 100;
 
 /**
- * Sends replies to their channels, each at least once: a claimed announcement that is not ended comes back when its lease ends. A
- * channel that fails is asked again for a day, and neither the turn nor another channel waits for it.
+ * Sends replies to their channels, each at least once: an unfinished announcement is claimed again when its lease ends. Failed announcements
+ * are retried for a day. Neither the turn nor another channel waits for them.
  */
 export function createAnnouncements(parts: CoreParts) {
   const { store, clock, events, node, settings } = parts;
-  /** Channels whose last attempt failed, how, and until when they asked to be left alone. */
-  const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }> & { restsUntil: number }>();
+  /** The channels whose last attempt failed, with the outcome and the time until which they asked for a pause. */
+  const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }> & { pausedUntil: number }>();
 
   const channelsUnderWay = (): string[] => worker.all().map(({ announcement }) => announcement.channel);
-  /** Nobody answered there. A stop waits for no such channel. */
+  /** True if the channel did not answer. A stopping gateway does not wait for it. */
   const isDead = (channel: string) => failing.has(channel) && failing.get(channel)?.code === undefined;
-  const leftAloneFor = (channel: string): number => (failing.get(channel)?.restsUntil ?? 0) - clock.monotonic();
+  const pausedFor = (channel: string): number => (failing.get(channel)?.pausedUntil ?? 0) - clock.monotonic();
 
   const claim = async () => {
     const underWay = channelsUnderWay();
     const freeOf = (channel: string): number =>
-      leftAloneFor(channel) > 0 || (worker.state() !== "running" && isDead(channel))
+      pausedFor(channel) > 0 || (worker.state() !== "running" && isDead(channel))
         ? 0
         : MOST_OF_CHANNEL - underWay.filter((one) => one === channel).length;
     const request = { node, leaseMs: LEASE_MS, limit: MOST - underWay.length, freeOf };
     const { announcements, nextDueInMs = Number.POSITIVE_INFINITY } = await store.claimAnnouncements(request);
-    // The next channel may be asked then that wanted to be left alone.
-    const waits = [...failing.keys()].map(leftAloneFor).filter((ms) => ms > 0);
+    // The pause of another channel may end earlier.
+    const waits = [...failing.keys()].map(pausedFor).filter((ms) => ms > 0);
     const works = announcements.map((claimed) => ({ ...claimed, stop: new AbortController() }));
     return { works, nextDueInMs: Math.min(nextDueInMs, ...waits) };
   };
@@ -60,20 +60,20 @@ export function createAnnouncements(parts: CoreParts) {
     const outcome = await channel.announce(what, signal);
     if (signal.aborted && outcome.kind !== "delivered") return RETURNED;
     if (outcome.kind === "delivered") failing.delete(name);
-    else failing.set(name, { ...outcome, restsUntil: clock.monotonic() + holdOf(outcome) });
+    else failing.set(name, { ...outcome, pausedUntil: clock.monotonic() + pauseOf(outcome) });
     return endOf(outcome, announcement, clock.now());
   };
 
   const run = async ({ claim, announcement, stop: { signal } }: Sending): Promise<void> => {
     const began = clock.monotonic();
     const end = await attempt(announcement, signal).catch((error: unknown) => {
-      // The store, mostly: neither the receiver nor the announcement has done anything wrong.
+      // Usually a failure of the store, not of the receiver or the announcement.
       events.unexpectedError({ error, where: "announcements" });
       return { name: "retried", reason: "the gateway failed", retryInMs: delayAfter(announcement.attempts) } as const;
     });
     const step = stepOf(end, announcement, clock.now(), clock.monotonic() - began);
     const keep = () => store.endAnnouncement(claim, { retryInMs: end.retryInMs, step });
-    // An end that the store never hears of is sent once more when the lease ends.
+    // If the end cannot be stored, the announcement is sent again when its lease ends.
     const isOurs = await keepTrying(parts, "endAnnouncement", keep, () => !signal.aborted).catch(() => false);
     // Its session was deleted, or its lease ended and another node has it.
     if (!isOurs) return;
@@ -102,15 +102,15 @@ export function createAnnouncements(parts: CoreParts) {
 
   return {
     wake: (): void => worker.wake(),
-    /** The channels are others now: each is asked at once. */
+    /** Applies changed channels: pauses end, and every channel is tried at once. */
     reconfigured(): void {
       for (const [channel, last] of failing) {
-        if (settings().channels.has(channel)) last.restsUntil = 0;
+        if (settings().channels.has(channel)) last.pausedUntil = 0;
         else failing.delete(channel);
       }
       worker.wake();
     },
-    /** How each channel is. */
+    /** The health of each channel. */
     health(): HealthPart[] {
       const { announcements } = store.stats();
       return [...settings().channels.keys()].map((channel) => {
@@ -121,7 +121,7 @@ export function createAnnouncements(parts: CoreParts) {
         return { name, status: "degraded", detail };
       });
     },
-    /** Waits at most `ms` for what is under way, and with a store that forgets for all that can be sent now. Then it gives the rest back. */
+    /** Waits at most `ms` for running announcements, and with a store in memory for all that can be sent now. Then gives the rest back. */
     drain: (ms: number): Promise<void> => (drained ??= drain(ms)),
   };
 }
@@ -143,7 +143,7 @@ function givenUp(reason: string, code?: number): AnnouncementEnd {
   return { name: "failed", code, reason };
 }
 
-/** It goes on where the gateway does: after its next start, or on another node. */
+/** The attempt continues after the next start, or on another gateway. */
 const RETURNED: AnnouncementEnd = { name: "returned", reason: "the gateway stopped", retryInMs: 0 };
 
 /** The result of an attempt, from the outcome that the channel reported. */
@@ -154,33 +154,33 @@ function endOf(outcome: Outcome, { createdAt, attempts }: Announcement, now: num
   if (outcome.kind === "refused") return givenUp(reason, code);
   const left = createdAt + GIVE_UP_MS - now;
   if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return givenUp(`${reason}; it was retried for a day`, code);
-  const retryInMs = Math.min(Math.max(delayAfter(attempts), holdOf(outcome)), left);
+  const retryInMs = Math.min(Math.max(delayAfter(attempts), pauseOf(outcome)), left);
   return { name: "retried", code, reason, retryInMs };
 }
 
-/** The time for which the channel asked to be left alone, as far as that is heeded. */
-function holdOf(outcome: Outcome): number {
+/** The pause that the channel asked for, up to the limit. */
+function pauseOf(outcome: Outcome): number {
   return outcome.kind === "failed" ? Math.min(outcome.retryAfterMs ?? 0, LONGEST_DELAY_MS) : 0;
 }
 
-/** Doubles up to an hour, with jitter, so that those which failed together do not come back together. */
+/** Doubles up to an hour. The jitter spreads announcements that failed together. */
 function delayAfter(attempts: number): number {
   return Math.round(Math.min(FIRST_DELAY_MS * 2 ** attempts, LONGEST_DELAY_MS) * (0.5 + Math.random() / 2));
 }
 
-/** The attempt as its delivery's timeline tells it. */
+/** The step of the delivery's timeline for an attempt. */
 function stepOf(end: AnnouncementEnd, { channel, attempts }: Announcement, at: number, ms: number): DeliveryStep {
   const { name, code: status, reason, retryInMs: retry_in_ms } = end;
   const detail = { channel, attempt: attempts + 1, status, reason, retry_in_ms, ms: Math.round(ms) };
   return { at, name: `announcement.${name}`, detail: JSON.stringify(detail) };
 }
 
-/** Where announcements can go. */
+/** The channels of the configuration. */
 type AnnounceSettings = { channels: { has(name: string): boolean }; announceTo: string | undefined };
 
 /**
- * The announcement of a turn's reply: to the configured channel that its label names, else to the channel for those without one.
- * Undefined if the turn did not ask for one, or neither channel exists: then subscribers alone hear of it.
+ * The announcement of a turn's reply: to the configured channel with the name of its label, else to the default channel. Undefined if the turn
+ * did not ask for one, or neither channel exists: then only WebSocket subscribers receive the reply.
  */
 export function announceOf(
   { channels, announceTo }: AnnounceSettings,

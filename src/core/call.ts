@@ -7,33 +7,33 @@ export type Caller =
   | { surface: "rpc"; tokenId: string; name: string; permissions: readonly string[] }
   | { surface: "hooks"; name: string };
 
-/** The parts of a call that a handler may use beside its params. No socket, no status, no header. */
+/** The parts of a call that a handler may use, besides its parameters: no socket, status or header. */
 export type CallContext = {
   caller: Caller;
   requestId: string;
-  /** The bearer token of a call of REST, for a code that signs its owner in elsewhere. Not to be stored or logged. */
+  /** The bearer token of a REST call, for a code that signs its owner in elsewhere. It must not be stored or logged. */
   bearer?: string | undefined;
-  /** Aborts when the caller has gone. */
+  /** Aborted when the caller disconnects. */
   signal: AbortSignal;
-  /** The number of announcements and agents that the request came through, as it says. */
+  /** The number of announcements and agents that the request has passed, as it claims. */
   hops: number;
   /** The caller's idempotency key, bound to surface, token and operation, with a hash of the body. */
   idempotency: { key: string; hash: string } | undefined;
-  /** The request as the flight recorder keeps it. Made when work starts, and then once. */
+  /** The request for the flight recorder. Created once, when work starts. */
   delivery: () => Delivery;
-  /** On a WebSocket: pushes the end of the caller's turn to it, and with `stream` its pieces. Absent elsewhere. */
+  /** Pushes the end of the turn to its caller, and with `stream` its pieces. Only on a WebSocket. */
   follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
 };
 
-/** The further parts for the handler of a webhook: mappings look at headers, and the recorder tells how they were tried. */
+/** The further parts for the handler of a webhook: mappings match headers, and the recorder shows their results. */
 export type HookContext = CallContext & {
   caller: Extract<Caller, { surface: "hooks" }>;
-  /** Names in small letters. */
+  /** By names in lower case. */
   headers: Readonly<Record<string, string | undefined>>;
-  /** The mapping that took the request, or that its path names. */
+  /** The mapping that matched the request, or the one in its path. */
   mapping: string | undefined;
-  /** `accepted`, until somebody knows better. */
+  /** `accepted` unless a handler sets another answer. */
   answer: DeliveryAnswer;
-  /** Notes a step of the request's way in for its timeline; `detail` is JSON. Too late once its delivery was stored. */
+  /** Adds a step to the timeline of the request. `detail` is JSON. Has no effect once the delivery is stored. */
   note(step: string, detail?: string): void;
 };

@@ -44,7 +44,7 @@ type CoreOptions = {
   hide?: (text: string) => string;
   /** The health of the process: memory, the event loop. */
   processHealth?: Parameters<typeof createHealth>[0]["process"];
-  /** The time that a call waits for its turn before it is told where to find it. */
+  /** The longest time that a call waits for its turn. */
   replyWaitMs?: number;
 };
 
@@ -56,7 +56,7 @@ export async function createCore(options: CoreOptions) {
   const nouns = createNouns(options, settings);
   const { announcements, deliveryFeed, heartbeat, keys, removedAgents, runner } = nouns;
   let changed: Promise<unknown> = Promise.resolve();
-  /** Changes of settings and skills come one after another, each as a whole. */
+  /** Changes of settings and skills run one after the other. */
   const inTurn = <T>(change: () => Promise<T>): Promise<T> => {
     const done = changed.then(change);
     changed = done.catch(() => {});
@@ -71,7 +71,7 @@ export async function createCore(options: CoreOptions) {
   const unwatch = watchStore(store, nouns);
   await Promise.all([keys.load(), reloadSkills(), heartbeat.reconfigure()]);
   await removedAgents.begin();
-  // Work that was left to do begins only when all skills are read.
+  // Stored work starts after all skills are read.
   runner.wake();
   announcements.wake();
   const stopTelling = tellOldTokens({ tokens: () => current.datedTokens, keys: () => keys.ending(), clock, events });
@@ -82,8 +82,8 @@ export async function createCore(options: CoreOptions) {
     checkNames: createNameCheck(options.hide ?? ((text) => text)),
     replyWaitMs: options.replyWaitMs ?? REPLY_WAIT_MS,
     /**
-     * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the
-     * old one. Several that overlap are taken over one after another. Resolves when the work of agents that are gone is given up, too.
+     * Applies a new configuration as a whole once its skills are read, and calls `inForce` then. Running turns finish with the old one. Concurrent
+     * calls run one after the other. Resolves when the work of removed agents has failed, too.
      */
     async reconfigure(next: CoreSettings, inForce = () => {}): Promise<void> {
       await inTurn(async () => {
@@ -99,7 +99,7 @@ export async function createCore(options: CoreOptions) {
       await heartbeat.reconfigure();
       runner.wake();
     },
-    /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
+    /** Reads the skills again, after a configuration that is being applied. Returns the folders without a valid skill. */
     reloadSkills,
     giveUpQueued: () => giveUpQueued(nouns),
     tokenAges: () => agesOf(current.datedTokens, clock.now()),
@@ -124,7 +124,7 @@ export type Core = Awaited<ReturnType<typeof createCore>>;
 
 type Nouns = ReturnType<typeof createNouns>;
 
-/** The parts of the core, each with the others that it needs. */
+/** The parts of the core, each with the parts that it needs. */
 function createNouns(
   { store, clock, events, admit, processHealth = () => [] }: CoreOptions,
   settings: () => CoreSettings,
@@ -178,7 +178,7 @@ function createNouns(
   };
 }
 
-/** Has the store tell of its news those that they are for. The returned function ends that. */
+/** Subscribes the parts of the core to the store. Returns a function that ends this. */
 function watchStore(store: Store, nouns: Nouns): () => void {
   const { journal, compactions, gatewayStream, runner, announcements, heartbeat, keys, sharedReplies, deliveryFeed } =
     nouns;
@@ -187,7 +187,7 @@ function watchStore(store: Store, nouns: Nouns): () => void {
     entries(session, entries, elsewhere) {
       sharedReplies?.watcher.entries(session, entries);
       journal.watcher.entries(session, entries);
-      // A session is compacted by itself where its turn ended.
+      // The gateway on which a turn ended compacts its session.
       if (!elsewhere) compactions.watcher.entries(session, entries);
     },
     sessionDeleted(session, end) {
@@ -214,7 +214,7 @@ async function readSkills({ skills, events }: Nouns, { skillDirs }: CoreSettings
   return found;
 }
 
-/** Work that still waits in a store that forgets will never run: callers who wait for it are told. */
+/** Fails the work that waits in a store in memory, because it will never run. Its callers get the error. */
 async function giveUpQueued({ store, clock, systemEvents }: Nouns): Promise<void> {
   if (store.durable) return;
   const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;

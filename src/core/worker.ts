@@ -3,18 +3,18 @@ import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
 import type { Claim, Store } from "#store/store.ts";
 
-/** Claims follow one another for so long before other events of the process are handled. */
+/** The longest time of consecutive claims before other events of the process are handled. */
 const SLICE_MS = 3;
 const RETRY_MS = 1_000;
 const END_TRIES = 5;
 
-const ALONE_MS = 30_000;
-/** Work of a gateway that died goes on elsewhere within 15 s, and a gateway whose event loop stands still for 5 s loses nothing. */
-const AMONG_OTHERS_MS = 10_000;
+const ONE_PROCESS_MS = 30_000;
+/** Another gateway continues the work of a dead one within 15 s. A gateway whose event loop is blocked for 5 s loses no work. */
+const SHARED_MS = 10_000;
 
-/** The life of a claim that is not extended. If one process has the store for itself, leases end only when that stands still. */
+/** The duration of a lease. Without a shared store, leases end only if the process is blocked. */
 export function leaseMsOf({ shared }: Pick<Store, "shared">): number {
-  return shared ? AMONG_OTHERS_MS : ALONE_MS;
+  return shared ? SHARED_MS : ONE_PROCESS_MS;
 }
 
 type WorkerParts<W> = {
@@ -23,11 +23,11 @@ type WorkerParts<W> = {
   events: Events;
   /** Names the worker in the log. */
   name: string;
-  /** Names the work: a later claim of the same work takes the place of one that was lost. */
+  /** The key of the work. A later claim of the same work replaces a lost one. */
   keyOf: (work: W) => string;
-  /** Does claimed work, and ends its claim. */
+  /** Does the claimed work, and ends its claim. */
   run: (work: W) => Promise<void>;
-  /** Has work end soon here: its lease is lost, or the gateway stops. It goes on elsewhere. */
+  /** Makes work end soon, because its lease was lost or the gateway stops. Another gateway may continue it. */
   giveBack: (work: W) => void;
   /** Called after each run. */
   ended?: (work: W) => void;
@@ -35,14 +35,14 @@ type WorkerParts<W> = {
   lease?: Lease<W>;
 };
 
-/** How work is claimed that others have queued: as long as there is room for it and may be more. */
+/** The claims of queued work. They continue while `hasRoom` returns true and there may be more work. */
 type Queue<W> = {
   operation: string;
   hasRoom: () => boolean;
   claim: () => Promise<{ works: readonly W[]; mayBeMore?: boolean; nextDueInMs: number | undefined }>;
 };
 
-/** How claims are extended while work runs. `extend` answers those that do not hold any more. */
+/** The leases of running work. `extend` returns the work whose lease was lost. */
 export type Lease<W> = { operation: string; ms: number; extend: (works: readonly W[]) => Promise<readonly W[]> };
 
 /** The lease of turns and of compactions. */
@@ -57,24 +57,24 @@ export function leaseOfClaims<W extends { claim: Claim }>(store: Store): Lease<W
 }
 
 /**
- * `draining`: no new work of a durable store is claimed; that of one that forgets is, as long as there is time. `stopped`: work that still
- * begins is given back at once.
+ * `draining`: no new work of a durable store is claimed. Work of a store in memory is claimed while there is time. `stopped`: work that still
+ * starts is given back at once.
  */
 type WorkerState = "running" | "draining" | "stopped";
 
 type Drain = {
-  /** The time to wait until `isDone`; then the rest is given back. */
+  /** The longest wait for `isDone`. Then the rest is given back. */
   ms: number;
   isDone?: () => boolean;
-  /** Nothing runs any more, nor is about to. */
+  /** True if no work runs or is about to start. */
   isIdle?: () => boolean;
-  /** The time to wait for what was given back; without it that is waited for. */
+  /** The longest wait for work that was given back. Without it, the wait has no limit. */
   lastMs?: number;
 };
 
 /**
- * Work that a store hands out under leases: it is claimed when there is news, when some is due and when there is room; its claims are extended
- * as long as it runs, and given back when the gateway stops. Turns, compactions, beats and announcements each have a worker.
+ * Runs work that a store assigns with leases. It claims work after a notification, when work is due and when there is room, extends the leases
+ * while the work runs, and gives the work back when the gateway stops. Turns, compactions, beats and announcements each have a worker.
  */
 export class Worker<W> {
   readonly #parts: WorkerParts<W>;
@@ -241,17 +241,17 @@ export class Worker<W> {
   }
 }
 
-/** Ends a claim; a store that fails is asked again, a few times. Throws what failed last: past its lease the work is another's. */
+/** Ends a claim, with a few retries if the store fails. Throws the last error: after its lease, another gateway may have the work. */
 export function keepTrying<T>(
   parts: { clock: Clock; events: Events },
   operation: string,
   end: () => Promise<T>,
   mayWait: () => boolean = () => true,
 ): Promise<T> {
-  return end().catch((error: unknown) => tryAgain(parts, operation, end, mayWait, error));
+  return end().catch((error: unknown) => retry(parts, operation, end, mayWait, error));
 }
 
-async function tryAgain<T>(
+async function retry<T>(
   { clock, events }: { clock: Clock; events: Events },
   operation: string,
   end: () => Promise<T>,

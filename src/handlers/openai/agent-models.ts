@@ -4,10 +4,10 @@ import type { Model } from "#generated/rest-types.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { quoted, suggest } from "#kit/fault-words.ts";
 
-/** No agent's name holds it. */
+/** Names of agents cannot contain it. */
 const SEPARATOR = "/";
 
-/** The names under which clients see an agent: its own, and one for each of its models where it has several. */
+/** The model names of an agent for clients: its own name, and one for each of its models if it has several. */
 function namesOf({ name, backend: { models = [] } }: Agent): string[] {
   return models.length < 2 ? [name] : [name, ...models.map((model) => name + SEPARATOR + model)];
 }
@@ -20,7 +20,7 @@ export function listModels({ agents }: Core): Model[] {
   return agents.list().flatMap(namesOf).map(present);
 }
 
-/** The agent that a client means by the name of a model, and which of its models where it says so. */
+/** The agent for a client's model name, and the agent's model if the name contains one. */
 export function findAgent({ agents }: Core, asked: string): { agent: Agent; model: string | undefined } {
   const at = asked.indexOf(SEPARATOR);
   const [name, model] = at < 0 ? [asked, undefined] : [asked.slice(0, at), asked.slice(at + 1)];

@@ -7,12 +7,12 @@ import type { Turn, Usage } from "#store/store.ts";
 
 type Choice = ChatCompletionChunk["choices"][number];
 
-/** A turn's steps as chunks. Throws where the turn fails, or where what was told cannot be taken back. */
+/** The steps of a turn as chunks. `show` throws if the turn fails, or if a reply restarts after a part of it was sent. */
 export function createChunks(turn: Turn, model: string, includeUsage: boolean) {
   const [id, object, created] = [idOf(turn), "chat.completion.chunk" as const, secondsOf(turn)];
   const noUsage = includeUsage ? { usage: null } : {};
   const { turnId, sessionId } = turn;
-  let told = 0;
+  let sent = 0;
 
   const chunk = (delta: Choice["delta"], finish_reason: Choice["finish_reason"] = null): ChatCompletionChunk => ({
     id,
@@ -23,24 +23,24 @@ export function createChunks(turn: Turn, model: string, includeUsage: boolean) {
     ...noUsage,
   });
   const say = (content: string): ChatCompletionChunk[] => {
-    told += content.length;
+    sent += content.length;
     return [chunk({ content })];
   };
 
   return {
-    /** Comes before all others. */
+    /** The first chunk. */
     begin: Object.assign(chunk({ role: "assistant", content: "" }), { turn_id: turnId, session_id: sessionId }),
-    /** The chunks of a step for the reader. */
+    /** The chunks of a step. */
     show(step: TurnStep): ChatCompletionChunk[] {
       if (step.kind === "delta") return say(step.text);
       const { entry } = step;
       switch (entry.name) {
         case "message.created":
-          if (told === 0 || entry.role !== "assistant") return [];
+          if (sent === 0 || entry.role !== "assistant") return [];
           throw new GatewayError("turn-failed", "The reply was started again after a part of it was sent.", { turnId });
         case "message.completed":
-          // A reader that comes after it was written gets it in one piece.
-          return told < entry.text.length ? say(entry.text.slice(told)) : [];
+          // A client that connects after the reply is complete gets it in one piece.
+          return sent < entry.text.length ? say(entry.text.slice(sent)) : [];
         case "turn.completed":
           return [
             chunk({}, "stop"),
@@ -78,7 +78,7 @@ function usageOf(usage: Usage): CompletionUsage {
   return shown;
 }
 
-/** A turn that has completed. */
+/** The response for a completed turn. */
 export function completionOf(turn: Turn, model: string): ChatCompletion {
   return {
     id: idOf(turn),

@@ -6,7 +6,7 @@ import { timeOf } from "./present.ts";
 type Shown = RestReplies["config.get"];
 type Last = NonNullable<Shown["last_reload"]>;
 
-/** The configuration in force, and the last time that it was read again. */
+/** The configuration in force, and its last reload. */
 export type ConfigState = {
   file: string | null;
   loadedAt: number;

@@ -62,7 +62,7 @@ function presentMinted(key: ApiKey, secret: string): RestReplies["keys.create"] 
   };
 }
 
-// Names are unique among the configured keys, ids among the minted: either tells where a page ended.
+// Names are unique among the configured keys, ids among the others: either marks the end of a page.
 function cursorOf({ keyId, name }: KeyRecord): string {
   return Buffer.from(keyId ?? `config:${name}`).toString("base64url");
 }

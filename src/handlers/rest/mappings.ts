@@ -10,7 +10,7 @@ type Token = RestReplies["mappings.list"]["tokens"][number];
 type Tried = RestReplies["mappings.dryRun"]["mappings"][number];
 
 type Rate = { maxRequests: number; windowMs: number; left: number; wholeInMs: number | undefined } | undefined;
-/** The shared tokens of webhooks, and the used part of the rate limits: of each token, and of each mapping that is signed. */
+/** The shared tokens of webhooks, and the use of the rate limits of each token and of each signed mapping. */
 export type HooksUse = {
   tokens: readonly { name: string; since: string | undefined; rate: Rate }[];
   mappings: ReadonlyMap<string, Rate>;

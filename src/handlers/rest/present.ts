@@ -5,7 +5,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Page, Turn } from "#store/store.ts";
 
-/** How REST writes the values of the core: snake_case, times as text, null for a missing value. */
+/** REST writes the values of the core in snake_case, times as text, and null for a missing value. */
 export function timeOf(ms: number): string {
   return new Date(ms).toISOString();
 }
@@ -17,7 +17,7 @@ type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
   : Name;
 
-/** The same record with REST's names: `turnId` is `turn_id`. */
+/** The record with REST's names: `turnId` is `turn_id`. */
 export function snakeCased<T extends object>(record: T) {
   return Object.fromEntries(
     Object.entries(record).map(([name, value]) => [
@@ -28,8 +28,8 @@ export function snakeCased<T extends object>(record: T) {
 }
 
 /**
- * A time that a request names; the contract sees to its form. `Date` takes the 31st of February for the 3rd of March: a text that it writes
- * otherwise is not a valid date and time.
+ * A time in a request. The contract checks its form. `Date` converts the 31st of February to the 3rd of March, so a text that differs from
+ * the result is not a valid date and time.
  */
 export function momentOf(pointer: string, text: string | null | undefined): number | undefined {
   if (!text) return undefined;
@@ -45,7 +45,7 @@ export function turnOf(turn: Turn): RestReplies["turns.get"] {
   return { ...turnSummaryOf(turn), reply: turn.reply ?? null };
 }
 
-/** A turn as a list shows it. */
+/** A turn in a list. */
 export function turnSummaryOf(turn: Turn): RestReplies["turns.list"]["turns"][number] {
   return {
     turn_id: turn.turnId,
@@ -74,7 +74,7 @@ function errorOf({ name, detail }: NonNullable<Turn["error"]>) {
   };
 }
 
-/** A step as REST's stream tells it: as one event, or not at all. */
+/** The event for a step in a REST stream, if there is one. */
 export function eventsOf(turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep): TurnEvent[] {
   const turn_id = turn.turnId;
   const id = step.kind === "delta" ? `${step.mark.seq}.${step.mark.offset}` : String(step.mark.seq);
@@ -113,13 +113,13 @@ export function eventsOf(turn: Pick<Turn, "turnId" | "sessionId">, step: TurnSte
   }
 }
 
-/** The place after the event of this id; undefined for one that no stream sent. */
+/** The place after the event with this id. Undefined for an id that no stream sends. */
 export function markOf(eventId: string | undefined): { seq: number; offset: number } | undefined {
   const parts = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(eventId ?? "");
   return parts ? { seq: Number(parts[1]), offset: Number(parts[2] ?? 0) } : undefined;
 }
 
-/** A page of the store's; a cursor that it does not know is the request's fault. */
+/** A page of the store. An unknown cursor is an error of the request. */
 export async function pageOf<T>(reading: Promise<Page<T>>): Promise<Page<T>> {
   try {
     return await reading;

@@ -44,7 +44,7 @@ function requestOf(core: Core, params: RpcMethods["agent.sendMessage"]["params"]
   };
 }
 
-/** The sent message, with its reply for a caller that waits. Throws the error of a turn that has ended without one. */
+/** The sent message, with the reply for a caller that waits. Throws the error of a turn that did not complete. */
 function sentOf({ turn, replayed }: Started, wait: boolean): SentMessage {
   const { messageId, sessionId, turnId } = turn;
   const sent: SentMessage = { messageId, status: "delivered", sessionId, turnId };

@@ -10,7 +10,7 @@ import { session } from "./session.ts";
 type RpcParts = {
   core: Core;
   reloads: Reloads;
-  /** The identity and the abilities of this gateway. */
+  /** The identity and the capabilities of this gateway. */
   info: () => Info;
   version: string;
   uptimeMs: () => number;
