@@ -66,11 +66,11 @@ describe("the tools of skills", () => {
   });
 
   it.each([
-    ["references", "is no file"],
-    ["pipe", "is no file"],
+    ["references", "is not a file"],
+    ["pipe", "is not a file"],
     ["nothing.md", "has no file nothing.md"],
     ["huge.txt", "is larger than 256 KiB"],
-    ["assets/logo.png", "is no text"],
+    ["assets/logo.png", "is not text"],
   ])("say of %s why it cannot be read", async (path, reason) => {
     await using made = await makeSkills();
     await expect(made.read(path)).rejects.toThrow(reason);
