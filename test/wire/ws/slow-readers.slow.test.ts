@@ -4,6 +4,7 @@ import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { type Start, startGateway } from "#test/harness/gateway.ts";
 import { watchAccepted, watchHeld } from "#test/harness/held.ts";
 import { createRpc } from "#test/harness/rpc.ts";
+import { deliveryOf } from "../../stores/world.ts";
 import { clientFrame, closeCode, upgrade } from "./raw-socket.ts";
 import { openSocket, type TestSocket } from "./socket.ts";
 
@@ -128,6 +129,26 @@ test("a slow reader loses pieces, which the next offset shows, and no entry", as
     const pieces = reader.pushesOf("message.delta").filter(({ sessionId }) => sessionId === `slow-${n}`);
     expect(pieces.reduce((sum, piece) => sum + piece.text.length, 0)).toBeLessThan(FLOOD_BYTES / 8);
   }
+}, 60_000);
+
+test("a slow reader loses deliveries, and is sent `stream.reset` when it reads again, without a further change", async () => {
+  await using gateway = await startGateway();
+  using witness = await openSocket(gateway);
+  using reader = await openSocket(gateway);
+  for (const socket of [witness, reader]) await socket.call("rpc.subscribe", { gateway: null, deliveries: true });
+  reader.ws.pause();
+  const path = `/${"x".repeat(16 * 1024)}`;
+  const count = FLOOD_BYTES / path.length;
+  for (let n = 0; n < count; n++) {
+    const delivery = deliveryOf(`dlv_${String(n).padStart(26, "0")}`);
+    const unmatched = { requestId: `req_${"0".repeat(26)}`, path, answer: "unmatched" } as const;
+    await gateway.gateway.store.recordDelivery({ ...delivery, ...unmatched }, { entries: 1e4, bytes: 1e9, refused: 1 });
+  }
+  await witness.until(() => witness.pushesOf("delivery.recorded").length >= count);
+  expect(witness.pushesOf("stream.reset")).toEqual([]);
+  reader.ws.resume();
+  await reader.pushed("stream.reset");
+  expect(reader.pushesOf("delivery.recorded").length).toBeLessThan(count);
 }, 60_000);
 
 test("a caller that does not read its answers is not read from, and gets every one when it reads on", async () => {
