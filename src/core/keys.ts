@@ -47,7 +47,7 @@ function checkName(name: string): void {
 type KeysParts = {
   store: Store;
   clock: Clock;
-  events: Pick<Events, "storeFailed">;
+  events: Pick<Events, "storeFailed" | "keyCreated" | "keyRevoked">;
   configured: readonly ConfiguredKey[];
 };
 
@@ -105,16 +105,20 @@ export class Keys {
     return [...this.#configured.map(({ value }) => value), ...(await this.#parts.store.listKeys()).reverse()];
   }
 
-  async create(request: NewKey): Promise<MintedKey> {
+  async create(request: NewKey, caller: string): Promise<MintedKey> {
+    const { store, clock, events } = this.#parts;
     checkName(request.name);
-    const made = mint(request, this.#parts.clock.now());
-    await this.#parts.store.createKey(made.key);
+    const made = mint(request, clock.now());
+    const { keyId, name } = made.key;
+    await store.createKey(made.key);
     this.#change([...this.#minted, made.key]);
+    events.keyCreated({ keyId, name, caller });
     return made;
   }
 
   /** Makes a key that replaces another, which stays valid for `overlapMs`. Throws `key-not-found` and `key-replaced`. */
-  async rotate(keyId: string, { overlapMs, expiresAt }: { overlapMs: number; expiresAt: number | undefined }) {
+  async rotate(keyId: string, request: { overlapMs: number; expiresAt: number | undefined }, caller: string) {
+    const { overlapMs, expiresAt } = request;
     const old = (await this.#parts.store.listKeys()).find((key) => key.keyId === keyId);
     const now = this.#parts.clock.now();
     if (!old) throw keyNotFound(keyId);
@@ -125,11 +129,13 @@ export class Keys {
     if (!(await this.#parts.store.replaceKey(keyId, made.key, endsAt))) throw replaced(keyId, "another");
     const ended = { replacedBy: made.key.keyId, expiresAt: endsAt };
     this.#change([...this.#minted.map((key) => (key.keyId === keyId ? { ...key, ...ended } : key)), made.key]);
+    this.#parts.events.keyCreated({ keyId: made.key.keyId, name: old.name, caller, replaces: keyId });
     return { ...made, replacedEndsAt: endsAt };
   }
 
-  async revoke(keyId: string): Promise<void> {
+  async revoke(keyId: string, caller: string): Promise<void> {
     if (!(await this.#forget(keyId))) throw keyNotFound(keyId);
+    this.#parts.events.keyRevoked({ keyId, caller });
   }
 
   /** Keys that expire within two weeks, or expired in the last one. */

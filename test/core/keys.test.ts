@@ -15,7 +15,7 @@ function configuredKey(name: string, secret: string): ConfiguredKey {
   };
 }
 
-const silent = { storeFailed: () => {} };
+const silent = { storeFailed: () => {}, keyCreated: () => {}, keyRevoked: () => {} };
 
 async function openKeys(configured: readonly ConfiguredKey[] = []) {
   const clock = createManualClock();
@@ -28,11 +28,11 @@ async function openKeys(configured: readonly ConfiguredKey[] = []) {
 /** A store with one key, that is asked for its keys as the test has it, and what is told of that. */
 async function openWith(listKeys: (store: Store, time: number) => Promise<readonly ApiKey[]> | readonly ApiKey[]) {
   const { store, keys, clock } = await openKeys();
-  const made = await keys.create({ name: "ci", scopes: ["chat"] });
+  const made = await keys.create({ name: "ci", scopes: ["chat"] }, "ops");
   let times = 0;
   const failing = { ...store, listKeys: async () => [...(await listKeys(store, ++times))] };
   const told: string[] = [];
-  const events = { storeFailed: ({ operation }: { operation: string }) => told.push(operation) };
+  const events = { ...silent, storeFailed: ({ operation }: { operation: string }) => told.push(operation) };
   const others = new Keys({ store: failing, clock, events, configured: [] });
   return {
     ...made,
@@ -51,7 +51,7 @@ function away(): never {
 describe("minted keys", () => {
   it("show their secret once, and are kept as a hash", async () => {
     const { keys, store, clock } = await openKeys();
-    const { key, secret } = await keys.create({ name: "ci", scopes: ["chat", "admin"] });
+    const { key, secret } = await keys.create({ name: "ci", scopes: ["chat", "admin"] }, "ops");
     expect(secret).toMatch(/^gw_[A-Za-z0-9_-]{43}$/);
     expect(key).toEqual({
       keyId: expect.stringMatching(/^key_[0-9A-Z]{26}$/),
@@ -68,7 +68,7 @@ describe("minted keys", () => {
 
   it("are good in whatever opens their store next", async () => {
     const { keys, store, clock } = await openKeys();
-    const { secret } = await keys.create({ name: "ci", scopes: ["chat"] });
+    const { secret } = await keys.create({ name: "ci", scopes: ["chat"] }, "ops");
     const others = new Keys({ store, clock, events: silent, configured: [] });
     expect(others.use(hashOf(secret))).toBeUndefined();
     await others.load();
@@ -77,14 +77,14 @@ describe("minted keys", () => {
 
   it("are all there when several are made at once", async () => {
     const { keys } = await openKeys();
-    const made = await Promise.all(["a", "b", "c", "d"].map((name) => keys.create({ name, scopes: ["chat"] })));
+    const made = await Promise.all(["a", "b", "c", "d"].map((name) => keys.create({ name, scopes: ["chat"] }, "ops")));
     for (const { key, secret } of made) expect(keys.use(hashOf(secret))?.keyId).toBe(key.keyId);
     expect(await keys.list()).toHaveLength(4);
   });
 
   it("note when they were last used, to the minute", async () => {
     const { keys, clock } = await openKeys();
-    const { secret } = await keys.create({ name: "ci", scopes: ["chat"] });
+    const { secret } = await keys.create({ name: "ci", scopes: ["chat"] }, "ops");
     const lastUsedAt = async () => (await keys.list())[0]?.lastUsedAt;
     expect(await lastUsedAt()).toBeUndefined();
     const first = clock.now();
@@ -103,7 +103,7 @@ describe("minted keys", () => {
     const store = createMemoryStore({ clock });
     const failing = { ...store, touchKey: () => Promise.reject(new Error("down")) };
     const keys = new Keys({ store: failing, clock, events: silent, configured: [] });
-    const { secret } = await keys.create({ name: "ci", scopes: ["chat"] });
+    const { secret } = await keys.create({ name: "ci", scopes: ["chat"] }, "ops");
     expect(keys.use(hashOf(secret))).toMatchObject({ name: "ci" });
     await clock.settle();
   });
@@ -165,7 +165,7 @@ describe("keys of a store that is away", () => {
     await on.clock.settle();
     await on.store.revokeKey(on.key.keyId);
     on.keys.follow();
-    const own = await on.keys.create({ name: "own", scopes: ["chat"] });
+    const own = await on.keys.create({ name: "own", scopes: ["chat"] }, "ops");
     // The last that was asked for comes first.
     for (let left = 9; left > 0; left--) {
       answers.pop()?.();
@@ -188,7 +188,7 @@ describe("keys of the configuration", () => {
         lastUsedAt: undefined,
       },
     ]);
-    await expect(keys.revoke("ci")).rejects.toMatchObject({ name: "key-not-found" });
+    await expect(keys.revoke("ci", "ops")).rejects.toMatchObject({ name: "key-not-found" });
     expect(keys.use(hashOf("secret"))).toMatchObject({ name: "ci" });
   });
 
@@ -226,7 +226,7 @@ describe("a rotation", () => {
       return list;
     };
     const keys = new Keys({ store: { ...store, listKeys }, clock, events: silent, configured: [] });
-    const { key } = await keys.create({ name: "ci", scopes: ["chat"] });
+    const { key } = await keys.create({ name: "ci", scopes: ["chat"] }, "ops");
     const hold = (): (() => void) => {
       let release = () => {};
       held = new Promise((resolve) => (release = resolve));
@@ -239,7 +239,7 @@ describe("a rotation", () => {
     const { keys, key, hold } = await openHeld();
     const release = hold();
     keys.follow();
-    const { secret } = await keys.rotate(key.keyId, { overlapMs: 1_000, expiresAt: undefined });
+    const { secret } = await keys.rotate(key.keyId, { overlapMs: 1_000, expiresAt: undefined }, "ops");
     release();
     await new Promise(setImmediate);
     expect(keys.isGood(hashOf(secret))).toBe(true);
@@ -262,8 +262,8 @@ describe("a rotation", () => {
       },
     };
     const keys = new Keys({ store: going, clock, events: silent, configured: [] });
-    const { key, secret: old } = await keys.create({ name: "ci", scopes: ["chat"] });
-    const { secret } = await keys.rotate(key.keyId, { overlapMs: 1_000, expiresAt: undefined });
+    const { key, secret: old } = await keys.create({ name: "ci", scopes: ["chat"] }, "ops");
+    const { secret } = await keys.rotate(key.keyId, { overlapMs: 1_000, expiresAt: undefined }, "ops");
     await clock.advance(1_001);
     expect([old, secret].map((one) => keys.isGood(hashOf(one)))).toEqual([false, true]);
   });
@@ -272,7 +272,7 @@ describe("a rotation", () => {
 it("tells of keys that end within two weeks, or ended within the last one", async () => {
   const { keys, clock } = await openKeys();
   const day = 86_400_000;
-  await keys.create({ name: "ci", scopes: ["chat"], expiresAt: clock.now() + 15 * day });
+  await keys.create({ name: "ci", scopes: ["chat"], expiresAt: clock.now() + 15 * day }, "ops");
   const told = () => keys.ending().length;
   expect(told()).toBe(0);
   await clock.advance(day);

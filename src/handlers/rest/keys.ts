@@ -17,19 +17,17 @@ export function keys(core: Core): Pick<RestHandlers<CallContext>, KeyOperation> 
       return { keys: page.map(present), next_cursor: last && from + limit < all.length ? cursorOf(last) : null };
     },
     "keys.create": async ({ body: { expires_at, ...body } }, { caller }) => {
-      const { key, secret } = await core.keys.create({ ...body, expiresAt: momentOf("/expires_at", expires_at) });
-      core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name });
+      const request = { ...body, expiresAt: momentOf("/expires_at", expires_at) };
+      const { key, secret } = await core.keys.create(request, caller.name);
       return presentMinted(key, secret);
     },
     "keys.rotate": async ({ path, body: { overlap_seconds, expires_at } }, { caller }) => {
       const request = { overlapMs: overlap_seconds * 1_000, expiresAt: momentOf("/expires_at", expires_at) };
-      const { key, secret, replacedEndsAt } = await core.keys.rotate(path.key_id, request);
-      core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name, replaces: path.key_id });
+      const { key, secret, replacedEndsAt } = await core.keys.rotate(path.key_id, request, caller.name);
       return { ...presentMinted(key, secret), replaces: path.key_id, replaced_expires_at: timeOf(replacedEndsAt) };
     },
     "keys.revoke": async ({ path }, { caller }) => {
-      await core.keys.revoke(path.key_id);
-      core.events.keyRevoked({ keyId: path.key_id, caller: caller.name });
+      await core.keys.revoke(path.key_id, caller.name);
     },
   };
 }
