@@ -83,7 +83,7 @@ describe("a wake", () => {
     expect(result.status).toBe("degraded");
     expect(result.parts.find(({ name }) => name === "events")).toMatchObject({
       status: "degraded",
-      detail: expect.stringMatching(/limits\.events.* 3 were refused/),
+      detail: expect.stringMatching(/limits\.events.*\. 3 events were refused/),
     });
   });
 
