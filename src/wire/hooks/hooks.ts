@@ -95,26 +95,31 @@ function accept(parts: HooksDoorParts, hook: HookExchange, sender: Sender, step:
   hook.sender = sender;
   hook.call.line.authenticated(sender.caller.name);
   hook.note(step, sender.detail);
-  const noteRate = (left: number | undefined): void => {
-    const { maxRequests: max_requests = 0, windowMs: window_ms = 0 } = parts.limit() ?? {};
-    if (left !== undefined) hook.note("rate-limit.counted", JSON.stringify({ left, max_requests, window_ms }));
-  };
-  const counted = parts.rateLimit(sender.rateKey);
-  if (counted instanceof Promise) {
-    hook.counting = counted.then(noteRate);
-    hook.counting.catch(() => {}); // The code that awaits it gets the error.
-  } else noteRate(counted);
+  const left = parts.rateLimit(sender.rateKey);
+  if (left instanceof Promise) hook.counting = noteCounted(parts, hook, left);
+  else noteRate(parts, hook, left);
   requireJson(hook.call.req);
+}
+
+function noteCounted(parts: HooksDoorParts, hook: HookExchange, counting: Promise<number | undefined>): Promise<void> {
+  const noted = counting.then((left) => noteRate(parts, hook, left));
+  noted.catch(() => {}); // The code that awaits it gets the error.
+  return noted;
+}
+
+function noteRate(parts: HooksDoorParts, hook: HookExchange, left: number | undefined): void {
+  if (left === undefined) return;
+  const { maxRequests: max_requests = 0, windowMs: window_ms = 0 } = parts.limit() ?? {};
+  hook.note("rate-limit.counted", JSON.stringify({ left, max_requests, window_ms }));
 }
 
 function requireToken(parts: HooksDoorParts, hook: HookExchange, access: HooksAccess): Sender {
   const { req } = hook.call;
-  const hashes = [tokenHashOf(req), gatewayTokenHashOf(req)].filter((hash) => hash !== undefined);
-  for (const hash of hashes) {
-    const sender = access.identify(hash);
-    if (sender) return sender;
-  }
-  hook.note("token.refused", JSON.stringify({ reason: hashes.length > 0 ? "wrong" : "missing" }));
+  const bearer = tokenHashOf(req);
+  const other = gatewayTokenHashOf(req);
+  const sender = (bearer && access.identify(bearer)) ?? (other && access.identify(other));
+  if (sender) return sender;
+  hook.note("token.refused", JSON.stringify({ reason: bearer || other ? "wrong" : "missing" }));
   const ways = "`Authorization: Bearer <token>` or `x-gateway-token: <token>`";
   throw unauthenticated(parts, hook, adviceOf(`\`${parts.path}\` takes the webhook token: ${ways}.`, req));
 }
