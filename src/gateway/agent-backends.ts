@@ -14,7 +14,7 @@ import { version } from "../version.ts";
 /** The backend that answers for an agent, and the tools that it may use. */
 type Answering = { backend: Backend; toolSource: ToolSource | undefined };
 
-/** The parts of the configuration, beside the agent's own, that make its backend. */
+/** The parts of the configuration, as well as the agent's own, that its backend is made from. */
 export type Shared = Pick<Config, "providers" | "tools" | "limits">;
 
 /** The parts of the gateway that backends and tools use. */
@@ -102,7 +102,7 @@ export type Generation = {
 
 /**
  * The backends of the agents as the configuration has them. One whose part of it is the same after a reload is kept, with its processes and
- * connections. A generation ends, settled or given up, before the next begins.
+ * connections. A generation is settled or discarded before the next starts.
  */
 export function createAgentBackends(parts: AnsweringParts) {
   let inForce: ReadonlyMap<string, Held> = new Map();

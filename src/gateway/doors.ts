@@ -106,7 +106,7 @@ export function createDoors(given: DoorsParts) {
       clock,
       keyOf(socket) {
         const address = plain(socket.remoteAddress ?? "");
-        // Behind a proxy of ours are many: each of its connections counts alone.
+        // Many clients are behind a proxy of ours: each of its connections is counted separately.
         return access.isProxy(address) ? socket : networkOf(address);
       },
     }),

@@ -59,7 +59,7 @@ export type GatewayOptions = {
 
 export type Gateway = AsyncDisposable & {
   readonly urls: readonly string[];
-  /** The first of them, as somebody at this machine reaches it: 0.0.0.0 is no address to call. */
+  /** The first of them, as a client on this machine reaches it: 0.0.0.0 is not an address to call. */
   readonly localUrl: string;
   /** Resolves when every door is open; throws when the contract cannot be compiled. */
   readonly ready: Promise<void>;
@@ -69,7 +69,7 @@ export type Gateway = AsyncDisposable & {
   readonly metrics: readonly Metric[];
   /** A code that signs a browser in to the console, for one use within a minute. `token` is the console's. */
   signInCode(token: string): string;
-  /** Aborts when the gateway begins to stop. */
+  /** Aborts when the gateway starts to stop. */
   readonly closing: AbortSignal;
   /** Takes a new configuration over: the parts that are hot, all at once. Resolves when it is in force. */
   reconfigure(
@@ -77,7 +77,7 @@ export type Gateway = AsyncDisposable & {
     difference: Pick<Difference, "changed" | "needsRestart">,
     cause: ReloadCause,
   ): Promise<void>;
-  /** Tells of a configuration that was not taken; the one before goes on. */
+  /** Logs a configuration that was refused. The one before stays in force. */
   refuseConfig(problems: unknown, cause: ReloadCause): void;
   /** Stops accepting, lets work finish for `ms`, gives the rest back, closes. */
   drain(cause: string, ms?: number): Promise<void>;

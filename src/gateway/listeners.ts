@@ -8,7 +8,7 @@ import { createDocsDoor } from "#wire/pages/docs.ts";
 import { type Place, servedPlaces } from "#wire/pages/nothing-at.ts";
 import type { createHooks, createOps, createRest, createRpc } from "./surfaces.ts";
 
-/** The build, seen from the sources, from `dist/main.js`, and from a chunk beside it. */
+/** The build, seen from the sources, from `dist/main.js`, and from a chunk in `dist/chunks/`. */
 const BUILD = import.meta.url.endsWith(".ts") ? "../../dist/" : import.meta.url.includes("/chunks/") ? "../" : "./";
 
 /** Where the build has pages. */

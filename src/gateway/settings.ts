@@ -63,7 +63,7 @@ function agentSettingsOf(name: string, agent: AgentConfig): AgentSettings {
     name,
     description: agent.description,
     instructions: agent.instructions || undefined,
-    // The first of its models answers where nobody names one: its usage is counted under its name.
+    // The first of its models answers unless a caller names another: its usage is counted under its name.
     model: agent.model ?? (agent.backend === "model" ? agent.models[0] : undefined),
     skills: agent.skills,
     concurrency: agent.concurrency,

@@ -103,7 +103,7 @@ type AuthOptions = {
   hashIn?: (req: IncomingMessage) => Buffer | undefined;
 };
 
-/** The owner of a request's token, if nobody on the way could read it. `takes` is a sentence about the token of the door. */
+/** The owner of a request's token, if no third party on the way could read it. `takes` is a sentence about the token of the door. */
 export function authenticate<Who>(
   call: WireCall,
   identify: (hash: Buffer) => Who | undefined,

@@ -12,7 +12,7 @@ type Exchange = { req: IncomingMessage; res: ServerResponse };
 
 /**
  * The whole body, up to `limit` bytes. Reading stops at the limit; a body that is announced as larger is not read at all. A
- * client that waits to be asked for its body is asked here, when it is known that somebody wants it.
+ * client that waits to be asked for its body is asked here, once a door needs the body.
  */
 export function readBody({ req, res }: Exchange, limit: number): Promise<Buffer> {
   const announced = Number(req.headers["content-length"] ?? 0);
@@ -65,7 +65,7 @@ export function parseJson(body: Buffer): unknown {
   return parseText(textOf(body));
 }
 
-/** The text of a body that is UTF-8 to the letter. A byte order mark stays in it, which is no JSON. */
+/** The text of a body that is valid UTF-8. A byte order mark stays in it, which is not JSON. */
 export function textOf(body: Buffer): string {
   if (!isUtf8(body)) throw new GatewayError("parse-error", "The body is not UTF-8.");
   return textOfUtf8(body);

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "#kit/errors.ts";
 
-/** The key in the header Idempotency-Key; undefined without one. Throws for a text that is no key. */
+/** The key in the header Idempotency-Key; undefined without one. Throws for a text that is not a key. */
 export function idempotencyKeyIn(headers: IncomingHttpHeaders): string | undefined {
   const key = headers["idempotency-key"] as string | undefined;
   if (key === undefined || isIdempotencyKey(key)) return key;

@@ -29,7 +29,7 @@ export type HooksAccessSettings = {
 
 export type HooksAccess = {
   allows: (address: string) => boolean;
-  /** There is a shared token: without one, nobody can be told from a stranger but by a signature. */
+  /** There is a shared token. Without one, only a signature authenticates a sender. */
   hasToken: boolean;
   identify: (hash: Buffer) => Sender | undefined;
   hasMapping: (name: string) => boolean;

@@ -105,7 +105,7 @@ const standardWebhooks: Scheme = {
 
 const GITHUB_PREFIX = "sha256=";
 
-/** GitHub: `x-hub-signature-256: sha256=<hex>` over the body alone. It signs no time, and not its delivery id. */
+/** GitHub: `x-hub-signature-256: sha256=<hex>` over the body only. It signs neither a time nor its delivery id. */
 const github: Scheme = {
   encoding: "hex",
   idNamesContent: false,

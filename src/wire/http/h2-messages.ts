@@ -69,7 +69,7 @@ export class Http2Response extends Http2ServerResponse {
     return this.writableEnded && (writableFinished || (closed && rstCode === NO_ERROR));
   }
 
-  /** Does not wait for trailers, as Node's own does: nobody sends any, and each reply would have one frame more. */
+  /** Does not wait for trailers, as Node's own does: no door sends any, and each reply would have one more frame. */
   override writeHead(status: number, headers?: OutgoingHttpHeaders | string | readonly string[]): this {
     this.statusCode = status;
     if (this.stream.closed || this.stream.destroyed) return this;
@@ -82,7 +82,7 @@ export class Http2Response extends Http2ServerResponse {
     return this.req.method === "HEAD" ? super.end() : super.end(part as string);
   }
 
-  /** Cuts the reply off, so that nobody takes it for whole. */
+  /** Cuts the reply off, so that the client does not take it for whole. */
   override destroy(): this {
     this.stream.close(INTERNAL_ERROR);
     return this;

@@ -90,7 +90,7 @@ export function createHttp2(parts: Http2Parts) {
       drainingSince ??= performance.now();
       for (const connection of connections) connection.announceEnd();
     },
-    /** Ends every connection, and its streams first: their calls are then told of while the gateway still writes. */
+    /** Ends every connection, and its streams first: their calls then write their access lines while the gateway still logs. */
     destroy(): void {
       for (const connection of connections) connection.destroy();
     },
@@ -212,7 +212,7 @@ class Connection {
     else this.#checkStreams(now);
   }
 
-  /** After a fault of its client Node sends a GOAWAY with an error, then reads and writes no more, and tells nobody. */
+  /** After a fault of its client Node sends a GOAWAY with an error, then reads and writes no more, and reports nothing. */
   #isDeaf(idle: number): boolean {
     if (idle < ASK_MS) this.#isAsked = false;
     else if (!this.#isAsked) this.#isAsked = this.#session.ping(ignore);

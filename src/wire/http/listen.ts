@@ -30,7 +30,7 @@ export type ListenOptions = {
   resets: ResetLimit;
   /** Over HTTP/2 it gets the request and the response of `h2`. */
   onRequest: (req: IncomingMessage, res: ServerResponse) => void;
-  /** Without it the wish to upgrade is ignored. */
+  /** Without it a request to upgrade is ignored. */
   onUpgrade?: OnUpgrade | undefined;
   newRequestId: () => string;
   events: Events;
@@ -266,8 +266,8 @@ function createPauseReport(events: Events) {
 }
 
 /**
- * Hands on a request that asks for a WebSocket. Any other upgrade may be ignored, and is: such a request is read once more
- * without the wish, as Node lets nobody answer it otherwise.
+ * Hands on a request that asks for a WebSocket. Any other upgrade is ignored, as HTTP permits: such a request is read again without the
+ * headers that ask for it, because Node gives no other way to answer it.
  */
 function takeUpgrade(
   { req, socket, head }: { req: IncomingMessage; socket: Socket; head: Buffer },
@@ -287,15 +287,16 @@ function tokensOf(header: string | undefined): string[] {
   return (header ?? "").split(",").map((token) => token.trim().toLowerCase());
 }
 
-const WISHES = new Set(["upgrade", "http2-settings"]);
+const UPGRADE_HEADERS = new Set(["upgrade", "http2-settings"]);
 
 function headWithout({ method, url, httpVersion, rawHeaders }: IncomingMessage): string {
   let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
   for (let n = 0; n < rawHeaders.length; n += 2) {
     const [name, value] = [rawHeaders[n] as string, rawHeaders[n + 1] as string];
     const isConnection = name.toLowerCase() === "connection";
-    const remaining = isConnection ? tokensOf(value).filter((token) => !WISHES.has(token)) : [value];
-    if (remaining.length > 0 && !WISHES.has(name.toLowerCase())) head += `${name}: ${remaining.join(", ")}\r\n`;
+    const remaining = isConnection ? tokensOf(value).filter((token) => !UPGRADE_HEADERS.has(token)) : [value];
+    if (remaining.length > 0 && !UPGRADE_HEADERS.has(name.toLowerCase()))
+      head += `${name}: ${remaining.join(", ")}\r\n`;
   }
   return `${head}\r\n`;
 }

@@ -42,7 +42,7 @@ function cutBlocked(this: Socket): void {
 
 /**
  * Begins a request that was sent ahead of its predecessor's answer after this answer. Node begins all that come in one read, and holds
- * their answers until it is their turn: 64 KiB of requests would cost hundreds of MiB of answers that nobody takes.
+ * their answers until it is their turn: 64 KiB of requests would cost hundreds of MiB of answers that no client reads.
  */
 export function createPipelined(onRequest: RequestListener): RequestListener {
   return (req, res) => {

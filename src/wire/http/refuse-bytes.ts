@@ -25,7 +25,7 @@ const NO_REQUEST: [ErrorName, string] = ["invalid-request", "The bytes are not a
 const LONG_TARGET: [ErrorName, string] = ["uri-too-long", `The request target is larger than ${HEADER_LIMIT} bytes.`];
 
 /**
- * Answers bytes that are no HTTP request, as far as the socket still can be answered. A request that came whole before them gets its
+ * Answers bytes that are not an HTTP request, as far as the socket still can be answered. A request that came whole before them gets its
  * answer first: theirs would be taken for it, or for a part of it.
  */
 export function createByteRefusal({ newRequestId, events }: { newRequestId: () => string; events: Events }) {
@@ -44,7 +44,7 @@ export function createByteRefusal({ newRequestId, events }: { newRequestId: () =
     }
     // A client that never sent anything gets no answer.
     const isSilent = bytes.code === "ERR_HTTP_REQUEST_TIMEOUT" && socket.bytesRead === 0;
-    // The rest of a body whose request was answered before it came: nobody waits for more.
+    // The rest of a body whose request was answered before it arrived: the client waits for no more.
     const isAnswered = answering?.headersSent || (!answering && lastRequestOn(socket)?.complete === false);
     if (bytes.code === "ECONNRESET" || isSilent || !socket.writable || isAnswered) {
       socket.destroy();

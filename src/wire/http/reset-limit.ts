@@ -18,7 +18,7 @@ const SWEEP_MS = 1_000;
 
 /**
  * Counts the requests that each network takes back over HTTP/2, on all of its connections together: they cost their sender nothing, and a
- * new connection does not start the count anew.
+ * new connection does not restart the count.
  */
 export function createResetLimit({ clock, keyOf }: ResetLimitParts) {
   /** The time at which all resets of an address are forgotten. */

@@ -47,7 +47,7 @@ export function createSlowReaders(stuckMs: number) {
 type Handle = { bytesWritten: number; writeQueueSize: number; _parent?: Handle | null };
 
 /**
- * The bytes that the system has taken. Node also counts bytes as written that it has only offered to the system, and its handle alone knows
+ * The bytes that the system has taken. Node also counts bytes as written that it has only offered to the system, and only its handle has
  * the difference. Tried with Node 20.20. `slow-readers.slow.test.ts` fails if a version of Node has no such counts.
  */
 function takenFrom(socket: Socket): number {

@@ -38,7 +38,7 @@ function typeOf(status: number): OpenAiError["error"]["type"] {
   return status === 429 ? "rate_limit_error" : "invalid_request_error";
 }
 
-/** `/messages/0/content` as OpenAI writes it: `messages[0].content`. A place outside the body is given by its name alone. */
+/** `/messages/0/content` as OpenAI writes it: `messages[0].content`. A place outside the body is its name. */
 function paramOf(pointer: string): string {
   return pointer
     .replace(/^(\/|\w+:)/, "")

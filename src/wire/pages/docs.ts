@@ -9,7 +9,7 @@ import { requireGet, sendFile } from "./files.ts";
 import { wantsPage } from "./index-page.ts";
 
 const PREFIX = "/docs";
-/** The pages run their own scripts only, call nobody, and stand in no frame. */
+/** The pages run only their own scripts, call no address, and cannot be framed. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

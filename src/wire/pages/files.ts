@@ -14,7 +14,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Sends a built file, in the smallest form that the client takes; false where there is none. Nothing is read before somebody asks, and
+ * Sends a built file, in the smallest form that the client takes; false if there is none. Nothing is read before a request, and
  * nothing is kept in memory.
  */
 export async function sendFile(

@@ -13,7 +13,7 @@ const HINTED = 5;
 /** The number of characters of an unknown field's name that are repeated: a stranger chooses these names. */
 const NAME_LIMIT = 100;
 
-/** The faults in our words. Hints end after a few: many unknown fields are no misspellings. */
+/** The faults in our words. Only the first few have hints: many unknown fields are not misspellings. */
 export function toldOf(found: readonly ValidationFault[], fieldsOf: FieldsOf): BodyFault[] {
   return found.slice(0, MOST_TOLD).map((fault, n) => {
     const pointer = pointerOf(fault.path);
@@ -72,7 +72,7 @@ function inWords({ message, errorCode = "" }: ValidationFault): string {
   return demand === undefined ? message : `must ${demand}`;
 }
 
-/** The part of a schema that is looked at. */
+/** The part of a schema that is read here. */
 type Schema = {
   $ref?: string;
   properties?: Record<string, Schema>;

@@ -90,7 +90,7 @@ export async function createRequestValidation(document: object): Promise<Validat
         if (error === undefined) resolve({ body: req.body, query: req.query ?? {} });
         else reject(translated(error, () => fieldsIn(document, route)));
       };
-      // Its validators are kept by the header's whole text: parameters would make it compile anew for each spelling.
+      // Its validators are stored under the header's whole text: each spelling of the parameters would be compiled again.
       const { "content-type": _, ...others } = headers;
       const type = body === undefined ? {} : { "content-type": "application/json" };
       // Made for Express, with the prototypes that it would set, and gone with all that it leaves on them. The real ones may be of HTTP/2.
@@ -107,7 +107,7 @@ export async function createRequestValidation(document: object): Promise<Validat
   return validate;
 }
 
-/** Nobody would answer the request if this threw. */
+/** Never throws: the request would get no answer. */
 function translated(error: unknown, fieldsOf: () => FieldsOf): unknown {
   try {
     return translate(error, fieldsOf);

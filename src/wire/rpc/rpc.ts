@@ -27,7 +27,7 @@ export type RpcCaller = Extract<Caller, { surface: "rpc" }>;
 export type RpcExchange = {
   readonly caller: RpcCaller;
   readonly requestId: string;
-  /** Aborts when the caller has gone. Made when somebody asks. */
+  /** Aborts when the caller has closed the connection. Created when it is first read. */
   signal(): AbortSignal;
   /** The Idempotency-Key header. With a batch it is refused. */
   readonly idempotencyKey: string | undefined;
@@ -127,7 +127,7 @@ export function createRpcDispatch(
   ): Promise<string | undefined> => {
     const fault = envelopeFault(message);
     const id = idOf(message, text, index);
-    // A value that is no call is no notification either: it is always answered.
+    // A value that is not a call is not a notification either: it is always answered.
     if (fault !== undefined) return fail(new GatewayError("invalid-request", fault), exchange, id ?? "null");
     try {
       const counting = rateLimit?.(exchange.caller.tokenId);
