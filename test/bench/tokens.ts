@@ -7,7 +7,7 @@ import { type Cost, requireOwnMachine, withCost } from "./load.ts";
 import { whyNoCores } from "./machine.ts";
 import { modelAt, PIECES, startStandIn } from "./models.ts";
 import type { BenchOptions } from "./options.ts";
-import { AT_ONCE_WORD, FEW_PIECES } from "./stand-in-words.ts";
+import { AT_ONCE_WORD, FEW_PIECES, piecesOf } from "./stand-in-words.ts";
 
 const STREAMS = 200;
 const PER_SECOND = 50;
@@ -21,6 +21,10 @@ const ALONE: Streams = { streams: 1, turns: 2_000, pieces: PIECES, rampMs: 1 };
 /** So much is read before what counts: else V8 compiles meanwhile. */
 const WARM_UP_ALONE: Streams = { ...ALONE, turns: 4_000 };
 const WARM_UP_TURNS: Streams = { streams: 16, turns: 500, pieces: FEW_PIECES, rampMs: 1 };
+
+/** Replies of the echo agent, whose pieces all come at once. */
+const CRUMBS = 200;
+const IN_CRUMBS: Streams = { streams: 1, turns: 2_000, pieces: CRUMBS, rampMs: 1 };
 
 const JSON_TYPE = { "content-type": "application/json" };
 const QUESTION = "What changed since yesterday? #{stream}";
@@ -36,6 +40,12 @@ const GATEWAY: Door = {
 
 /** A turn that is answered at once, also by a stand-in that has a pace. */
 const QUICK: Door = { ...GATEWAY, body: JSON.stringify({ message: `Answer ${AT_ONCE_WORD}.`, stream: true }) };
+
+/** A turn of the echo agent, which repeats the pieces. */
+const ECHO: Door = {
+  ...GATEWAY,
+  body: JSON.stringify({ message: piecesOf(undefined, CRUMBS).join(""), stream: true }),
+};
 
 /** The same asked of the stand-in itself. */
 const MODEL: Door = {
@@ -84,13 +94,22 @@ async function readGateway(url: string, streams: Streams): Promise<TokenLoad> {
   return await readStreams(gateway, GATEWAY, streams);
 }
 
+/** Reads streams of the echo agent, after as many that warm the gateway up. */
+async function readCrumbs(): Promise<TokenLoad> {
+  await using gateway = await startGateway({ agent: { backend: "echo", echo: { chunks: CRUMBS } } });
+  await untilAnswers(`${gateway.url}/readyz`);
+  await readStreams(gateway, ECHO, IN_CRUMBS);
+  return await readStreams(gateway, ECHO, IN_CRUMBS);
+}
+
 /** P9: streams, each piece of which is held to be the next of its own stream. */
 async function measureTokens({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
   const many = { streams: STREAMS, turns: 1, pieces: seconds * PER_SECOND, rampMs: RAMP_MS, perSecond: PER_SECOND };
   const none = (): TokenLoad[] => [];
-  const found = { many: none(), directMany: none(), alone: none(), directAlone: none() };
+  const found = { crumbs: none(), many: none(), directMany: none(), alone: none(), directAlone: none() };
   for (let round = 1; round <= rounds; round++) {
     say(`P9: round ${round} of ${rounds}`);
+    found.crumbs.push(await readCrumbs());
     await using atOnce = await startStandIn({ pieces: PIECES });
     await using paced = await startStandIn({ pieces: many.pieces, perSecond: PER_SECOND });
     await readStreams(atOnce, MODEL, WARM_UP_ALONE);
@@ -110,6 +129,15 @@ async function measureTokens({ rounds, seconds, say }: BenchOptions): Promise<Fi
         unit: "us",
         bound: { atMost: 60 },
         note: `none lost or out of order; ${events} events a token; the gateway used ${busy} % of its core`,
+      },
+    ),
+    measure(
+      found.crumbs.map(({ cpu }) => cpu * CRUMBS),
+      {
+        gate: "P9",
+        figure: `CPU a stream of ${CRUMBS} pieces that come at once, echo agent`,
+        unit: "us",
+        note: `in ${median(found.crumbs.map((load) => (load.events / load.pieces) * CRUMBS)).toFixed(0)} events`,
       },
     ),
     firstFigure("first token, one stream at a time: added p50", found.alone, found.directAlone),
