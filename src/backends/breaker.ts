@@ -7,7 +7,7 @@ const FAILURES = 5;
 const FIRST_REST_MS = 5_000;
 const LONGEST_REST_MS = 60_000;
 /** The time after which to ask again while one call tries the remote. */
-const LOOK_AGAIN_MS = 1_000;
+const POLL_AGAIN_MS = 1_000;
 
 /** The result of a call. `unknown`: nobody waited for its end. */
 type Verdict = "answered" | "failed" | "unknown";
@@ -43,7 +43,7 @@ export class Breaker {
     if (this.#opensAt === undefined) return 0;
     const left = this.#opensAt - this.#clock.monotonic();
     if (left > 0) return left;
-    return this.#isTried ? LOOK_AGAIN_MS : 0;
+    return this.#isTried ? POLL_AGAIN_MS : 0;
   }
 
   /** Throws while `who` gets no calls, and if the call was stopped before. */

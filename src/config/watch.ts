@@ -41,11 +41,11 @@ type WatchOptions = {
   /** Ends the watching. */
   signal: AbortSignal;
   /** The pause between two looks at the files. One that changed is read when a second look finds it the same: editors write in several steps. */
-  lookMs?: number;
+  pollMs?: number;
 };
 
 /** Keeps the configuration up to date with its file, and the last good one in force. */
-export function watchConfig({ running, load, onChange, onInvalid, signal, lookMs = 400 }: WatchOptions): ConfigWatch {
+export function watchConfig({ running, load, onChange, onInvalid, signal, pollMs = 400 }: WatchOptions): ConfigWatch {
   let { config, files, values, loadedAt } = running;
   let lastReload: ConfigState["lastReload"];
   /** The files as they were when they were last read, well or not. */
@@ -113,7 +113,7 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, lookMs
   async function watchFiles(): Promise<void> {
     let before = seen;
     while (!signal.aborted) {
-      await sleep(lookMs, undefined, { ref: false });
+      await sleep(pollMs, undefined, { ref: false });
       const now = tell(await tracesOf(Object.keys(files)));
       if (now === before && now !== seen && !signal.aborted) await reload("file");
       before = now;

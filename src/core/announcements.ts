@@ -51,10 +51,10 @@ export function createAnnouncements(parts: CoreParts) {
     const { turnId, sessionId, agent, channel: name, deliveryId, hops } = announcement;
     if (signal.aborted) return RETURNED;
     const channel = settings().channels.get(name);
-    if (!channel) return givenUp("the channel was removed from the configuration");
-    if (isLoop(hops)) return givenUp(loopWords(hops));
+    if (!channel) return failed("the channel was removed from the configuration");
+    if (isLoop(hops)) return failed(loopWords(hops));
     const turn = await store.getTurn(turnId);
-    if (turn?.reply === undefined) return givenUp("its turn is no longer stored");
+    if (turn?.reply === undefined) return failed("its turn is no longer stored");
     const { model, reply, usage = NO_USAGE, createdAt, endedAt = createdAt } = turn;
     const what = { turnId, sessionId, agent, channel: name, deliveryId, hops, model, reply, usage, createdAt, endedAt };
     const outcome = await channel.announce(what, signal);
@@ -139,7 +139,7 @@ type AnnouncementEnd = {
   retryInMs?: number;
 };
 
-function givenUp(reason: string, code?: number): AnnouncementEnd {
+function failed(reason: string, code?: number): AnnouncementEnd {
   return { name: "failed", code, reason };
 }
 
@@ -151,9 +151,9 @@ function endOf(outcome: Outcome, { createdAt, attempts }: Announcement, now: num
   const { code } = outcome;
   if (outcome.kind === "delivered") return { name: "delivered", code };
   const { reason } = outcome;
-  if (outcome.kind === "refused") return givenUp(reason, code);
+  if (outcome.kind === "refused") return failed(reason, code);
   const left = createdAt + GIVE_UP_MS - now;
-  if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return givenUp(`${reason}; it was retried for a day`, code);
+  if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return failed(`${reason}; it was retried for a day`, code);
   const retryInMs = Math.min(Math.max(delayAfter(attempts), pauseOf(outcome)), left);
   return { name: "retried", code, reason, retryInMs };
 }

@@ -2,8 +2,8 @@ import type { Clock } from "#kit/clock.ts";
 import type { GatewayEntry, GatewayNews, Store } from "#store/store.ts";
 
 /** How many entries the stream keeps, and for how long. */
-export const GATEWAY_KEPT_ENTRIES = 10_000;
-export const GATEWAY_KEPT_MS = 24 * 3_600_000;
+export const GATEWAY_STORED_ENTRIES = 10_000;
+export const GATEWAY_RETENTION_MS = 24 * 3_600_000;
 
 /** The stream of the gateway's own events, for all followers. */
 export function createGatewayStream({ store, clock }: { store: Store; clock: Clock }) {
@@ -12,7 +12,7 @@ export function createGatewayStream({ store, clock }: { store: Store; clock: Clo
     /** Another text whenever the stream began anew. */
     epoch: store.epoch,
     append: (news: GatewayNews): Promise<GatewayEntry> =>
-      store.appendGatewayEntry(news, { now: clock.now(), keep: GATEWAY_KEPT_ENTRIES }),
+      store.appendGatewayEntry(news, { now: clock.now(), keep: GATEWAY_STORED_ENTRIES }),
     /** `first` is the oldest entry that is kept (one past `last` when none is), `last` the newest ever (0 before the first). */
     async place(): Promise<{ first: number; last: number }> {
       const { first, last } = await store.readGatewayEntries({ after: 0, limit: 0 });

@@ -6,13 +6,13 @@ import type { CoreParts } from "./parts.ts";
 type UsageQuery = RpcMethods["usage.stats"]["params"];
 
 const HOUR = 3_600_000;
-export const USAGE_KEPT_MS = 400 * 24 * HOUR;
+export const USAGE_RETENTION_MS = 400 * 24 * HOUR;
 
 /** Totals of a span of time, whole hours, and the same split by a key. */
 export function createUsageStats({ store, clock }: CoreParts) {
   return async ({ from: begin, to: end, agentName: agent, groupBy }: UsageQuery): Promise<UsageStats> => {
     const now = clock.now();
-    const from = hourOf(begin === undefined ? now - USAGE_KEPT_MS : timeOf("from", begin));
+    const from = hourOf(begin === undefined ? now - USAGE_RETENTION_MS : timeOf("from", begin));
     // Up to the end of the hour that runs: its counters are there already.
     const to = end === undefined ? hourOf(now) + HOUR : hourOf(timeOf("to", end) + HOUR - 1);
     if (from > to) throw new GatewayError("invalid-params", "`from` must not be after `to`.");

@@ -40,10 +40,10 @@ export async function readinessOf(
   return { ready: Object.values(faults).every((fault) => fault === undefined), parts: Object.fromEntries(parts) };
 }
 
-const LOOK_EVERY_MS = 500;
+const POLL_MS = 500;
 /** Past this part of what is too much it looks more often, as what is left may be filled within that time. */
 const NEAR = 0.75;
-const LOOK_SOON_MS = 50;
+const POLL_SOON_MS = 50;
 /** Past this share of the old space, collections free too little: new work would end the process. */
 const HEAP_SHARE = 0.8;
 /** The room that answers, reads and the drain need in a heap of any size. */
@@ -56,16 +56,16 @@ type Memory = { heap: number; heapLimit: number; resident: number; residentLimit
 
 /** Tells when memory is short, looking at most twice a second as long as there is plenty. */
 export function createPressure(clock: Pick<Clock, "monotonic">, read: () => Memory = readMemory) {
-  let lookAt = -Infinity;
+  let pollAt = -Infinity;
   let short = false;
   return (): boolean => {
     const now = clock.monotonic();
-    if (now >= lookAt) {
+    if (now >= pollAt) {
       const { heap, heapLimit, resident, residentLimit } = read();
       const heapEnd = Math.min(heapLimit * HEAP_SHARE, heapLimit - HEAP_RESERVE);
       const part = Math.max(heap / heapEnd, resident / (residentLimit * MEMORY_SHARE));
       short = part > 1;
-      lookAt = now + (part > NEAR ? LOOK_SOON_MS : LOOK_EVERY_MS);
+      pollAt = now + (part > NEAR ? POLL_SOON_MS : POLL_MS);
     }
     return short;
   };

@@ -45,7 +45,7 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
     concurrency: config.gateway.concurrency,
     limits: {
       store: config.limits,
-      recorder: { ...config.recorder, refused: REFUSED_KEPT },
+      recorder: { ...config.recorder, refused: REFUSED_ENTRIES },
       usageModels: config.limits.usageModels,
     },
     retentionMs: config.sessions.retention,
@@ -75,7 +75,7 @@ function agentSettingsOf(name: string, agent: AgentConfig): AgentSettings {
 }
 
 /** Requests of refused strangers that the recorder keeps: enough to see who knocks. */
-const REFUSED_KEPT = 1_000;
+const REFUSED_ENTRIES = 1_000;
 
 /** The least that a mapping's message may have, whatever a webhook's body may. */
 const LONGEST_MESSAGE = 1024 ** 2;

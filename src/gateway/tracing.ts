@@ -53,7 +53,7 @@ export function startTracing(parts: TracingParts): { close(): Promise<void> } {
       return;
     }
     const read = readTurn(core, turnId)
-      .then((traced) => (traced && isKept(traced, settings) ? tell(traced) : undefined))
+      .then((traced) => (traced && isSampled(traced, settings) ? tell(traced) : undefined))
       .catch((error: unknown) => {
         if (GatewayError.from(error).name === "internal") events.unexpectedError({ error, where: "tracing" });
         else events.storeFailed({ operation: "readTrace", error });
@@ -97,7 +97,7 @@ async function readTurn(core: Core, turnId: string): Promise<TracedTurn | undefi
   }
 }
 
-function isKept({ turn, delivery }: TracedTurn, { ratio, followsCaller }: TracingSettings): boolean {
+function isSampled({ turn, delivery }: TracedTurn, { ratio, followsCaller }: TracingSettings): boolean {
   const caller = callerTraceOf(delivery);
   if (caller && followsCaller) return caller.sampled;
   const digits = traceIdOfTurn(turn.turnId, caller).slice(-RATIO_DIGITS);

@@ -5,7 +5,7 @@ type Fault = { keyword: string; params: Readonly<Record<string, unknown>> };
 type PlacedFault = Fault & { instancePath: string; message?: string | undefined };
 
 /** A fault in words: its place, and a message. */
-export type ToldFault = { pointer: string; message: string };
+export type FaultText = { pointer: string; message: string };
 
 const NAMED = 20;
 /** A stranger chooses the names of missing things: only this much of a name is repeated. */
@@ -62,7 +62,7 @@ export function demandOf({ keyword, params }: Fault): string | undefined {
 }
 
 /** A fault in a body, in our words. `known`: the names of the fields that there are, for one that is unknown. */
-export function faultOf(fault: PlacedFault | undefined, known: readonly string[] = [], body?: unknown): ToldFault {
+export function faultOf(fault: PlacedFault | undefined, known: readonly string[] = [], body?: unknown): FaultText {
   if (fault === undefined) return { pointer: "", message: "is not what the contract says" };
   const { keyword, instancePath: pointer, params, message = "is not what the contract says" } = fault;
   if (keyword === "required") {

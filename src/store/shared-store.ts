@@ -22,7 +22,7 @@ export interface SharedStore {
    * The names in `agents` that no gateway has said to have in the last `withinMs`. A gateway that was closed counts as one that
    * has said nothing for ten seconds. Nothing older than a day is known.
    */
-  goneAgents(agents: readonly string[], withinMs: number): Promise<string[]>;
+  missingAgents(agents: readonly string[], withinMs: number): Promise<string[]>;
 
   /** Has every other gateway's watchers told that here somebody reads replies as they are written in these sessions. */
   askTexts(sessionIds: readonly string[]): Promise<void>;

@@ -90,7 +90,7 @@ describe("after a reload", () => {
       onChange: tell,
       onInvalid: tell,
       signal: stop.signal,
-      lookMs: 60_000,
+      pollMs: 60_000,
     });
     const at = (path: string) => watch.state.values.find((value) => value.path === path);
     return { file, watch, at };

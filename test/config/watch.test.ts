@@ -39,7 +39,7 @@ async function watched(
     },
     onInvalid: (error, cause) => told.emit("invalid", error, cause),
     signal: stop.signal,
-    lookMs: 10,
+    pollMs: 10,
   });
   const changed = () => once(told, "change") as Promise<[Config, Reload, ReloadCause]>;
   const refused = async () => ((await once(told, "invalid")) as [ConfigError])[0];
@@ -273,7 +273,7 @@ test("a certificate that is renewed is read again, in place", async () => {
   const running = await load();
   const renewed = new Promise<[Config, Reload]>((resolve, onInvalid) => {
     const onChange = (config: Config, reload: Reload) => resolve([config, reload]);
-    watchConfig({ running, load, onChange, onInvalid, signal: stop.signal, lookMs: 10 });
+    watchConfig({ running, load, onChange, onInvalid, signal: stop.signal, pollMs: 10 });
   });
   writeFileSync(join(here, "cert.pem"), `renewed\n${running.config.gateway.listeners[0]?.tls?.cert}`);
   const [config, { changed }] = await renewed;

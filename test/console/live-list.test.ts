@@ -7,7 +7,7 @@ import {
   hasOlder,
   isAway,
   type LiveList,
-  MOST_KEPT,
+  MOST_ROWS,
   MOST_SHOWN,
   MOST_WAITING,
   merged,
@@ -109,10 +109,10 @@ describe("going older and newer", () => {
 
   it("MUST keep a bounded number of those that are not shown, and lead to the newest by reading anew", () => {
     let list = deep(40);
-    expect([list.newer.length, list.isCut]).toEqual([MOST_KEPT, true]);
+    expect([list.newer.length, list.isCut]).toEqual([MOST_ROWS, true]);
     for (let n = 0; n < 40; n++) list = movedNewer(list);
     expect([list.newer.length, list.items.length, isAway(list)]).toEqual([0, MOST_SHOWN, true]);
-    expect(list.older).toHaveLength(MOST_KEPT);
+    expect(list.older).toHaveLength(MOST_ROWS);
   });
 
   it("MUST let new ones wait while the newest are not shown, and change in place what is not shown", () => {

@@ -46,7 +46,7 @@ export function createCommandBackend(settings: CommandSettings): Backend {
       return summary;
     },
     async close() {
-      await Promise.all([...running].map(({ exited: gone }) => gone));
+      await Promise.all([...running].map(({ exited }) => exited));
     },
   };
 }

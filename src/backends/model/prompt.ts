@@ -20,7 +20,7 @@ export function promptOf(
   tools: readonly Pick<Tool, "isOutside">[],
 ): LanguageModelV3Prompt {
   const said = [
-    ...history.filter((message) => !message.instructions).map(saidOf),
+    ...history.filter((message) => !message.instructions).map(promptMessageOf),
     { role: "user" as const, text: messageText(turn) },
   ];
   const { message } = turn;
@@ -70,7 +70,7 @@ function isFenced({ role, outside }: BackendMessage): boolean {
 }
 
 /** A summary or a tool's answer has no speaker: it is passed as the user's text, with a label of its own. */
-function saidOf(message: BackendMessage): PromptMessage {
+function promptMessageOf(message: BackendMessage): PromptMessage {
   const { role, text } = message;
   const fenced = isFenced(message);
   switch (role) {

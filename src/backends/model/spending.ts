@@ -59,7 +59,7 @@ function lengthOf(content: LanguageModelV3Message["content"]): number {
  * The usage so far in a provider's event. Anthropic counts the tokens that its cache has read and written separately from the
  * input.
  */
-export function toldIn(event: unknown): Used | undefined {
+export function usageInEvent(event: unknown): Used | undefined {
   const { usage, message, usageMetadata } = Object(event) as Record<string, unknown>;
   const told = usage ?? (Object(message) as { usage?: unknown }).usage ?? usageMetadata;
   const counts = countsIn(told);

@@ -10,7 +10,7 @@ import { isCount } from "../token-counts.ts";
 import { brokeOff, FILTER_WORDS, failureOfCall, otherForm, RequestRefused } from "./failures.ts";
 import type { Asking, Call } from "./fetch.ts";
 import type { OpenModel } from "./providers.ts";
-import { type Spending, toldIn } from "./spending.ts";
+import { type Spending, usageInEvent } from "./spending.ts";
 import { CallSizes, type ToolLimits } from "./tool-limits.ts";
 
 type Part = LanguageModelV3StreamPart;
@@ -102,7 +102,7 @@ class Answer {
           spending.write(part.delta.length);
           if (part.type === "text-delta") text += part.delta;
           else isAlive = true;
-        } else if (part.type === "raw") spending.told = toldIn(part.rawValue) ?? spending.told;
+        } else if (part.type === "raw") spending.told = usageInEvent(part.rawValue) ?? spending.told;
         else isAlive ||= SIGNS.has(part.type);
         if (part.type !== "comment") this.#add(part);
       }

@@ -2,9 +2,9 @@ import { signal } from "@preact/signals";
 import { rawFetch } from "./api.ts";
 import { liveState, onPush, onReturn } from "./live.ts";
 
-const LOOK_MS = 5_000;
+const POLL_MS = 5_000;
 /** While it is not, whoever waits for it wants to know soon. */
-const LOOK_AGAIN_MS = 1_000;
+const POLL_AGAIN_MS = 1_000;
 
 type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
 
@@ -32,7 +32,7 @@ export function watchReadiness(): () => void {
   let isEnded = false;
   const beat = async () => {
     await poll();
-    if (!isEnded) timer = setTimeout(beat, notReady.peek() ? LOOK_AGAIN_MS : LOOK_MS);
+    if (!isEnded) timer = setTimeout(beat, notReady.peek() ? POLL_AGAIN_MS : POLL_MS);
   };
   void beat();
   const stops = [onReturn(poll), onPush(({ method }) => method === "health.changed" && void poll())];

@@ -23,7 +23,7 @@ export type LiveList<Item> = {
 export const PAGE = 100;
 export const MOST_SHOWN = 200;
 /** More than this are not kept on either side of the shown ones. */
-export const MOST_KEPT = 2_000;
+export const MOST_ROWS = 2_000;
 export const MOST_WAITING = 101;
 
 type Keyed<Item> = (item: Item) => string;
@@ -76,8 +76,8 @@ export function movedOlder<Item>(list: LiveList<Item>): LiveList<Item> {
     ...list,
     items: items.slice(over),
     older: list.older.slice(PAGE),
-    newer: newer.slice(-MOST_KEPT),
-    isCut: list.isCut || newer.length > MOST_KEPT,
+    newer: newer.slice(-MOST_ROWS),
+    isCut: list.isCut || newer.length > MOST_ROWS,
   };
 }
 

@@ -20,7 +20,7 @@ import {
 /** The most that the gateway gives at once. */
 const LONGEST_PAGE = 500;
 /** So many of the longest pages are looked through for the end of what is shown. */
-const MOST_LOOKED = 10;
+const MOST_POLLED = 10;
 
 type Page<Item> = { items: readonly Item[]; cursor: string | null };
 
@@ -149,7 +149,7 @@ export class LiveRows<Item> {
     if (!this.list.peek().isTrimmed) return this.#read(signal, PAGE, this.#cursor);
     // The last page's cursor does not adjoin any more: the end of what is shown is looked for from the newest on.
     let next: string | null = null;
-    for (let n = 0; n < MOST_LOOKED; n++) {
+    for (let n = 0; n < MOST_POLLED; n++) {
       const page: Page<Item> = await this.#read(signal, LONGEST_PAGE, next);
       const items = pageBehind(this.list.peek(), page.items, this.of.keyOf);
       if (items && (items.length > 0 || page.cursor === null)) return { items, cursor: page.cursor };

@@ -4,7 +4,7 @@ import { CopyButton } from "./copy.tsx";
 import { Icon } from "./icon.tsx";
 import { Prose } from "./prose.tsx";
 
-const LOOK_MS = 2_000;
+const POLL_MS = 2_000;
 
 type TroubleOf = {
   error: unknown;
@@ -24,7 +24,7 @@ export function TroubleNote({ error, retry, repeat }: TroubleOf) {
     if (!isAway || !latest.current) return undefined;
     const timer = setInterval(async () => {
       if (await isReachable()) latest.current?.();
-    }, LOOK_MS);
+    }, POLL_MS);
     return () => clearInterval(timer);
   }, [isAway]);
   const again = retry ?? repeat;

@@ -1,5 +1,5 @@
 import type { Backend } from "#backends/backend.ts";
-import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import { type Skills, skillsOf } from "#core/skills/skills.ts";
 import type { AgentList, Agent as AgentView } from "#generated/rpc-types.ts";
 import type { Clock } from "#kit/clock.ts";
@@ -97,7 +97,7 @@ export async function setPaused(
   const { pausedAt, isChanged } = await store.setPaused(agent, {
     paused,
     now: clock.now(),
-    streamKeep: GATEWAY_KEPT_ENTRIES,
+    streamKeep: GATEWAY_STORED_ENTRIES,
   });
   if (isChanged && paused) events.agentPaused({ agent, caller });
   if (isChanged && !paused) events.agentResumed({ agent, caller });

@@ -8,7 +8,7 @@ const SETTLING_MS = 30_000;
 const NOW_MS = 10_000;
 /** Later on an agent has left when no gateway has had it for so long. */
 const AWAY_MS = 3_600_000;
-const LOOK_MS = 60_000;
+const POLL_MS = 60_000;
 
 type RemovedParts = CoreParts & { systemEvents: SystemEvents };
 
@@ -19,7 +19,7 @@ type RemovedParts = CoreParts & { systemEvents: SystemEvents };
 export function createRemovedAgents({ store, agents, systemEvents, clock, events }: RemovedParts) {
   const { shared } = store;
   let settledAt = clock.monotonic() + SETTLING_MS;
-  let lookAt = 0;
+  let pollAt = 0;
   let isClosed = false;
   let stopTimer = () => {};
   let ticking: Promise<void> | undefined;
@@ -42,20 +42,20 @@ export function createRemovedAgents({ store, agents, systemEvents, clock, events
     const isSettling = now < settledAt;
     try {
       await say();
-      if (isSettling || now >= lookAt) {
+      if (isSettling || now >= pollAt) {
         const unknown = (await store.openAgents()).filter((name) => !agents.find(name));
         const missing =
-          shared && unknown.length > 0 ? shared.goneAgents(unknown, isSettling ? NOW_MS : AWAY_MS) : unknown;
+          shared && unknown.length > 0 ? shared.missingAgents(unknown, isSettling ? NOW_MS : AWAY_MS) : unknown;
         for (const name of await missing) await giveUp(name);
-        lookAt = now + LOOK_MS;
+        pollAt = now + POLL_MS;
       }
     } catch (error) {
       if (!isClosed) events.storeFailed({ operation: "goneAgents", error });
-      lookAt = 0;
+      pollAt = 0;
     }
     stopTimer();
     if (isClosed) return;
-    stopTimer = clock.after(shared || isSettling || lookAt === 0 ? EVERY_MS : LOOK_MS, () => {
+    stopTimer = clock.after(shared || isSettling || pollAt === 0 ? EVERY_MS : POLL_MS, () => {
       ticking = tick();
     });
   };

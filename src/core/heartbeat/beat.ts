@@ -1,4 +1,4 @@
-import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import type { CoreParts } from "#core/parts.ts";
 import { mainSessionOf } from "#core/sessions/sessions.ts";
 import { isEnded, type TurnRequest, type Turns } from "#core/turns/turns.ts";
@@ -146,7 +146,7 @@ function requestOf(agent: string, batch: readonly SystemEvent[]): TurnRequest {
     events: {
       ids: batch.map(({ eventId }) => eventId),
       maxAttempts: MAX_ATTEMPTS,
-      streamKeep: GATEWAY_KEPT_ENTRIES,
+      streamKeep: GATEWAY_STORED_ENTRIES,
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { Agent } from "#core/agents/agents.ts";
-import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import { keepTrying, leaseMsOf, Worker } from "#core/worker.ts";
 import { BATCH, type BeatParts, type HeldBeat, holdBeat, leaveBeat, runBeat } from "./beat.ts";
 
@@ -153,7 +153,7 @@ async function endBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {
   const { events, turnIds, claim } = beat;
   const delayMs = delayAfter(beat, agents.find(claim.agent), store.agentCounts(claim.agent).waitingEvents);
   const ran = turnIds.length > 0 ? { events, turnIds } : undefined;
-  const end = () => store.endBeat(claim, { now: clock.now(), delayMs, ran, streamKeep: GATEWAY_KEPT_ENTRIES });
+  const end = () => store.endBeat(claim, { now: clock.now(), delayMs, ran, streamKeep: GATEWAY_STORED_ENTRIES });
   await keepTrying(parts, "endBeat", end, () => !beat.leave.signal.aborted).catch(() => {});
 }
 

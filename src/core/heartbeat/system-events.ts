@@ -1,4 +1,4 @@
-import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import type { CoreParts } from "#core/parts.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { IDEMPOTENCY_MS } from "#core/turns/turns.ts";
@@ -70,7 +70,7 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
       if (status !== "dead") throw new GatewayError("event-not-dead", `The event is ${status}.`);
       const beatNow = agents.get(agent).heartbeatMs === undefined;
       const now = clock.now();
-      const event = await store.requeueEvent(eventId, { now, beatNow, streamKeep: GATEWAY_KEPT_ENTRIES });
+      const event = await store.requeueEvent(eventId, { now, beatNow, streamKeep: GATEWAY_STORED_ENTRIES });
       if (!event) throw notFound(eventId);
       if (deliveryId === undefined) return event;
       // The event is queued even if the step of the timeline cannot be stored.
@@ -90,7 +90,7 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
         count += some
       ) {
         some = await inBackground(() => {
-          const end = { now: clock.now(), streamKeep: GATEWAY_KEPT_ENTRIES, limit: FAILED_AT_ONCE };
+          const end = { now: clock.now(), streamKeep: GATEWAY_STORED_ENTRIES, limit: FAILED_AT_ONCE };
           return mayGoOn() ? store.failQueuedEvents(agent, reason, end) : 0;
         });
       }
@@ -122,7 +122,7 @@ function orderOf(
     delivery: request.delivery,
     limits: store,
     recorder,
-    streamKeep: GATEWAY_KEPT_ENTRIES,
+    streamKeep: GATEWAY_STORED_ENTRIES,
   };
 }
 

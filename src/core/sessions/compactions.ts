@@ -284,7 +284,7 @@ async function planCompaction(
     tokens: retained.reduce((sum, message) => sum + countMessage(message), summary === undefined ? 0 : count(summary)),
   });
   const before = sizeOf(messages, earlier?.text);
-  const from = messages.length - keptOf(messages, request, countMessage);
+  const from = messages.length - countRetained(messages, request, countMessage);
   if (from <= 0) return { before, compact: undefined };
 
   const compacted = messages.slice(0, from);
@@ -311,7 +311,11 @@ function bytesOf(messages: readonly { text: string }[]): number {
   return messages.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
 }
 
-function keptOf(messages: readonly Message[], request: CompactionRequest, count: (message: Message) => number): number {
+function countRetained(
+  messages: readonly Message[],
+  request: CompactionRequest,
+  count: (message: Message) => number,
+): number {
   let left = request.keepTokens ?? Infinity;
   let retained = 0;
   for (const message of messages.toReversed().slice(0, request.keep)) {

@@ -1,7 +1,7 @@
-import { GATEWAY_KEPT_MS } from "#core/gateway-stream.ts";
+import { GATEWAY_RETENTION_MS } from "#core/gateway-stream.ts";
 import type { CoreParts } from "#core/parts.ts";
 import { MAX_ATTEMPTS } from "#core/turns/attempt.ts";
-import { USAGE_KEPT_MS } from "#core/usage.ts";
+import { USAGE_RETENTION_MS } from "#core/usage.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 
@@ -36,8 +36,8 @@ export function startSweeps({ store, clock, events, settings }: SweepParts): () 
       lost: { name: "turn-failed", detail: "the gateway that ran the turn was lost in every attempt" },
       sessionsBefore: before(retentionMs),
       webhookSessionsBefore: before(webhookRetentionMs),
-      usageBefore: before(USAGE_KEPT_MS),
-      gatewayBefore: before(GATEWAY_KEPT_MS),
+      usageBefore: before(USAGE_RETENTION_MS),
+      gatewayBefore: before(GATEWAY_RETENTION_MS),
       eventsBefore: before(eventRetentionMs),
       keysBefore: before(0),
     });

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Node } from "yaml";
-import { faultOf, type ToldFault } from "#kit/fault-words.ts";
+import { type FaultText, faultOf } from "#kit/fault-words.ts";
 
 /** A folder with a SKILL.md, in the Agent Skills format. */
 export type Skill = {
@@ -156,7 +156,7 @@ export async function readPlainFile(path: string, most: number): Promise<string 
 /** The parameters that a skill may be triggered with: their JSON Schema, and a check against it. */
 export type SkillParams = {
   schema: Readonly<Record<string, unknown>>;
-  check: (given: unknown) => readonly ToldFault[];
+  check: (given: unknown) => readonly FaultText[];
 };
 
 const PARAMS_FILE = "params.schema.json";

@@ -35,7 +35,7 @@ export function createGroup(id: number, clock: Clock): Group {
       return false;
     }
   };
-  const goneWithin = async (ms: number): Promise<boolean> => {
+  const exitedWithin = async (ms: number): Promise<boolean> => {
     const until = clock.monotonic() + ms;
     for (let step = 1; send(0); step = Math.min(step * 2, LONGEST_STEP_MS)) {
       if (clock.monotonic() >= until) return false;
@@ -45,7 +45,7 @@ export function createGroup(id: number, clock: Clock): Group {
   };
   const kill = once(async () => {
     send("SIGKILL");
-    if (await goneWithin(BURIAL_MS)) return;
+    if (await exitedWithin(BURIAL_MS)) return;
     exited = true;
     forgetGroup(id);
   });
@@ -55,7 +55,7 @@ export function createGroup(id: number, clock: Clock): Group {
     stop: (graceMs) => {
       stopping ??= (async () => {
         send("SIGTERM");
-        if (!(await goneWithin(graceMs))) await kill();
+        if (!(await exitedWithin(graceMs))) await kill();
       })();
       return stopping;
     },

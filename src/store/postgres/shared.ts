@@ -36,7 +36,7 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
         sql`delete from gateways where seen < ${time} - ${DAY}`,
       ]);
     },
-    goneAgents: async (agents, withinMs) => {
+    missingAgents: async (agents, withinMs) => {
       const rows = await read(
         (time) => sql`select name from unnest(${textList(agents)}) as of (name)
         where not exists (select from gateways where seen > ${time} - ${double(withinMs)} and name = any (agents))`,

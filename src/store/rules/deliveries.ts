@@ -39,8 +39,8 @@ export function keepDelivery(
   };
   records.deliveries.put(record);
   records.setBookmarks({ recorderBytes: recorder.bytes });
-  if (isOfStranger(record)) letGo(records, true, recorder.refused, recorder.bytes / REFUSED_SHARE);
-  else letGo(records, false, recorder.entries, recorder.bytes);
+  if (isOfStranger(record)) deleteOldest(records, true, recorder.refused, recorder.bytes / REFUSED_SHARE);
+  else deleteOldest(records, false, recorder.entries, recorder.bytes);
 }
 
 export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, recorder, work = {}) => {
@@ -49,7 +49,7 @@ export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, record
 };
 
 /** Lets the oldest ended deliveries go, until the shelf is within its limits. */
-function letGo({ deliveries }: Records, ofStrangers: boolean, entries: number, bytes: number): void {
+function deleteOldest({ deliveries }: Records, ofStrangers: boolean, entries: number, bytes: number): void {
   for (let deleted = 0; deleted < MOST_AT_ONCE; deleted++) {
     const shelf = deliveries.shelf(ofStrangers);
     if (shelf.size <= entries && shelf.bytes <= bytes) return;

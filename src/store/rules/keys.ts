@@ -42,9 +42,9 @@ export const replaceKey: Rule<"replaceKey"> = ({ apiKeys }, keyId, key, endsAt) 
 };
 
 export const revokeKey: Rule<"revokeKey"> = ({ apiKeys }, keyId) => {
-  const isKept = apiKeys.find(keyId) !== undefined;
-  if (isKept) apiKeys.delete(keyId);
-  return isKept;
+  const isStored = apiKeys.find(keyId) !== undefined;
+  if (isStored) apiKeys.delete(keyId);
+  return isStored;
 };
 
 export const touchKey: Rule<"touchKey"> = ({ apiKeys }, keyId, now) => {

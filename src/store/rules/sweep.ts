@@ -15,7 +15,7 @@ import { keepLateAttempt } from "./usage.ts";
 const SLICE = 250;
 /** Looking at this many entries, and erasing them, is as much work as one other record. */
 const ENTRIES_A_STEP = 8;
-const SESSIONS_A_LOOK = 50;
+const SESSIONS_A_SLICE = 50;
 
 type SweepRequest = Parameters<Store["sweep"]>[0];
 
@@ -65,7 +65,7 @@ function sweepSessions(records: Records, request: SweepRequest, limit: number): 
   const before = Math.max(request.sessionsBefore, request.webhookSessionsBefore);
   let left = limit;
   for (;;) {
-    const found = records.sessions.after(records.bookmarks.sweptTo, SESSIONS_A_LOOK, before);
+    const found = records.sessions.after(records.bookmarks.sweptTo, SESSIONS_A_SLICE, before);
     for (const record of found) {
       if (left <= 0) return true;
       // The sessions behind it were made later still.
@@ -98,8 +98,8 @@ function sweepSession(
     return { steps: 1 + forgetSession(records, record, now) / ENTRIES_A_STEP, isDone: true };
   }
   if (record.headDueAt === undefined || record.headDueAt > bound) return { steps: 1, isDone: true };
-  const { looked, isDone } = ageHead(records, record, bound, Math.ceil(left) * ENTRIES_A_STEP);
-  return { steps: 1 + looked / ENTRIES_A_STEP, isDone };
+  const { scanned, isDone } = ageHead(records, record, bound, Math.ceil(left) * ENTRIES_A_STEP);
+  return { steps: 1 + scanned / ENTRIES_A_STEP, isDone };
 }
 
 /** It is looked at with each sweep: nothing tells when it may go. */
@@ -114,7 +114,7 @@ function ageHead(
   record: SessionRecord,
   bound: number,
   limit: number,
-): { looked: number; isDone: boolean } {
+): { scanned: number; isDone: boolean } {
   const { ordinal, firstSeq } = record.session;
   const journal = records.journal(ordinal);
   const entries = journal.after(firstSeq - 1, limit);
@@ -123,7 +123,7 @@ function ageHead(
   let cut = firstSeq;
   for (const entry of entries) {
     const turn = beginsTurn(entry) ? records.turns.find(entry.turnId) : undefined;
-    const until = entry.at > bound ? entry.at : keptUntil(records, turn, bound, isCompacted);
+    const until = entry.at > bound ? entry.at : retainedUntil(records, turn, bound, isCompacted);
     if (until !== "gone") {
       headDueAt = until;
       break;
@@ -138,7 +138,7 @@ function ageHead(
     session: { ...record.session, firstSeq: cut },
     headDueAt: isDone ? headDueAt : record.headDueAt,
   });
-  return { looked: entries.length, isDone };
+  return { scanned: entries.length, isDone };
 }
 
 function beginsTurn(entry: Entry): boolean {
@@ -149,7 +149,7 @@ function beginsTurn(entry: Entry): boolean {
  * The bound from which on a turn may go that begins here; undefined: not before the next compaction. One that is not there went with an
  * earlier entry.
  */
-function keptUntil(
+function retainedUntil(
   records: Records,
   record: TurnRecord | undefined,
   bound: number,

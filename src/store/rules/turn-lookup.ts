@@ -3,9 +3,9 @@ import { invalidCursor } from "./pages.ts";
 import type { Records, Rule, RuleInPieces, TurnRecord } from "./records.ts";
 
 /** The most turns that a page of a list looks at to find those that match. */
-export const MOST_LOOKED_AT = 10_000;
+export const MOST_SCANNED = 10_000;
 /** The turns that are looked at together, before other work runs. */
-const LOOKED_AT_TOGETHER = 500;
+const SCAN_BATCH = 500;
 
 export const getTurn: Rule<"getTurn"> = (records, turnId) => {
   const record = findTurn(records, turnId);
@@ -30,16 +30,16 @@ export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {
   if (query.status === "queued" || query.status === "running") return listOpenTurns(records, query, before);
   const items: Turn[] = [];
   let through = before;
-  for (let looked = 0; looked < MOST_LOOKED_AT; looked += LOOKED_AT_TOGETHER) {
+  for (let looked = 0; looked < MOST_SCANNED; looked += SCAN_BATCH) {
     if (looked > 0) yield;
-    const found = records.turns.before(through, LOOKED_AT_TOGETHER);
+    const found = records.turns.before(through, SCAN_BATCH);
     for (const { turn, ordinal } of found) {
       through = turn.turnId;
       if (!matchesTurn(query, turn) || !records.sessions.at(ordinal, turn.sessionId)) continue;
       if (items.length === query.limit) return pageOf(items, items.at(-1)?.turnId);
       items.push({ ...turn, reply: undefined });
     }
-    if (found.length < LOOKED_AT_TOGETHER) return pageOf(items, undefined);
+    if (found.length < SCAN_BATCH) return pageOf(items, undefined);
   }
   return pageOf(items, through);
 };

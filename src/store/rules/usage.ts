@@ -42,13 +42,13 @@ export function countAttempt(
 }
 
 /** The time in which the runner of an attempt that lost its claim may still report the usage. */
-const KEPT_MS = 600_000;
+const RETAINED_MS = 600_000;
 
 /** The running turn's claim is about to be lost: its session was deleted, or its lease ended. */
 export function keepLateAttempt(records: Records, { turn, open }: OpenTurnRecord): void {
   if (!open.lease) return;
   const { turnId, attempt: fence, agent, surface, caller } = turn;
-  const endsAt = records.moment.time + KEPT_MS;
+  const endsAt = records.moment.time + RETAINED_MS;
   records.lateAttempts.put({ turnId, fence, node: open.lease.node, agent, surface, caller, endsAt });
 }
 

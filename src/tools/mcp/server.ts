@@ -103,14 +103,14 @@ export class ToolServer {
     if (this.#open) return this.#open;
     const failed = this.#failed;
     if (failed && this.#parts.clock.monotonic() < failed.until) throw new ToolError(failed.reason);
-    const onGone = () => {
+    const onClosed = () => {
       this.#forget(opening);
       opening
         .then((one) => one.close())
         .finally(() => this.#all.delete(opening))
         .catch(() => {});
     };
-    const opening = connect(this.#settings, this.#parts, { onGone, closing: signal });
+    const opening = connect(this.#settings, this.#parts, { onClosed, closing: signal });
     this.#open = opening;
     this.#all.add(opening);
     opening.then(
@@ -208,7 +208,7 @@ function doubt(one: Connection, { clock, failed }: ServerParts): void {
 async function connect(
   { reach, callMs, version }: ServerSettings,
   parts: ServerParts,
-  { onGone, closing }: { onGone: () => void; closing: AbortSignal },
+  { onClosed, closing }: { onClosed: () => void; closing: AbortSignal },
 ): Promise<Connection> {
   const requests = createCredit(parts.clock, REQUESTS);
   const messages = createCredit(parts.clock, MESSAGES);
@@ -232,7 +232,7 @@ async function connect(
   const mayTell = () => may(messages, "messages");
   const { transport, close } = openTransport({ reach, callMs }, { ...parts, mayTell, refuse });
   const client = new Client({ name: "agent-gateway", version }, { capabilities: {} });
-  client.onclose = onGone;
+  client.onclose = onClosed;
   // An error in a single message is no reason to end, and a call that waits for an answer has its own time limit.
   client.onerror = () => {};
   const end = once(async () => {

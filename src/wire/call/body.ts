@@ -104,11 +104,11 @@ function parse(text: string): unknown {
 }
 
 /** In a longer text the place is not looked for: others would wait. */
-const LOOKED_THROUGH = 64 * 1024;
+const SCANNED_BYTES = 64 * 1024;
 
 /** Names the place of the fault, and repeats nothing of the body. */
 function notJson(text: string): string {
-  const place = text.length > LOOKED_THROUGH ? undefined : placeOfFault(text);
+  const place = text.length > SCANNED_BYTES ? undefined : placeOfFault(text);
   if (place === undefined) return "The body is not JSON.";
   const { line, column, isEnd } = place;
   return `The body is not JSON: ${isEnd ? "it ends too soon, at" : "look at"} line ${line}, column ${column}.`;

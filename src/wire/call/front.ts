@@ -84,7 +84,7 @@ export function createFront(parts: FrontParts) {
 function writeAccessLine(call: WireCall): void {
   const { req, res, requestId, parts } = call;
   const { surface, operation, caller, error, turnId } = call.line;
-  const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;
+  const status = res.writableFinished || res.headersSent ? res.statusCode : CLIENT_CLOSED;
   const ms = parts.clock.monotonic() - call.began;
   const traceId = traceIdOf(req.headers.traceparent as string | undefined);
   // Without the path, the line would not show which resource the client requested.
@@ -94,7 +94,7 @@ function writeAccessLine(call: WireCall): void {
 }
 
 /** The status in the access line when the caller left before the answer. Never sent. */
-const GONE = 499;
+const CLIENT_CLOSED = 499;
 
 /** The part of an unknown path that the access line shows. A segment as long as a secret may be one, so it is left out. */
 function shownPath(path: string): string {

@@ -74,12 +74,12 @@ export const OPENAI_FRAMING: Framing = {
 /** Holds a body to the contract. The query is not checked: clients put parameters there that other servers ask for. */
 export const validateOpenAi: ValidateRequest = async (_asked, body, { operation }) => {
   const validate = bodies[operation as keyof typeof bodies];
-  if (validate && !validate(body)) throw invalidRequest([toldOf(validate.errors ?? [])], paramOf);
+  if (validate && !validate(body)) throw invalidRequest([foremostFault(validate.errors ?? [])], paramOf);
   return { body, query: {} };
 };
 
 /** The one fault that is told. A missing text comes last: a part of another type has none, and its type is the real fault. */
-function toldOf(found: readonly ValidationError[]): BodyFault {
+function foremostFault(found: readonly ValidationError[]): BodyFault {
   const fault = faultOf(found.find(({ keyword }) => keyword !== "required") ?? found[0]);
   const [, field = ""] = fault.pointer.split("/");
   const instead = INSTEAD[field];

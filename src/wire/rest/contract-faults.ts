@@ -14,7 +14,7 @@ const HINTED = 5;
 const NAME_LIMIT = 100;
 
 /** The faults in our words. Only the first few have hints: many unknown fields are not misspellings. */
-export function toldOf(found: readonly ValidationFault[], fieldsOf: FieldsOf): BodyFault[] {
+export function faultsOf(found: readonly ValidationFault[], fieldsOf: FieldsOf): BodyFault[] {
   return found.slice(0, MOST_TOLD).map((fault, n) => {
     const pointer = pointerOf(fault.path);
     if (fault.errorCode?.startsWith("required.")) {

@@ -12,9 +12,9 @@ import {
   bodySchemaIn,
   cutDown,
   type FieldsOf,
+  faultsOf,
   fieldsIn,
   namedIn,
-  toldOf,
   type ValidationFault,
 } from "./contract-faults.ts";
 import { loadOpenApiValidator } from "./openapi-validator.ts";
@@ -119,7 +119,7 @@ function translated(error: unknown, fieldsOf: () => FieldsOf): unknown {
 /** An error of express-openapi-validator, in our words. */
 function translate(error: unknown, fieldsOf: () => FieldsOf): unknown {
   const { status, errors, message } = error as { status?: number; errors?: ValidationFault[]; message?: string };
-  if (status === 400 && errors) return invalidRequest(toldOf(errors, fieldsOf()));
+  if (status === 400 && errors) return invalidRequest(faultsOf(errors, fieldsOf()));
   if (status === 415) return new GatewayError("unsupported-media-type");
   if (status === 404) return new GatewayError("not-found", message);
   return error;

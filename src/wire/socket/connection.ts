@@ -23,8 +23,8 @@ export const CLOSE = {
   unanswered: 1006,
   restart: 1012,
   tooSlow: 1013,
-  tokenGone: 4401,
-  permissionGone: 4403,
+  tokenRevoked: 4401,
+  permissionRevoked: 4403,
 } as const;
 
 /** Calls of one connection that may be under way at once. Further ones wait, and then the connection is not read. */
@@ -49,7 +49,7 @@ export type ConnectionParts = {
   events: Events;
   recordBodies(): boolean;
   refusals: Refusals;
-  onGone(connection: Connection): void;
+  onClosed(connection: Connection): void;
   /** Its last call was answered. */
   onIdle(connection: Connection): void;
 };
@@ -111,7 +111,7 @@ export class Connection implements Subscribing {
     ws.on("close", () => {
       this.#waiting = [];
       this.#closed?.abort();
-      parts.onGone(this);
+      parts.onClosed(this);
     });
     socket.on("drain", () => this.#checkRoom());
   }

@@ -21,7 +21,7 @@ export type SocketTimes = {
 };
 
 type SocketDoorParts = SubscriptionsParts &
-  Omit<ConnectionParts, "subscriptions" | "onGone" | "onIdle"> & {
+  Omit<ConnectionParts, "subscriptions" | "onClosed" | "onIdle"> & {
     /** The owner of a token, by its hash. */
     identify(hash: Buffer): RpcCaller | undefined;
     /** The address at which the caller finds RPC, as it came here itself. */
@@ -68,7 +68,7 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
     ...parts,
     subscriptions: createSubscriptions(parts),
     onIdle: connections.idle,
-    onGone(connection: Connection) {
+    onClosed(connection: Connection) {
       const { origin, caller, since, closing } = connection;
       connections.delete(connection);
       connection.subscriber?.leave();
@@ -121,8 +121,8 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
       for (const connection of connections.list()) {
         const caller = parts.identify(connection.origin.tokenHash);
         const lost = caller && lostPermission(connection, caller);
-        if (!caller) connection.close(CLOSE.tokenGone, "the token is no longer valid");
-        else if (lost) connection.close(CLOSE.permissionGone, `the token lacks ${lost} now`);
+        if (!caller) connection.close(CLOSE.tokenRevoked, "the token is no longer valid");
+        else if (lost) connection.close(CLOSE.permissionRevoked, `the token lacks ${lost} now`);
         else connection.caller = caller;
       }
     },
@@ -151,7 +151,7 @@ function lostPermission({ subscriber }: Connection, caller: RpcCaller): string |
 const PING_MS = 30_000;
 const STUCK_MS = 30_000;
 /** The number of times that all connections are checked between two pings of one. */
-const LOOKS = 30;
+const CHECKS_A_PING = 30;
 /** The time in which a connection must end after it was told to. */
 const LAST_MS = 1_000;
 
@@ -164,7 +164,7 @@ function createConnections(clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS 
   let hint: (() => string) | undefined;
 
   const checkConnections = (): void => {
-    stopTimer = all.size > 0 ? clock.after(pingMs / LOOKS, checkConnections) : undefined;
+    stopTimer = all.size > 0 ? clock.after(pingMs / CHECKS_A_PING, checkConnections) : undefined;
     const now = clock.monotonic();
     for (const connection of all) {
       if (connection.heldSince !== 0 && now - connection.heldSince >= stuckMs) connection.cut();
@@ -186,7 +186,7 @@ function createConnections(clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS 
       byNetwork.set(network, (byNetwork.get(network) ?? 0) + 1);
       // Ten thousand that come at once are not pinged at once.
       connection.pingAt = clock.monotonic() + Math.random() * pingMs;
-      stopTimer ??= clock.after(pingMs / LOOKS, checkConnections);
+      stopTimer ??= clock.after(pingMs / CHECKS_A_PING, checkConnections);
     },
 
     delete(connection: Connection): void {

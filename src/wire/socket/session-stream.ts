@@ -78,7 +78,7 @@ export class SessionStream extends Stream<Entry> {
 
   /** A reader that comes in the middle of a reply is sent all that was written so far. */
   override caughtUp(): void {
-    this.#lookForReply();
+    this.#pollForReply();
     this.releaseIdle();
   }
 
@@ -90,7 +90,7 @@ export class SessionStream extends Stream<Entry> {
 
   /** A sender wants the pieces of its turn's reply, which is `replySeq` if it has begun just now. */
   sendPieces(turnId: string, replySeq: number | undefined): void {
-    if (replySeq === undefined) this.#lookForReply();
+    if (replySeq === undefined) this.#pollForReply();
     else this.#listen(turnId, replySeq);
     // Without the session there is no cursor. If it cannot be read now, the end tells all that was written.
     if (this.ordinal === 0)
@@ -120,11 +120,11 @@ export class SessionStream extends Stream<Entry> {
   }
 
   /** Listens to the reply that is being written, or to the one that another gateway turns out to be writing already. */
-  readonly #lookForReply = (): void => {
+  readonly #pollForReply = (): void => {
     const reply = this.#parts.live.ofSession(this.sessionId);
     // A reply may be held for a moment longer than its end is told.
     if (!reply || reply.turnId === this.#endedTurn) {
-      this.#stopSeeking ??= this.#parts.live.seek(this.sessionId, this.#lookForReply);
+      this.#stopSeeking ??= this.#parts.live.seek(this.sessionId, this.#pollForReply);
       return;
     }
     this.#listen(reply.turnId, reply.seq);

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { MOST_LOOKED_AT } from "#store/rules/turn-lookup.ts";
+import { MOST_SCANNED } from "#store/rules/turn-lookup.ts";
 import type { Turn, TurnQuery } from "#store/store.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, refusal, times, type World } from "../world.ts";
@@ -117,13 +117,13 @@ export function listingTurnsTests(engine: Engine): void {
     }, async ({ world }) => {
       const oldest = await world.start({ session: "chat:old", agent: "other", text: "x" });
       await world.end(await world.claimNext());
-      for (let n = 0; n < MOST_LOOKED_AT; n += 500) {
+      for (let n = 0; n < MOST_SCANNED; n += 500) {
         await Promise.all(times(500, (m) => world.start({ session: `chat:${m}`, text: "x" })));
         await world.store.failQueuedTurns("main", { name: "agent-removed", detail: undefined }, world.clock.now());
       }
       for (const query of [{ agent: "other" }, { status: "completed" }] as const)
         expect((await pagesOf(world, { ...query, limit: 10 })).map(idsOf)).toEqual([[], [oldest.turnId]]);
-      expect(new Set(idsOf((await pagesOf(world, { limit: 500 })).flat())).size).toBe(MOST_LOOKED_AT + 1);
+      expect(new Set(idsOf((await pagesOf(world, { limit: 500 })).flat())).size).toBe(MOST_SCANNED + 1);
     });
 
     it.for(["nonsense", "", "c0", "t", "turn_000001", "t'--", "\u0000"])(

@@ -36,7 +36,7 @@ const shared: SharedStore = {
   },
   gateways: () => 1,
   haveAgents: async () => {},
-  goneAgents: async () => [],
+  missingAgents: async () => [],
   askTexts: async () => {},
   putTexts: async () => {},
   readTexts: async () => [],

@@ -34,14 +34,14 @@ export function TurnInspector({ id, back }: { id: string; back: () => void }) {
       const timer = setInterval(() => !document.hidden && void loaded.reload(), REREAD_MS);
       return () => clearInterval(timer);
     }
-    const letGo = hold({ sessions: { [turn.session_id]: null } });
+    const release = hold({ sessions: { [turn.session_id]: null } });
     const stop = gathered(
       ({ method, params }) => method.startsWith("turn.") && (params as { turnId?: string }).turnId === id,
       () => void loaded.reload(),
     );
     const unsubscribe = onReturn(() => void loaded.reload());
     return () => {
-      letGo();
+      release();
       stop();
       unsubscribe();
     };

@@ -48,7 +48,7 @@ export function useSessions(isReading: boolean) {
 
   useEffect(() => {
     if (names.length === 0) return undefined;
-    const letGo = hold({ agents: names });
+    const release = hold({ agents: names });
     const stop = gathered(
       ({ method }) => /^(message\.c|turn|session)/.test(method),
       (pushes) => {
@@ -71,7 +71,7 @@ export function useSessions(isReading: boolean) {
       },
     );
     return () => {
-      letGo();
+      release();
       stop();
     };
   }, [names.join("\n")]);

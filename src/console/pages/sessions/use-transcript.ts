@@ -43,8 +43,8 @@ export function useTranscript(sessionId: string, isAtEnd: () => boolean) {
   );
 
   useEffect(() => {
-    const letGo = hold({ sessions: { [sessionId]: from.value } });
-    return letGo;
+    const release = hold({ sessions: { [sessionId]: from.value } });
+    return release;
   }, [sessionId, from.value]);
 
   useEffect(() => {

@@ -10,7 +10,7 @@ const GATEWAY = 0;
 type AnyEntry = Entry | GatewayEntry;
 type Row = [firstSeq: number, body: string];
 
-const ROWS_A_LOOK = 64;
+const ROWS_A_SCAN = 64;
 
 /**
  * Numbered entries of many streams: the journals of sessions by their ordinals. The entries that a batch appends to one stream
@@ -32,8 +32,8 @@ export class Journals {
     this.#insert = db.run("INSERT INTO journal (session, first_seq, body) VALUES (?, ?, ?)");
     const read = `SELECT first_seq, ${bytesOf("body")} FROM journal WHERE session = ?`;
     const from = "SELECT max(first_seq) FROM journal WHERE session = ? AND first_seq <= ?";
-    this.#after = db.query(`${read} AND first_seq >= ifnull((${from}), 0) ORDER BY first_seq LIMIT ${ROWS_A_LOOK}`);
-    this.#before = db.query(`${read} AND first_seq < ? ORDER BY first_seq DESC LIMIT ${ROWS_A_LOOK}`);
+    this.#after = db.query(`${read} AND first_seq >= ifnull((${from}), 0) ORDER BY first_seq LIMIT ${ROWS_A_SCAN}`);
+    this.#before = db.query(`${read} AND first_seq < ? ORDER BY first_seq DESC LIMIT ${ROWS_A_SCAN}`);
     this.#delete = db.run("DELETE FROM journal WHERE session = ? AND first_seq < ?");
   }
 
@@ -95,7 +95,7 @@ export class Journals {
           if (entry.seq >= from) found.push(entry);
         }
       }
-      if (rows.length < ROWS_A_LOOK) return found;
+      if (rows.length < ROWS_A_SCAN) return found;
       from = (found.at(-1)?.seq ?? from) + 1;
     }
   }
@@ -111,7 +111,7 @@ export class Journals {
         }
         end = firstSeq;
       }
-      if (rows.length < ROWS_A_LOOK || found.length === limit) return found;
+      if (rows.length < ROWS_A_SCAN || found.length === limit) return found;
     }
   }
 
@@ -163,7 +163,7 @@ function textOf(entry: AnyEntry | undefined): string | undefined {
 }
 
 /** The number of dropped entries that may still be in the file before their rows are deleted. */
-const GONE_TOGETHER = 1_000;
+const DELETED_TOGETHER = 1_000;
 
 /** The range of the entries that the gateway's stream keeps. */
 export type GatewayEnds = { first: number; last: number };
@@ -187,7 +187,7 @@ export function gatewayStream(journals: Journals, ends: GatewayEnds): Stream<Gat
     eraseBefore: (seq) => {
       const before = ends.first;
       ends.first = Math.max(before, Math.min(seq, ends.last + 1));
-      const isRound = Math.floor(before / GONE_TOGETHER) < Math.floor(ends.first / GONE_TOGETHER);
+      const isRound = Math.floor(before / DELETED_TOGETHER) < Math.floor(ends.first / DELETED_TOGETHER);
       if (isRound || ends.first > ends.last) journals.dropRows(GATEWAY, ends.first);
     },
   };

@@ -9,7 +9,7 @@ import { liveRows } from "./live-rows.ts";
 import { StoredTable } from "./table.ts";
 
 /** The number of rows that a sweep looks at to find sessions that may go. */
-const ROWS_A_LOOK = 100;
+const ROWS_A_SCAN = 100;
 /** An agent's counts are told from these. */
 const OF_AGENTS = new Set([AGENTS, COUNTS, BEATS].map(({ table }) => table));
 
@@ -25,14 +25,14 @@ export class SqliteRecords extends LocalRecords {
   constructor(db: Database) {
     const changedAgents = new Set<string>();
     const state = stateRow(db);
-    const { bytes } = state.kept;
+    const { bytes } = state.state;
     const live = liveRows(db, (kind, id) => {
       if (OF_AGENTS.has(kind)) changedAgents.add(id);
     });
-    const journals = new Journals(db, state.kept);
+    const journals = new Journals(db, state.state);
     const tables: { flush(): void; trim(): void }[] = [];
     super({
-      state: state.kept,
+      state: state.state,
       table: (layout, changed) => {
         const table = new StoredTable(db, layout, changed);
         tables.push(table);
@@ -40,14 +40,14 @@ export class SqliteRecords extends LocalRecords {
       },
       live: (layout, changed) => live.table(layout, changed),
       journal: (ordinal) => journals.of<Entry>(ordinal),
-      gateway: gatewayStream(journals, state.kept.gateway),
+      gateway: gatewayStream(journals, state.state.gateway),
     });
     // Loading a record adds nothing to the kept bytes.
-    state.kept.bytes = bytes;
+    state.state.bytes = bytes;
     this.#changedAgents = changedAgents;
     this.#held = tables;
     this.#written = [...tables, live, journals, state];
-    this.#lookAtSessions(db);
+    this.#readSessions(db);
   }
 
   /** How the agents are of which something has changed since the last call. */
@@ -68,14 +68,14 @@ export class SqliteRecords extends LocalRecords {
   }
 
   /** A sweep looks at two columns of most sessions, and not at the whole. */
-  #lookAtSessions(db: Database): void {
+  #readSessions(db: Database): void {
     const { sessions } = this;
-    const looked = db.query(
+    const query = db.query(
       `SELECT ${freeBytesOf("session_id")}, used, head FROM sessions WHERE ordinal > ? ORDER BY ordinal LIMIT ?`,
     );
     sessions.after = (ordinal, limit, unusedSince) => {
       this.flush();
-      const rows = looked.all<[sessionId: string, used: number, head: number | null]>([ordinal, ROWS_A_LOOK]);
+      const rows = query.all<[sessionId: string, used: number, head: number | null]>([ordinal, ROWS_A_SCAN]);
       const found = rows.filter(([, used, head], n) => {
         const isLast = n === rows.length - 1;
         return isLast || used <= unusedSince || (head !== null && head <= unusedSince);
@@ -103,5 +103,5 @@ function stateRow(db: Database) {
     put(text);
     written = text;
   };
-  return { kept: stored, flush };
+  return { state: stored, flush };
 }
