@@ -14,9 +14,9 @@ export const BATCH = { limit: 100, bytes: 64 * 1024 };
 const MAX_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
-/** A gateway that lost its beat may take one more batch of events before it knows. The new owner accepts this number of such batches in a row. */
+/** A gateway that lost its beat may start one more turn before it detects the loss. The new owner retries after this number of such conflicts in a row. */
 const MOST_LATE_BATCHES = 3;
-/** The interval at which a turn is read: a notification of its end may be lost. */
+/** The interval at which a running turn is polled, because a notification of its end may be lost. */
 const POLL_MS = 10_000;
 const RETRY_MS = 1_000;
 
@@ -30,9 +30,9 @@ export type BeatParts = CoreParts & {
 export type HeldBeat = {
   readonly claim: BeatClaim;
   readonly began: number;
-  /** Aborted to start no more turns. The beat still waits for its running turn. */
+  /** When aborted, the beat starts no more turns, but still waits for its running turn. */
   readonly stop: AbortController;
-  /** Aborted to end the beat without waiting. */
+  /** When aborted, the beat ends without waiting for its running turn. */
   readonly leave: AbortController;
   events: number;
   /** The number of these events that were queued again, because their turn failed. */
@@ -42,10 +42,13 @@ export type HeldBeat = {
   isDone: boolean;
   /** The reason why the next turn cannot be started now. */
   delayedBy: string | undefined;
-  /** The ordinal of the last event that was given to a turn, and the number of failures since then. */
+  /** The ordinal of the last event that was given to a turn. */
   after: number;
+  /** The number of delayed starts since then. */
   tries: number;
+  /** The number of starts since then that failed because another gateway took the events. */
   lateBatches: number;
+  /** True once this beat has compacted the session to make room. */
   hasCompacted: boolean;
 };
 
@@ -81,7 +84,7 @@ export async function runBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {
   const { agent, through } = beat.claim;
   while (!beat.stop.signal.aborted) {
     try {
-      // Read again after a failure: the failed start may be stored, and then its turn has the events.
+      // Read in each iteration: a start that failed may have been stored, and then its turn has the events.
       const batch = await inBackground(() => store.readQueuedEvents({ agent, after: beat.after, through, ...BATCH }));
       const last = batch.at(-1);
       if (!last) {
@@ -105,7 +108,7 @@ async function mayRetry(parts: BeatParts, beat: HeldBeat, error: unknown): Promi
   // The gateway stops, or the agent was removed from the configuration.
   if (reason === "shutting-down" || reason === "agent-not-found") return false;
   if (reason === "internal") {
-    // If this gateway was suspended for long, another one has the beat, and has taken the events.
+    // If this gateway was suspended for a long time, another gateway may have claimed the beat and its events.
     if (!(await store.extendBeat(beat.claim, leaseMsOf(store)).catch(() => true))) return false;
     if (error instanceof GatewayError && ++beat.lateBatches <= MOST_LATE_BATCHES) return true;
   }
@@ -121,7 +124,7 @@ async function mayRetry(parts: BeatParts, beat: HeldBeat, error: unknown): Promi
   return true;
 }
 
-/** Refusals that are worth a retry: the cause ends, or an operator removes it. */
+/** Errors that are worth a retry: their cause is temporary, or an operator can remove it. */
 const RETRIED: ReadonlySet<string> = new Set([
   "session-busy",
   "session-full",
@@ -208,7 +211,7 @@ function textOfEvents(events: readonly SystemEvent[]): string {
   return text;
 }
 
-/** The largest number of hops of the events. A number of `MAX_HOPS` or more is from the metadata of a sender, and is reduced. */
+/** The largest number of hops among the events, limited to `MAX_HOPS - 1`: a larger number can only come from a sender's metadata. */
 function hopsOfEvents(events: readonly SystemEvent[]): number {
   let most = 0;
   for (const { metadata } of events) {

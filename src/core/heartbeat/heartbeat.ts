@@ -3,22 +3,23 @@ import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import { keepTrying, leaseMsOf, Worker } from "#core/worker.ts";
 import { BATCH, type BeatParts, type HeldBeat, holdBeat, leaveBeat, runBeat } from "./beat.ts";
 
-/** The longest time until the next beat after a beat that left events queued. */
-const AGAIN_MS = 60_000;
-/** The longest wait for a due beat: a wall clock that is set wrong delays beats only for this time. */
+/** The longest time until the next beat if a beat left events queued. */
+const LEFTOVER_BEAT_MS = 60_000;
+/** The longest wait between two checks for due beats, so that a wrong wall clock delays beats at most for this time. */
 const LONGEST_WAIT_MS = 3_600_000;
+/** The time that `asyncDispose` waits for the ends of running beats to be stored. */
 const LAST_ENDS_MS = 1_000;
 const JITTER = 0.1;
 /** The interval of an agent whose heartbeat is off. */
 const OFF = 0;
 const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes: 1 };
 
-/** The result of a request for a beat. `waitingEvents` is the number of events that no turn has. */
+/** The result of a request for a beat. `waitingEvents` is the number of events that are not in a turn. */
 type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"; waitingEvents: number };
 
 /**
- * The beats of all agents. When one is due, the gateway that claims it gives the agent its events. The beats of an agent do not overlap, and
- * a single beat replaces all missed ones.
+ * The beats of all agents. A gateway that claims a due beat sends the waiting events to the agent. The beats of an agent do not overlap. If
+ * several beats of an agent were missed, they are replaced by one.
  */
 export class Heartbeat {
   readonly #parts: BeatParts;
@@ -40,9 +41,9 @@ export class Heartbeat {
       name: "heartbeat",
       keyOf: ({ claim }) => claim.agent,
       run: (beat) => this.#run(beat),
-      // The gateway that has the beat now, or claims it next, does the rest.
+      // The gateway that claims the beat next continues it.
       giveBack: leaveBeat,
-      // The next claim returns when the next beat is due.
+      // The next claim also returns the time of the next due beat.
       ended: () => this.#worker.wake(),
       queue: { operation: "claimBeats", hasRoom: () => this.#isRunning, claim: () => this.#claim() },
       lease: {
@@ -56,14 +57,14 @@ export class Heartbeat {
     });
   }
 
-  /** Checks for due beats after this time, because one was planned for then. */
+  /** Checks for due beats after `ms` milliseconds; at once if it is undefined. */
   expect(ms?: number): void {
     this.#worker.wakeIn(ms);
   }
 
   /**
-   * Plans a beat of the agent for now if events wait for it, no beat runs and the agent is not paused. Any gateway that has the agent claims
-   * the beat. Two gateways that call this at once plan the same beat. Throws `agent-not-found`.
+   * Plans a beat of the agent for now if events wait for it, no beat runs and the agent is not paused. Any gateway with
+   * this agent may claim the beat. Concurrent calls plan the same beat. Throws `agent-not-found`.
    */
   async beatNow(name: string): Promise<BeatStart> {
     const { store, agents, clock } = this.#parts;
@@ -79,13 +80,13 @@ export class Heartbeat {
     return { outcome: "started", waitingEvents };
   }
 
-  /** Plans the beats of the configuration in force. The next claim retries what the store refused. */
+  /** Plans the beats of the current configuration. If the store fails, the next claim plans them. */
   async reconfigure(): Promise<void> {
     await this.#plan().catch((error: unknown) => this.#parts.events.storeFailed({ operation: "planBeat", error }));
     this.#worker.wake();
   }
 
-  /** The reason why the agent's events cannot be given to it now; undefined if they can. */
+  /** The reason why the agent's events are delayed; undefined if they are not. */
   delayedBy(agent: string): string | undefined {
     return this.#worker.get(agent)?.delayedBy;
   }
@@ -105,7 +106,7 @@ export class Heartbeat {
   async #claim() {
     const { store, agents, clock, node, inBackground } = this.#parts;
     await this.#plan();
-    // In the next turn of the event loop: all callers until then share a beat.
+    // In the background, so that all calls of `beatNow` in this tick share a beat.
     const { beats, nextDueInMs = LONGEST_WAIT_MS } = await inBackground(() => {
       const names = agents.list().flatMap(({ name }) => (this.#worker.get(name) ? [] : name));
       return store.claimBeats({ now: clock.now(), node, leaseMs: this.#leaseMs, agents: names });
@@ -127,13 +128,13 @@ export class Heartbeat {
     this.#planned.set(agent, every ?? OFF);
   }
 
-  /** Plans the configured beats that are not planned yet. */
+  /** Plans the beats of agents whose interval has changed, and removes those of deleted agents. */
   async #plan(): Promise<void> {
     const { store, agents, clock } = this.#parts;
     for (const { name, heartbeatMs: every } of agents.list()) {
       const before = this.#planned.get(name);
       if (before === (every ?? OFF)) continue;
-      // A durable store may have a beat that was missed while no gateway ran.
+      // A durable store may have a beat that is overdue, because no gateway was running: it keeps its earlier time.
       const soonest = every !== undefined && before === undefined;
       await store.planBeat(name, { now: clock.now(), delayMs: jittered(every), soonest });
       this.#planned.set(name, every ?? OFF);
@@ -157,19 +158,19 @@ async function endBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {
   await keepTrying(parts, "endBeat", end, () => !beat.leave.signal.aborted).catch(() => {});
 }
 
-/** The time until the next beat of an agent. Undefined if it beats only on request. */
+/** The time until the next beat of an agent. Undefined if no further beat is planned. */
 function delayAfter(beat: HeldBeat, agent: Agent | undefined, waitingEvents: number): number | undefined {
   if (!agent) return undefined;
   if (beat.stop.signal.aborted && !beat.isDone) return 0;
-  // The backend gets no more calls than otherwise: full batches need the same number of turns at any time.
+  // An early beat causes no additional calls to the backend: full batches need the same number of turns now or later.
   const hasMore = beat.events > 0 && waitingEvents > BATCH.limit;
   if (hasMore && beat.returned === 0 && agent.heartbeatMs !== undefined) return 0;
   const next = jittered(agent.heartbeatMs);
-  const isStranded = !beat.isDone || (beat.returned > 0 && next === undefined);
-  return isStranded ? Math.min(next ?? AGAIN_MS, AGAIN_MS) : next;
+  const leftEvents = !beat.isDone || (beat.returned > 0 && next === undefined);
+  return leftEvents ? Math.min(next ?? LEFTOVER_BEAT_MS, LEFTOVER_BEAT_MS) : next;
 }
 
-/** Adds up to a tenth, so that agents and gateways that started together do not beat together. */
+/** Adds up to 10 % to an interval, so that the beats of agents and gateways that started together spread out. */
 function jittered(every: number | undefined): number | undefined {
   return every === undefined ? undefined : Math.round(every * (1 + JITTER * Math.random()));
 }

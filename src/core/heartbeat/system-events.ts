@@ -12,14 +12,14 @@ export type EventRequest = Pick<EventOrder, "text" | "metadata" | "caller" | "de
   /** Undefined is the default agent. */
   agent: string | undefined;
   mode: "next-heartbeat" | "now";
-  /** The number of announcements and agents that it came through. */
+  /** The number of announcements and agents that the event has passed through. */
   hops: number;
   idempotency: { key: string; hash: string } | undefined;
 };
 
 type QueuedEvent = { event: SystemEvent; replayed: boolean };
 
-/** The number of events that are marked dead in one step. */
+/** The number of events that are marked dead in one transaction. */
 const FAILED_AT_ONCE = 100;
 
 /** The events that wait for an agent's heartbeat. */
@@ -27,12 +27,12 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
   let refused = 0;
 
   const queueNew = (request: EventRequest): Promise<QueuedEvent> => {
-    // A beat gives many events to one turn, and this event would fail the turn for all of them.
+    // A turn handles many events together, and this event would make it fail for all of them.
     if (isLoop(request.hops))
       throw new GatewayError("invalid-request", `The event is refused: ${loopWords(request.hops)}.`);
     admit();
     const agent = agents.get(request.agent);
-    if (agent.heartbeatMs === undefined && request.mode !== "now") throw beatsNever(agent.name);
+    if (agent.heartbeatMs === undefined && request.mode !== "now") throw heartbeatOff(agent.name);
     return store.queueEvent(orderOf(request, agent.name, clock.now(), settings().limits));
   };
 
@@ -44,8 +44,8 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
 
   return {
     /**
-     * Refuses an event that no beat would handle. Stores event, idempotency key and delivery in one transaction, and resolves when they are
-     * stored. A repeated request gets the first answer, even if the agent was removed or no more events fit.
+     * Stores the event, its idempotency key and its delivery in one transaction, and resolves when they are stored. Rejects an event that no
+     * beat would handle. A repeated request gets the first answer, even if the agent was removed or the queue is full.
      */
     async queue(request: EventRequest): Promise<QueuedEvent> {
       const event = request.idempotency && (await store.findEventReplay(request.idempotency, clock.now()));
@@ -73,7 +73,7 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
       const event = await store.requeueEvent(eventId, { now, beatNow, streamKeep: GATEWAY_STORED_ENTRIES });
       if (!event) throw notFound(eventId);
       if (deliveryId === undefined) return event;
-      // The event is queued even if the step of the timeline cannot be stored.
+      // If the timeline step cannot be stored, the event is still queued.
       const step = { at: now, name: "event.requeued", detail: JSON.stringify({ by }) };
       await store.addDeliveryStep(deliveryId, step).catch((error: unknown) => {
         events.storeFailed({ operation: "addDeliveryStep", error });
@@ -81,7 +81,7 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
       return event;
     },
 
-    /** Marks the waiting events of an agent as dead, except those in a turn, while `mayGoOn` returns true. */
+    /** Marks the waiting events of an agent as dead, except those in a turn. Stops when `mayGoOn` returns false. */
     async giveUp(agent: string, reason: string, mayGoOn = () => true): Promise<void> {
       let count = 0;
       for (
@@ -97,7 +97,7 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
       if (count > 0) events.eventsGivenUp({ agent, count, reason });
     },
 
-    /** The number of events that this process refused because no more fit. */
+    /** The number of events that this process has refused because the queue or the store was full. */
     refused: (): number => refused,
   };
 }
@@ -135,7 +135,7 @@ function notFound(eventId: string): GatewayError {
   return new GatewayError("event-not-found", `No event has the id ${eventId}.`);
 }
 
-function beatsNever(agent: string): GatewayError {
+function heartbeatOff(agent: string): GatewayError {
   return new GatewayError(
     "heartbeat-off",
     `The heartbeat of the agent ${agent} is off. Send the event with mode: now.`,

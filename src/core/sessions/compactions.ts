@@ -22,32 +22,32 @@ import { inTurnOrder, readContext, summaryMessage, toBackend } from "./history.t
 import { isTurnEnd } from "./journal.ts";
 import { sessionNotFound } from "./stored-sessions.ts";
 
-/** The most summaries that an agent writes at once. They are not turns, so the agent's concurrency does not limit them. */
+/** The most summaries that an agent writes concurrently. Summaries are not turns, so the agent's concurrency limit does not apply. */
 const AT_ONCE = 8;
 /** The number of messages that an automatic compaction keeps. */
 const KEEP = 20;
-/** About this number of bytes is a token. A session is measured in bytes until it is due. */
+/** The approximate number of bytes per token. Whether a session is due is estimated from its bytes; its tokens are counted only then. */
 const BYTES_PER_TOKEN = 4;
-/** The share of a model's context that is for the conversation; the rest is for instructions, tools and the reply. */
+/** The share of a model's context that is reserved for the conversation. The rest is for instructions, tools and the reply. */
 const CONTEXT_SHARE = 0.8;
 /** After a compaction that did not free enough, the session must grow by this factor before the next one. */
 const GROWTH = 1.25;
 
-/** The most text of one call to a backend. A longer conversation is summarised in parts, each with the summary of the parts before. */
+/** The most characters of one call to a backend. A longer conversation is summarised in parts, each together with the summary of the previous parts. */
 const PART_CHARACTERS = 16 * 1024 * 1024;
-/** A longer summary is an error of the backend. */
+/** The most characters of a summary. A longer one is an error of the backend. */
 const SUMMARY_LIMIT = 4 * 1024 * 1024;
 
-/** A compaction in a session's queue, or on its way there. `begin` is called when it is the first in the queue. */
+/** A compaction that is queued or about to be. `begin` is called when it is the first in its session's queue. */
 type Queued = { sessionId: string; stop: AbortController; begin: () => void };
-/** A compaction that has a place in the queue, until `done` is settled. */
+/** A compaction with a place in its session's queue. It leaves the queue when `done` is settled. */
 type Placed = { claim: Claim; stop: AbortController; done: Promise<unknown> };
 
 type CompactionRequest = {
   keep: number;
-  /** Keeps fewer messages if the last ones have more tokens. */
+  /** The most tokens of the kept messages: if they have more, fewer are kept. */
   keepTokens?: number | undefined;
-  /** The surface and the caller for which the usage is counted. */
+  /** The surface and the caller to which the usage is charged. */
   payer: { surface: Surface; caller: string };
 };
 const AUTOMATIC: CompactionRequest["payer"] = { surface: "heartbeat", caller: "compaction" };
@@ -55,7 +55,7 @@ const AUTOMATIC: CompactionRequest["payer"] = { surface: "heartbeat", caller: "c
 /** Lets the backend write the summary. */
 type Compact = (signal: AbortSignal, used: TellUsed) => Promise<Compacted>;
 
-/** Compactions: each takes its place in its session's queue, and runs when the turns before it have ended. */
+/** Compacts sessions. A compaction waits in its session's queue, and runs when the turns before it have ended. */
 export class Compactions {
   readonly #parts: CoreParts;
   readonly #lease: Lease<Placed>;
@@ -63,7 +63,7 @@ export class Compactions {
   readonly #queued = new Map<string, Queued>();
   /** Summaries that are being written, by agent. */
   readonly #writing = new Map<string, Set<Promise<unknown>>>();
-  /** Sessions that are being compacted automatically, and those that wait until they have this many bytes. */
+  /** The sizes in bytes that sessions must exceed before their next automatic compaction. Infinity while one is running. */
   readonly #pausedUntil = new Map<string, number>();
   #isStopped = false;
 
@@ -91,7 +91,7 @@ export class Compactions {
       if (session.contextBytes <= (this.#pausedUntil.get(session.sessionId) ?? 0)) return;
       this.#pausedUntil.set(session.sessionId, Infinity);
       const { sessionId, agent, ordinal, contextBytes } = session;
-      // The store is still notifying its watchers.
+      // Not now: the store must finish notifying its watchers first.
       void this.#parts.inBackground(() => this.#shorten({ sessionId, agent, ordinal, contextBytes }));
     },
     sessionDeleted: ({ sessionId }: SessionRef): void => {
@@ -102,30 +102,30 @@ export class Compactions {
   };
 
   /**
-   * Replaces all but the last `keep` messages with a summary after the turns that wait in the session have run. Resolves when it is done.
-   * A failure changes nothing.
+   * Waits for the turns in the session's queue, then replaces all messages except the last `keep` with a summary. Resolves when the summary is
+   * stored. If it fails, the session is unchanged.
    */
   compact({ sessionId, keep }: { sessionId: string; keep: number }, caller: string): Promise<SessionCompaction> {
     return this.#run(sessionId, { keep, payer: { surface: "rpc", caller } });
   }
 
-  /** Compacts a full session if automatic compaction is on. Returns true if that succeeded. */
+  /** Compacts a full session if automatic compaction is on. Returns true if messages were replaced. */
   async makeRoom(sessionId: string): Promise<boolean> {
     return this.#parts.settings().compactAt > 0 && (await this.#runAutomatically(sessionId));
   }
 
-  /** Starts no more compactions, and ends the waiting and running ones. The turns behind them may continue. */
+  /** Cancels the waiting and running compactions, and starts no more. The turns behind them in the queue can then run. */
   [Symbol.dispose](): void {
     this.#isStopped = true;
     this.#abort(() => true, shuttingDown());
     void this.#worker.drain({ ms: 0 });
   }
 
-  #abort(isMeant: (one: Queued) => boolean, error: GatewayError): void {
-    for (const one of this.#queued.values()) if (isMeant(one)) one.stop.abort(error);
+  #abort(matches: (one: Queued) => boolean, error: GatewayError): void {
+    for (const one of this.#queued.values()) if (matches(one)) one.stop.abort(error);
   }
 
-  /** Takes a place in the session's queue, and runs the compaction when the place is the first. */
+  /** Queues a compaction in the session, and runs it when it is the first in the queue. */
   async #run(sessionId: string, request: CompactionRequest): Promise<SessionCompaction> {
     if (this.#isStopped) throw shuttingDown();
     const { store, clock, node, settings } = this.#parts;
@@ -149,7 +149,7 @@ export class Compactions {
     }
   }
 
-  /** Runs the compaction, and gives its place back even if it fails. */
+  /** Runs the compaction, and removes it from the queue even if it fails. */
   async #runInPlace(
     place: CompactionPlace,
     request: CompactionRequest,
@@ -170,7 +170,7 @@ export class Compactions {
       signal.throwIfAborted();
       const began = clock.monotonic();
       const write = (work: Compact) => this.#write(agent, claim, request, stop, work);
-      const compacted = compact && (await this.#inTurn(agent.name, signal, () => write(compact)));
+      const compacted = compact && (await this.#limited(agent.name, signal, () => write(compact)));
       const ms = Math.round(clock.monotonic() - began);
       if (!(await end(compacted))) throw (await store.getSession(sessionId)) ? lostPlace() : sessionNotFound(sessionId);
       if (!compacted)
@@ -180,14 +180,14 @@ export class Compactions {
       events.sessionCompacted({ sessionId, agent: agent.name, cause, before, after, ms });
       return { sessionId, compacted: true, before, after };
     } catch (error) {
-      // If the store fails too, the lease ends.
+      // If the store fails too, the place is freed when its lease ends.
       await end(undefined).catch((error: unknown) => events.storeFailed({ operation: "endCompaction", error }));
       throw error;
     }
   }
 
-  /** Does the work when fewer than `AT_ONCE` summaries of the agent are being written, in the order of the calls. */
-  async #inTurn<T>(agent: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  /** Runs `work`, but at most `AT_ONCE` times concurrently for an agent. Further calls wait in order. */
+  async #limited<T>(agent: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const others = this.#writing.get(agent) ?? new Set();
     this.#writing.set(agent, others);
     while (others.size >= AT_ONCE) await orAborted(Promise.allSettled([Promise.race(others)]), signal);
@@ -196,7 +196,7 @@ export class Compactions {
     return await mine;
   }
 
-  /** Lets the backend write the summary within the deadline of a turn. Counts its usage, even if it fails. */
+  /** Requests the summary from the backend, with the deadline of a turn. Counts the usage even if the backend fails. */
   async #write(
     agent: Agent,
     { turnId }: Claim,
@@ -227,12 +227,12 @@ export class Compactions {
       events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, model), usage });
       const counted = countedModels(agent, model);
       const used = { now: clock.now(), agent: agent.name, ...payer, model: counted, usage, latencyMs };
-      // Not awaited: the next turn of the session would have to wait as well.
+      // Not awaited, so that the session's next turn does not wait for it.
       store.countUsage(used).catch((error: unknown) => events.storeFailed({ operation: "countUsage", error }));
     }
   }
 
-  /** The number of tokens past which a session of this agent is compacted automatically: it must fit into its model's context. */
+  /** The number of tokens above which a session of this agent is compacted automatically. It depends on the context of the agent's model. 0 means never. */
   #dueAt(name: string): number {
     const { settings, agents } = this.#parts;
     const most = settings().compactAt;
@@ -241,7 +241,7 @@ export class Compactions {
     return fits === undefined ? most : Math.min(most, Math.floor(fits * CONTEXT_SHARE));
   }
 
-  /** Compacts a session that no caller asked to compact. Returns true if that succeeded. */
+  /** Compacts a session without a request of a caller. Reports a failure, and returns true if messages were replaced. */
   async #runAutomatically(sessionId: string, keepTokens?: number): Promise<boolean> {
     const { store, events } = this.#parts;
     try {
@@ -253,7 +253,7 @@ export class Compactions {
     }
   }
 
-  /** Compacts a session that is past its size. If that is not enough, the next attempt waits until the session has grown. */
+  /** Compacts a session that is too long. If it is still too long afterwards, the next attempt waits until it has grown by `GROWTH`. */
   async #shorten({ sessionId, agent, contextBytes }: SessionRef): Promise<void> {
     const due = this.#dueAt(agent);
     await this.#runAutomatically(sessionId, Math.floor(due / 2));
@@ -266,7 +266,7 @@ export class Compactions {
   }
 }
 
-/** Reads the session of a compaction that is the first in its queue. `compact` is undefined if there is nothing to compact. */
+/** Reads the session and plans its compaction. `compact` writes the summary; it is undefined if there is nothing to compact. */
 async function planCompaction(
   store: Store,
   backend: Backend,
@@ -276,7 +276,7 @@ async function planCompaction(
   const count = (text: string) => backend.countTokens?.(text) ?? Math.ceil(text.length / 4);
   const countMessage = (message: Message) => toBackend(message).reduce((sum, { text }) => sum + count(text), 0);
   const [earlier, all] = await Promise.all([store.readSummary(sessionId), readContext(store, sessionId)]);
-  // Turns behind this place have not run: all their messages are newer than it.
+  // The turns behind this compaction in the queue have not run yet, so their messages have a greater `seq`.
   const isBehind = (message: Message) => message.role !== "assistant" && message.seq > seq;
   const messages = inTurnOrder(all.filter((message) => !isBehind(message)));
   const sizeOf = (retained: readonly Message[], summary: string | undefined): SessionSize => ({
@@ -300,7 +300,7 @@ async function planCompaction(
       except: [...retained, ...all.filter(isBehind)].map((message) => message.seq),
       before,
       after: sizeOf(retained, summary),
-      // The engines count in this way: without the messages from before the session.
+      // Computed as `contextBytes` in the store: without the messages from before the session.
       freedBytes: bytesOf(compacted) + bytesOf(earlier ? [earlier] : []) - bytesOf([{ text: summary }]),
     };
   };
@@ -353,7 +353,7 @@ async function ask(
 ): Promise<string> {
   signal.throwIfAborted();
   const text: unknown = await orAborted(backend.summarise(messages, signal, used), signal).catch(async (error) => {
-    // A backend that obeys the signal reports its usage first.
+    // A backend that obeys the signal reports its usage before it stops: give it one tick.
     if (signal.aborted) await new Promise((resolve) => setImmediate(resolve));
     throw error;
   });

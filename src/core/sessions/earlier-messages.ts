@@ -1,24 +1,24 @@
 import type { BackendMessage } from "#backends/backend.ts";
 import type { Store } from "#store/store.ts";
 
-/** A message from before a session began. Its caller sends it with the message that starts or continues the session. */
+/** A message of a conversation from before its session began. A caller sends it together with the message for the agent. */
 export type EarlierMessage = { role: "system" | "user" | "assistant"; text: string };
 
 type WithContext = { context: string | undefined };
 
-/** Instructions are sent to the backend again if none of this many messages has them. */
+/** The number of last messages that are searched for instructions. If none of them has any, the instructions are added again. */
 const INSTRUCTED_WITHIN = 50;
-/** The most text of earlier messages that is stored when a session begins that its caller will continue: compactions do not count this text. */
+/** The most characters of earlier messages that are stored when a named session begins. The limit is low, because compactions do not count this text. */
 const BEGINNING_CHARACTERS = 64 * 1024;
 
-/** Earlier messages are stored as the context of the message that they came with. Other callers send an object; a list is always this. */
+/** Encodes earlier messages as the context of the message that they were sent with. Every other context is an object, so a list is recognised. */
 export function earlierAsContext(earlier: readonly EarlierMessage[]): string | undefined {
   return earlier.length === 0 ? undefined : JSON.stringify(earlier);
 }
 
 /**
- * The context for the next message of a session. If the session exists, it has the conversation: only instructions that differ from its
- * last ones are added. Without a `sessionId` the session is new and the only one of its conversation: it gets all messages.
+ * The context for the next message of a session. An existing session already has the conversation, so only instructions are added, and only if
+ * they differ from its last ones. Without a `sessionId` the session is new, and all earlier messages are added.
  */
 export async function contextForSession(
   store: Store,
@@ -34,7 +34,7 @@ export async function contextForSession(
   return wanted === earlierAsContext(await readInstructions(store, sessionId)) ? undefined : wanted;
 }
 
-/** The instructions, and the newest of the other messages that fit, in their order. */
+/** The instructions and the newest other messages that fit into the limit, in the original order. */
 function beginningOf(earlier: readonly EarlierMessage[]): EarlierMessage[] {
   const others = earlier.filter((message) => !isInstruction(message)).reverse();
   const fitting = new Set<EarlierMessage>();
@@ -51,7 +51,7 @@ function isInstruction({ role }: EarlierMessage): boolean {
   return role === "system";
 }
 
-/** The last instructions of callers in a session, without the agent's. */
+/** The last instructions that a caller sent in a session. The agent's own instructions are not included. */
 async function readInstructions(store: Store, sessionId: string): Promise<EarlierMessage[]> {
   const newest = await store.readMessages(sessionId, { before: Infinity, limit: INSTRUCTED_WITHIN });
   const last = newest.find(hasInstructions);
@@ -59,12 +59,12 @@ async function readInstructions(store: Store, sessionId: string): Promise<Earlie
   return earlierOf(last).flatMap(({ instructions, text }) => (instructions ? [{ role: "system", text }] : []));
 }
 
-/** True if a message came with instructions of its caller: they replace the earlier ones. */
+/** True if the caller sent instructions with this message. They replace all earlier ones. */
 export function hasInstructions(message: WithContext): boolean {
   return hasEarlier(message) && earlierOf(message).some(({ instructions }) => instructions);
 }
 
-/** The earlier messages that came with a message; nearly always none. */
+/** The earlier messages that were sent with a message. */
 export function earlierOf(message: WithContext): readonly BackendMessage[] {
   return hasEarlier(message) ? (JSON.parse(message.context as string) as EarlierMessage[]).map(toBackend) : NONE;
 }
@@ -82,4 +82,5 @@ export function withoutEarlier<M extends WithContext>(message: M): M {
 function hasEarlier({ context }: WithContext): boolean {
   return context !== undefined && context.charCodeAt(0) === LIST;
 }
+/** The first character of a stored list. */
 const LIST = "[".charCodeAt(0);

@@ -4,14 +4,14 @@ import type { ClaimedTurn, Message, Store, Summary } from "#store/store.ts";
 import { earlierOf, hasInstructions } from "./earlier-messages.ts";
 
 const PAGE = 500;
-/** The most text of one page: other calls run between two pages. */
+/** The most characters of one page. Other calls run between two pages. */
 const PAGE_CHARACTERS = 262_144;
-/** The place of a session's first turn: its message has the place before it. */
+/** The `seq` of a session's first turn. The message before it has 1. */
 const FIRST_TURN = 2;
-/** The most text of a conversation. If an uncompacted one is longer, its oldest messages are left out. */
+/** The most characters of a conversation. If a conversation without compaction is longer, its oldest messages are left out. */
 const HISTORY_CHARACTERS = 4 * 1024 * 1024;
 
-/** The conversation before a turn's message, oldest first: the summary of the compacted part, then each message and reply. */
+/** The conversation before a turn's message, oldest first: the summary of the compacted part, then the messages and replies. Only the last instructions are included. */
 export async function readHistory(store: Store, claimed: ClaimedTurn): Promise<readonly BackendMessage[]> {
   const { turn, replySeq, message } = claimed;
   if (turn.seq <= FIRST_TURN) return earlierOf(message);
@@ -31,7 +31,7 @@ function withoutInstructions(messages: BackendMessage[]): BackendMessage[] {
   return messages.length === 1 ? messages : messages.filter(({ instructions }) => !instructions);
 }
 
-/** A message for a backend, after the earlier messages that came with it. */
+/** Converts a message for a backend: the earlier messages that were sent with it, then the message itself. */
 export function toBackend(message: Message): BackendMessage[] {
   const { role, text, outside } = message;
   return [...earlierOf(message), { role, text, outside }];
@@ -69,8 +69,8 @@ export async function readContext(
 }
 
 /**
- * Sorts messages: oldest first, each followed by its reply. In the journal, messages that were sent while a turn ran come before the reply of
- * that turn. `place` is the same for all messages of a turn, and 0 for a reply whose message was compacted.
+ * Sorts messages by turn: oldest first, each followed by its reply. (In the journal, a message that was sent while a turn was running precedes
+ * the reply of that turn.) `place` is the `seq` of the turn's message, and 0 for a reply whose message was compacted.
  */
 export function inTurnOrder(messages: readonly Message[]): (Message & { place: number })[] {
   const placeOf = new Map<string, number>();

@@ -4,14 +4,14 @@ import type { Entry, SessionRef, StoreWatcher, Turn } from "#store/store.ts";
 type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
 export type TurnEndEntry = Extract<Entry, { name: "turn.completed" | "turn.failed" | "turn.cancelled" }>;
 /**
- * Called with the entry that ends the turn. `erased`: the turn was deleted with its session. `not-stored`: the turn has ended here, but the
- * store is full. The turn will run again at an unknown time.
+ * Called with the entry that ends the turn. `erased`: the turn was deleted with its session. `not-stored`: the turn has ended, but its end
+ * could not be stored, because the store is full. The turn will run again later.
  */
 type EndListener = (end: TurnEndEntry | "erased" | "not-stored") => void;
 /** A turn and its session. */
 type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 
-/** Fans the store's entries out to a session's followers, and wakes the waiters for the end of a turn. */
+/** Passes new journal entries to the followers of their session, and the ends of turns to their waiters. */
 export function createJournal() {
   const followers: Listeners<JournalListener> = new Map();
   const waiters: Listeners<{ turnId: string; end: EndListener }> = new Map();
@@ -33,12 +33,12 @@ export function createJournal() {
 
   return {
     watcher,
-    /** Calls the listener with the future entries of a session. Returns a function that ends this. */
+    /** Calls the listener with all new entries of a session. Returns a function that removes the listener. */
     follow: (sessionId: string, listener: JournalListener): (() => void) => addListener(followers, sessionId, listener),
     onTurnEnd: ({ turnId, sessionId }: TurnPlace, end: EndListener): (() => void) =>
       addListener(waiters, sessionId, { turnId, end }),
     turnNotStored: (turn: TurnPlace): void => notifyEnd(turn, "not-stored"),
-    /** True if a follower or a waiter of this session is here. */
+    /** True if this process has a follower or a waiter for the session. */
     wants: ({ sessionId }: Pick<SessionRef, "sessionId">): boolean =>
       followers.has(sessionId) || waiters.has(sessionId),
   };

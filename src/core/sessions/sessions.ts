@@ -15,8 +15,8 @@ export type SessionPlace = { sessionId: string; agent: string; channel: string; 
 const ID_LIMIT = 256;
 
 /**
- * `agent:<agent>:<channel>:<userId>`, every part percent-encoded, so that no two places share an id. In an id that would be too long, a
- * hash replaces the user, and then the channel too.
+ * `agent:<agent>:<channel>:<userId>`, every part percent-encoded, so that two places never share an id. If the id would be too long,
+ * the user is replaced by a hash, and if necessary the channel too.
  */
 export function placeOf(request: SessionRequest, channelOfSurface: string, caller: string): SessionPlace {
   const { agent, channel = channelOfSurface, userId = caller } = request;
@@ -31,7 +31,7 @@ function idOf(agent: string, channel: string, userId: string): string {
   return hashed.length <= ID_LIMIT ? hashed : `agent:${encode(agent)}:${hash(channel)}:${hash(userId)}`;
 }
 
-/** A chat without a session and a user is a new conversation. */
+/** The session of a chat request. Without a session and a user, it is a new session. */
 export function placeOfChat(request: SessionRequest, caller: string, now: number): SessionPlace {
   return request.sessionId === undefined && request.userId === undefined
     ? { sessionId: `chat:${newBareId(now)}`, agent: request.agent, channel: request.channel ?? "rest", userId: caller }
@@ -43,7 +43,7 @@ export function mainSessionOf(agent: string): string {
   return `agent:${encode(agent)}:main`;
 }
 
-// Only a hash begins with a tilde. toWellFormed is called because encodeURIComponent throws on half a surrogate pair.
+// A leading tilde is encoded, because it marks a hash. `toWellFormed` is needed because encodeURIComponent throws on a lone surrogate.
 function encode(part: string): string {
   return encodeURIComponent(part.toWellFormed()).replace(/^~/, "%7E");
 }
@@ -52,8 +52,8 @@ function hash(part: string): string {
 }
 
 /**
- * Refuses a caller's names (of a session, a user, a model, a channel) that contain a secret of the configuration. Names are stored as sent,
- * because later calls use them to find sessions and turns. `hide` returns a text without such secrets.
+ * Creates a check that rejects names from a caller (of a session, a user, a model or a channel) that contain a secret of the configuration. Names
+ * are stored unchanged, because later calls find sessions and turns by them. `hide` returns a text without such secrets.
  */
 export function createNameCheck(hide: (text: string) => string) {
   return (error: "invalid-request" | "invalid-params", names: Record<string, string | null | undefined>): void => {

@@ -8,16 +8,16 @@ export type SessionPage = {
   /** The summary of the compacted messages. */
   summary: string | null;
   messages: readonly Message[];
-  /** Continues after this page; null after the last one. */
+  /** The cursor for the next page; null on the last page. */
   nextCursor: string | null;
 };
 
 type PageRequest = { limit: number; cursor: string | undefined; includeCompacted: boolean };
 
-/** The most text on a page: a long answer delays other calls. */
+/** The most characters on a page, because a long answer delays other calls. */
 const PAGE_CHARACTERS = 512 * 1024;
 
-/** The stored sessions: listed, read and deleted. */
+/** Lists, reads and deletes stored sessions. */
 export function createStoredSessions({ store, agents, clock }: CoreParts) {
   return {
     /** Throws `agent-not-found` for an agent that has neither a configuration nor sessions. */
@@ -36,7 +36,7 @@ export function createStoredSessions({ store, agents, clock }: CoreParts) {
       return page;
     },
 
-    /** Throws `session-not-found`, and `invalid-params` for a cursor that no page of this session had. */
+    /** Throws `session-not-found`, and `invalid-params` for a cursor that was not returned for this session. */
     async read(sessionId: string, { limit, cursor, includeCompacted }: PageRequest): Promise<SessionPage> {
       const session = await store.getSession(sessionId);
       if (!session) throw sessionNotFound(sessionId);
@@ -69,7 +69,7 @@ function charactersOf(messages: readonly Message[]): number {
   return messages.reduce((sum, { text }) => sum + text.length, 0);
 }
 
-/** A place among the messages of this session. It is not valid for a later session with the same id. */
+/** The cursor of a message. It contains the session's ordinal, so that it is not valid for a later session with the same id. */
 function cursorOf({ ordinal }: Session, { seq }: Pick<Message, "seq">): string {
   return `m${ordinal.toString(36)}.${seq.toString(36)}`;
 }

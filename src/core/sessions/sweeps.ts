@@ -5,17 +5,18 @@ import { USAGE_RETENTION_MS } from "#core/usage.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 
+/** The interval of sweeps, and the pause if a sweep has more to do. */
 const EVERY_MS = 1_000;
 const MORE_MS = 10;
-/** Up to this number, gateways on one store sweep in turn, each less often. With more, the turns of dead gateways would take too long. */
-const MOST_IN_TURN = 3;
+/** Gateways on one store share the sweeps: each multiplies its interval by their number, but at most by this, so that dead gateways do not delay sweeps too long. */
+const MOST_SHARING = 3;
 
-/** The largest difference between the wall clock and the monotonic clock that is not a jump, and the time that the wall clock must run evenly after one. */
+/** A larger change of the wall clock against the monotonic clock is a jump. Also the time for which the wall clock must run without a jump before it is trusted again. */
 const JUMP_MS = 3_600_000;
 
 type SweepParts = Pick<CoreParts, "store" | "clock" | "events" | "settings">;
 
-/** Sweeps the store regularly, one slice at a time: ended leases, old records, expired keys. Returns a function that stops it. */
+/** Sweeps the store regularly, a limited number of records at a time: ended leases, old records, expired keys. Returns a function that stops the sweeps. */
 export function startSweeps({ store, clock, events, settings }: SweepParts): () => void {
   let isStopped = false;
   let stopTimer = () => {};
@@ -28,7 +29,7 @@ export function startSweeps({ store, clock, events, settings }: SweepParts): () 
     const now = clock.now();
     const steady = isSteady();
     const { retentionMs, webhookRetentionMs, eventRetentionMs } = settings();
-    // After a jump of the clock, nothing is deleted because of its age: a sweep cannot be undone.
+    // After a jump of the clock, nothing is deleted by age, because a deletion cannot be undone.
     const before = (ms: number): number => (steady ? now - ms : 0);
     const more = await store.sweep({
       now,
@@ -41,7 +42,7 @@ export function startSweeps({ store, clock, events, settings }: SweepParts): () 
       eventsBefore: before(eventRetentionMs),
       keysBefore: before(0),
     });
-    sweepAfter(more ? MORE_MS : EVERY_MS * Math.min(store.shared?.gateways() ?? 1, MOST_IN_TURN));
+    sweepAfter(more ? MORE_MS : EVERY_MS * Math.min(store.shared?.gateways() ?? 1, MOST_SHARING));
   };
   const run = (): void => {
     sweep().catch((error: unknown) => {
@@ -59,8 +60,8 @@ export function startSweeps({ store, clock, events, settings }: SweepParts): () 
 }
 
 /**
- * Returns a function that returns true if ages may be computed from the wall clock. They may not after the wall clock has jumped, until it is
- * back or has run evenly for an hour.
+ * Returns a function that returns true if ages can be computed from the wall clock. It returns false after the wall clock has jumped, until the
+ * clock is back at the expected time or has run for an hour without another jump.
  */
 function watchJumps(clock: Clock, events: Events): () => boolean {
   const offset = (): number => clock.now() - clock.monotonic();
