@@ -12,7 +12,7 @@ type CountsSnapshot = {
   time: number;
 };
 
-/** The counts that this process has without a query: those of the last poll of the database, with its own transactions since. */
+/** The counts that this process knows without a query: the result of the last poll, updated by its own transactions since then. */
 export class CachedCounts {
   #counts = new Map<string, number>();
   readonly #beats = new Map<string, Beat>();
@@ -20,23 +20,23 @@ export class CachedCounts {
 
   committed({ deltas, beats, ends }: CommittedChanges): void {
     for (const [name, change] of deltas) this.#counts.set(name, this.of(name) + change);
-    for (const beat of beats) this.#note(beat);
+    for (const beat of beats) this.#updateBeat(beat);
     for (const end of ends) this.#ends.set(end.agent, end);
   }
 
   /**
-   * Replaces the counts. Returns the time until the first beat whose due time has changed: the gateway that planned it, or ran the one before,
-   * may have stopped by then.
+   * Replaces the counts. Returns the time until the first beat that is newly due, because its time has changed or it is no longer running or
+   * paused. Undefined if there is none. This gateway has to check for such a beat: the gateway that planned it may have stopped by then.
    */
   replace({ counts, beats, ends, time }: CountsSnapshot): number | undefined {
     this.#counts = new Map(counts);
     for (const end of ends) this.#ends.set(end.agent, end);
     let firstIn: number | undefined;
     for (const beat of beats) {
-      const known = this.#beats.get(beat.agent);
-      if (!this.#note(beat) || beat.lease || beat.pausedAt !== undefined || beat.dueAt === undefined) continue;
-      const isFree = known?.isRunning === true || known?.pausedAt !== undefined;
-      if (known?.noted === beat.noted && !isFree) continue;
+      const before = this.#beats.get(beat.agent);
+      if (!this.#updateBeat(beat) || beat.lease || beat.pausedAt !== undefined || beat.dueAt === undefined) continue;
+      const wasBlocked = before?.isRunning === true || before?.pausedAt !== undefined;
+      if (before?.noted === beat.noted && !wasBlocked) continue;
       firstIn = Math.min(firstIn ?? Infinity, beat.dueAt - time);
     }
     return firstIn;
@@ -58,7 +58,7 @@ export class CachedCounts {
     };
   };
 
-  /** True if a gateway is giving an agent its events. */
+  /** True if a beat is running whose agent is not paused. */
   isBeating(): boolean {
     for (const { isRunning, pausedAt } of this.#beats.values()) if (isRunning && pausedAt === undefined) return true;
     return false;
@@ -68,12 +68,12 @@ export class CachedCounts {
     return this.#counts.get(name) ?? 0;
   }
 
-  /** Returns false if the beat is known already. */
-  #note({ agent, version, noted, nextAt, pausedAt, lease }: BeatRow): boolean {
-    const known = this.#beats.get(agent);
-    if (known && version <= known.version) return false;
-    // A beat that is planned for the same time keeps its time by the wall clock: it must not move with the clock of a gateway.
-    const at = known?.noted === noted ? known?.nextAt : nextAt;
+  /** Returns false if this version of the beat has been processed already. */
+  #updateBeat({ agent, version, noted, nextAt, pausedAt, lease }: BeatRow): boolean {
+    const before = this.#beats.get(agent);
+    if (before && version <= before.version) return false;
+    // If the due time is unchanged, `nextAt` is kept: the difference between the clocks varies, and callers must not see the time move.
+    const at = before?.noted === noted ? before?.nextAt : nextAt;
     this.#beats.set(agent, { version, noted, nextAt: at, pausedAt, isRunning: lease !== undefined });
     return true;
   }

@@ -2,11 +2,11 @@ import { Socket } from "node:net";
 import pg from "pg";
 import { failureOf, unavailable } from "./errors.ts";
 
-/** The time limits for a new connection: while calls wait for it, and at the start. */
+/** The time limits for a new connection: while calls wait for it, and while the gateway starts. */
 const CONNECT_MS = 1_000;
 const START_MS = 10_000;
 
-// All counts here stay far below 2^53.
+// Sums and counts are read as numbers: they stay far below 2^53.
 const INT8 = 20;
 const NUMERIC = 1700;
 const types = {
@@ -15,14 +15,14 @@ const types = {
 } as pg.CustomTypesConfig;
 
 /**
- * Each statement is planned once, often while the tables are empty. The plan must also be good for large tables, so it uses an index. The
- * timeout ends the transaction of a gateway that was suspended, so that others do not wait for it.
+ * Each statement is planned once, often while the tables are empty. These settings force index scans, so that the plan is also good for large
+ * tables. The timeout ends the transaction of a suspended gateway, so that other gateways do not wait for its locks.
  */
 const SETTINGS = `select set_config(name, case name when 'plan_cache_mode' then 'force_generic_plan' else 'off' end, false)
     from pg_settings where name in ('plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit');
   set idle_in_transaction_session_timeout = 10000`;
 
-/** A connection to a server that accepts writes, the index of its address, and its timeline. */
+/** A connection to a server that accepts writes, the index of the server's URL, and the server's timeline. */
 type OpenServer = { at: number; client: pg.Client; timeline: number };
 
 /** The servers of one database. One of them accepts writes. */
@@ -30,7 +30,7 @@ export class Servers {
   readonly #urls: readonly string[];
   /** The index of the server that was found last. */
   #current = 0;
-  /** The highest timeline that was found. It grows with each promotion of a standby: a write on an earlier timeline is lost. */
+  /** The highest timeline that was found. Each promotion of a standby increases it. A write on an earlier timeline would be lost. */
   #timeline = 0;
   #patienceMs = START_MS;
 
@@ -38,7 +38,7 @@ export class Servers {
     this.#urls = urls;
   }
 
-  /** Ends the start: from now on calls wait for connections. */
+  /** Called once the store is open: new connections now have the shorter time limit. */
   started(): void {
     this.#patienceMs = CONNECT_MS;
   }
@@ -48,7 +48,7 @@ export class Servers {
     try {
       return (await this.#open(this.#current)).client;
     } catch (error) {
-      throw noneOf([this.#refusal(this.#current, error)]);
+      throw noServer([this.#refusal(this.#current, error)]);
     }
   }
 
@@ -61,7 +61,7 @@ export class Servers {
     const { found, refused } = await this.#openAll();
     const [best, ...others] = found.sort((a, b) => b.timeline - a.timeline || this.#rank(a) - this.#rank(b));
     for (const { client } of others) drop(client);
-    if (!best) throw noneOf(refused);
+    if (!best) throw noServer(refused);
     this.#timeline = best.timeline;
     if (best.at !== this.#current) {
       this.#current = best.at;
@@ -70,7 +70,7 @@ export class Servers {
     return best.client;
   }
 
-  /** The order of servers with the same timeline: the previous one, then the order of the list. */
+  /** The rank among servers with the same timeline: first the current one, then in the order of the URLs. */
   #rank({ at }: OpenServer): number {
     return at === this.#current ? -1 : at;
   }
@@ -81,7 +81,7 @@ export class Servers {
     const refused = this.#urls.map((_, at) => this.#refusal(at));
     let isOver = false;
     await new Promise<void>((resolve) => {
-      const asked = this.#urls.map(async (_, at) => {
+      const attempts = this.#urls.map(async (_, at) => {
         try {
           const one = await this.#open(at);
           if (isOver) return drop(one.client);
@@ -91,7 +91,7 @@ export class Servers {
           refused[at] = this.#refusal(at, error);
         }
       });
-      void Promise.all(asked).then(() => resolve());
+      void Promise.all(attempts).then(() => resolve());
     });
     isOver = true;
     return { found, refused };
@@ -109,7 +109,7 @@ export class Servers {
   }
 }
 
-function noneOf(refused: readonly string[]) {
+function noServer(refused: readonly string[]) {
   return unavailable(`The database does not answer (${refused.join("; ")}).`);
 }
 
@@ -124,11 +124,11 @@ async function open(connectionString: string, patienceMs: number, isOneOfSeveral
     types,
   });
   sockets.set(client, socket);
-  // If an idle connection breaks, its owner gets the "end" event.
+  // An unhandled `error` event would end the process. The owner of a broken connection gets `end`.
   client.on("error", () => {});
   try {
     await client.connect();
-    await withPatience(client, patienceMs, settle(client));
+    await withPatience(client, patienceMs, configure(client));
     return { client, timeline: isOneOfSeveral ? await withPatience(client, patienceMs, timelineOf(client)) : 0 };
   } catch (error) {
     drop(client);
@@ -136,13 +136,13 @@ async function open(connectionString: string, patienceMs: number, isOneOfSeveral
   }
 }
 
-async function settle(client: pg.Client): Promise<void> {
+async function configure(client: pg.Client): Promise<void> {
   const { rows } = await client.query("select pg_is_in_recovery() as standby");
   if (rows[0]?.standby) throw new Error("is a standby");
   await client.query(SETTINGS);
 }
 
-/** Returns 0 if the server does not reveal its timeline. Then the order of the addresses decides. */
+/** Returns 0 if the server does not provide its timeline. Then the order of the URLs decides. */
 async function timelineOf(client: pg.Client): Promise<number> {
   try {
     const { rows } = await client.query("select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline");
@@ -153,7 +153,7 @@ async function timelineOf(client: pg.Client): Promise<number> {
   }
 }
 
-/** Waits for an answer, and drops the connection if it does not come in time. */
+/** Waits for an answer. Drops the connection if there is none within `patienceMs`. */
 export async function withPatience<T>(client: pg.Client, patienceMs: number, answer: Promise<T>): Promise<T> {
   const patience = setTimeout(() => drop(client), patienceMs);
   try {

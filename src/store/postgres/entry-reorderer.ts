@@ -1,16 +1,16 @@
 import type { Clock } from "#kit/clock.ts";
 
-/** The state of a stream: the last `seq` that watchers were notified of, and entries that were received before earlier ones. */
+/** The state of a stream: the last `seq` that watchers were notified of, and entries that were received too early. */
 type StreamPosition<E> = { through: number; early: { entries: readonly E[]; elsewhere: boolean }[] };
 
-/** The most streams whose state is stored. */
+/** The most streams whose state is kept in memory. */
 const MOST_REMEMBERED = 20_000;
-/** The time that early entries wait. Then the missing ones are read from the database. */
+/** The time that early entries wait for the missing ones. After this, the missing entries are read from the database. */
 const EARLY_MS = 50;
 /** The time until a failed read is retried, and the number of entries in one read. */
 const AGAIN_MS = 1_000;
 const PAGE = 500;
-/** The most entries before the received ones that are read for a stream without a state, and their greatest age. */
+/** If a stream has no state, entries before the received ones are read too: at most this number, and none older than this age. */
 const BACKLOG = 64;
 const RECENT_MS = 60_000;
 
@@ -25,8 +25,8 @@ type Parts<S, E> = {
 };
 
 /**
- * Notifies the watchers of the entries of streams, each once and in the order of `seq`. Entries of other gateways may be received before or
- * after those of this one.
+ * Notifies the watchers of the entries of streams: of each entry once, in the order of `seq`. Entries of this gateway and of other gateways may
+ * be received in any order.
  */
 export class EntryReorderer<S extends { ordinal: number }, E extends { seq: number; at: number }> {
   readonly #positions = new Map<number, StreamPosition<E>>();
@@ -37,12 +37,12 @@ export class EntryReorderer<S extends { ordinal: number }, E extends { seq: numb
     this.#parts = parts;
   }
 
-  /** Starts a stream: the entries up to `through` are not news. */
+  /** Starts a stream. Watchers are not notified of entries up to `through`. */
   begin({ ordinal }: S, through: number): void {
     this.#remember(ordinal, through);
   }
 
-  /** Takes entries that were stored. */
+  /** Processes stored entries. `elsewhere`: another gateway wrote them. */
   entries(stream: S, entries: readonly E[], elsewhere = false): void {
     const first = entries[0]?.seq;
     const last = entries.at(-1)?.seq;
@@ -70,7 +70,7 @@ export class EntryReorderer<S extends { ordinal: number }, E extends { seq: numb
     }
   }
 
-  /** Reads the entries that another gateway wrote, and notifies the watchers, if any of them follows the stream. */
+  /** Called if another gateway wrote the entries from `from` to `through`. If a watcher follows the stream, reads them and notifies the watchers. */
   async elsewhere(stream: S, from: number, through: number): Promise<void> {
     const position = this.#positions.get(stream.ordinal);
     if (position && position.through >= through) return;
@@ -92,7 +92,7 @@ export class EntryReorderer<S extends { ordinal: number }, E extends { seq: numb
     return isNews;
   }
 
-  /** Retries no more reads. */
+  /** Stops retrying failed reads. */
   close(): void {
     this.#isClosed = true;
   }

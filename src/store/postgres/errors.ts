@@ -1,6 +1,6 @@
 import { GatewayError } from "#kit/errors.ts";
 
-/** The kind of a failed call to the database. It decides the next step. */
+/** The kind of failure of a call to the database. The next step depends on it. */
 type Failure =
   /** The connection broke. It is unknown whether the call was committed. */
   | "lost"
@@ -15,7 +15,7 @@ const RETRY_MS = 1_000;
 
 /** The SQLSTATEs that describe the server rather than the statement. */
 const REFUSED = /^(53|57P03|25006|58)/;
-/** The server closed the connection, and may have committed the call before. 0A000: a prepared plan of the connection is out of date. */
+/** The server closed the connection, possibly after it had committed the call. 0A000: a prepared plan of the connection is outdated, so a new connection is needed. */
 const LOST = /^(08|57P0[12]|0A000)/;
 const CLASH = /^(40001|40P01|55P03|25P03)$/;
 

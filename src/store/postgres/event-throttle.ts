@@ -1,9 +1,10 @@
-/** This number of events is given to agents in a fraction of a second. */
+/** Up to this number of waiting events there is no pause: agents handle them in a fraction of a second. */
 const FEW = 500;
 /** A beat counts as running for this time after its end. */
 const RECENT_MS = 3_000;
+/** The longest pause. */
 const LONGEST_MS = 100;
-/** The number of transactions that the usual duration is averaged over. */
+/** The number of recent transactions over which the usual duration is averaged. */
 const AVERAGED = 8;
 
 type Parts = {
@@ -16,8 +17,8 @@ type Parts = {
 };
 
 /**
- * Returns a function that computes the pause after a transaction that stored new events. They share the database with the turns that handle
- * events, and must not be stored faster than these run. The pause depends on the usual duration of transactions.
+ * Returns a function that computes the pause after a transaction that stored new events. Without it, new events would be stored faster than
+ * turns can handle them, because both use the same database. The pause grows with the usual duration of a transaction and the number of waiting events.
  */
 export function createEventThrottle({ waiting, isBeating, time }: Parts): (tookMs: number) => number {
   let usualMs = 0;

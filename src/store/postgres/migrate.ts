@@ -10,9 +10,9 @@ type Migration = { readonly version: number; readonly oldest: number; readonly s
 
 /** The advisory lock: one gateway at a time updates the schema. */
 const LOCK = [4_712, 5];
-/** A starting gateway reports an error after this time: a step takes seconds, so the update of the other gateway is stuck. */
+/** The longest wait for the lock. A step takes seconds, so after this time the gateway that holds the lock must be stuck. */
 const LOCK_WAIT_MS = 60_000;
-/** The time that a step waits for a table that running gateways use. Their calls wait behind the step, so it then retries later. */
+/** The longest wait of a step for a table that running gateways use. Their calls wait behind the step, so it gives up after this time and retries later. */
 const TABLE_WAIT_MS = 400;
 const TRIES = 40;
 const PAUSE_MS = 300;
@@ -29,7 +29,7 @@ export async function migrate(
 ): Promise<{ steps: number; epoch: string; channel: string }> {
   const { rows: where } = await client.query("select current_schema() as name");
   if (where[0]?.name === null)
-    throw refusal("The database has no schema that this user may use. Grant the user a schema.");
+    throw refusal("The database has no schema that this user may use. Grant the user access to a schema.");
   await takeLock(client, lockWaitMs);
   try {
     await client.query("set client_min_messages = warning");
@@ -100,7 +100,7 @@ type Holder = {
 
 function heldBy(holder: Holder | undefined, waitMs: number): string {
   const waited = `The lock for schema upgrades was held by other connections for ${waitMs / 1_000} s`;
-  if (!holder) return `${waited}, and is free now: start again.`;
+  if (!holder) return `${waited}. It is free now: start the gateway again.`;
   const { pid, usename, application_name: program, address, state } = holder;
   const who = [program || "a program without a name", usename && `of the user ${usename}`, address && `at ${address}`];
   const now = state === null ? "" : `, ${state}`;
@@ -120,8 +120,8 @@ async function inTransaction(client: pg.Client, from: number, to: number, work: 
     } catch (error) {
       await client.query("rollback").catch(() => {});
       const failure = failureOf(error);
-      if (failure === "broken") throw stuck(from, to, error);
-      // A running gateway used the table.
+      if (failure === "broken") throw stepFailed(from, to, error);
+      // A clash: a running gateway is using the table.
       if (failure !== "clash" || tries === TRIES) throw error;
       await pause(PAUSE_MS * (0.5 + Math.random()));
     }
@@ -132,7 +132,7 @@ function refusal(detail: string) {
   return new GatewayError("store-unavailable", detail);
 }
 
-function stuck(from: number, to: number, error: unknown) {
+function stepFailed(from: number, to: number, error: unknown) {
   return refusal(
     `The database's schema could not be upgraded from version ${from} to ${to} (${(error as Error).message}). It still has version ${from}.`,
   );

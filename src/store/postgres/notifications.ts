@@ -2,14 +2,14 @@ import type pg from "pg";
 import { drop, type Servers, withPatience } from "./connect.ts";
 import { type PeerNews, readPayload } from "./payloads.ts";
 
-/** The interval at which the server is polled, and the time without an answer after which the connection is dropped. */
+/** The interval at which the connection is checked, and the time after which it is dropped if the check gets no answer. */
 const POLL_MS = 1_000;
 const SILENT_MS = 5_000;
 /** The mean pause between two attempts to connect. It varies by half, so that gateways do not reconnect all at once. */
 const RETRY_MS = 300;
 
 type NotificationEvents = {
-  /** Called with a new connection. After the first one, changes since the loss of the previous connection were not received. */
+  /** Called with each new connection. After a reconnect, the changes since the previous connection was lost have not been received. */
   connected(client: pg.Client): Promise<void>;
   lost(error: unknown): void;
   received(received: PeerNews): void;
@@ -17,7 +17,7 @@ type NotificationEvents = {
   poll(): Promise<void>;
 };
 
-/** The connection for notifications of other gateways. If the database is lost, it reconnects. */
+/** The connection that receives the notifications of other gateways. It reconnects if it is lost. */
 export class Notifications {
   readonly #servers: Servers;
   readonly #node: string;
@@ -26,7 +26,7 @@ export class Notifications {
   #client: pg.Client | undefined;
   #isClosed = false;
   #isReconnecting = false;
-  /** True if a call lost the database again during the reconnect. */
+  /** True if the database was lost again during the reconnect. */
   #isLostAgain = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -42,13 +42,13 @@ export class Notifications {
     await this.#listen(client);
   }
 
-  /** Notifies other gateways outside of a transaction. */
+  /** Sends a notification that is not part of a transaction. */
   async notify(payload: string): Promise<void> {
     // A gateway without the notification finds the change at its next poll.
     await this.#client?.query("select pg_notify($1, $2)", [this.#channel, payload]).catch(() => {});
   }
 
-  /** Tries to connect until the database answers. */
+  /** Drops the connection, and tries to connect until the database answers. */
   reconnect(): void {
     if (this.#client) drop(this.#client);
     this.#client = undefined;

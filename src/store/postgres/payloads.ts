@@ -6,7 +6,7 @@ import { decodeText, encodeText } from "./texts.ts";
 type Ref = [ordinal: number, sessionId: string, agent: string, contextBytes: number];
 /**
  * A change in short form: `e` new entries, `d` a deleted session, `c` a turn to cancel, `p` a compaction that may start, `r` a recorded delivery,
- * `o` a new outcome of a delivery, `w` work.
+ * `o` a new outcome of a delivery, `w` a turn that can be claimed.
  */
 export type Change =
   | ["e", ...Ref, from: number, through: number]
@@ -24,35 +24,35 @@ export type PeerNews = { changes: readonly Change[]; notices: readonly Notice[] 
 /** PostgreSQL limits a notification to 8 000 bytes. */
 const MOST_BYTES = 7_000;
 
-/** The changes of a transaction for other gateways. */
+/** The changes of a transaction, as other gateways are notified of them. */
 export function newsOf({ news, areAgentsPaused, areKeysChanged }: CommittedChanges): PeerNews {
   const changes: Change[] = [];
   const notices = new Map<string, Notice>();
-  for (const of of news) {
-    if ("deliveryId" in of && of.deliveryId !== undefined) {
-      changes.push([deliveryChange(of) === "recorded" ? "r" : "o", of.deliveryId]);
+  for (const item of news) {
+    if ("deliveryId" in item && item.deliveryId !== undefined) {
+      changes.push([deliveryChange(item) === "recorded" ? "r" : "o", item.deliveryId]);
     }
-    switch (of.kind) {
+    switch (item.kind) {
       case "entries": {
-        const [first, last] = [of.entries[0]?.seq ?? 0, of.entries.at(-1)?.seq ?? 0];
-        changes.push(["e", ...refWordsOf(of.session), first, last]);
+        const [first, last] = [item.entries[0]?.seq ?? 0, item.entries.at(-1)?.seq ?? 0];
+        changes.push(["e", ...shortRefOf(item.session), first, last]);
         break;
       }
       case "deleted":
-        changes.push(["d", ...refWordsOf(of.session), of.end.seq, of.end.at]);
+        changes.push(["d", ...shortRefOf(item.session), item.end.seq, item.end.at]);
         break;
       case "cancel":
-        changes.push(["c", of.turnId]);
+        changes.push(["c", item.turnId]);
         break;
       case "compaction":
-        changes.push(["p", of.compactionId]);
+        changes.push(["p", item.compactionId]);
         break;
       case "gateway":
-        notices.set(of.kind, ["gateway", of.entries.at(-1)?.seq ?? 0]);
+        notices.set(item.kind, ["gateway", item.entries.at(-1)?.seq ?? 0]);
         break;
       case "beat":
       case "announcement":
-        notices.set(of.kind, [of.kind, []]);
+        notices.set(item.kind, [item.kind, []]);
     }
   }
   if (areKeysChanged) notices.set("keys", ["keys", []]);
@@ -60,7 +60,7 @@ export function newsOf({ news, areAgentsPaused, areKeysChanged }: CommittedChang
   return { changes, notices: [...notices.values()] };
 }
 
-function refWordsOf({ ordinal, sessionId, agent, contextBytes }: SessionRef): Ref {
+function shortRefOf({ ordinal, sessionId, agent, contextBytes }: SessionRef): Ref {
   return [ordinal, encodeText(sessionId), agent, contextBytes];
 }
 
@@ -72,7 +72,7 @@ export function refOf([, ordinal, sessionId, agent, contextBytes]: readonly [
   return { ordinal, sessionId: decodeText(sessionId), agent, contextBytes };
 }
 
-/** Notifications with these changes, each below the limit. A change that is too large is left out: gateways find it at their next poll. */
+/** Splits the changes into notifications below the size limit. A single change above the limit is omitted: gateways find it at their next poll. */
 export function payloadsOf(node: string, { changes, notices }: PeerNews): string[] {
   const count = changes.length + notices.length;
   const whole = JSON.stringify([node, [], changes, notices]);

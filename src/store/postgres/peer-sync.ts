@@ -9,16 +9,16 @@ import { ENDS, readBeat, readEnd } from "./records/agents.ts";
 import type { CommittedChanges, PostgresRecords } from "./records/records.ts";
 import { number, quote, type Row, type Sql, sql } from "./records/sql.ts";
 
-/** The sessions that were written to since a time, with the first of their latest entries since then. */
+/** The sessions with writes since a time, and for each the `seq` of the first entry since then, among its last 50. */
 const MISSED = `select s.ordinal, s.session_id, s.agent, s.context_bytes, s.last_seq,
     (select min(e.seq) from (select seq, at from entries where session = s.ordinal order by seq desc limit 50) as e where e.at >= $1) as from_seq
   from sessions s where s.updated_at >= $1 order by s.ordinal desc limit 5000`;
 const MINUTE = 60_000;
-/** A gateway that was not seen for this time is not counted, and gets no notifications. */
+/** A gateway that has not polled for this time is not counted. If no other gateway is counted, no notifications are sent. */
 const UNSEEN_MS = 10_000;
-/** Other gateways are notified of a ready turn after this time: the gateway that made it ready usually claims it at once. */
-const OWN_MS = 25;
-/** The stream of the gateway itself. */
+/** The delay before other gateways are notified of a ready turn: usually this gateway claims it before that. */
+const OWN_CLAIM_MS = 25;
+/** The stream of gateway entries, as a key. */
 const GATEWAY = { ordinal: 0 };
 
 type Parts = {
@@ -29,7 +29,7 @@ type Parts = {
   readEntries(sessionId: string, after: number, limit: number): Promise<Entry[]>;
   readGateway(after: number, limit: number): Promise<GatewayEntry[]>;
   notify(payload: string): Promise<void>;
-  /** Reads the state of the other gateways soon. */
+  /** Starts a poll of the other gateways' state. */
   poll(): void;
 };
 
@@ -37,9 +37,10 @@ type Parts = {
 export class PeerSync {
   readonly watchers = new Set<StoreWatcher>();
   readonly #parts: Parts;
+  /** The journals of sessions, and the gateway stream. */
   readonly #entries: EntryReorderer<SessionRef, Entry>;
   readonly #gateway: EntryReorderer<typeof GATEWAY, GatewayEntry>;
-  /** Turns to cancel, and compactions that may start, of which the watchers were notified. */
+  /** The cancelled turns and the started compactions that the watchers have been notified of. */
   #stopped = new Set<string>();
   #begun = new Set<string>();
   #peers = 0;
@@ -47,6 +48,7 @@ export class PeerSync {
   #keys: string | undefined;
   /** The time of the last snapshot by the wall clock. */
   #snapshotAt = 0;
+  /** True if more than `UNSEEN_MS` passed between the last two snapshots. */
   #wasUnseen = false;
 
   constructor(parts: Parts) {
@@ -103,7 +105,7 @@ export class PeerSync {
       else if (of.kind === "cancel") this.#cancel(of.turnId);
       else if (of.kind === "compaction") this.#compaction(of.compactionId);
       else {
-        if (of.kind === "work") this.#readyTimer ??= setTimeout(() => this.#notifyOfWork(), OWN_MS).unref();
+        if (of.kind === "work") this.#readyTimer ??= setTimeout(() => this.#notifyOfWork(), OWN_CLAIM_MS).unref();
         for (const watcher of this.watchers) watcher[of.kind]();
       }
     }
@@ -136,7 +138,7 @@ export class PeerSync {
     this.#gateway.begin(GATEWAY, rows[0].last);
   }
 
-  /** Reads the sessions that were written to while no connection listened. */
+  /** Reads the sessions with writes during the time without a connection for notifications. */
   async catchUp(client: pg.Client): Promise<void> {
     this.#deliveriesLost();
     const { rows } = await client.query(MISSED, [this.#snapshotAt - MINUTE]);
@@ -154,7 +156,7 @@ export class PeerSync {
     transaction.run(
       sql`insert into nodes (node, seen) values (${quote(node)}, ${NOW}) on conflict (node) do update set seen = excluded.seen`,
     );
-    for (const clearing of CLEARING) transaction.run(clearing);
+    for (const statement of CLEANUP) transaction.run(statement);
     return {
       counts: new Map(
         transaction
@@ -172,13 +174,13 @@ export class PeerSync {
   applySnapshot(snapshot: PeerSnapshot): void {
     const before = this.#snapshotAt;
     this.#snapshotAt = this.#parts.clock.now();
-    // The other gateways sent no notifications until they saw this one again.
+    // The other gateways may have sent no notifications, because they did not count this one.
     if (this.#wasUnseen) this.#deliveriesLost();
     this.#wasUnseen = before > 0 && this.#snapshotAt - before > UNSEEN_MS;
     const { nodes, keys, cancelled, compactions, gateway, ready, announcement } = snapshot.state as State;
     this.#peers = nodes;
     const dueIn = this.#parts.known.replace(snapshot);
-    // Calls in the same transaction may have changed something after the read.
+    // Other calls in the same transaction may have changed the counts after they were read.
     this.#parts.known.committed(snapshot.changes());
     const areKeysNew = this.#keys !== undefined && this.#keys !== keys;
     this.#keys = keys;
@@ -195,7 +197,7 @@ export class PeerSync {
     void this.#gateway.elsewhere(GATEWAY, gateway, gateway);
   }
 
-  /** A compaction started when it was queued: its watchers are not notified. */
+  /** Called if a compaction started as soon as it was queued. The watchers are not notified of it. */
   begun(compactionId: string): void {
     this.#begun.add(compactionId);
   }
@@ -207,7 +209,7 @@ export class PeerSync {
     this.watchers.clear();
   }
 
-  /** Notifies other gateways that turns wait. */
+  /** Notifies other gateways if there are queued turns. */
   #notifyOfWork(): void {
     if (!this.#readyTimer) return;
     clearTimeout(this.#readyTimer);
@@ -278,7 +280,7 @@ type State = {
   compactions: string[];
 };
 
-/** Gateways compare their times by the clock of the database. */
+/** The current time of the database's clock, in milliseconds. Gateways compare their times by this clock. */
 const NOW = "(select extract(epoch from clock_timestamp())::double precision * 1000)";
 
 function stateOf(node: string, time: Sql): Sql {
@@ -297,7 +299,7 @@ function stateOf(node: string, time: Sql): Sql {
 }
 
 /** Deletes old rows. */
-const CLEARING = [
+const CLEANUP = [
   sql`delete from nodes where seen < ${NOW} - 60000`,
   sql`delete from rate_counts where ends_at < ${NOW}`,
   sql`delete from reply_texts where at < clock_timestamp() - interval '1 hour'`,

@@ -2,12 +2,12 @@ import type pg from "pg";
 import { drop, type Servers, withPatience } from "./connect.ts";
 import { failureOf, unavailable } from "./errors.ts";
 
-/** The time limit of a call. The connection for notifications detects a dead server sooner. */
+/** The time limit of a call. `Notifications` usually detects a dead server sooner. */
 const SILENT_MS = 15_000;
-/** The pause after a refused connection. Until then the existing connections do the work. */
+/** The pause after a failed attempt to connect. Until then, calls share the existing connections. */
 const REOPEN_MS = 1_000;
 
-/** The connections of this gateway. While the database cannot be reached, all calls are refused at once. */
+/** The connections of this gateway. While the database is unreachable, all calls fail immediately. */
 export class Pool {
   readonly #servers: Servers;
   readonly #size: number;
@@ -15,9 +15,11 @@ export class Pool {
   readonly #clients = new Set<pg.Client>();
   #idle: pg.Client[] = [];
   readonly #waiting: ((client: pg.Client | undefined) => void)[] = [];
-  /** The number of connections that are being opened, and the earliest time of the next attempt. */
+  /** The number of connections that are being opened. */
   #opening = 0;
+  /** The earliest time of the next attempt to connect. */
   #opensAt = 0;
+  /** True while the database is unreachable. */
   #isAway = false;
   #isClosed = false;
 
@@ -32,13 +34,13 @@ export class Pool {
     return this.#isAway;
   }
 
-  /** Lends a connection. */
-  async run<T>(ask: (client: pg.Client) => Promise<T>): Promise<T> {
+  /** Runs `work` with a connection, once one is free. */
+  async run<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
     if (this.#isAway) throw away();
     const client = this.#idle.pop() ?? (await this.#nextFree());
     if (!client) throw away();
     try {
-      return await withPatience(client, SILENT_MS, ask(client));
+      return await withPatience(client, SILENT_MS, work(client));
     } catch (error) {
       const failure = failureOf(error);
       if (failure === "lost" || failure === "refused") this.#drop(client);
@@ -48,24 +50,24 @@ export class Pool {
     }
   }
 
-  /** Ends the refusal of calls: a server can be reached again. */
+  /** Called when a server is reachable again: calls no longer fail immediately. */
   reachable(): void {
     this.#isAway = false;
   }
 
-  /** Refuses all calls, including the pending ones. */
+  /** Called when the database is unreachable: all calls fail, including the pending ones. */
   away(error: unknown): void {
     if (this.#isAway || this.#isClosed) return;
     this.#isAway = true;
     for (const client of [...this.#clients]) this.#drop(client);
-    for (const take of this.#waiting.splice(0)) take(undefined);
+    for (const resolve of this.#waiting.splice(0)) resolve(undefined);
     this.#lost(error);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#isAway = true;
-    for (const take of this.#waiting.splice(0)) take(undefined);
+    for (const resolve of this.#waiting.splice(0)) resolve(undefined);
     await Promise.all([...this.#clients].map((client) => client.end().catch(() => {})));
   }
 
@@ -78,10 +80,10 @@ export class Pool {
   }
 
   #giveBack(client: pg.Client): void {
-    const isThere = this.#clients.has(client);
-    const next = isThere ? this.#waiting.shift() : undefined;
+    const isOpen = this.#clients.has(client);
+    const next = isOpen ? this.#waiting.shift() : undefined;
     if (next) next(client);
-    else if (isThere) this.#idle.push(client);
+    else if (isOpen) this.#idle.push(client);
     else this.#openMore();
   }
 

@@ -28,7 +28,7 @@ type PostgresParts = {
 
 const CONNECTIONS = 8;
 
-/** The approximate number of bytes that a call writes. */
+/** The approximate number of bytes that a call writes. Calls that are not listed write little. */
 const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
   startTurn: ({ text, delivery }: TurnOrder) => text.length + (delivery?.bytes ?? 0),
   queueEvent: ({ text, delivery }: EventOrder) => text.length + (delivery?.bytes ?? 0),
@@ -36,9 +36,9 @@ const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
 };
 
 /**
- * A store that several gateways share. The rules run in this process, on records that a transaction loads. Gateways write in turn, and
- * concurrent calls share a transaction. The watchers are notified of a call of this node before it resolves, and of the calls of other nodes
- * by notifications of the database.
+ * A store that several gateways share. The rules run in this process, on records that a transaction loads. Only one gateway writes at a time, and
+ * concurrent calls share a transaction. Watchers are notified of the changes of a call before it resolves, and of the changes of other gateways
+ * through notifications of the database.
  */
 export async function createPostgresStore({
   clock,
@@ -85,10 +85,10 @@ export async function createPostgresStore({
     return name === "queueEvent" ? intake : writer;
   });
   const poll = async (): Promise<void> => peers.applySnapshot(await writer.run(peers.snapshot));
-  let isBegun = false;
+  let isOpen = false;
   const notifications = new Notifications(servers, node, {
     async connected(client) {
-      if (!isBegun) {
+      if (!isOpen) {
         await peers.begin(client);
       } else {
         if (pool.isAway) notice({ name: "available", detail: "The database is available again." });
@@ -99,10 +99,10 @@ export async function createPostgresStore({
     },
     lost: (error) => pool.away(error),
     received: (received) => peers.received(received),
-    poll: poll,
+    poll,
   });
   await notifications.open(channel, client).catch(refuse);
-  isBegun = true;
+  isOpen = true;
   servers.started();
 
   return {
@@ -151,7 +151,7 @@ function methodsOf(runnerOf: (name: string) => TransactionBatcher) {
   };
 }
 
-/** The rule refuses a turn whose events are not loaded yet. The records that it needs after that are requested together with the events. */
+/** The rule throws while the turn's events are not loaded. The records that it needs afterwards are requested in the same pass as the events. */
 function startWithEvents(records: PostgresRecords, order: TurnOrder): TurnStart {
   const { agent } = order.session;
   if (order.events && order.claim) {
@@ -161,7 +161,7 @@ function startWithEvents(records: PostgresRecords, order: TurnOrder): TurnStart 
   return rules.startTurn(records, order);
 }
 
-/** Runs a rule in pieces to its end: a transaction loads the records of all pieces. */
+/** Runs a rule that is a generator to its end. */
 function answerOf(answer: unknown): unknown {
   for (;;) {
     if (!isPieces(answer)) return answer;
@@ -170,7 +170,7 @@ function answerOf(answer: unknown): unknown {
   }
 }
 
-/** The lock of the gateways in this schema of the database. The channel's name ends in the number of the schema. */
+/** The lock for writes in this schema of the database. The channel's name ends with the schema's oid. */
 function lockOf(channel: string): Sql {
   return sql`select pg_advisory_xact_lock(7, ${Number(/\d+$/.exec(channel)?.[0]) | 0})`;
 }
@@ -188,7 +188,7 @@ function openAgents(records: PostgresRecords): string[] {
   return records.transaction.read(OPEN_AGENTS).map(({ agent }) => agent as string);
 }
 
-/** Removes this gateway. Other gateways know its agents for a while after that. */
+/** Removes this gateway from the list of gateways. Its agents stay known for a while: the row of `gateways` is only marked as older. */
 function unregister({ transaction }: PostgresRecords, node: string): void {
   const closed = sql`least(seen, ${double(transaction.time)} - 10000)`;
   transaction.run(sql`update gateways set seen = ${closed} where node = ${quote(node)}`);

@@ -11,7 +11,7 @@ type Limit = { maxRequests: number; windowMs: number };
 type Parts = { node: string; reader: TransactionBatcher; writer: TransactionBatcher; others: PeerSync };
 
 const DAY = 86_400_000;
-/** A window is divided into this number of slices, in which requests are counted together. */
+/** A window is divided into this number of slices. Requests are counted per slice. */
 const SLICES = 60;
 
 export function sharedStore({ node, reader, writer, others }: Parts): SharedStore {
@@ -93,10 +93,10 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
   };
 }
 
-/** The requests in the current window: their number in each slice, and the time until the end of the slice leaves the window. */
+/** The requests in the current window, by slice: their number, and the time until the whole slice is outside the window. */
 function countedIn(rate: Rate | undefined, windowMs: number, time: number) {
   const width = windowMs / SLICES;
-  // Counts of another window are not valid: the limit was changed.
+  // If the width differs, the limit's window was changed, and the old counts are not valid.
   if (rate?.widthMs !== width) return [];
   const counted = rate.slices.map((slice, n) => {
     return { slice, count: rate.counts[n] ?? 0, endsIn: (slice + 1) * width + windowMs - time };
@@ -134,7 +134,7 @@ function readRequests(records: PostgresRecords, key: string, { maxRequests, wind
   return { left: Math.max(0, maxRequests - usedOf(counted)), wholeInMs: last && Math.ceil(last.endsIn) };
 }
 
-/** A notice for each session, so that a long list can be divided into several notifications. */
+/** One notice per session, so that a long list can be split into several notifications. */
 function noticesOf(name: "textsAsked" | "textsPut", sessionIds: readonly string[]): PeerNews {
   return { changes: [], notices: sessionIds.map((sessionId) => [name, [sessionId]]) };
 }

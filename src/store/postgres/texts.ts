@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 /** The first character of an encoded text. */
 const MARK = "\u0001";
 
-/** Encodes a text that PostgreSQL cannot store: it accepts neither U+0000 nor half a surrogate pair, and callers may send both. */
+/** Encodes a text if PostgreSQL cannot store it: it accepts neither U+0000 nor lone surrogates, and callers may send both. */
 export function encodeText(text: string): string {
   return text.charCodeAt(0) === 1 || text.includes("\0") || !text.isWellFormed() ? MARK + JSON.stringify(text) : text;
 }
@@ -24,7 +24,7 @@ export function decodeOptional(stored: string | null | undefined): string | unde
 /** The longest key that an index accepts. */
 const LONGEST_KEY = 300;
 
-/** Encodes an idempotency key for the index. Callers choose keys, of any length. */
+/** Encodes an idempotency key for the index: a key that is too long or cannot be stored is replaced by its hash. */
 export function encodeKey(key: string): string {
   return key.length <= LONGEST_KEY && key.isWellFormed() && !key.includes("\0")
     ? key

@@ -8,19 +8,20 @@ import { planOf, type Row, type Sql, sql } from "./records/sql.ts";
 import { type Statement, Transaction } from "./records/transaction.ts";
 
 type Rule = (records: PostgresRecords) => unknown;
+/** A call: the rule to run in a transaction, and the callbacks for its result. */
 type Order = { rule: Rule; bytes: number; resolve(answer: unknown): void; reject(error: unknown): void };
 type Outcome = { order: Order; answer: unknown; error?: unknown };
 
-/** The most orders that wait. More are refused. */
+/** The most waiting orders. Further ones are rejected. */
 const MOST_WAITING = 20_000;
-/** The most orders of a transaction, and the number of bytes after which it takes no more. */
+/** The most orders in a transaction, and the number of bytes above which no further order is added. */
 const MOST_ORDERS = 200;
 const MOST_BYTES = 2_000_000;
 /** The most attempts at a transaction that conflicts with another, or whose connection is lost. */
 const MOST_TRIES = 5;
-/** The longest wait for the next calls of callers that have just been answered. */
+/** The longest pause that collects the next calls of callers that have just received their answers. */
 const PATIENCE_MS = 5;
-/** The interval at which the state of a commit whose answer was lost is read. */
+/** The interval at which the outcome of a commit is polled if its answer was lost. */
 const COMMIT_POLL_MS = 100;
 
 const TRANSACTION = sql`select txid_current() as id`;
@@ -30,7 +31,7 @@ type BatcherParts = {
   clock: Clock;
   pool: Pool;
   memory: Memory;
-  /** The lock under which gateways write in turn. Undefined for orders that only read. */
+  /** The statement that takes the lock for writes, which one gateway holds at a time. Undefined for orders that only read. */
   lock: Sql | undefined;
   /** The most transactions at a time. */
   atOnce: number;
@@ -43,7 +44,7 @@ type BatcherParts = {
 };
 
 /**
- * Runs orders in transactions: all waiting orders share one. Gateways write in turn, so no other rule runs at the same time, as in memory.
+ * Runs orders in transactions: all waiting orders share one. Only one gateway writes at a time, so rules run one after another, as in the memory store.
  */
 export class TransactionBatcher {
   readonly #parts: BatcherParts;
@@ -77,7 +78,7 @@ export class TransactionBatcher {
   #plan(): void {
     if (this.#isPlanned) return;
     this.#isPlanned = true;
-    // Calls of one turn of the event loop share a transaction.
+    // Calls of one tick of the event loop share a transaction.
     setImmediate(() => {
       this.#isPlanned = false;
       while (this.#running < this.#parts.atOnce && this.#waiting.length > 0) void this.#runNext(this.#takeNext());
@@ -100,7 +101,7 @@ export class TransactionBatcher {
     const began = performance.now();
     await this.#settleAll(orders);
     const tookMs = performance.now() - began;
-    // Callers that wait for an answer before their next call return all at once. The pause collects them in one transaction instead of two.
+    // Callers that make their next call after an answer do so all at the same time. The pause collects these calls in one transaction.
     const patienceMs =
       orders.length > 1 && this.#waiting.length < orders.length ? Math.min(tookMs / 4, PATIENCE_MS) : 0;
     const pauseMs = Math.max(this.#parts.pauseOf?.(tookMs) ?? 0, patienceMs);
@@ -130,7 +131,7 @@ export class TransactionBatcher {
       } catch (error) {
         const failure = failureOf(error);
         if (failure === "broken") throw error;
-        // The address of the database and its message are for the log only.
+        // The original message may contain the address of the database, so only the log gets it (as the cause).
         if (error instanceof GatewayError) throw unavailable("The database cannot be reached.", error);
         if (failure === "lost" && attempt.id !== undefined && (await this.#isCommitted(attempt.id)))
           return attempt.succeed();
@@ -154,7 +155,7 @@ export class TransactionBatcher {
   }
 }
 
-/** After a crash, the server may not know that it assigned this id. Then the transaction was not committed. */
+/** The status is null if the server crashed and does not know the id: then the transaction was not committed. */
 const STATUS = "select case when $1 < txid_snapshot_xmax(txid_current_snapshot()) then txid_status($1) end as status";
 
 /** One attempt at a transaction. */
@@ -163,7 +164,7 @@ class Attempt {
   readonly #records: PostgresRecords;
   #orders: readonly Order[];
   #outcomes: Outcome[] = [];
-  /** The id of the transaction, once its changes have been sent. */
+  /** The id of the transaction. Set just before its changes are sent: earlier, nothing can be committed. */
   id: string | undefined;
 
   constructor(parts: BatcherParts, orders: readonly Order[]) {
@@ -197,13 +198,13 @@ class Attempt {
     return this.succeed();
   }
 
-  /** Reports the committed changes. */
+  /** Reports the changes as committed, and returns the outcomes. */
   succeed(): Outcome[] {
     this.#parts.committed(this.#records.committedChanges());
     return this.#outcomes;
   }
 
-  /** Runs all orders. Returns the statements that load the records that were missing. */
+  /** Runs all orders once. Returns the statements that load the missing records; none if the results are valid. */
   #pass(): Statement[] {
     for (;;) {
       this.#records.transaction.reset();
@@ -233,26 +234,26 @@ function outcomeOf(order: Order, records: PostgresRecords): Outcome {
   }
 }
 
-/** The names of the prepared statements of each connection, by their texts. */
-const plans = new WeakMap<pg.Client, Map<string, string>>();
-let planned = 0;
+/** For each connection, the names of its prepared statements by their texts. */
+const planNames = new WeakMap<pg.Client, Map<string, string>>();
+let planCount = 0;
 
 /** Sends several statements together. Returns the rows of each. */
 async function query(client: pg.Client, statements: readonly Sql[]): Promise<Row[][]> {
-  const known = plans.get(client) ?? new Map<string, string>();
+  const known = planNames.get(client) ?? new Map<string, string>();
   // If the query fails, it is unknown which of its statements were prepared.
-  plans.delete(client);
+  planNames.delete(client);
   const sent = statements.flatMap((statement) => {
     if (/^(begin|commit)/.test(statement)) return statement;
     const { text, values } = planOf(statement);
-    const name = known.get(text) ?? `plan_${++planned}`;
+    const name = known.get(text) ?? `plan_${++planCount}`;
     const run = `execute ${name}${values.length > 0 ? `(${values.join(", ")})` : ""}`;
     if (known.has(text)) return run;
     known.set(text, name);
     return [`prepare ${name} as ${text}`, run];
   });
   const answer: unknown = await client.query(sent.join(";\n"));
-  plans.set(client, known);
+  planNames.set(client, known);
   const answers = (Array.isArray(answer) ? answer : [answer]) as pg.QueryResult<Row>[];
   return answers.filter(({ command }) => command !== "PREPARE").map(({ rows }) => rows);
 }

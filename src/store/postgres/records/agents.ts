@@ -4,15 +4,15 @@ import { number, optional, type Row } from "./sql.ts";
 import { layout, type Moment, Table } from "./table.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** A beat, with the other columns of its row. `version` grows with each change. */
+/** A beat with the other columns of its row. Each change increases `version`. */
 export type BeatRow = BeatRecord & {
   readonly version: number;
   readonly pausedAt: number | undefined;
-  /** The time when the beat is due. While it runs, the time when it was due. */
+  /** The due time of the planned beat, or the one of the running beat. */
   readonly noted: number | undefined;
 };
 
-/** The end of an agent's last turns. */
+/** The time of an agent's last turn end, and whether its turns fail. */
 export type EndRow = Pick<AgentRecord, "agent" | "lastEndedAt" | "failing">;
 
 const BEATS = layout<BeatRow>({
@@ -33,7 +33,7 @@ const BEATS = layout<BeatRow>({
   read: (row, moment) => readBeat(row, moment),
 });
 
-/** Converts times of the database's clock to the wall clock by the current difference. */
+/** Reads a row. `nextAt` is the due time by the wall clock, converted with the current difference to the database's clock. */
 export function readBeat(row: Row, moment: Moment): BeatRow {
   const noted = optional(row.noted);
   return {
@@ -49,7 +49,7 @@ export function readBeat(row: Row, moment: Moment): BeatRow {
   };
 }
 
-/** An agent has a row for each lane: gateways of the previous version write to several lanes. */
+/** Combines the rows of an agent: gateways of the previous version write several, one for each lane. */
 export const ENDS = `(select agent, max(ended_at) as ended_at,
   (array_agg(failing order by failing_at desc nulls last) filter (where failing is not null))[1] as failing
   from agent_ends group by agent) as t`;
@@ -78,7 +78,7 @@ export function readEnd(row: Row): EndRow {
   };
 }
 
-/** The counters for each of an agent's counts. */
+/** The names of the counters that a change of an agent's counts affects. */
 const COUNTERS: Readonly<Record<keyof CountChange, (agent: string) => readonly string[]>> = {
   queued: (agent) => ["queued", `queued ${agent}`],
   running: (agent) => ["running", `running ${agent}`],
@@ -87,7 +87,7 @@ const COUNTERS: Readonly<Record<keyof CountChange, (agent: string) => readonly s
   deadEvents: () => ["dead"],
 };
 
-/** Agents and their beats: one row holds the beat, and whether the agent is paused. */
+/** Agents and their beats. The row of a beat also stores the time at which the agent was paused. */
 export class Agents {
   readonly #transaction: Transaction;
   readonly #beats: Table<BeatRow>;
@@ -123,12 +123,12 @@ export class Agents {
         for (const counter of COUNTERS[name](agent)) this.#transaction.count(counter, by);
       }
     },
-    // No rule in a transaction calls these: the process has the counts in memory.
+    // No rule calls these in a transaction: `CachedCounts` has the counts.
     counts: () => ({ queued: 0, running: 0, waitingEvents: 0 }),
     open: () => [],
   };
 
-  /** The beats that this pass has changed, the ends of turns, and true if it paused or resumed an agent. */
+  /** The beats and turn ends that this pass has changed. `areAgentsPaused` is true if it paused or resumed an agent. */
   changes(): { beats: BeatRow[]; ends: EndRow[]; areAgentsPaused: boolean } {
     const beats = [...this.#beats.changes()];
     return {

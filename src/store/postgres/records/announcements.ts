@@ -58,7 +58,7 @@ export function announcementRecords(transaction: Transaction): Records["announce
       return [...channels];
     },
     firstReady: (channel) => table.scan({ where: { channel, is_ready: true }, by: "place", limit: 1 }, PREFETCHED)[0],
-    // A due announcement is read as one that can be claimed.
+    // Empty, because an announcement is read as ready as soon as it is due.
     dueBy: () => [],
     nextDueAt: () => {
       const later = sql`not is_claimed and due > ${transaction.sqlTime}`;

@@ -8,17 +8,18 @@ import { layout, type Scan, Table } from "./table.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
 const ROW_BYTES = 300;
-/** The number of ended deliveries that are loaded together. */
+/** The number of ended deliveries that are loaded in advance. */
 const PREFETCHED = 20;
 
-/** The fields that the database never searches. They are stored as one text. */
+/** The fields that no query searches. They are stored as JSON in one column. */
 type Rest = Pick<
   Delivery,
   "operation" | "method" | "path" | "address" | "caller" | "headers" | "bytes" | "status" | "replayOf"
 > &
   Pick<DeliveryRecord, "agent" | "messageId" | "isOfCaller">;
+/** The counters of both shelves: all deliveries, and those that were refused. */
 type ShelfTotal = "deliveries" | "deliveryBytes" | "refused" | "refusedBytes";
-/** A delivery with the weight of its row, the weight of its body, and its encoded texts if it was changed here. */
+/** A delivery with the sizes of its row and its body in bytes. `texts` are the encoded columns of a changed delivery. */
 type DeliveryRow = DeliveryRecord & { readonly weight: number; readonly bodyWeight: number; readonly texts?: Texts };
 type Texts = { readonly record: string; readonly steps: string | undefined; readonly body: string | undefined };
 
@@ -49,7 +50,7 @@ function rowOf(record: DeliveryRecord, before: DeliveryRow | undefined): Deliver
   };
   const bodyWeight = delivery.body ? (before?.bodyWeight ?? texts.body?.length ?? 0) : 0;
   const weight = ROW_BYTES + texts.record.length + (texts.steps?.length ?? 0) + bodyWeight;
-  // `record` may be a row that was read, with older texts: they are overwritten.
+  // `record` may be a loaded row with older texts, which these replace.
   return Object.assign({}, record, { texts, bodyWeight, weight });
 }
 
@@ -140,14 +141,14 @@ const IS_ENDED = `case t.kept
   when 'turn' then not exists (select from turns w where w.turn_id = t.turn_id and w.ended_at is null)
   when 'event' then not exists (select from events w where w.event_id = t.event_id and w.is_recorded)
   else true end as is_ended`;
-/** The columns for a rule that writes. It needs only the length of the body. */
+/** The columns for a rule that writes: the body is replaced by its length, because rules need nothing else of it. */
 const CHANGING = `${NAMES}, t.record, t.steps, case when t.body is null then null else '${TEXT}' end as body, length(t.body) as body_weight,
   ${IS_ENDED}`;
 /** The columns for lists: without bodies and steps. */
 const LISTED = `${NAMES}, t.record, null as steps, null as body`;
 /**
- * The columns for the deletion of the oldest deliveries. A row of `finished_deliveries` has the deliveries that ended together: their places
- * follow the place of the row.
+ * The columns for the deletion of the oldest deliveries. A row of `finished_deliveries` lists deliveries that ended in the same transaction, in
+ * order. The order of a delivery is the place of its row times `MOST_IN_ROW`, plus its position in the list.
  */
 const MOST_IN_ROW = 2 ** 20;
 const ENDED = `${NAMES}, f.place * ${MOST_IN_ROW} + each_of.n as ended_place,
@@ -192,13 +193,13 @@ export class Deliveries implements Part {
       this.#count(record, before ? 0 : 1, row.weight - (before?.weight ?? 0));
       if (before) return;
       this.#added++;
-      // When the recorder is full, a delivery is deleted for each new one.
+      // Requested in advance: when the recorder is full, each new delivery replaces the oldest ended one.
       this.#firstEnded(isOfStranger(record));
     },
     delete: (record) => {
       const { deliveryId } = record.delivery;
       const { weight = 0 } = this.#table.peek(deliveryId) ?? this.#ended.peek(deliveryId) ?? {};
-      // The table that has loaded the delivery deletes it.
+      // Only the table that has loaded the delivery deletes its row.
       for (const table of [this.#table, this.#ended]) table.delete({ ...record, weight: 0, bodyWeight: 0 });
       this.#count(record, -1, -weight);
     },
@@ -224,7 +225,7 @@ export class Deliveries implements Part {
     return [...this.#erasedBodies(), ...this.#newlyEnded(), ...this.#deletedEnded()];
   }
 
-  /** Removes the bodies that this pass has erased. */
+  /** The statements that remove the bodies which this pass has erased. */
   #erasedBodies(): Sql[] {
     const erased = [...this.#table.changes()].flatMap(([after, before]) =>
       before?.delivery.body && after && !after.delivery.body ? after.delivery.deliveryId : [],
@@ -234,7 +235,7 @@ export class Deliveries implements Part {
       : [sql`update deliveries set body = null where delivery_id = any (${textList(erased.map(encodeText))})`];
   }
 
-  /** Stores the deliveries that have ended in one row, because an update of each would take longer. */
+  /** The statements that store all deliveries which have ended as one row, because updating each row would be slower. */
   #newlyEnded(): Sql[] {
     const ended = [...this.#table.changes()].flatMap(([after, before]) =>
       after?.endedOrder !== undefined && before?.endedOrder === undefined ? after : [],
@@ -250,7 +251,7 @@ export class Deliveries implements Part {
     });
   }
 
-  /** Removes the deleted deliveries from `finished_deliveries`: always the oldest ones. */
+  /** The statements that remove deleted deliveries from `finished_deliveries`. Deleted deliveries are always the oldest. */
   #deletedEnded(): Sql[] {
     const last = new Map<boolean, number>();
     for (const [, before] of this.#ended.changes()) {

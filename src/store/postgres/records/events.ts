@@ -7,7 +7,7 @@ import type { Statement, Transaction } from "./transaction.ts";
 
 const EVENT_BYTES = 350;
 
-/** The turn that has an event. `event_batches` has a row for all events of a turn. */
+/** The turn of each event that is in a turn. A row of `event_batches` lists all events of one turn. */
 const BATCHES = "(select turn_id as taken_by, unnest(ordinals) as ordinal from event_batches) as b";
 
 function sizeOf({ event: { text, metadata } }: EventRecord): number {
@@ -31,7 +31,7 @@ const EVENTS = layout<EventRecord>({
   select: "t.*, b.taken_by",
   joined: `left join ${BATCHES} on b.ordinal = t.ordinal and t.state = 'queued'`,
   fixed: ["agent", "text", "metadata", "size", "caller", "created_at", "delivery_id"],
-  // The recorded delivery of an ended event stays ended, even if the event is queued again.
+  // The recorded delivery of an event stays ended once the event has ended, even if the event is queued again.
   falling: "is_recorded",
   isSaved: (after, before) => before === undefined || !after.isTaken,
   columns: [

@@ -4,7 +4,7 @@ import { decodeOptional, encodeOptional } from "../texts.ts";
 import { number, optional, type Row } from "./sql.ts";
 import type { Column } from "./table.ts";
 
-/** Fields by the types of their columns. An `escaped` text comes from callers: it is stored in a form that PostgreSQL accepts. */
+/** Fields by the types of their columns. An `escaped` field is text from callers, encoded so that PostgreSQL accepts it. */
 type Kinds<T> = Partial<
   Record<
     "text" | "escaped" | "bigint" | "integer" | "boolean" | "json" | "double precision",
@@ -16,7 +16,7 @@ function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** Fields that are columns of their names, except the fields in `renamed`. An undefined field is null. */
+/** Maps fields to columns of the same name in snake case, or of the name in `renamed`. An undefined field is stored as null. */
 export function fields<T extends object>(kinds: Kinds<T>, renamed: { readonly [Name in keyof T]?: string } = {}) {
   const list = Object.entries<readonly (keyof T & string)[] | undefined>(kinds).flatMap(([kind, names = []]) =>
     names.map((name) => ({ name, kind, column: renamed[name] ?? snakeCase(name) })),

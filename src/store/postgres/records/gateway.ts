@@ -4,10 +4,10 @@ import { decodeText, encodeText } from "../texts.ts";
 import { bounded, json, number, type Row, type Sql, sql } from "./sql.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
-/** A row has the entries of one notification: from `first` to `last`, with the same time. */
+/** A row contains consecutive entries with the same time, from `first` to `last`. */
 type StoredNews = { first: number; last: number; at: number; news: GatewayNews[] };
 
-/** Encodes or decodes the reason, the only text from outside the gateway. */
+/** Encodes or decodes the reason of an event's death: it is the only text that may contain arbitrary characters. */
 function withReason(news: GatewayNews, change: (text: string) => string): GatewayNews {
   return news.name === "event.dead" ? { ...news, reason: change(news.reason) } : news;
 }
@@ -18,7 +18,7 @@ function entriesOf(row: Row): GatewayEntry[] {
   });
 }
 
-/** The stream of the gateway itself. */
+/** The stream of gateway entries. */
 export class GatewayStream implements Stream<GatewayEntry>, Part {
   readonly #transaction: Transaction;
   #appended: GatewayEntry[] = [];
@@ -52,7 +52,7 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
   }
 
   before(): GatewayEntry[] {
-    throw new Error("The gateway's stream is read forwards.");
+    throw new Error("The gateway's stream can only be read forwards.");
   }
 
   eraseBefore(seq: number): void {

@@ -6,10 +6,10 @@ import type { Sessions } from "./sessions.ts";
 import { bounded, json, number, optionalText, type Row, type Sql, sql, text } from "./sql.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
-/** The weight of an entry without its text. */
+/** The size of an entry's row without its text, in bytes. */
 const ENTRY_BYTES = 75;
 
-/** An entry with the fields of every kind. */
+/** An entry with the optional fields of every kind of entry. */
 type AnyEntry = Entry & {
   messageId?: string;
   role?: Role;
@@ -48,7 +48,7 @@ const COLUMNS: readonly (readonly [name: string, type: string, value: (written: 
 ];
 const NAMES = COLUMNS.map(([name]) => name).join(", ");
 
-/** The message whose text is the reply of a turn's end: the text is stored once. */
+/** The message that contains the reply of a turn's end. The end refers to it, so that the text is stored only once. */
 function replyOf(entry: Entry, previous: Entry | undefined): string | undefined {
   return "reply" in entry && previous?.name === "message.completed" ? previous.messageId : undefined;
 }
@@ -66,7 +66,7 @@ function decodeCalls(calls: string | undefined) {
 
 const NO_SIZE: SessionSize = { messages: 0, tokens: 0 };
 
-/** The reply of a turn's end is the text of the entry `before`, if the row refers to a message. */
+/** Reads an entry. If the row of a turn's end refers to a message, the reply is the text of the row `before` it. */
 function readEntry(row: Row, before: Row | undefined): Entry {
   const name = row.name as Entry["name"];
   const of = { seq: number(row.seq), at: number(row.at), turnId: row.turn_id as string };
@@ -195,7 +195,7 @@ class Journal implements Stream<Entry> {
   }
 
   eraseBefore(seq: number): void {
-    // A rule reads the entries before it erases them.
+    // All erased entries are in `#seen`, because a rule reads entries before it erases them.
     for (const [at, entry] of this.#seen) {
       if (at < seq && at >= this.erasedBefore) this.#sessions.weigh(this.#ordinal, -weigh(entry));
     }
@@ -207,7 +207,7 @@ class Journal implements Stream<Entry> {
     return this.#transaction.read(ends)[0];
   }
 
-  /** Reads entries with a greater `seq` than `after`. Reads one more row, because it may have the text of the next entry. */
+  /** Reads entries with a `seq` above `after`. One more row is read, because it may contain the reply of the entry that follows it. */
   #read(after: number, rest: Sql, limit: number): Entry[] {
     const of = bounded(this.#ordinal);
     const found = sql`select * from entries t where t.session = ${of} and ${rest} limit ${bounded(limit + 1)}`;

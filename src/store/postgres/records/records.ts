@@ -13,7 +13,7 @@ import type { Transaction } from "./transaction.ts";
 import { Turns } from "./turns.ts";
 import { UsageTable } from "./usage.ts";
 
-/** The state of the rules that this process keeps between transactions. */
+/** The state of the rules that stays in memory between transactions. */
 export type Memory = {
   bookmarks: Bookmarks;
 };
@@ -24,7 +24,7 @@ export function newMemory(): Memory {
   };
 }
 
-/** The names of counters. */
+/** The names of the counters in the database. */
 const TOTALS = {
   sessions: "sessions",
   turnsQueued: "queued",
@@ -47,7 +47,7 @@ export function totalsOf(counted: (name: Total) => number): Totals {
   return totals;
 }
 
-/** Sums all lanes of a counter. Gateways write to `all`; a database from before version 6 may have other lanes. */
+/** The sum of all lanes of each counter. Gateways write only the lane `all`, but a database from before version 6 may have other lanes. */
 const COUNTED = sql`select name, sum(value)::bigint as value from counts
   where name = any (${textList([...Object.values(TOTALS), ...REFUSED])}) group by name`;
 
@@ -86,7 +86,7 @@ export function openRecords(transaction: Transaction, memory: Memory): PostgresR
       bookmarks = memory.bookmarks;
     },
   });
-  // The order of the parts is the order of their locks.
+  // The parts take their locks in this order.
   const keys = keyRecords(transaction);
   const events = new Events(transaction);
   const turns = new Turns(

@@ -6,7 +6,7 @@ import { number, numberList, optional, type Row, type Sql, sql, text, textList }
 import { layout, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
-/** A session with the number of unfinished turns and compactions in its queue, its weight and its summary. */
+/** A session with the number of unfinished turns and compactions in its queue, its size in bytes and its summary. */
 type SessionRow = { record: SessionRecord; open: number; bytes: number; summary: SummaryRecord | undefined };
 /** A compaction. It waits for the turns whose `seq` is at most `behind`. */
 type CompactionRow = CompactionRecord & { readonly behind: number };
@@ -16,7 +16,7 @@ export type OpenTurns = {
   loading(where: Sql): Statement;
 };
 
-/** The events of turns. They are loaded with the turns, because loading them one by one takes long. */
+/** The events of turns. They are loaded together with the turns, because loading them one by one would be slow. */
 type EventsOfTurns = { ofTurns(turnIds: Sql): Statement };
 
 const SESSION_BYTES = 300;
@@ -92,7 +92,7 @@ const COMPACTIONS = layout<CompactionRow>({
   read: (row) => ({
     compactionId: row.compaction_id as string,
     ordinal: number(row.session),
-    // The place of a turn is its `seq`. The ordinals order several compactions between the same turns.
+    // The place of a turn is its `seq`, so a compaction gets a fraction. The ordinal sorts compactions between the same two turns.
     place: number(row.place) + 0.5 + number(row.ordinal) * 1e-9,
     behind: number(row.place),
     lease: readLease(row),
@@ -122,7 +122,7 @@ export class Sessions implements Part {
   readonly #turns: OpenTurns;
   readonly #events: EventsOfTurns;
   readonly #ordinals = new Map<string, number | undefined>();
-  #made = new Map<string, number>();
+  #created = new Map<string, number>();
   readonly #wantedIds = new Set<string>();
   readonly #wanted = new Set<number>();
   readonly #known = new Set<number>();
@@ -145,7 +145,7 @@ export class Sessions implements Part {
 
   readonly records: Records["sessions"] & { at(ordinal: number): SessionRecord | undefined } = {
     find: (sessionId) => {
-      const ordinal = this.#made.get(sessionId) ?? this.#ordinals.get(sessionId);
+      const ordinal = this.#created.get(sessionId) ?? this.#ordinals.get(sessionId);
       if (ordinal !== undefined) return this.#row(ordinal)?.record;
       if (!this.#ordinals.has(sessionId)) this.#wantedIds.add(sessionId);
       return undefined;
@@ -154,13 +154,13 @@ export class Sessions implements Part {
     put: (record) => {
       const { sessionId, ordinal } = record.session;
       const row = this.#rows.peek(ordinal);
-      if (!row) this.#made.set(sessionId, ordinal);
+      if (!row) this.#created.set(sessionId, ordinal);
       this.#rows.put({ open: 0, bytes: 0, summary: undefined, ...row, record });
     },
     delete: (record) => {
       const { sessionId, ordinal } = record.session;
       const row = this.#rows.peek(ordinal);
-      this.#made.delete(sessionId);
+      this.#created.delete(sessionId);
       if (row) this.#rows.delete(row);
     },
     before: (below, limit, agent) => {
@@ -169,7 +169,7 @@ export class Sessions implements Part {
     },
     after: (above, limit, unusedSince) => {
       const scan: Scan = { where: { ordinal: { above }, used: { upTo: unusedSince } }, by: "ordinal", limit };
-      // The sessions are loaded and locked as a whole.
+      // `#row` requests the rest of the session, with its lock.
       return this.#rows.scan(scan).flatMap(({ record }) => this.#row(record.session.ordinal)?.record ?? []);
     },
   };
@@ -177,7 +177,7 @@ export class Sessions implements Part {
   readonly compactions: Records["compactions"] = {
     find: (compactionId) => {
       const found = this.#compactions.find(compactionId);
-      // The lock of a compaction is the lock of its session.
+      // A compaction is locked through its session.
       return found && this.#row(found.ordinal) && this.#compactions.peek(compactionId);
     },
     put: (record) => {
@@ -231,7 +231,7 @@ export class Sessions implements Part {
     if (row && change !== 0) this.#rows.put({ ...row, open: row.open + change });
   }
 
-  /** Adds `bytes` to the weight of a session's content. The weight is deleted with the session. */
+  /** Adds `bytes` to the size of a session's content. The size is deleted together with the session. */
   weigh(ordinal: number, bytes: number): void {
     const row = this.#rows.peek(ordinal);
     if (!row || bytes === 0) return;
@@ -265,7 +265,7 @@ export class Sessions implements Part {
         this.#known.add(record.session.ordinal);
       }
     };
-    // The later statements see the writes that were committed while this one waited for its locks.
+    // The first statement takes the locks, so that the others see the writes that were committed while it waited.
     const lock = this.#transaction.isWriting ? "order by t.session_id for update of t" : "";
     return [
       { sql: this.#rows.query(sql`where t.ordinal in ${affected} ${lock}`), take },
@@ -279,7 +279,7 @@ export class Sessions implements Part {
   }
 
   reset(): void {
-    this.#made = new Map();
+    this.#created = new Map();
     this.#wantedIds.clear();
     this.#wanted.clear();
     this.#wantedOfTurns.clear();

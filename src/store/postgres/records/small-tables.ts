@@ -18,10 +18,10 @@ const KEYS = layout<KeyRecord>({
   read: (row) => ({ key: row.key as string, ...KEY.read(row) }),
 });
 
-/** Idempotency keys. They are encoded, because an index does not accept every text. */
+/** Idempotency keys, encoded because an index does not accept every text. */
 export function keyRecords(transaction: Transaction): Records["keys"] {
   const wanted = new Set<string>();
-  // The lock makes two searches for one key run one after the other, also with gateways of the previous version.
+  // With this lock, only one transaction at a time searches for a key, even if gateways of the previous version are running.
   const locks: Part = {
     wanted: () => {
       const keys = [...wanted];
@@ -93,7 +93,7 @@ const API_KEYS = layout<ApiKey>({
 export function apiKeyRecords(transaction: Transaction): Records["apiKeys"] & { areChanged(): boolean } {
   const table = new Table(transaction, API_KEYS);
   return {
-    // In the order of the table. No rule calls this in a transaction that creates keys.
+    // In the order of creation. A key of this transaction would be out of order, but no rule calls this after it has created one.
     all: () => table.scan({ by: "place" }),
     find: (keyId) => table.find(keyId),
     put: (key) => table.put(key),
@@ -105,7 +105,7 @@ export function apiKeyRecords(transaction: Transaction): Records["apiKeys"] & { 
   };
 }
 
-/** The requests of a key: their number in each slice of a window. A slice is `widthMs` wide. */
+/** The number of requests of a key in each slice of a window. `widthMs` is the duration of a slice. */
 export type Rate = {
   readonly key: string;
   readonly slices: readonly number[];

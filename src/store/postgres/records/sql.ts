@@ -3,15 +3,15 @@ import { decodeText } from "../texts.ts";
 /** A row of a result. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** A statement or a part of one. Its values are marked, so that a connection plans statements that differ only in values once. */
+/** A statement or a part of one. Its values are marked, so that statements which differ only in values share one prepared plan. */
 export type Sql = string;
 
 /** Inserts SQL keywords, parts of statements and marked values into a statement. */
-export function sql(texts: readonly string[], ...put: readonly (Sql | number | boolean)[]): Sql {
-  return String.raw({ raw: texts }, ...put);
+export function sql(texts: readonly string[], ...inserted: readonly (Sql | number | boolean)[]): Sql {
+  return String.raw({ raw: texts }, ...inserted);
 }
 
-/** Surrounds values. Statements and values cannot contain it, because PostgreSQL does not accept it. */
+/** The character around each value. Statements and values never contain it, because PostgreSQL does not accept it. */
 const VALUE_MARK = "\0";
 function markValue(literal: string, type: string): Sql {
   return `${VALUE_MARK}${literal}${VALUE_MARK}${type}${VALUE_MARK}`;
@@ -29,7 +29,7 @@ export function planOf(statement: Sql): { text: string; values: string[] } {
   return { text, values };
 }
 
-/** A text as a literal that is correct for both settings of `standard_conforming_strings`. */
+/** Quotes a text as a literal that is valid with either setting of `standard_conforming_strings`. */
 function literalOf(text: string): string {
   const quoted = `'${text.replaceAll(VALUE_MARK, "").replaceAll("'", "''")}'`;
   return quoted.includes("\\") ? ` E${quoted.replaceAll("\\", "\\\\")}` : quoted;
@@ -51,7 +51,7 @@ export function double(value: number): Sql {
   return markValue(String(value), "double precision");
 }
 
-/** A number that is limited to the range of a table: it may be negative or infinite. */
+/** Limits a number to the range of a `bigint` column from 0: the given value may be negative or infinite. */
 export function bounded(value: number): Sql {
   return markValue(String(Math.ceil(Math.min(Math.max(value, 0), Number.MAX_SAFE_INTEGER))), "bigint");
 }

@@ -2,13 +2,13 @@ import { encodeText } from "../texts.ts";
 import { bounded, json, quote, type Row, type Sql, sql, textList } from "./sql.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
-/** The clocks of a transaction. */
+/** The times of a transaction: `now` by the wall clock, `time` by the database's clock. */
 export type Moment = { readonly now: number; readonly time: number };
 export type Column<R> = readonly [name: string, type: string, value: (record: R, moment: Moment) => unknown];
 type Key = string | number;
 /**
- * An expression that a query computes for a row `t`, with the SQL expression for the current time, and its value in a record. The condition of a
- * partial index is such a column, because a prepared plan does not know parameter values.
+ * A computed column: the SQL expression for a row `t` (given the SQL expression for the current time), and the same value for a record. The
+ * conditions of partial indexes are such columns, because a prepared plan does not know its parameter values.
  */
 type Computed<R> = readonly [sql: (now: Sql) => Sql, value: (record: R, moment: Moment) => unknown];
 
@@ -21,7 +21,7 @@ type Definition<R> = {
   keyOf(record: R): Key;
   keySql?: string;
   keyType?: string;
-  /** Encodes a key, if not as other texts. */
+  /** Encodes a key, if it is not encoded like other texts. */
   encodeKey?(key: string): string;
   columns: readonly Column<R>[];
   computed?: { readonly [name: string]: Computed<R> };
@@ -32,13 +32,13 @@ type Definition<R> = {
   read(row: Row, moment: Moment): R;
   /** Returns true if a change must be saved. Without it, all changes are saved. */
   isSaved?(after: R, before: R | undefined): boolean;
-  /** The select list for a row `t`, its joins and its source, if they are not the columns and the table. */
+  /** The select list for a row `t`, further joins, and another source than the table. All have defaults. */
   select?: string;
   joined?: string;
   from?: string;
 };
 
-/** A definition with the parts of the update and the insert statement around the rows. */
+/** A definition with its prepared statements: `update` and `insert` are the texts before and after the JSON of the rows. */
 type Layout<R> = Required<Pick<Definition<R>, "keySql">> &
   Definition<R> & {
     found: ReadonlyMap<string, Computed<R>>;
@@ -76,8 +76,8 @@ export function layout<R>(definition: Definition<R>): Layout<R> {
 
 type Range = { above?: Key | undefined; below?: Key | undefined; upTo?: Key };
 /**
- * A query for records with these values in their columns, in the order of the column `by`. A bound that equals the transaction's time is
- * evaluated by the database, as its current time.
+ * A query for the records with these column values, ordered by the column `by`. If a bound equals the transaction's time, the query uses the
+ * database's current time.
  */
 export type Scan = {
   by: string;
@@ -89,7 +89,7 @@ export type Scan = {
 /** Called with each change of a record. */
 type Changed<R> = (before: R | undefined, after: R | undefined) => void;
 
-/** The loaded part of a scan. `last` is its last record if the scan has more. */
+/** The loaded part of a scan. `last` is the last loaded record; undefined if the whole scan is loaded. */
 type Window<R> = { readonly keys: ReadonlySet<Key>; readonly size: number; readonly last: R | undefined };
 
 /** The records of a table that a transaction has loaded, with its changes. */
@@ -115,7 +115,7 @@ export class Table<R> implements Part {
     return this.peek(key);
   }
 
-  /** True if it is known that the record exists or does not exist. */
+  /** True if it is known whether the record exists. */
   knows(key: Key): boolean {
     return this.#changed.has(key) || this.#loaded.has(key);
   }
@@ -139,7 +139,7 @@ export class Table<R> implements Part {
     this.#onChange(before, after);
   }
 
-  /** Takes loaded rows. A key of `keys` without a row has no record. */
+  /** Stores loaded rows and returns their records. For a key of `keys` without a row, no record exists. */
   take(rows: readonly Row[], keys: Iterable<Key> = []): R[] {
     for (const key of keys) this.#loaded.set(key, undefined);
     return rows.map((row) => {
@@ -149,7 +149,7 @@ export class Table<R> implements Part {
     });
   }
 
-  /** The changes of this pass, each with the record that was loaded before. */
+  /** The changes of this pass, each with the record as it was loaded. */
   *changes(): Iterable<readonly [after: R | undefined, before: R | undefined]> {
     for (const [key, record] of this.#changed) yield [record, this.#loaded.get(key)];
   }
@@ -164,7 +164,7 @@ export class Table<R> implements Part {
     return found;
   }
 
-  /** `window` is the number of records to load at first. */
+  /** The records of a scan, with the changes of this pass; none until they are loaded. `window` is the number of records to load first. */
   scan(scan: Scan, window = scan.limit ?? Infinity): R[] {
     const { limit = Infinity } = scan;
     const id = this.#idOf(scan);
@@ -234,7 +234,7 @@ export class Table<R> implements Part {
     return first < second === newestFirst ? 1 : -1;
   }
 
-  /** A query for the records of some rows `t`. `rest` is the rest of the statement. */
+  /** A query for records. `rest` is the statement after the source: its conditions on rows `t`, order and locks. */
   query(rest: Sql): Sql {
     const { select = "t.*", table, from = `${table} t`, joined = "" } = this.#layout;
     return sql`select ${select} from ${from} ${joined} ${rest}`;

@@ -3,10 +3,10 @@ import { systemClock } from "#kit/clock.ts";
 import type { News } from "#store/rules/records.ts";
 import { bounded, double, type Row, type Sql, sql } from "./sql.ts";
 
-/** A statement, and the function that takes its rows. */
+/** A statement, and the function that processes its rows. */
 export type Statement = { readonly sql: Sql; take(rows: readonly Row[]): void };
 
-/** A part of a transaction: it loads its missing records, discards the changes of a pass, and saves them. */
+/** A part of a transaction. It loads missing records, discards the changes of an invalid pass, and saves those of the last pass. */
 export type Part = {
   /** The statements that load the records that were missing in the last pass. */
   wanted?(): Statement[];
@@ -21,20 +21,20 @@ const NEXT: Readonly<Record<Series, string>> = {
   event: "nextval('event_ordinals')",
   order: "nextval('ready_orders')",
 };
-/** One number of the sequence of orders stands for this many orders. */
+/** The number of orders that one number of the sequence `ready_orders` reserves. */
 const ORDERS = 1024;
-/** Greater than every place in a database. */
+/** Temporary numbers and the places of new records start here. It is greater than every place in a database. */
 const NEW_PLACES = 2 ** 50;
 
 /**
- * Runs orders in passes. A rule that reads a record which is not loaded continues as if the record did not exist, and the result of the pass is
- * discarded. The missing records of all orders are loaded together, and all orders run again.
+ * A transaction that runs in passes. If a rule reads a record that is not loaded, it continues as if the record did not exist. After the pass, its
+ * results are discarded, the missing records of all rules are loaded together, and all rules run again.
  */
 export class Transaction {
-  /** True if the transaction holds the lock under which gateways write in turn. */
+  /** True if the transaction holds the lock for writes. */
   readonly isWriting: boolean;
   readonly now: number;
-  /** The time of a test's clock. */
+  /** The time of the clock, if it is a test's clock. Otherwise the database's clock is used. */
   readonly #testTime: number | undefined;
   readonly #parts: Part[] = [];
   readonly #rows = new Map<string, readonly Row[]>();
@@ -66,13 +66,13 @@ export class Transaction {
     return (this.#rows.get("time")?.[0]?.time as number | undefined) ?? this.now;
   }
 
-  /** The SQL expression for this time. */
+  /** The SQL expression for `time`. */
   get sqlTime(): Sql {
     if (this.#testTime !== undefined) return sql`${double(this.#testTime)}`;
     return sql`(select extract(epoch from clock_timestamp())::double precision * 1000)`;
   }
 
-  /** The rows of a statement. It runs once, before the next pass; until then there are none. */
+  /** The rows of a statement. The statement runs once, before the next pass; until then, the result is empty. */
   read(sql: Sql): readonly Row[] {
     const rows = this.#rows.get(sql);
     if (!rows) this.#wanted.set(sql, { sql, take: (taken) => this.#rows.set(sql, taken) });
@@ -116,14 +116,14 @@ export class Transaction {
       const take = (rows: readonly Row[]) => this.#numbers[series].push(...rows.map(({ n }) => n as number));
       statements.push({ sql: sql`select ${NEXT[series]} as n from generate_series(1, ${bounded(lacking)})`, take });
     }
-    // The time is read first, because everything that is read later may need it.
+    // The time is read first, because reading the other rows may need it.
     if ((statements.length > 0 || this.#isTimeWanted) && this.#testTime === undefined && !this.#rows.has("time")) {
       statements.unshift({ sql: sql`select ${this.sqlTime} as time`, take: (rows) => this.#rows.set("time", rows) });
     }
     return statements;
   }
 
-  /** The count of needed numbers. A number for orders is always loaded for writes, because most of them need it. */
+  /** The count of needed numbers of a series. One number for orders is always loaded for writes, because most writes need it. */
   #needed(series: Series): number {
     if (series !== "order") return this.#used[series];
     return Math.max(Math.ceil(this.#used.order / ORDERS), Number(this.isWriting));

@@ -8,7 +8,7 @@ import { layout, type Moment, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
 const TURN_BYTES = 800;
-/** The number of turns of an agent and a kind that a claim loads together. */
+/** The number of ready turns that a claim loads together, for each agent and each value of `waited`. */
 const PREFETCHED = 32;
 
 const BATCH = `(select json_build_object('most', b.most_attempts, 'keep', b.stream_keep, 'ids',
@@ -71,7 +71,7 @@ function layoutOf(select: string) {
       ["channel", "text", ({ open }) => encodeOptional(open?.announce?.channel)],
       ["hops", "integer", ({ open }) => open?.announce?.hops],
       ["has_events", "boolean", ({ open }) => open?.events !== undefined],
-      // The time since which the turn can be claimed, or from which it can be.
+      // The time from which the turn can be claimed, in the past or in the future.
       ["ready_at", "double precision", ({ open }, { time }) => (open?.readyOrder === undefined ? open?.dueAt : time)],
     ],
     computed: {
@@ -119,7 +119,7 @@ function openOf(row: Row, { time }: Moment): OpenTurn {
 const WHOLE_TURNS = layoutOf(WHOLE);
 const LISTED_TURNS = layoutOf(LISTED);
 
-/** The agents of turns that can be claimed. The query finds each agent from the one before it. */
+/** The agents of turns that can be claimed. The query jumps from agent to agent in the index, so that it does not read all turns. */
 function readyAgents(now: Sql): Sql {
   return sql`with recursive agents as (
     (select agent from turns where ready_at is not null order by agent limit 1)
@@ -139,7 +139,7 @@ export class Turns implements Part, OpenTurns {
   readonly #journal: Records["journal"];
   readonly #ordinalsOf: (eventIds: readonly string[]) => number[];
 
-  /** Turns whose sessions were requested before their claims. */
+  /** The turns whose sessions were loaded in advance for a claim. */
   readonly #ahead = new Set<string>();
 
   /** `ordinalsOf` returns the ordinals of the events that are loaded. */
@@ -186,7 +186,7 @@ export class Turns implements Part, OpenTurns {
     },
     firstReady: (agent, waited) => {
       const ready: Scan = { where: { agent, waited, is_ready: true }, by: "ready" };
-      // A claim continues with the next turns: twice as many each time.
+      // A claim continues with the next turns, and doubles the number that is loaded each time.
       const limit = Math.max(PREFETCHED, this.#ahead.size);
       for (const { turn, ordinal } of this.#whole.scan({ ...ready, limit }, PREFETCHED)) {
         if (this.#ahead.has(turn.turnId)) continue;
@@ -222,7 +222,7 @@ export class Turns implements Part, OpenTurns {
     return found.filter(isOpen);
   }
 
-  /** Saves the events of turns, in a row for each turn. */
+  /** The statements that save the events of turns, with one row for each turn. */
   saved(): Sql[] {
     const begun: object[] = [];
     const ended: string[] = [];

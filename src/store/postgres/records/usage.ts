@@ -17,7 +17,7 @@ function typeOf(name: string): string {
 const COLUMNS = COUNT_NAMES.map(columnOf);
 const TYPES = [...KEYS.map((name) => `${name} ${name === "hour" ? "bigint" : "text"}`), ...COLUMNS.map(typeOf)];
 const DAY = 24 * HOUR;
-/** The hours that have counters. The query finds each hour from the one before it. */
+/** The hours with counters. The query jumps from hour to hour in the index, so that it does not read all counters. */
 const HOURS = sql`with recursive hours as (
     select min(hour) as hour from usage_counts
     union all
