@@ -43,7 +43,7 @@ async function send(): Promise<void> {
 const WALKS: [title: string, call: () => Promise<unknown>][] = [
   ["A message over REST", () => gateway.rest.call("chat.send", { body: { message: "Hello" } })],
   ["A message over the WebSocket", send],
-  ["A webhook that a mapping takes", () => gateway.hooks.send("/deploy", { kind: "deploy", service: "billing" })],
+  ["A webhook with a mapping", () => gateway.hooks.send("/deploy", { kind: "deploy", service: "billing" })],
 ];
 
 /** The sources of which a function runs meanwhile. */
