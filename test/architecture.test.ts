@@ -24,12 +24,12 @@ type Room = { purpose: string; may: readonly string[]; types?: readonly string[]
 const ROOMS: Record<string, Room> = {
   "generated/": { purpose: "the result of `npm run generate`; never edited", may: [] },
   "src/wire/": {
-    purpose: "bytes to calls and back, authentication, limits",
+    purpose: "turns bytes into calls and answers into bytes, with authentication and limits",
     may: [GENERATED, KIT, "src/observe/"],
     types: ["src/core/", STORE],
   },
   "src/handlers/": {
-    purpose: "the meaning of a call; bodies under 15 lines",
+    purpose: "the code of each call, under 15 lines",
     may: ["src/core/", GENERATED, KIT],
     types: [STORE],
   },
@@ -54,7 +54,7 @@ const ROOMS: Record<string, Room> = {
     may: [GENERATED],
   },
   "src/gateway/": {
-    purpose: "the composition of all parts",
+    purpose: "creates and connects all parts",
     may: [GENERATED, "src/"],
     except: ["src/cli/", "src/console/"],
   },
