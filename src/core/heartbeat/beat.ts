@@ -76,8 +76,8 @@ export function leaveBeat({ stop, leave }: HeldBeat): void {
 }
 
 /**
- * Gives the events that were queued when the beat started to turns, the oldest first, one turn after another. Retries a batch that cannot be
- * started now, with growing pauses, until the beat is stopped: an agent without an interval may have no later beat.
+ * Starts turns with the events that were queued when the beat started: the oldest first, one turn after another. If a turn cannot be started now,
+ * retries with growing pauses until the beat is stopped, because an agent without an interval may have no later beat.
  */
 export async function runBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {
   const { store, inBackground } = parts;

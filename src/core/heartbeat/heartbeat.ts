@@ -97,7 +97,7 @@ export class Heartbeat {
     for (const beat of this.#worker.all()) beat.stop.abort();
   }
 
-  /** Gives the running beats back: if their turns have not ended, they are due at once, for any gateway. */
+  /** Returns the running beats to the store. A beat whose turn has not ended is due immediately, and any gateway can claim it. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.stop();
     await this.#worker.drain({ ms: 0, lastMs: LAST_ENDS_MS });

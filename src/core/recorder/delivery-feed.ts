@@ -4,28 +4,28 @@ import { yieldToOthers } from "#kit/yield.ts";
 import type { DeliveryOutcome, RecordedDelivery } from "#store/store.ts";
 import { type ShownDelivery, showDelivery } from "./deliveries.ts";
 
-/** A delivery that was recorded, or that has another outcome. */
+/** A delivery that was recorded, or whose outcome has changed. */
 export type DeliveryNews = { name: "delivery.recorded" | "delivery.changed"; at: number; delivery: ShownDelivery };
 
 export type DeliveryFollower = {
-  /** All followers get the same array. */
+  /** Called with new deliveries and changes. All followers get the same array. */
   tell(news: readonly DeliveryNews[]): void;
-  /** Some changes were left out. */
+  /** Called if the follower did not get some changes. */
   miss(): void;
 };
 
-/** The time in which changes are collected, to be read together. */
+/** The time for which changes are collected before they are read together. */
 const COLLECT_MS = 25;
-/** The same after some were left out: each time the clients list the deliveries again. */
+/** The same if some changes were omitted. It is longer, because clients then list all deliveries again. */
 const COLLECT_AFTER_LOSS_MS = 500;
-/** Changed deliveries that wait to be read. Further ones are left out. */
+/** The most changed deliveries that wait to be read. Further changes are omitted. */
 const MOST_CHANGED = 2_000;
-/** Deliveries that are read and told together. Other calls run before the next. */
+/** The number of deliveries that are read together. Other calls run before the next page. */
 const PAGE = 25;
-/** Deliveries whose last outcome is remembered: it is told once. */
+/** The most deliveries whose last outcome is remembered, so that followers are notified of an outcome only once. */
 const MOST_REMEMBERED = 10_000;
 
-/** Tells followers of recorded deliveries and of their outcomes, by the news of the store. */
+/** Notifies followers of recorded deliveries and changed outcomes, after notifications of the store. */
 export class DeliveryFeed {
   readonly #parts: Pick<CoreParts, "store" | "clock" | "events">;
   readonly #followers = new Set<DeliveryFollower>();
@@ -39,7 +39,7 @@ export class DeliveryFeed {
     this.#parts = parts;
   }
 
-  /** The follower is told of all changes from now on. The returned function ends that. */
+  /** Notifies the follower of all further changes. Returns a function that removes it. */
   follow(follower: DeliveryFollower): () => void {
     this.#followers.add(follower);
     return () => {
@@ -53,7 +53,7 @@ export class DeliveryFeed {
     this.#closing.abort();
   }
 
-  /** The store has a new delivery, or another outcome of one. */
+  /** Called if the store has a new delivery, or if the outcome of one has changed. */
   add(deliveryId: string, change: "recorded" | "outcome"): void {
     if (this.#followers.size === 0) return;
     const known = this.#changed.get(deliveryId);
@@ -62,7 +62,7 @@ export class DeliveryFeed {
     if (!this.#isReading) void this.#readAll();
   }
 
-  /** Some changes did not arrive here. */
+  /** Called if notifications of changes may have been lost. */
   lose(): void {
     if (this.#followers.size === 0) return;
     this.#hasLost = true;

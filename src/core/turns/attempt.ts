@@ -24,7 +24,7 @@ const MOST_TOOL_CALLS = 100;
 
 export type AttemptParts = CoreParts & { retries: RetryBudget; watches: TurnWatches };
 
-/** The end of an attempt. `retryInMs` is the delay until the turn is tried again; undefined if the turn has ended. */
+/** The end of an attempt. `retryInMs` is the delay before the turn is retried; undefined if the turn has ended. */
 type AttemptEnd = { outcome: Outcome; retryInMs: number | undefined; model: string | undefined; usage: UsageRow };
 
 /** One attempt at a claimed turn: the input of its backend, and the listener of the run. */
@@ -49,10 +49,10 @@ export class Attempt implements BackendTurn, RunListener {
     this.watch = parts.watches.start(agent, claimed.spentMs, stop);
   }
 
-  /** Runs the turn, and stores its end or its return to the queue. Never rejects. */
+  /** Runs the turn, then stores its end or returns it to the queue. Never rejects. */
   async run(): Promise<void> {
     try {
-      // Storing a large message took a while, and so will its reply.
+      // Storing a large message blocked the event loop for a while, and its reply may too: other calls run in between.
       if (this.#claimed.message.text.length > IN_STRETCHES_FROM) await yieldToOthers();
       this.#reportStart();
       const end = this.#endOf(await runTurn(this.#agent.backend, this, this.#stop, this));
@@ -124,10 +124,10 @@ export class Attempt implements BackendTurn, RunListener {
   async tools(signal: StopSignal): Promise<readonly Tool[]> {
     const { toolSource } = this.#agent;
     const own = skillTools(this.#parts.skills, this.#agent);
-    const theirs = toolSource && (await this.watch.pause(toolSource.tools(abortSignalOf(signal), this.hops)));
-    for (const { server, reason } of theirs?.missing ?? [])
+    const external = toolSource && (await this.watch.pause(toolSource.tools(abortSignalOf(signal), this.hops)));
+    for (const { server, reason } of external?.missing ?? [])
       this.note({ name: "tool.unavailable", detail: { server, reason } });
-    return [...own, ...(theirs?.tools ?? [])].map((tool) => this.#noted(tool));
+    return [...own, ...(external?.tools ?? [])].map((tool) => this.#withNotes(tool));
   }
 
   text(text: string): void {
@@ -144,8 +144,8 @@ export class Attempt implements BackendTurn, RunListener {
     store.addDeliveryStep(deliveryId, { at: clock.now(), name, detail: JSON.stringify(detail) }).catch(() => {});
   }
 
-  /** The tool, with a step on the timeline for each call. The watch must not take the time of a call for silence. */
-  #noted(tool: Tool): Tool {
+  /** Wraps a tool so that each call adds a step to the timeline. The watch is paused during a call, because it would count as silence. */
+  #withNotes(tool: Tool): Tool {
     const { clock } = this.#parts;
     return {
       ...tool,
@@ -173,7 +173,7 @@ export class Attempt implements BackendTurn, RunListener {
     this.#parts.events.turnStarted({ turnId, agent, attempt, queuedMs });
   }
 
-  /** Decides whether the turn has ended or is tried again, and reports what the attempt used. */
+  /** Decides whether the turn has ended or is retried, and reports the usage of the attempt. */
   #endOf(outcome: Outcome): AttemptEnd {
     this.watch.stop();
     const { clock, events, countedModels } = this.#parts;
@@ -189,7 +189,7 @@ export class Attempt implements BackendTurn, RunListener {
     return { outcome, retryInMs: this.#retryAfter(outcome, ms), model, usage };
   }
 
-  /** Returns false if another node has the turn, or its session was deleted. */
+  /** Returns false if another gateway has claimed the turn, or if its session was deleted. */
   #store({ outcome, retryInMs, model, usage }: AttemptEnd): Promise<boolean> {
     const { store, clock } = this.#parts;
     const { claim } = this.#claimed;
@@ -209,12 +209,12 @@ export class Attempt implements BackendTurn, RunListener {
     }
     const delayMs = Math.round(retryInMs);
     events.turnRetried({ turnId, agent, attempt, delayMs });
-    // The journal has no reason for a returned attempt.
+    // The journal does not store why an attempt was returned to the queue; the timeline does.
     const reason = outcome.status === "handed-back" ? "the gateway stopped" : outcome.error?.detail;
     this.note({ name: "turn.returned", detail: { attempt, reason, delay_ms: delayMs } });
   }
 
-  /** The turn's session was deleted, or its lease ended and another node runs it. */
+  /** Reports a lost turn, if its lease ended and another gateway runs it. A deleted session is not reported. */
   async #reportLost(): Promise<void> {
     const { turnId, agent, attempt } = this;
     const turn = await this.#parts.store.getTurn(turnId);
@@ -240,12 +240,12 @@ function statusOf({ status }: Outcome): TurnEnd["status"] {
 /** Errors that the log reports as `store.failed`. */
 const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-full"]);
 
-/** Reports that the end of an attempt could not be stored. The turn runs again after its lease; the store may work again by then. */
+/** Reports that the end of an attempt could not be stored. The turn runs again when its lease ends; the store may be available then. */
 export function reportTrouble(parts: CoreParts, turn: Turn, error: unknown): void {
   const { name } = GatewayError.from(error);
   if (STORE_TROUBLE.has(name)) parts.events.storeFailed({ operation: "runTurn", error });
   else parts.events.unexpectedError({ error, where: "runner" });
-  // An unavailable store returns without an operator; a full one does not.
+  // Waiters keep waiting for an unavailable store, which may recover. A full store needs an operator, so they are released.
   if (name === "store-full") parts.journal.turnNotStored(turn);
 }
 

@@ -3,7 +3,7 @@ import { sleep } from "#kit/clock.ts";
 import type { Turn } from "#store/store.ts";
 import { type FollowTurn, leavable, type TurnStep, type TurnSteps } from "./turn-events.ts";
 
-/** A stream begins after this time even if the turn has no step to show, so that its reader does not give up. */
+/** A stream starts after this time even if the turn has no step yet, so that the client does not time out. */
 const FIRST_STEP_MS = 10_000;
 
 type FollowParts = { followTurn: FollowTurn; clock: Clock; replyWaitMs: number };
@@ -13,7 +13,7 @@ type View<T> = {
   show: (step: TurnStep) => readonly T[];
 };
 
-/** The events of a turn, once there is one or the turn has lasted. Rejects if the turn fails before, so that its caller gets an error. */
+/** Resolves with the events of a turn after its first step, or after `FIRST_STEP_MS`. Rejects if the turn's stream fails before that, so that the caller gets an error. */
 export async function followOnceBegun<T>(
   { followTurn, clock, replyWaitMs }: FollowParts,
   turn: Turn,
@@ -23,8 +23,8 @@ export async function followOnceBegun<T>(
   const steps = followTurn(turn, undefined, show);
   const first = steps.next();
   const hasBegun = new AbortController();
-  const lasted = sleep(clock, Math.min(FIRST_STEP_MS, replyWaitMs), callerSignal, hasBegun.signal);
-  await Promise.race([first, lasted]).finally(() => hasBegun.abort());
+  const timeout = sleep(clock, Math.min(FIRST_STEP_MS, replyWaitMs), callerSignal, hasBegun.signal);
+  await Promise.race([first, timeout]).finally(() => hasBegun.abort());
   async function* all(): AsyncGenerator<T, undefined> {
     yield begin;
     const { done, value } = await first;

@@ -6,8 +6,8 @@ import type { Events } from "#observe/events.ts";
 import type { Entry, ReplyText, SharedStore, StoreWatcher } from "#store/store.ts";
 
 /**
- * A reply while it is being written. No journal entry: the node that runs the turn holds it until the turn ends, and those where
- * somebody reads it.
+ * A reply while it is being written. It is not a journal entry: the gateway that runs the turn holds it in memory until the turn ends, and so does
+ * each gateway with a reader.
  */
 export type LiveReply = {
   readonly turnId: string;
@@ -15,21 +15,21 @@ export type LiveReply = {
   readonly messageId: string;
   /** The `seq` of the reply's `message.created` entry. */
   readonly seq: number;
-  /** Length of all pieces, in UTF-16 code units. */
+  /** The length of all pieces in UTF-16 code units. */
   length: number;
   readonly pieces: string[];
   /** The number of pieces at the end that are not joined yet. */
   loose: number;
-  /** Another gateway writes it: its text here may be behind the text that a reader has seen there. */
+  /** True if another gateway writes the reply. The copy may be shorter than the text that a reader has already received there. */
   readonly isCopy: boolean;
 };
 
-/** At this number, the newest pieces are joined, because each takes tens of bytes besides its text. Joined text is not copied again. */
-const MOST_LOOSE = 1024;
+/** The number of newest pieces that are joined into one, because each piece has a memory overhead. Joined text is not copied again. */
+const JOINED_PIECES = 1024;
 
 /**
- * Replies that are being written, by session: it runs one turn at a time. Readers pull what is past their offset, so that a slow one costs
- * no memory.
+ * The replies that are being written, by session: a session runs one turn at a time. Readers pull the text after their offset, so that a slow
+ * reader needs no buffer.
  */
 export function createLiveReplies() {
   const replies = new Map<string, LiveReply>();
@@ -50,11 +50,11 @@ export function createLiveReplies() {
     append(reply: LiveReply, text: string): void {
       reply.pieces.push(text);
       reply.length += text.length;
-      if (++reply.loose === MOST_LOOSE) {
-        reply.pieces.push(reply.pieces.splice(-MOST_LOOSE).join(""));
+      if (++reply.loose === JOINED_PIECES) {
+        reply.pieces.push(reply.pieces.splice(-JOINED_PIECES).join(""));
         reply.loose = 0;
       }
-      // An attempt that lost its turn writes nothing that anybody reads.
+      // Readers do not get the text of an attempt that has lost its turn.
       if (replies.get(reply.sessionId) !== reply || !readers.has(reply.sessionId)) return;
       grown.add(reply.sessionId);
       readAtTickEnd(wakeReaders);
@@ -64,19 +64,19 @@ export function createLiveReplies() {
     },
     ofSession: (sessionId: string): LiveReply | undefined => replies.get(sessionId),
     textSince: readSince,
-    /** Calls `wake` at the end of each tick in which a reply of the session has grown; the returned function ends it. */
+    /** Calls `wake` at the end of each tick in which a reply of the session has grown. Returns a function that ends this. */
     read: (sessionId: string, wake: () => void): (() => void) => addListener(readers, sessionId, wake),
-    /** Calls `found` when a reply comes up, or grows, that is being written in this session already; the returned function ends it. */
+    /** Looks for a reply of this session that another gateway is already writing. Calls `found` when it appears or grows. Returns a function that ends this. */
     seek: (_sessionId: string, _found: () => void): (() => void) => doNothing,
   };
 }
 
-/** All that is written in the session is written here, and was there from its beginning. */
+/** Without a shared store, all replies are written by this process, so there is nothing to look for. */
 function doNothing(): void {}
 
 export type LiveReplies = ReturnType<typeof createLiveReplies>;
 
-/** The text past the first `offset` code units; empty if there is none. Searched from the end: readers are mostly near it. */
+/** The text after the first `offset` code units; empty if there is none. The search starts at the end, because most readers are near it. */
 export function readSince({ pieces, length }: LiveReply, offset: number): string {
   let first = pieces.length;
   let begin = length;
@@ -90,8 +90,8 @@ type Parts = { shared: SharedStore; clock: Clock; events: Pick<Events, "storeFai
 type ReplyParts = Parts & { live: LiveReplies };
 
 /**
- * Replies that are being written, where several gateways share a store: a reader of another gateway's reply gets it from there,
- * in batches. As long as there is no such reader, no text travels.
+ * The replies that are being written, if several gateways share a store. A reader of a reply that another gateway writes gets the text in batches
+ * through the store. Without such a reader, no text is sent.
  */
 export function createSharedReplies(parts: Parts) {
   const live = createLiveReplies();
@@ -123,22 +123,22 @@ export function createSharedReplies(parts: Parts) {
   };
 }
 
-/** A turn that runs here opens its reply before that: then nobody else is asked. */
+/** The delay before other gateways are asked for a reply. If the turn runs here, its reply has been opened by then, and they are not asked. */
 const FIRST_ASK_MS = 50;
-/** A notification may be lost, and the writer puts text only as long as it is asked for. */
+/** The interval at which requests are repeated: a notification may be lost, and the writer stores text only while it is requested. */
 const ASK_EVERY_MS = 3_000;
 
 type Wanted = {
   followers: number;
-  /** Followers that go on asking. The others are content with a reply that is being written as they come. */
+  /** The followers whose requests are repeated. For the others, one request for a reply that is already being written is enough. */
   readers: number;
   /** The copy of the reply that another gateway writes. */
   reply: LiveReply | undefined;
-  /** Replies up to this `seq` are over. */
+  /** Replies up to this `seq` are complete. */
   over: number;
 };
 
-/** Copies of replies that other gateways are writing and that somebody reads here. */
+/** The copies of replies that other gateways are writing and that have a reader in this gateway. */
 function createRepliesElsewhere({ shared, live, clock, events }: ReplyParts) {
   const wanted = new Map<string, Wanted>();
   const fresh = new Set<string>();
@@ -181,7 +181,7 @@ function createRepliesElsewhere({ shared, live, clock, events }: ReplyParts) {
     one.reply = undefined;
   };
 
-  /** Reads what was put; of sessions that are told of while it reads, once more afterwards. */
+  /** Reads the stored text of these sessions. Calls during a read are combined into one further read. */
   const read = (sessionIds: readonly string[]): void => {
     for (const id of sessionIds) if (wanted.has(id)) unread.add(id);
     reading = reading.then(readUnread);
@@ -204,7 +204,7 @@ function createRepliesElsewhere({ shared, live, clock, events }: ReplyParts) {
     const one = wanted.get(sessionId);
     if (!one || seq <= one.over || isOwn(sessionId, one) || seq < (one.reply?.seq ?? 0)) return;
     const isNew = seq !== one.reply?.seq;
-    // The beginning is missing: it is asked for again.
+    // The text before `offset` is missing: the next request returns it.
     if (offset > (isNew ? 0 : (one.reply?.length ?? 0))) return;
     if (isNew) close(one);
     one.reply ??= live.open(turnId, sessionId, messageId, seq, true);
@@ -213,7 +213,7 @@ function createRepliesElsewhere({ shared, live, clock, events }: ReplyParts) {
   };
 
   return {
-    /** Somebody follows the replies of this session, and reads one if `isReading`; the returned function ends it. */
+    /** Adds a follower of this session's replies, which is also a reader if `isReading`. Returns a function that removes it. */
     want(sessionId: string, isReading: boolean): () => void {
       const one = wanted.get(sessionId) ?? { followers: 0, readers: 0, reply: undefined, over: 0 };
       wanted.set(sessionId, one);
@@ -230,7 +230,7 @@ function createRepliesElsewhere({ shared, live, clock, events }: ReplyParts) {
 
     textsPut: read,
 
-    /** A reply that is complete, or is begun anew, has no text that is still to come; one that begins is asked for. */
+    /** Closes the copies of replies that are complete or were restarted, and requests replies that have begun. */
     entries(sessionId: string, entries: readonly Entry[]): void {
       const one = wanted.get(sessionId);
       if (!one) return;
@@ -252,16 +252,16 @@ function createRepliesElsewhere({ shared, live, clock, events }: ReplyParts) {
   };
 }
 
-/** The time that one question counts: a reader that goes on asks again. */
+/** The time for which a request is valid. Readers repeat their requests. */
 const ASKED_MS = 10_000;
-/** Text goes in batches, so that a reply of a thousand pieces is a few dozen writes. */
+/** The interval at which text is stored in batches, so that a long reply needs few writes. */
 const PUT_EVERY_MS = 75;
-/** The most sessions that are asked about; nobody needs more in earnest. */
+/** The most sessions with a valid request. Requests for further ones are ignored. */
 const MOST_ASKED = 10_000;
 
 type TextRequest = { until: number; reply: LiveReply | undefined; put: number };
 
-/** Puts replies that are being written here where other gateways read them, those of sessions that somebody there follows. */
+/** Stores the text of replies that this gateway is writing, for other gateways. Only replies of requested sessions are stored. */
 function createRepliesForOthers({ shared, live, clock, events }: ReplyParts) {
   const asked = new Map<string, TextRequest>();
   const closed = new AbortController();
@@ -295,7 +295,7 @@ function createRepliesForOthers({ shared, live, clock, events }: ReplyParts) {
     }
   };
 
-  const putOn = async (): Promise<void> => {
+  const putWhileAsked = async (): Promise<void> => {
     if (isPutting) return;
     isPutting = true;
     while (asked.size > 0) {
@@ -314,7 +314,7 @@ function createRepliesForOthers({ shared, live, clock, events }: ReplyParts) {
         if (one) one.until = until;
         else if (asked.size < MOST_ASKED) asked.set(sessionId, { until, reply: undefined, put: 0 });
       }
-      void putOn();
+      void putWhileAsked();
     },
     close: () => closed.abort(),
   };

@@ -1,10 +1,10 @@
-/** The retry budget of an agent, and the part of a retry that each ended turn adds to it. */
+/** The retry budget of an agent, and the fraction of a retry that each ended turn adds to the budget. */
 const MOST_RETRIES = 100;
 const EARNED = 0.2;
 
 /**
- * Limits the load that retries add to a backend that is down: an agent's turns fail at their first attempt once its budget is used, until
- * other turns have ended.
+ * Limits the load that retries add to a backend that is down. Once an agent's budget is used up, its turns fail at their first attempt, until other
+ * turns have ended.
  */
 export function createRetryBudget() {
   const left = new Map<string, number>();

@@ -12,16 +12,16 @@ export type Outcome = {
   error?: TurnError;
   usage: Usage;
   retryAfterMs?: number | undefined;
-  /** The model that answered, where it is not the one that was asked for. */
+  /** The model that answered, if it is not the requested one. */
   model?: string | undefined;
-  /** The error that the backend threw, for the log alone. */
+  /** The error that the backend threw. It is only for the log. */
   thrown?: unknown;
 };
 
 /** Called during a run. */
 export type RunListener = {
   text(text: string): void;
-  /** All that was given to `text`. */
+  /** The text of all calls of `text`. */
   readonly written: { readonly pieces: readonly string[]; readonly length: number };
   note(note: Note): void;
   readonly watch: Pick<TurnWatch, "alive" | "anew">;
@@ -29,12 +29,12 @@ export type RunListener = {
 export type Note = Extract<Chunk, { note: unknown }>["note"];
 
 const STEPS_IN_A_ROW = 2048;
-/** A reply that grows past this is a backend gone wrong. */
+/** The most characters of a reply. A longer reply is an error of the backend. */
 const REPLY_LIMIT = 4 * 1024 * 1024;
 
 /**
- * Runs a backend on a turn; answers how it ended. Never throws and never outlasts `signal`: a backend that ignores it is left behind, and what
- * it does later touches nothing.
+ * Runs a turn on a backend and resolves with the outcome. Never rejects. Resolves when `signal` is aborted, even if the backend ignores it: its later
+ * chunks are ignored.
  */
 export function runTurn(
   backend: Backend,
@@ -132,7 +132,7 @@ function leave(iterator: AsyncIterator<unknown>): void {
   try {
     iterator.return?.().catch(() => {});
   } catch {
-    // A backend's `return` that throws has nothing left to tell.
+    // The run has ended, so an error of `return` is ignored.
   }
 }
 
@@ -167,8 +167,8 @@ const LATE: Partial<Record<StopReason, string>> = {
 function stopped(outcome: Outcome, reason: StopReason): Outcome {
   const detail = LATE[reason];
   if (detail === undefined) return { ...outcome, status: reason as "cancelled" | "handed-back" };
-  const isWorthIt = reason === "no-answer" && outcome.reply === "";
-  return { ...outcome, status: isWorthIt ? "retry" : "failed", error: { name: "turn-timeout", detail } };
+  const mayRetry = reason === "no-answer" && outcome.reply === "";
+  return { ...outcome, status: mayRetry ? "retry" : "failed", error: { name: "turn-timeout", detail } };
 }
 
 function failed(outcome: Outcome, thrown: unknown): Outcome {
@@ -186,7 +186,7 @@ function failed(outcome: Outcome, thrown: unknown): Outcome {
     status: retry ? "retry" : "failed",
     error,
     retryAfterMs: known?.retryAfterMs,
-    // Nothing is as bad as something, and has to be logged.
+    // A backend may also throw `undefined`: this is logged like an error.
     thrown: thrown ?? new Error(`the backend threw ${thrown}`),
   };
 }

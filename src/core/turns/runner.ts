@@ -6,17 +6,17 @@ import type { Claim, ClaimedTurn, ClaimRequest } from "#store/store.ts";
 import { Attempt, type AttemptParts, reportTrouble } from "./attempt.ts";
 import { type StopReason, TurnWatches } from "./turn-watch.ts";
 
-/** Turns that are claimed in one go. */
+/** The most turns of one claim. */
 const CLAIMED_AT_ONCE = 64;
-/** The time that a stop waits for a run that is about to begin; it may be meant for another node. */
+/** The time for which a stop is remembered if the turn does not run here: its run may be about to start, or the turn runs on another gateway. */
 const EARLY_STOP_MS = 5_000;
 
 /** A turn that runs here. */
 type Run = { claimed: ClaimedTurn; claim: Claim; stop: Stop };
 
 /**
- * Claims turns and runs them: one at a time in a session (the store ensures that), at most `concurrency` in all, and as many of an agent as
- * its limit permits. A full agent delays only its own turns.
+ * Claims turns and runs them: one at a time per session (the store ensures this), at most `concurrency` in total, and at most the agent's limit for
+ * each agent. An agent at its limit delays only its own turns.
  */
 export class Runner {
   readonly #parts: AttemptParts;
@@ -25,7 +25,7 @@ export class Runner {
   readonly #runningOf = new Map<string, number>();
   /** Stops that were received between a turn's claim and its run. */
   readonly #earlyStops = new Map<string, StopReason>();
-  /** Agents that had no free place when turns were claimed. Their queued turns cause no other notification. */
+  /** Agents that were at their limit when turns were claimed. A freed place must start a new claim, because nothing else announces their queued turns. */
   readonly #full = new Set<string>();
   #taken = 0;
 
@@ -92,8 +92,8 @@ export class Runner {
   }
 
   /**
-   * Takes no new turns of a durable store (those of a store in memory are run while there is time), lets running turns continue for `ms`,
-   * then returns the rest to the queue. Returns their number.
+   * Stops the runner: lets running turns continue for `ms`, then returns the rest to the queue. Returns their number. Queued turns of a durable store
+   * stay queued. Those of a memory store would be lost, so they still run during this time.
    */
   async drain(ms: number): Promise<number> {
     const { store, agents, watches } = this.#parts;

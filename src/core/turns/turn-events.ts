@@ -5,7 +5,7 @@ import type { Entry, Store, Turn } from "#store/store.ts";
 import { readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";
 
-/** A place in a turn's stream: after the entry `seq`, and after `offset` code units of the reply that was being written then. */
+/** A position in a turn's stream: after the entry `seq` and the first `offset` code units of the reply that was then being written. */
 export type StepMark = { seq: number; offset: number };
 
 /** The mark, if it is from this turn's stream. Undefined is the start of the stream. */
@@ -20,12 +20,12 @@ export type TurnStep =
   | { kind: "entry"; entry: Entry; mark: StepMark }
   | { kind: "delta"; messageId: string; seq: number; offset: number; text: string; mark: StepMark };
 
-/** Steps in order. A reader may leave at any time with `return`, also while it waits for the next step. */
+/** The steps in order. A reader may call `return` at any time, even while it waits for the next step. */
 export type TurnSteps<T = TurnStep> = AsyncIterableIterator<T, undefined> & {
   return(): Promise<IteratorResult<T, undefined>>;
 };
 
-/** The events for a reader that stand for a step; none for a step that the reader is not told. */
+/** Converts a step to the events for a reader. Empty for a step that the reader does not get. */
 type Show<T> = (step: TurnStep) => readonly T[];
 
 export type FollowTurn = <T>(turn: Turn, from: StepMark | undefined, show: Show<T>) => TurnSteps<T>;
@@ -33,7 +33,7 @@ export type FollowTurn = <T>(turn: Turn, from: StepMark | undefined, show: Show<
 const PAGE = 200;
 const DONE = { done: true, value: undefined } as const;
 
-/** A generator whose reader may leave while it waits: `leave` has it go on, to its end. */
+/** Makes a generator whose reader may call `return` while it waits. `leave` must end the wait, so that the generator can finish. */
 export function leavable<T>(steps: AsyncGenerator<T, undefined>, leave: () => void): TurnSteps<T> {
   const end = steps.return.bind(steps, undefined);
   return Object.assign(steps, {
@@ -46,38 +46,39 @@ export function leavable<T>(steps: AsyncGenerator<T, undefined>, leave: () => vo
 }
 
 /**
- * The steps of a turn from `from` on, live until it ends. No entry is given twice or left out, and the pieces put together are the
- * reply, however often a reader returns with the mark of the last step it saw. The pieces of one tick of the event loop are one step, and a slow reader
- * gets larger pieces, not more of them.
+ * Follows the steps of a turn after `from`, until the turn ends. Each entry is returned once, and the joined pieces are the reply, even if a reader
+ * reconnects with the mark of the last step that it received. The pieces of one tick of the event loop are one step. A slow reader gets larger pieces
+ * instead of more pieces.
  */
 export function createTurnSteps(parts: CoreParts): FollowTurn {
   return (turn, from, show) => new TurnReader(parts, turn, from, show);
 }
 
-/** One reader of the stream of a turn. A class, as it holds less than a generator while it waits, and thousands may wait. */
+/** A reader of a turn's stream. It is a class because thousands may wait, and an object needs less memory than a generator. */
 class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
   readonly #parts: CoreParts;
   readonly #turn: Turn;
   readonly #show: Show<T>;
-  readonly #cameLate: boolean;
+  readonly #hadEnded: boolean;
   #seq: number;
   #offset: number;
-  /** The last entry of the session that was read. A mark names only entries of this turn, so that it can be checked against them. */
+  /** The `seq` of the last entry that was read, of any turn of the session. `#seq` is the last one of this turn: marks are checked against the turn. */
   #read: number;
-  /** The `seq` of the reply that is being written, once this reader has a part of it. */
+  /** The `seq` of the reply that is being written, once its first entry has been read. */
   #replySeq: number | undefined;
   #hasPolled = false;
-  /** There are entries that were not read. */
+  /** True if there may be unread entries. */
   #isUnread = true;
-  /** The end of the turn is among the entries. */
+  /** True if the end of the turn is stored. */
   #isEnded: boolean;
-  /** The reply may have text that this reader does not have. It is polled at the end of a tick only, so that it does not come in crumbs. */
+  /** True if the reply may have text that this reader has not received. It is set only at the end of a tick, so that pieces are not too small. */
   #hasGrown = false;
   #isDeleted = false;
-  /** The last step was read, or the reader has left. */
+  /** True if the last step was read, or `return` was called. */
   #isOver = false;
-  /** Steps that were read and not shown yet, and events that were shown and not taken yet. */
+  /** The steps that have been read but not converted. */
   #steps: TurnStep[] = [];
+  /** The events that have not been returned. */
   #events: T[] = [];
   #wake = (): void => {};
   #stopListening: (() => void) | undefined = undefined;
@@ -87,12 +88,12 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
     this.#parts = parts;
     this.#turn = turn;
     this.#show = show;
-    this.#cameLate = isEnded(turn);
-    this.#isEnded = this.#cameLate;
+    this.#hadEnded = isEnded(turn);
+    this.#isEnded = this.#hadEnded;
     this.#seq = seq;
     this.#offset = offset;
     this.#read = seq;
-    // A reader that has a part of the reply gets the rest of it in pieces, too, should the turn end before the next poll.
+    // A reader that has a part of the reply also gets the rest as a piece, even if the turn ends before the reply is read again.
     this.#replySeq = offset > 0 ? seq : undefined;
   }
 
@@ -109,7 +110,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
         else if (this.#isOver) break;
         else if (this.#isDeleted) throw erased(this.#turn.turnId);
         else if (this.#isUnread) await this.#readEntries();
-        else if (!this.#readReply()) await this.#news();
+        else if (!this.#readReply()) await this.#waitForNews();
       }
     } catch (error) {
       this.#leave();
@@ -145,7 +146,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
     this.#wake();
   }
 
-  #news(): Promise<void> {
+  #waitForNews(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;
     });
@@ -175,13 +176,13 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
     const areAllStored = this.#isEnded;
     this.#isUnread = false;
     const page = await store.readEntries(sessionId, { after: this.#read, limit: PAGE });
-    // Deleted before this reader followed its session, or aged out before it was read.
+    // Entries are missing: the turn may have been deleted before this reader followed the session or read the entries.
     const [first] = page;
     const isGap = first ? first.seq > this.#read + 1 : areAllStored || !this.#hasPolled;
     if (isGap && !(await store.getTurn(turnId))) throw erased(turnId);
     this.#hasPolled = true;
     if (page.length === PAGE) this.#isUnread = true;
-    // The place to continue from is behind the turn's end.
+    // The reader started after the turn's end.
     else if (areAllStored && !page.some((entry) => entry.turnId === turnId)) this.#isOver = true;
     for (const entry of page) {
       this.#read = entry.seq;
@@ -190,7 +191,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
   }
 
   #addEntry(entry: Entry): void {
-    if (entry.name === "message.completed" && this.#replySeq !== undefined && !this.#cameLate) {
+    if (entry.name === "message.completed" && this.#replySeq !== undefined && !this.#hadEnded) {
       const rest = entry.text.slice(this.#offset);
       if (rest !== "") this.#addPiece(entry.messageId, this.#replySeq, rest);
     }
@@ -201,12 +202,12 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
     this.#isOver ||= isTurnEnd(entry);
   }
 
-  /** False if there is nothing new. */
+  /** Adds the new text of the reply as a step. Returns false if there is none. */
   #readReply(): boolean {
     const reply = this.#parts.live.ofSession(this.#turn.sessionId);
     if (!this.#hasGrown || reply?.turnId !== this.#turn.turnId || reply.seq > this.#read) return false;
     this.#hasGrown = false;
-    // Past all that was ever written: a mark that this stream never gave.
+    // An offset beyond the text: the mark is not from this stream.
     if (this.#offset > reply.length && !reply.isCopy) this.#offset = 0;
     this.#replySeq = reply.seq;
     const text = readSince(reply, this.#offset);

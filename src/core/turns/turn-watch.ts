@@ -5,10 +5,10 @@ import type { Stop } from "#kit/stop-signal.ts";
 /** The reason for stopping a running turn. Its signal is aborted with it. */
 export type StopReason = "cancelled" | "timeout" | "no-answer" | "silence" | "handed-back";
 
-/** The longest time of a turn, and the longest silences of its backend: before its first sign of life, and between two. */
+/** The time limit of a turn, and the longest silences of its backend: before the first sign of life, and between two signs of life. */
 type WatchLimits = { deadlineMs: number; firstByteMs: number; silenceMs: number };
 
-/** Stops a turn at its deadline, or if its backend does not begin or falls silent. A sign of life only stores the time. */
+/** Stops a turn at its deadline, or if its backend does not begin to answer or falls silent. A sign of life sets no timer, it only records the time. */
 export class TurnWatch implements SilenceWatch {
   readonly #all: TurnWatches;
   readonly #limits: WatchLimits;
@@ -18,7 +18,7 @@ export class TurnWatch implements SilenceWatch {
   #silenceMs: number;
   #hasBegun = false;
   #paused = 0;
-  #goesOn: (() => boolean) | undefined = undefined;
+  #mayContinue: (() => boolean) | undefined = undefined;
 
   /** `spentMs`: the duration of the earlier attempts. */
   constructor(all: TurnWatches, now: number, limits: WatchLimits, spentMs: number, stop: Stop) {
@@ -42,8 +42,8 @@ export class TurnWatch implements SilenceWatch {
   }
 
   /** Sets a function that is called before a late turn is stopped. If it returns true, the backend continues with another server. */
-  whenLate(goesOn: () => boolean): void {
-    this.#goesOn = goesOn;
+  whenLate(mayContinue: () => boolean): void {
+    this.#mayContinue = mayContinue;
   }
 
   /** Waits for a tool without counting the time as silence. Afterwards the limit for the first sign of life applies. */
@@ -78,7 +78,7 @@ export class TurnWatch implements SilenceWatch {
     const isSilent = this.#paused === 0 && this.#lastSign + this.#silenceMs <= now;
     if (this.#deadline <= now) this.#end("timeout");
     else if (!isSilent) return;
-    else if (this.#goesOn?.()) this.anew();
+    else if (this.#mayContinue?.()) this.anew();
     else this.#end(this.#hasBegun ? "silence" : "no-answer");
   }
 

@@ -18,16 +18,16 @@ export type TurnRequest = Pick<TurnOrder, "surface" | "caller" | "text"> & {
   [Field in OptionalField]?: TurnOrder[Field] | undefined;
 } & {
   place: SessionPlace;
-  /** The number of announcements and agents that its cause came through. */
+  /** The number of announcements and agents that the cause of the turn has passed through. */
   hops?: number;
-  /** Somebody waits for the reply, so long at most. */
+  /** The longest time for which the caller waits for the reply. Undefined if the caller does not wait. */
   waitMs?: number | undefined;
-  /** Somebody reads the reply as it is written. */
+  /** True if the caller reads the reply while it is being written. */
   streamed?: boolean;
   idempotency?: { key: string; hash: string } | undefined;
-  /** Told of the turn as soon as it is kept, before it can end; with the `seq` of its reply where that is begun already. */
+  /** Called once the turn is stored and before it can end. `replySeq` is set if the reply has begun. */
   follow?: ((turn: Turn, replySeq: number | undefined) => void) | undefined;
-  /** Aborts when the caller has gone. Asked for only when the wait lasts: a signal costs more than a short turn. */
+  /** Returns a signal that is aborted when the caller disconnects. Called only after a while, because most turns end before a signal is needed. */
   callerSignal?: (() => AbortSignal) | undefined;
 };
 
@@ -68,7 +68,7 @@ export function createTurns(parts: TurnParts) {
     }
   };
 
-  /** The turn that the key of this wish has started before, if it has. */
+  /** The turn that an earlier request with the same idempotency key started. */
   const findReplay = async ({
     idempotency,
     waitMs,
@@ -83,13 +83,13 @@ export function createTurns(parts: TurnParts) {
 
   return {
     /**
-     * The one way all work begins. Refuses what cannot be run, then stores message, turn, idempotency key and delivery in one
-     * transaction; when it answers, the work is kept. With `waitMs` it answers when the turn has ended, or after that time.
+     * Starts a turn; all surfaces use this. Rejects a request that cannot run. Otherwise stores message, turn, idempotency key and delivery in one
+     * transaction, and resolves when they are stored. With `waitMs`, resolves when the turn has ended, or after that time.
      */
     async start(request: TurnRequest): Promise<Started> {
-      // To make a large text took a while, and to keep it will: others are heard in between. Only calls of REST have no order to keep.
+      // Parsing and storing a large text blocks the event loop: other calls run in between. Only REST, because its calls need not stay in order.
       if (request.text.length > IN_STRETCHES_FROM && request.surface === "rest") await yieldToOthers();
-      // A repeat is answered as the first was, whatever has become of the agent, its skills and the room for new work.
+      // A repeated request gets the first answer, even if the agent or its skills have changed or the gateway is full.
       const replay = request.idempotency && (await findReplay(request));
       if (replay) return replay;
       const agent = agentFor(parts, request);
@@ -113,7 +113,7 @@ export function createTurns(parts: TurnParts) {
     wait: (turn: Turn, ms: number, callerSignal?: TurnRequest["callerSignal"]): Promise<Turn> =>
       wait(turn, ms, callerSignal),
 
-    /** Cancels the turn; answers it as it is when it has ended, or after a second. */
+    /** Cancels a turn. Resolves with the turn when it has ended, or with its current state after a second. */
     async cancel(turnId: string): Promise<Turn> {
       const turn = await store.cancelTurn(turnId, clock.now());
       return turn.status === "running" ? await wait(turn, CANCEL_WAIT_MS) : turn;
@@ -123,7 +123,7 @@ export function createTurns(parts: TurnParts) {
 
 export type Turns = ReturnType<typeof createTurns>;
 
-/** The agent that a turn is for, which may run it now. */
+/** Returns the agent of a request. Throws if the agent cannot run the turn now. */
 function agentFor({ agents, skills, admit }: TurnParts, request: TurnRequest): Agent {
   admit();
   const agent = agents.get(request.place.agent);
@@ -133,7 +133,7 @@ function agentFor({ agents, skills, admit }: TurnParts, request: TurnRequest): A
   return agent;
 }
 
-/** A turn's end; `over`: the time was over, the caller had gone, or it will take too long; `erased`: it was deleted with its session. */
+/** The result of a wait. `over`: the time has passed, the caller has disconnected, or the end could not be stored. `erased`: the turn was deleted with its session. */
 type WaitEnd = TurnEndEntry | "over" | "erased";
 
 /** Waits for the end of a turn. Requests the caller's signal only after `askAfterMs`: most turns end earlier. */
@@ -186,7 +186,7 @@ class EndWait {
 }
 
 function withEnd(turn: Turn, entry: TurnEndEntry): Turn {
-  // One copy: each costs as much as all else that is done here.
+  // The turn is copied once and then changed, for speed.
   const ended: Turn = { ...turn, endedAt: entry.at, usage: entry.usage, model: entry.model ?? turn.model };
   if (entry.name === "turn.completed") {
     ended.status = "completed";

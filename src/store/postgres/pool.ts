@@ -71,7 +71,7 @@ export class Pool {
     await Promise.all([...this.#clients].map((client) => client.end().catch(() => {})));
   }
 
-  /** The next free connection: a new one, or an existing one if it is free earlier. */
+  /** Waits for a connection: a new one, or an existing one if it becomes free earlier. */
   #nextFree(): Promise<pg.Client | undefined> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);

@@ -1,14 +1,14 @@
 import type { GatewayError } from "#kit/errors.ts";
 
-/** The outcome of one call, as its door reports it. The first error and the first turn count. */
+/** The outcome of a call, as its transport reports it. If there are several errors or turns, the first is recorded. */
 export class Outcome {
-  /** The operation or method, `batch`, or `unknown`; never a name that the caller made up. */
+  /** The operation or method, `batch`, or `unknown`; never an unknown name that the caller sent. */
   operation = "unknown";
   /** The name of the error, and its detail. */
   error: string | undefined = undefined;
   reason: string | undefined = undefined;
   turnId: string | undefined = undefined;
-  /** A call of RPC starts or changes something. */
+  /** True if an RPC call starts or changes something. */
   changes = false;
 
   reached(operation: string): void {
@@ -31,11 +31,11 @@ export class Outcome {
   }
 }
 
-/** The facts of one request for its line in the access log. Doors report them as they learn them; the front writes the line. */
+/** The values for the access log line of a request. The transports set them as they become known; `front.ts` writes the line. */
 export class AccessLine extends Outcome {
   surface: "rest" | "rpc" | "hooks" | "public" = "public";
   caller: string | undefined = undefined;
-  /** The body of an authenticated caller, from when it is read until the call succeeds. A refusal is recorded with it. */
+  /** The request body of an authenticated caller, until the call succeeds. If the call is refused, the body is recorded. */
   body: Buffer | undefined = undefined;
 
   entered(surface: AccessLine["surface"]): void {

@@ -16,10 +16,10 @@ import type { PendingCall } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
 import type { Subscribing, Subscriptions } from "./subscriptions.ts";
 
-/** The codes that the gateway closes a WebSocket with. docs/websocket.md explains each to the other side. */
+/** The codes with which the gateway closes a WebSocket. docs/websocket.md explains them to clients. */
 export const CLOSE = {
   notText: 1003,
-  /** Never sent: nobody was there to read it. */
+  /** Never sent, because the client no longer answers. It is only logged. */
   unanswered: 1006,
   restart: 1012,
   tooSlow: 1013,
@@ -27,22 +27,22 @@ export const CLOSE = {
   permissionRevoked: 4403,
 } as const;
 
-/** Calls of one connection that may be under way at once. Further ones wait, and then the connection is not read. */
+/** The most concurrent calls of a connection. Further calls wait, and meanwhile the connection is not read. */
 const CALLS_UNDER_WAY = 256;
-/** Calls that begin in one turn of the event loop: the size of their answers shows only after it. */
+/** The most calls that start in one tick of the event loop: the size of their answers is known only after it. */
 const CALLS_AT_ONCE = 64;
-/** The unsent bytes from which a connection gets no more news: they wait in the store. */
+/** From this number of unsent bytes on, a connection gets no more pushes. The entries are read from the store later. */
 const FULL_BYTES = 1024 * 1024;
-/** News that waited in the store are sent as long as less than this is unsent. */
+/** Waiting entries are read from the store and sent while fewer bytes than this are unsent. */
 const CATCH_UP_BYTES = 256 * 1024;
-/** Below this a connection has room again. */
+/** Below this number of unsent bytes, a full connection has room again. */
 const ROOM_BYTES = 128 * 1024;
 const MISSED_PINGS = 2;
-/** The time that a connection that is to close is kept for the answers to its calls. */
+/** The longest time for which a closing connection stays open for the answers to its calls. */
 const LAST_ANSWERS_MS = 5_000;
 
 export type ConnectionParts = {
-  /** Over the methods of the API and the two that are a socket's own: see `withSocketCalls`. */
+  /** Dispatches the methods of the API and the two methods of WebSockets: see `withSocketCalls`. */
   dispatch: RpcDispatch;
   subscriptions: Subscriptions;
   clock: Clock;
@@ -50,14 +50,14 @@ export type ConnectionParts = {
   recordBodies(): boolean;
   refusals: Refusals;
   onClosed(connection: Connection): void;
-  /** Its last call was answered. */
+  /** Called when the last pending call of a connection has been answered. */
   onIdle(connection: Connection): void;
 };
 
-/** The facts that are kept of the request to upgrade. */
+/** The stored values of the upgrade request. */
 type Origin = {
   requestId: string;
-  /** The hash of the token that it came with. A reload may take the token away, or change its permissions. */
+  /** The hash of the token of the upgrade request. A reload of the configuration may remove the token or change its permissions. */
   tokenHash: Buffer;
   address: string;
   network: string;
@@ -66,16 +66,16 @@ type Origin = {
   servedAt: string;
 };
 
-/** One WebSocket. There may be ten thousand idle ones: the parts for calls and subscriptions are made when these come. */
+/** A WebSocket connection. There may be ten thousand idle ones, so the objects for calls and subscriptions are created only when needed. */
 export class Connection implements Subscribing {
   readonly parts: ConnectionParts;
   readonly origin: Origin;
   readonly since: number;
   caller: RpcCaller;
   subscriber: Subscriber | undefined = undefined;
-  /** The code that it was closed with from here. */
+  /** The code with which the gateway closed the connection; 0 if it did not. */
   closing = 0;
-  /** The time since which something is kept back from it, in monotonic milliseconds; 0 if nothing is. */
+  /** The monotonic time since which pushes or calls are held back; 0 if none are. */
   heldSince = 0;
   pingAt = 0;
   readonly #ws: ServerSocket;
@@ -87,7 +87,7 @@ export class Connection implements Subscribing {
   #missedPings = 0;
   #waiting: string[] = [];
   #closed: AbortController | undefined = undefined;
-  /** Closes it once the calls that have begun are answered. Nothing more is read until then. */
+  /** Closes the connection once its running calls have been answered. Until then, nothing is read. */
   #closeWhenIdle: (() => void) | undefined = undefined;
 
   constructor(ws: ServerSocket, socket: Duplex, parts: ConnectionParts, caller: RpcCaller, origin: Origin) {
@@ -103,8 +103,8 @@ export class Connection implements Subscribing {
         close();
       });
     ws.on("message", (data, isBinary) => this.#receive(data as Buffer, isBinary));
-    ws.on("ping", () => this.#noteLife());
-    ws.on("pong", () => this.#noteLife());
+    ws.on("ping", () => this.#recordLife());
+    ws.on("pong", () => this.#recordLife());
     ws.on("error", (error: Error & { code?: string }) => {
       this.closing ||= codeOfFault(error.code);
     });
@@ -132,18 +132,18 @@ export class Connection implements Subscribing {
     return this.#waitingBytes < CATCH_UP_BYTES;
   }
 
-  /** Aborts when the connection has gone. */
+  /** Aborted when the connection is closed. */
   get signal(): AbortSignal {
     if (!this.#closed) {
       this.#closed = new AbortController();
-      // A listener for each call that waits is no leak.
+      // Each waiting call adds a listener. This is not a leak, so Node must not warn.
       setMaxListeners(0, this.#closed.signal);
       if (!this.isOpen) this.#closed.abort();
     }
     return this.#closed.signal;
   }
 
-  /** The bytes that the system has not taken yet. */
+  /** The bytes that have not been passed to the operating system. */
   get #waitingBytes(): number {
     return this.#socket.writableLength + this.#unsentBytes;
   }
@@ -155,7 +155,7 @@ export class Connection implements Subscribing {
     sendAtTickEnd(this.#endTick);
   }
 
-  /** All messages of one tick of the event loop leave in one write, as a write costs more than most answers. */
+  /** Sends all messages of one tick of the event loop in one write, because writes are expensive. */
   readonly #endTick = (): void => {
     this.#callsBegun = 0;
     if (this.isOpen) this.#send();
@@ -164,7 +164,7 @@ export class Connection implements Subscribing {
     else this.#beginWaiting();
   };
 
-  /** `ws` has nothing of its own to send but whole control frames. */
+  /** Writes directly to the socket. This cannot break a frame of `ws`, which sends only complete control frames. */
   #send(): void {
     const frames = this.#unsent;
     if (frames.length === 0) return;
@@ -173,14 +173,14 @@ export class Connection implements Subscribing {
     this.#socket.write(joinFrames(frames));
   }
 
-  /** Its calls wait until the unsent data has gone. */
+  /** Stops reading calls until the unsent data has been sent. */
   hold(): void {
     if (this.heldSince !== 0 || !this.isOpen) return;
     this.heldSince = this.parts.clock.monotonic();
     this.#ws.pause();
   }
 
-  /** Tells it to try later, and ends it when it does not take even that. */
+  /** Closes a connection that is too slow. The client may resume with its cursors. */
   cut(): void {
     if (!this.isOpen) return;
     this.parts.events.socketCut({ requestId: this.origin.requestId, caller: this.caller.name });
@@ -191,20 +191,20 @@ export class Connection implements Subscribing {
     if (!this.isOpen) return;
     this.closing = code;
     this.#ws.close(code, reason);
-    // The other side's answer has to be read.
+    // The client's close frame must be read.
     this.#ws.resume();
     this.#closed?.abort();
   }
 
-  /** Ends it without a word. */
+  /** Ends the connection without a close frame. */
   terminate(): void {
     this.#ws.terminate();
   }
 
-  /** Asks the client for a sign of life; a client that has not answered twice is gone. */
+  /** Pings the client. Terminates the connection if the last two pings were not answered. */
   ping(): void {
     if (!this.isOpen) return;
-    // A connection that is not read from cannot answer.
+    // While the connection is not read, a pong cannot be received.
     if (!this.#ws.isPaused && this.#missedPings++ >= MISSED_PINGS) {
       this.closing = CLOSE.unanswered;
       this.terminate();
@@ -213,13 +213,13 @@ export class Connection implements Subscribing {
     this.#ws.ping();
   }
 
-  /** Also checks the unsent bytes: a client may ask for answers to its pings without reading them. */
-  #noteLife(): void {
+  /** Also checks the unsent bytes, because a client may send pings without reading the pongs. */
+  #recordLife(): void {
     this.#missedPings = 0;
     if (this.isOpen) sendAtTickEnd(this.#endTick);
   }
 
-  /** Calls that have not begun are not carried out. */
+  /** Calls `close` once the running calls have been answered, or after `LAST_ANSWERS_MS`. Waiting calls are discarded. */
   #closeAfterAnswers(close: () => void): void {
     this.#waiting = [];
     if (this.closing !== 0 || this.isIdle) {
@@ -246,7 +246,7 @@ export class Connection implements Subscribing {
     return isFullOfCalls || this.heldSince !== 0 || this.isFull;
   }
 
-  /** Begins the calls that wait, as far as there is room for their answers. No more is read while some are left. */
+  /** Starts waiting calls while there is room for their answers. If some still wait, the connection is not read. */
   #beginWaiting(): void {
     if (this.heldSince !== 0) return;
     let begun = 0;
@@ -283,7 +283,7 @@ export class Connection implements Subscribing {
   }
 }
 
-/** The code that `ws` closes with by itself, by the fault that it names; 0 for an error that is no fault of a frame. */
+/** The close code that `ws` sends for a protocol error; 0 for other errors. */
 function codeOfFault(fault = ""): number {
   return CODES[fault] ?? (fault.startsWith("WS_ERR_") ? BROKEN_FRAME : 0);
 }
@@ -296,7 +296,7 @@ const CODES: Record<string, number> = {
   WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH: 1009,
 };
 
-/** One text's exchange with the dispatcher. A part that a call seldom needs is made when it asks. */
+/** The exchange of one message with the dispatcher. Rarely needed values are created when they are first used. */
 export class SocketExchange implements RpcExchange, PendingCall {
   readonly connection: Connection;
   readonly caller: RpcCaller;
@@ -355,7 +355,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
     else this.#after.push(frame);
   }
 
-  /** It was answered, or needs no answer. */
+  /** Called when the answer has been sent, or if none is needed. Sends the pushes that waited for it. */
   end(): void {
     this.#isAnswered = true;
     for (const frame of this.#after) this.connection.push(frame);

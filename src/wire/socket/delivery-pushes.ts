@@ -4,16 +4,15 @@ import type { PushSink } from "./streams.ts";
 
 export type DeliveryReader = {
   start(isReset: boolean): void;
-  /** The connection has room again. */
+  /** Called when the connection has room again. */
   resume(): void;
   stop(): void;
 };
 
 /**
- * Pushes the deliveries that are recorded or change. They are dropped for a slow reader, which is sent a `stream.reset` when it has room
- * again, and lists the deliveries. `placeOf` gives the connection's place in the gateway's stream: a cursor of a newer place would pass over
- * entries that it was not sent. Nothing is pushed before `start`, so that the answer to the call comes first. With `isReset` a `stream.reset` is
- * the first.
+ * Pushes new and changed deliveries. If a client reads too slowly, pushes are dropped. When its connection has room again, it gets a `stream.reset`, so
+ * that it lists the deliveries again. `placeOf` returns the connection's place in the gateway's stream: a cursor of a later place would skip entries that
+ * were not sent. Nothing is pushed before `start`, so that the answer to the call is sent first. With `isReset`, a `stream.reset` is pushed first.
  */
 export function pushDeliveries(
   feed: Pick<DeliveryFeed, "follow">,

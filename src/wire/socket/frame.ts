@@ -1,9 +1,9 @@
 import { sendAtTickEnd } from "#kit/tick-end.ts";
 
-/** A text message as the bytes of its WebSocket frame. It is made once, and any number of connections may send it. */
+/** The bytes of a WebSocket frame with a text message. A frame is created once and can be sent by many connections. */
 export type Frame = Buffer;
 
-/** A text message that is whole, in the numbers of RFC 6455 (5.2). A server does not mask. */
+/** Values of RFC 6455 (5.2): the first byte of an unfragmented text message, and the codes for longer lengths. A server does not mask frames. */
 const TEXT = 0x81;
 const LENGTH_IN_2_BYTES = 126;
 const LENGTH_IN_8_BYTES = 127;
@@ -27,7 +27,7 @@ export function textFrame(text: string): Frame {
 
 let joined: { frames: readonly Frame[]; bytes: Buffer } | undefined;
 
-/** The frames of one tick in one piece, for one write. Connections that send the same frames share it. */
+/** Joins the frames of one tick for a single write. Connections that send the same frames share the result. */
 export function joinFrames(frames: readonly Frame[]): Buffer {
   if (joined && isSame(joined.frames, frames)) return joined.bytes;
   joined = { frames, bytes: frames.length === 1 ? (frames[0] as Frame) : Buffer.concat(frames) };

@@ -5,7 +5,7 @@ import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
 import { type Frame, textFrame } from "./frame.ts";
 
-/** The part of a session that its pushes name. */
+/** The fields of a session that pushes contain. */
 type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
 
 type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
@@ -18,7 +18,7 @@ function frameOf<Name extends PushName>(method: Name, params: Pushes[Name]): Fra
   return textFrame(textOf(method, params));
 }
 
-/** The frames that push journal entries. Those about the gateway and its deliveries hold no secret of the configuration. The epochs name the memory that the streams belong to. */
+/** Creates the frames of pushes. Secrets of the configuration are hidden in pushes about the gateway and deliveries. Each epoch identifies the store contents that a stream belongs to. */
 export function createPushFrames(epochs: { sessions: string; gateway: string }, hideInJson: (json: string) => string) {
   const sessionCursor = ({ ordinal }: PushedSession, seq: number) => cursorOf("session", epochs.sessions, ordinal, seq);
   const gatewayCursor = (seq: number) => cursorOf("gateway", epochs.gateway, 0, seq);
@@ -75,7 +75,7 @@ export function createPushFrames(epochs: { sessions: string; gateway: string }, 
 
     gateway({ name, seq, at, ...news }: GatewayEntry): Frame {
       const params = { seq, cursor: gatewayCursor(seq), at: timeOf(at), ...news };
-      // Its fields are the fields of the push, except for a time.
+      // The fields of the entry are the fields of the push, except that `nextAt` is formatted.
       const shown =
         "nextAt" in params && params.nextAt !== null ? { ...params, nextAt: timeOf(params.nextAt) } : params;
       return textFrame(hideInJson(textOf(name, shown as Pushes[typeof name])));
@@ -98,19 +98,19 @@ function timeOf(ms: number): string {
 }
 
 /**
- * A place in a stream, and which stream: a session's by its ordinal, which no other session ever gets, the gateway's by 0. The epoch names
- * the store's memory that both belong to. A session that is not there has 0 too: all that comes of it is behind that place.
+ * A place in a stream. `ordinal` identifies the stream of a session, and is never used again; it is 0 for the gateway's stream. `epoch` identifies the
+ * store contents that the stream belongs to. A session that does not exist yet also has the ordinal 0: all its entries come after that place.
  */
 export type StreamPlace = { kind: "session" | "gateway"; epoch: string; ordinal: number; seq: number };
 
 const FORM = /^([sg])\.([\w-]{1,40})\.(\d{1,16})\.(\d{1,16})$/;
 
-/** The place as clients keep it: base64url, opaque to them. */
+/** Encodes a place as an opaque cursor for clients. */
 function cursorOf(kind: StreamPlace["kind"], epoch: string, ordinal: number, seq: number): string {
   return Buffer.from(`${kind === "session" ? "s" : "g"}.${epoch}.${ordinal}.${seq}`).toString("base64url");
 }
 
-/** Undefined for a cursor that we never gave. */
+/** Decodes a cursor. Undefined if it is not a cursor of this API. */
 export function placeOfCursor(cursor: string): StreamPlace | undefined {
   const found = FORM.exec(Buffer.from(cursor, "base64url").toString("latin1"));
   if (!found) return undefined;

@@ -16,7 +16,7 @@ import { createSubscriptions, type SubscriptionsParts } from "./subscriptions.ts
 export type SocketTimes = {
   /** The time between two pings of a connection; 30 s by default. */
   pingMs?: number | undefined;
-  /** The time that something may be kept back from a connection before it is cut; 30 s by default. */
+  /** The longest time for which pushes may be held back from a full connection before it is closed; 30 s by default. */
   stuckMs?: number | undefined;
 };
 
@@ -24,7 +24,7 @@ type SocketDoorParts = SubscriptionsParts &
   Omit<ConnectionParts, "subscriptions" | "onClosed" | "onIdle"> & {
     /** The owner of a token, by its hash. */
     identify(hash: Buffer): RpcCaller | undefined;
-    /** The address at which the caller finds RPC, as it came here itself. */
+    /** The URL of RPC as the caller reaches it, derived from its own request. */
     servedAt(call: WireCall): string;
     messageLimit(): number;
     socketsPerAddress(): number;
@@ -32,7 +32,7 @@ type SocketDoorParts = SubscriptionsParts &
     times?: SocketTimes | undefined;
   };
 
-/** The protocol of the socket; the server selects it where it is offered. */
+/** The subprotocol. The server selects it if the client offers it. */
 const PROTOCOL = "agent-gateway.v1";
 const BEARER = "bearer.";
 const PATH = "/rpc/ws";
@@ -42,17 +42,17 @@ const OPERATION = "rpc.socket";
 const UPGRADE_ADVICE =
   "This path opens a WebSocket: send Connection: Upgrade and Upgrade: websocket, as WebSocket clients do. Calls over plain HTTP go to POST /rpc.";
 const FRAGMENTS = 1_024;
-/** A message may come in parts no smaller than this on the average. */
+/** The smallest average size of the fragments of a message. */
 const PART_BYTES = 256;
 const CLOSE_MS = 5_000;
 const RETRY_MS = { least: 500, most: 5_000 };
 
-/** Another moment for each: clients that were sent away together shall not come back together. */
-function someTime(): number {
+/** A random delay, so that clients that are disconnected together do not reconnect together. */
+function randomRetryMs(): number {
   return Math.round(RETRY_MS.least + Math.random() * (RETRY_MS.most - RETRY_MS.least));
 }
 
-/** The WebSocket door: it decides on each request to open one, and keeps it open. The dispatcher handles the calls. */
+/** The WebSocket transport. It accepts or rejects upgrade requests, and manages the connections. The dispatcher handles the calls. */
 export function createRpcSocketDoor(parts: SocketDoorParts) {
   const { clock, events } = parts;
   const server = createSocketServer({
@@ -77,26 +77,30 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
       events.socketClosed({ requestId: origin.requestId, caller: caller.name, by, ms });
     },
   };
-  const asking = new WeakMap<IncomingMessage, WireCall>();
+  const callOfRequest = new WeakMap<IncomingMessage, WireCall>();
   server.on("wsClientError", (error, _socket, req) =>
-    fail(asking.get(req) as WireCall, new GatewayError("invalid-request", `${error.message}.`)),
+    fail(callOfRequest.get(req) as WireCall, new GatewayError("invalid-request", `${error.message}.`)),
   );
 
   const open = (call: WireCall, { socket, head }: NonNullable<WireCall["upgrade"]>): void => {
     const { req, requestId, peer } = call;
     const { address, network } = peer;
     const caller = authenticate(call, parts.identify, TAKES, { hashIn });
-    const retry = { retryAfterMs: someTime() };
+    const retry = { retryAfterMs: randomRetryMs() };
     if (parts.isDraining()) throw new GatewayError("shutting-down", undefined, retry);
     if (connections.countOf(network) >= parts.socketsPerAddress())
-      throw new GatewayError("gateway-busy", "This address holds gateway.rpc.socketsPerAddress WebSockets.", retry);
+      throw new GatewayError(
+        "gateway-busy",
+        "This address has reached its limit of open WebSockets (gateway.rpc.socketsPerAddress).",
+        retry,
+      );
     const limit = parts.messageLimit();
     Object.assign(server.options, { maxPayload: limit, maxBufferedChunks: Math.ceil(limit / PART_BYTES) });
-    asking.set(req, call);
+    callOfRequest.set(req, call);
     server.handleUpgrade(req, socket, head, (ws) => {
       call.handOver();
       const tokenHash = call.keyHash as Buffer;
-      const headers = call.parts.headerLines(tellingHeaders(req));
+      const headers = call.parts.headerLines(recordedHeaders(req));
       const servedAt = parts.servedAt(call);
       const origin = { requestId, tokenHash, address, network, headers, hops: hopsIn(req.headers), servedAt };
       connections.add(new Connection(ws, socket, connectionParts, caller, origin));
@@ -104,7 +108,7 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
     });
   };
 
-  /** Takes over the connection of a request to upgrade. Any other request is told to ask for that. */
+  /** Upgrades the connection. A request without an upgrade fails with `upgrade-required`. */
   const door = (call: WireCall): void => {
     call.line.entered("rpc");
     call.line.reached(OPERATION);
@@ -116,7 +120,7 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
   return {
     door: { prefix: PATH, door, exact: true, sockets: true, fail } satisfies DoorAt,
 
-    /** Closes sockets whose token is gone, or has lost a permission that they need. Others get the token's new permissions. */
+    /** Closes connections whose token was removed or has lost a permission that their subscriptions need. The others get the token's new permissions. */
     recheck(): void {
       for (const connection of connections.list()) {
         const caller = parts.identify(connection.origin.tokenHash);
@@ -127,9 +131,9 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
       }
     },
 
-    /** Tells all that the gateway restarts, when their calls are answered or after `ms`. */
+    /** Closes each connection with the code for a restart, once its calls have been answered or after `ms`. */
     closeAll: (ms: number): Promise<void> =>
-      connections.closeAll(ms, () => `the gateway restarts; retry-after-ms=${someTime()}`),
+      connections.closeAll(ms, () => `the gateway restarts; retry-after-ms=${randomRetryMs()}`),
     count: connections.count,
   };
 }
@@ -150,9 +154,9 @@ function lostPermission({ subscriber }: Connection, caller: RpcCaller): string |
 
 const PING_MS = 30_000;
 const STUCK_MS = 30_000;
-/** The number of times that all connections are checked between two pings of one. */
+/** All connections are checked this many times in the interval between two pings of a connection. */
 const CHECKS_A_PING = 30;
-/** The time in which a connection must end after it was told to. */
+/** The time after which a closing connection is terminated. */
 const LAST_MS = 1_000;
 
 /** All connections, with one timer for all of them. */
@@ -184,7 +188,7 @@ function createConnections(clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS 
       const { network } = connection.origin;
       all.add(connection);
       byNetwork.set(network, (byNetwork.get(network) ?? 0) + 1);
-      // Ten thousand that come at once are not pinged at once.
+      // The first ping is at a random time, so that connections that were opened together are not pinged together.
       connection.pingAt = clock.monotonic() + Math.random() * pingMs;
       stopTimer ??= clock.after(pingMs / CHECKS_A_PING, checkConnections);
     },
@@ -198,12 +202,12 @@ function createConnections(clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS 
       if (all.size === 0) whenNone?.();
     },
 
-    /** The last call of a connection was answered. */
+    /** Called when the last pending call of a connection has been answered. */
     idle(connection: Connection): void {
       if (hint) closeForRestart(connection);
     },
 
-    /** Tells each that the gateway goes, when its calls are answered or after `ms`. Resolves when all have gone. */
+    /** Closes each connection once its calls have been answered, or after `ms`. Resolves when all are closed. */
     async closeAll(ms: number, reason: () => string): Promise<void> {
       hint = reason;
       for (const connection of all) if (connection.isIdle) closeForRestart(connection);
@@ -222,7 +226,7 @@ function createConnections(clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS 
   };
 }
 
-/** The hash of the token of a request to upgrade: in Authorization or, from a browser, as a subprotocol. */
+/** The hash of the token of an upgrade request. The token is in `Authorization` or, from a browser, in a subprotocol. */
 function hashIn(req: IncomingMessage): Buffer | undefined {
   const protocols = (req.headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
   const offered = protocols.find((protocol) => protocol.startsWith(BEARER)) ?? BEARER;
@@ -230,9 +234,9 @@ function hashIn(req: IncomingMessage): Buffer | undefined {
   return token === "" ? undefined : hashOf(token);
 }
 
-/** The headers of a connection that identify its client and its cause: no secret, and nothing of the handshake. */
-const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);
+/** The headers that are recorded with the deliveries of a connection: they identify the client and the cause, and contain no secrets. */
+const RECORDED_HEADERS = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);
 
-function tellingHeaders({ rawHeaders: raw }: IncomingMessage): string[] {
-  return raw.filter((_, n) => TELLING.has((raw[n - (n % 2)] as string).toLowerCase()));
+function recordedHeaders({ rawHeaders: raw }: IncomingMessage): string[] {
+  return raw.filter((_, n) => RECORDED_HEADERS.has((raw[n - (n % 2)] as string).toLowerCase()));
 }

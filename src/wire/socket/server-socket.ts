@@ -1,15 +1,15 @@
 import { createRequire } from "node:module";
 import type * as Ws from "ws";
 
-// Loaded as CommonJS: Node would first read an imported package through for its names, which takes five times as long.
+// Loaded with `require`, which is faster: for an import, Node first scans a CommonJS package for its exports.
 const { WebSocket, WebSocketServer } = createRequire(import.meta.url)("ws") as typeof Ws;
 
 /**
- * A WebSocket whose owner decides when it closes. `ws` calls `close` when its client closes or breaks a rule, and would then send no answer
- * to the calls before that. `test/wire/ws/closing.test.ts` fails if a version of `ws` closes in another way.
+ * A WebSocket whose owner decides when it closes. `ws` calls `close` when the client closes the connection or breaks the protocol, and
+ * earlier calls would then get no answer. `test/wire/ws/closing.test.ts` fails if a version of `ws` closes in another way.
  */
 export class ServerSocket extends WebSocket {
-  /** Gets the closing of the socket, to call it when the answers are sent. */
+  /** Called instead of closing. It must call `close` once the answers have been sent. */
   onClosing: ((close: () => void) => void) | undefined = undefined;
 
   override close(code?: number, reason?: string | Buffer): void {
@@ -19,7 +19,7 @@ export class ServerSocket extends WebSocket {
   }
 }
 
-/** The options that its types do not know yet. */
+/** Options that are missing in the types of `ws`. */
 type NewOptions = { maxFragments: number; closeTimeout: number };
 
 export function createSocketServer(options: Ws.ServerOptions & NewOptions): Ws.Server<typeof ServerSocket> {

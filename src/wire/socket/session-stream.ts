@@ -9,26 +9,26 @@ export type SessionStreamParts = {
   store: Store;
   live: LiveReplies;
   frames: PushFrames;
-  /** The streams that somebody reads, by their sessions. */
+  /** The streams that have readers, by session id. */
   sessions: Map<string, SessionStream>;
 };
 
-/** A reply that is being written, or its whole text. */
+/** The fields of a reply that its pieces need. The reply may be complete. */
 type PiecesOf = Pick<LiveReply, "turnId" | "messageId" | "seq" | "length">;
-/** The piece that was sent last. Readers at the same place share its frame. */
+/** The last piece that was sent. Readers at the same offset share its frame. */
 type Piece = { seq: number; offset: number; length: number; frame: Frame };
 
 /** A session's stream, with the pieces of the reply that is being written. */
 export class SessionStream extends Stream<Entry> {
   readonly sessionId: string;
-  /** 0 as long as there is no such session, or it is not looked up. */
+  /** 0 if the session does not exist or has not been read yet. */
   ordinal = 0;
   agent: string | undefined = undefined;
   readonly #parts: SessionStreamParts;
-  /** The turn whose reply is listened to, and the `seq` of that reply. */
+  /** The turn whose reply is followed, and the `seq` of that reply. */
   #turnId: string | undefined = undefined;
   #replySeq = 0;
-  /** The turn whose end was told last. */
+  /** The turn whose end was published last. */
   #endedTurn: string | undefined = undefined;
   #stopReading = (): void => {};
   #stopSeeking: (() => void) | undefined = undefined;
@@ -76,23 +76,23 @@ export class SessionStream extends Stream<Entry> {
     this.#stopSeeking?.();
   }
 
-  /** A reader that comes in the middle of a reply is sent all that was written so far. */
+  /** A reader that starts in the middle of a reply gets the text that was written so far. */
   override caughtUp(): void {
     this.#pollForReply();
     this.releaseIdle();
   }
 
-  /** Readers that came by their agent stay only as long as there is something to tell. */
+  /** Releases readers that subscribe to the agent only, unless a reply is being written or they have entries to read. */
   releaseIdle(): void {
     if (this.#turnId !== undefined) return;
     for (const reader of this.readers) if (reader.isSubscribed && !reader.isNamed && !reader.isBehind) reader.release();
   }
 
-  /** A sender wants the pieces of its turn's reply, which is `replySeq` if it has begun just now. */
+  /** Starts sending the pieces of a turn's reply to its sender. `replySeq` is the `seq` of the reply if it has just begun. */
   sendPieces(turnId: string, replySeq: number | undefined): void {
     if (replySeq === undefined) this.#pollForReply();
     else this.#listen(turnId, replySeq);
-    // Without the session there is no cursor. If it cannot be read now, the end tells all that was written.
+    // Pieces need a cursor, and a cursor needs the session's ordinal. If the session cannot be read now, the end of the turn contains the whole reply.
     if (this.ordinal === 0)
       this.#lookUp().then(
         () => readAtTickEnd(this.#sendText),
@@ -102,7 +102,7 @@ export class SessionStream extends Stream<Entry> {
 
   protected override before(entry: Entry): void {
     if (entry.name !== "message.completed" || entry.turnId !== this.#turnId) return;
-    // Pieces of this tick were not sent yet: a client that joins pieces has all of the reply before its end.
+    // The pieces of this tick have not been sent. They are sent now, so that a client that joins pieces has the whole reply before its end.
     const { turnId, messageId, text } = entry;
     const seq = this.#replySeq;
     const isWanted = (reader: Reader) => reader.replySeq === seq && reader.offset > 0;
@@ -119,10 +119,10 @@ export class SessionStream extends Stream<Entry> {
     }
   }
 
-  /** Listens to the reply that is being written, or to the one that another gateway turns out to be writing already. */
+  /** Follows the reply that is being written. If this gateway has none, looks for one that another gateway is writing. */
   readonly #pollForReply = (): void => {
     const reply = this.#parts.live.ofSession(this.sessionId);
-    // A reply may be held for a moment longer than its end is told.
+    // A reply may stay in memory for a moment after its end was published.
     if (!reply || reply.turnId === this.#endedTurn) {
       this.#stopSeeking ??= this.#parts.live.seek(this.sessionId, this.#pollForReply);
       return;
@@ -144,7 +144,7 @@ export class SessionStream extends Stream<Entry> {
     );
   };
 
-  /** Pushes the part of a reply that they do not have to its sender, and to subscribers that want it. */
+  /** Pushes a reply to its sender, and to the subscribers for which `isWanted` returns true: to each the part that it does not have. */
   #pushPieces(
     reply: PiecesOf,
     textFrom: (offset: number) => string,
@@ -168,7 +168,7 @@ export class SessionStream extends Stream<Entry> {
     return frame;
   }
 
-  /** Listens only if somebody wants the pieces: other gateways send the pieces that are listened to here. */
+  /** Follows a reply, but only if a reader wants its pieces, because other gateways then send them to this one. */
   #listen(turnId: string, seq: number): void {
     if (![...this.readers].some((reader) => reader.isSubscribed || reader.streamerOf(turnId))) return;
     this.#replySeq = seq;
@@ -193,7 +193,7 @@ function push(reader: Reader, _sender: Sender | undefined, frame: Frame): void {
   reader.owner.sink.push(frame);
 }
 
-/** The end of the turn follows the answer to its call, unless a subscription pushes it at once; so does the last piece. */
+/** Pushes the last piece in the same way as the end of the turn: after the answer to the call, or immediately if the reader is subscribed. */
 function pushLast(reader: Reader, sender: Sender | undefined, frame: Frame): void {
   if (sender && !reader.isSubscribed) sender.call.pushAfterAnswer(frame);
   else push(reader, sender, frame);

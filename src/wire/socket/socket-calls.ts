@@ -6,13 +6,13 @@ import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { paramFault } from "#wire/rpc/rpc-methods.ts";
 import type { SocketExchange } from "./connection.ts";
 
-/** The permissions for news of sessions and their agents, and of the gateway. */
+/** The permissions for pushes about sessions and agents, and about the gateway. */
 export const SESSION_PERMISSION = "session.get";
 export const GATEWAY_PERMISSION = "system.health";
-/** The flight recorder is for callers with every permission, as REST asks for the scope `admin`. */
+/** The recorder requires all permissions, as REST requires the scope `admin`. */
 export const DELIVERIES_PERMISSION = "*";
 
-/** The calls that only a WebSocket takes. */
+/** The methods that are available only over a WebSocket. */
 const socketRows: readonly RpcMethodRow[] = [
   row("rpc.subscribe", async (params: Subscribe, exchange) => {
     const { caller, connection } = exchange;
@@ -38,7 +38,7 @@ function row<Params>(
   const validate = socketCalls[name];
   return {
     name,
-    // It depends on the request.
+    // The required permission depends on the request.
     permission: null,
     required: [],
     check: (given) => (validate(given) ? undefined : paramFault(name, validate)),
@@ -50,6 +50,6 @@ function require(caller: SocketExchange["caller"], permission: string): void {
   if (!mayCall(caller, permission))
     throw new GatewayError(
       "forbidden",
-      `The token \`${caller.name}\` may not subscribe to that: it lacks ${permission === "*" ? "`*`, the permission for everything" : permission}.`,
+      `The token \`${caller.name}\` may not subscribe to this: it lacks the permission ${permission === "*" ? "`*` (all permissions)" : permission}.`,
     );
 }

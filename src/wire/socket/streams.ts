@@ -3,47 +3,47 @@ import type { GatewayEntry } from "#store/store.ts";
 import type { Frame } from "./frame.ts";
 import type { PushFrames } from "./pushes.ts";
 
-/** The target of pushes: one connection, as its subscriptions see it. */
+/** The target of pushes: the part of a connection that its subscriptions use. */
 export type PushSink = {
   readonly isOpen: boolean;
-  /** Too much is unsent, so news have to wait in the store. */
+  /** True if too many bytes are unsent: entries must then be read from the store later. */
   readonly isFull: boolean;
-  /** News that waited in the store may be sent. */
+  /** True if entries that waited in the store can be sent. */
   readonly hasRoom: boolean;
   push(frame: Frame): void;
-  /** Something was kept back: its subscriber is to be told when there is room again. */
+  /** Called if a push was held back: the subscriber is then notified when there is room again. */
   hold(): void;
-  /** Ends a connection that has no room for a push that cannot wait. */
+  /** Closes the connection, because it has no room for a push that cannot wait. */
   cut(): void;
 };
 
 /** The owner of the readers of one connection. */
 export type ReaderOwner = {
   readonly sink: PushSink;
-  /** Has the reader read on from the store as soon as there is room. */
+  /** Makes the reader continue from the store as soon as there is room. */
   fallBehind(reader: Reader): void;
   drop(reader: Reader): void;
 };
 
-/** The call that started a turn. Pushes through it come after its answer. */
+/** The call that started a turn. Its pushes are sent after its answer. */
 export type PendingCall = { pushAfterAnswer(frame: Frame): void };
 
-/** A sender that waits for the end of its turn, and with `stream` for the pieces of the reply until then. */
+/** A sender that gets the end of its turn, and with `stream` also the pieces of the reply. */
 export type Sender = { turnId: string; stream: boolean; call: PendingCall };
 
 type StreamEntry = { readonly seq: number; readonly name: string; readonly turnId?: string };
 
-/** A stream that somebody reads: entries in the order of their `seq`, each made a frame once for all readers. */
+/** A stream with readers. Entries are in the order of `seq`, and the frame of an entry is created once for all readers. */
 export abstract class Stream<Item extends StreamEntry = StreamEntry> {
   readonly readers = new Set<Reader>();
 
   abstract frameOf(entry: Item): Frame;
-  /** Entries after `after`. */
+  /** Reads at most `limit` entries after the `seq` `after`. */
   abstract read(after: number, limit: number): Promise<readonly Item[]>;
   abstract resetFrame(seq: number): Frame;
-  /** Nobody reads it any more. */
+  /** Called when the last reader has left. */
   abstract close(): void;
-  /** A reader has come to the stream's present end. */
+  /** Called when a reader has reached the current end of the stream. */
   caughtUp(): void {}
   /** The turn whose reply is being written. */
   get writing(): string {
@@ -68,7 +68,7 @@ export abstract class Stream<Item extends StreamEntry = StreamEntry> {
   protected after(_entry: Item): void {}
 }
 
-/** The gateway's own stream. It is followed as long as somebody reads it. */
+/** The gateway's stream. It is followed only while it has readers. */
 export class GatewayStream extends Stream<GatewayEntry> {
   readonly #entries: Pick<GatewayEntries, "read" | "follow">;
   readonly #frames: PushFrames;
@@ -103,29 +103,30 @@ export class GatewayStream extends Stream<GatewayEntry> {
 }
 
 /**
- * One connection's place in one stream. A subscription gets every entry; a sender of a message gets the end of its turn, which a subscription
- * to the same session does not repeat. A reader that is up to date takes entries as they are told. One that is behind reads them from the
- * store, so that it costs the same however far behind it is.
+ * The place of a connection in a stream. A subscriber gets every entry. The sender of a message gets the end of its turn, but only once if it is also
+ * a subscriber. A reader that is up to date gets entries as they are published. A reader that is behind reads them from the store, so that its memory
+ * does not depend on how far it is behind.
  */
 export class Reader<Of extends Stream = Stream> {
   readonly owner: ReaderOwner;
   readonly stream: Of;
   isSubscribed = false;
-  /** Its session was asked for by id, and not only by its agent. */
+  /** True if the client subscribed to the session by id, and not only to its agent. */
   isNamed = false;
-  /** A subscription to it is being looked up. */
+  /** True while a request to subscribe is being processed. */
   isHeld = false;
   senders: readonly Sender[] = [];
-  /** The last entry that was sent or left out. */
+  /** The `seq` of the last entry that was sent or skipped. */
   sent = 0;
   isBehind = false;
-  /** The newest entry that was told. */
+  /** The `seq` of the newest entry that was published. */
   newest = 0;
-  /** The stream is not the one that its cursor was of: to be told first. */
+  /** True if the cursor was of another stream: the client gets a `stream.reset` first. */
   isReset = false;
   isOver = false;
-  /** The reply that is being written, by the `seq` of its first entry, and the length of it that was sent or left out. */
+  /** The `seq` of the first entry of the reply that is being written. */
   replySeq = 0;
+  /** The length of this reply that was sent or skipped. */
   offset = 0;
 
   constructor(owner: ReaderOwner, stream: Of) {
@@ -145,21 +146,21 @@ export class Reader<Of extends Stream = Stream> {
     if (!this.isSubscribed && !this.isHeld && this.senders.length === 0) this.owner.drop(this);
   }
 
-  /** Subscribes to what comes behind `seq`, and reads the entries that exist. With `isReset` it is told that the stream is another now. */
+  /** Subscribes to the entries after `seq`, and reads those that exist. With `isReset`, the client gets a `stream.reset` first. */
   start(seq: number, isReset: boolean): void {
     this.isSubscribed = true;
     this.sent = seq;
     this.isReset = isReset;
-    // Pieces that a sender asked for come once.
+    // Pieces that the sender has already received are not sent again.
     if (!this.streamerOf(this.stream.writing)) this.replySeq = 0;
     this.owner.fallBehind(this);
   }
 
-  /** Takes a new entry, or leaves it in the store where there is no room for it. */
+  /** Sends a new entry. If there is no room, the reader reads it from the store later. */
   tell(entry: StreamEntry, frame: () => Frame): void {
     this.newest = entry.seq;
     if (this.isBehind) return;
-    // Without a subscription nothing mattered until now.
+    // Without a subscription, earlier entries are skipped.
     if (!this.isSubscribed) this.sent = Math.max(this.sent, entry.seq - 1);
     if (this.sent >= entry.seq) return;
     const fits = !this.owner.sink.isFull || !(this.isSubscribed || this.#endsIn(entry).length > 0);
@@ -182,12 +183,12 @@ export class Reader<Of extends Stream = Stream> {
     return this.senders.filter(({ turnId }) => turnId === entry.turnId);
   }
 
-  /** The sender of a turn that asked for the pieces of its reply. */
+  /** The sender of this turn, if it gets the pieces of the reply. */
   streamerOf(turnId: string): Sender | undefined {
     return this.senders.find((sender) => sender.stream && sender.turnId === turnId);
   }
 
-  /** The offset of the piece of a reply that goes now, up to its `length`; undefined where there is none for this reader. */
+  /** The offset of the next piece of a reply, which ends at `length`. Undefined if this reader gets no piece now. */
   startOfPiece({ turnId, seq, length }: { turnId: string; seq: number; length: number }): number | undefined {
     if (!this.streamerOf(turnId) && (this.isBehind || this.sent < seq)) return undefined;
     if (this.replySeq !== seq) {

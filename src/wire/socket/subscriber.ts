@@ -22,7 +22,7 @@ export type SubscriberParts = SessionStreamParts & {
   deliveryFeed: DeliveryFeed;
   clock: Clock;
   events: Pick<Events, "storeFailed">;
-  /** Throws where there is none of this name. */
+  /** Throws if no agent has this name. */
   requireAgent(name: string): void;
   gateway: GatewayStream;
   ofAgent: Map<string, Set<Subscriber>>;
@@ -33,12 +33,12 @@ export type FollowOptions = { stream: boolean; replySeq?: number | undefined };
 const MOST_SESSIONS = 1_000;
 const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
 const PAGE = 32;
-/** The wait before a store that did not answer is asked again. */
+/** The pause before a failed read is retried. */
 const RETRY_MS = 1_000;
-/** Streams that wait for one connection. A connection that lets more pile up is cut, and goes on by its cursors. */
+/** The most streams of a connection that may be behind. With more, the connection is closed, and the client resumes with its cursors. */
 const MOST_BEHIND = 10_000;
 
-/** The subscriptions of one connection, and the turns that it sent and that have not ended. It is made with the first of them. */
+/** The subscriptions of a connection, and the unfinished turns that it started. It is created with the first of these. */
 export class Subscriber implements ReaderOwner {
   readonly sink: PushSink;
   readonly readers = new Map<string, Reader<SessionStream>>();
@@ -46,7 +46,7 @@ export class Subscriber implements ReaderOwner {
   gateway: Reader<GatewayStream> | undefined = undefined;
   deliveries: DeliveryReader | undefined = undefined;
   readonly #parts: SubscriberParts;
-  /** One request after the other: each sees the result of the one before. */
+  /** Requests are processed one after another, so that each sees the result of the previous one. */
   #lastRequest: Promise<unknown> = Promise.resolve();
   readonly #behind = new Set<Reader>();
   #isPumping = false;
@@ -57,12 +57,12 @@ export class Subscriber implements ReaderOwner {
     this.#parts = parts;
   }
 
-  /** It is subscribed to sessions, or to those of an agent. */
+  /** True if the connection is subscribed to a session or an agent. */
   get hasSessions(): boolean {
     return this.agents.size > 0 || [...this.readers.values()].some(({ isSubscribed }) => isSubscribed);
   }
 
-  /** Begins subscriptions or moves them; all of them or none. Pushes begin after the answer to the call. */
+  /** Starts subscriptions or changes their places, either all or none. Pushes start after the answer to the call. */
   async subscribe(request: Subscribe): Promise<Subscribed> {
     const begun = this.#lastRequest.then(() => this.#begin(request));
     this.#lastRequest = begun.catch(() => {});
@@ -71,7 +71,7 @@ export class Subscriber implements ReaderOwner {
     return places;
   }
 
-  /** Ends subscriptions, after the requests that came before. */
+  /** Ends subscriptions, after earlier requests have been processed. */
   async unsubscribe({ sessions = [], agents = [], gateway, deliveries }: Unsubscribe): Promise<void> {
     await this.#lastRequest;
     for (const name of agents) this.#unfollowAgent(name);
@@ -79,7 +79,7 @@ export class Subscriber implements ReaderOwner {
       const reader = this.readers.get(id);
       if (!reader) continue;
       reader.isNamed = false;
-      // One of an agent that is subscribed to goes on.
+      // A session of a subscribed agent stays subscribed.
       if (!this.agents.has(reader.stream.agent ?? "")) reader.release();
     }
     if (gateway || deliveries) this.#dropDeliveries();
@@ -91,14 +91,14 @@ export class Subscriber implements ReaderOwner {
     if (!this.sink.isOpen) return;
     const sender = { turnId: turn.turnId, stream, call };
     if (hasEnded(turn)) {
-      this.#tellEnd(sender, turn);
+      this.#pushEnd(sender, turn);
       return;
     }
     const reader = this.#readerOf(turn.sessionId);
     reader.senders = [...reader.senders, sender];
     reader.stream.agent ??= turn.agent;
     if (stream) reader.stream.sendPieces(turn.turnId, replySeq);
-    // Another gateway may have ended it before it was followed here.
+    // The turn may have ended on another gateway before it was followed here.
     if (this.#parts.store.shared && replySeq === undefined) void this.#checkEnded(reader, sender);
   }
 
@@ -109,7 +109,7 @@ export class Subscriber implements ReaderOwner {
     this.#dropDeliveries();
   }
 
-  /** Subscribes to a session of an agent, from behind `before` on. */
+  /** Subscribes to a session of a subscribed agent, to the entries after `before`. */
   joinByAgent(sessionId: string, before: number): void {
     const reader = this.#readerOf(sessionId);
     if (reader.isSubscribed) return;
@@ -124,7 +124,7 @@ export class Subscriber implements ReaderOwner {
     this.pumpSoon();
   }
 
-  /** After all that is under way now: the answer to a call goes before the pushes that it causes. */
+  /** Sends waiting entries in the next tick, so that the answer to a call precedes the pushes that the call causes. */
   pumpSoon(): void {
     this.deliveries?.resume();
     if (this.#isPumpDue || this.#isPumping) return;
@@ -157,8 +157,8 @@ export class Subscriber implements ReaderOwner {
     stream.leave(reader);
   }
 
-  /** Pushes the end of a turn that is over, by a reader of its own that begins with the turn. */
-  #tellEnd(sender: Sender, { sessionId, seq }: Pick<Turn, "sessionId" | "seq">): void {
+  /** Pushes the end of a turn that has ended, with a separate reader that starts at the turn. */
+  #pushEnd(sender: Sender, { sessionId, seq }: Pick<Turn, "sessionId" | "seq">): void {
     const reader = new Reader(this, this.#streamOf(sessionId));
     reader.senders = [sender];
     reader.sent = seq - 1;
@@ -166,15 +166,15 @@ export class Subscriber implements ReaderOwner {
   }
 
   async #checkEnded(reader: Reader<SessionStream>, sender: Sender): Promise<void> {
-    // A store that fails changes nothing: the end is told when it comes.
+    // If the store fails, the end is pushed when its entry is received.
     const turn = await this.#parts.store.getTurn(sender.turnId).catch(() => undefined);
     if (!turn || !hasEnded(turn) || reader.isOver || !reader.senders.includes(sender)) return;
-    if (!reader.isSubscribed) this.#tellEnd(sender, turn);
+    if (!reader.isSubscribed) this.#pushEnd(sender, turn);
     reader.senders = reader.senders.filter((one) => one !== sender);
     reader.dropIdle();
   }
 
-  /** Sends the entries that wait in the store, as far as there is room. */
+  /** Sends the entries that wait in the store, while there is room. */
   async #pump(): Promise<void> {
     this.#isPumping = true;
     try {
@@ -183,7 +183,7 @@ export class Subscriber implements ReaderOwner {
           this.sink.hold();
           break;
         }
-        await this.#readOn(reader);
+        await this.#readPage(reader);
         // The messages are written between two pages, so that `hasRoom` is true.
         await new Promise<void>((resolve) => setImmediate(resolve));
       }
@@ -194,7 +194,7 @@ export class Subscriber implements ReaderOwner {
     this.#isPumping = false;
   }
 
-  async #readOn(reader: Reader): Promise<void> {
+  async #readPage(reader: Reader): Promise<void> {
     const { stream, sent: from, newest } = reader;
     const { sink } = this;
     if (reader.isReset) {
@@ -205,7 +205,7 @@ export class Subscriber implements ReaderOwner {
     if (reader.isOver || reader.sent !== from) return;
     const before = (page[0]?.seq ?? 0) - 1;
     if (before > from) {
-      // The entries between were erased while this reader was behind.
+      // The entries in between were erased while this reader was behind.
       reader.sent = before;
       if (reader.isSubscribed) sink.push(stream.resetFrame(before));
     }
@@ -217,10 +217,10 @@ export class Subscriber implements ReaderOwner {
     this.#behind.delete(reader);
     const isNews = reader.newest > reader.sent && (page.length > 0 || reader.newest !== newest);
     if (page.length === PAGE || isNews) {
-      this.#behind.add(reader); // The others have their turn first.
+      this.#behind.add(reader); // After the other readers.
       return;
     }
-    // A turn that is over has no end any more: its entries were erased.
+    // A reader of `#pushEnd`: its turn has ended, but the entry of the end was erased.
     if (stream instanceof SessionStream && this.readers.get(stream.sessionId) !== reader) {
       this.drop(reader);
       return;
@@ -245,7 +245,7 @@ export class Subscriber implements ReaderOwner {
       for (const [n, [id, cursor]] of wanted.entries()) this.#startSession(id, found[n], cursor);
       const isOfStream = ({ epoch }: StreamPlace) => epoch === gatewayStream.epoch;
       if (range && this.gateway) this.#start(this.gateway, from ?? null, { ...range, isOfStream });
-      // Deliveries have no cursor: a client that goes on has to list them again.
+      // Deliveries have no cursor: a client that resumes must list them again.
       if (request.deliveries) this.deliveries?.start(typeof from === "string");
     } finally {
       for (const reader of held) {
@@ -262,16 +262,19 @@ export class Subscriber implements ReaderOwner {
     for (const [id, cursor] of Object.entries(sessions)) checkCursor(cursor, "session", `sessions["${id}"]`);
     checkCursor(gateway ?? null, "gateway", "gateway");
     if (deliveries && gateway === undefined && !this.gateway)
-      throw new GatewayError("invalid-params", "`deliveries` goes with the gateway's stream: ask for `gateway`, too.");
+      throw new GatewayError(
+        "invalid-params",
+        "`deliveries` requires the gateway's stream: subscribe to `gateway` too.",
+      );
     const named = [...this.readers].flatMap(([id, { isNamed }]) => (isNamed ? [id] : []));
     if (new Set([...named, ...Object.keys(sessions)]).size > MOST_SESSIONS)
       throw new GatewayError(
         "invalid-params",
-        `\`sessions\`: at most ${MOST_SESSIONS} of them are allowed on a connection.`,
+        `\`sessions\`: a connection may subscribe to at most ${MOST_SESSIONS} sessions.`,
       );
   }
 
-  /** Readers that listen before the ends of their streams are looked up, so that no entry is missed. */
+  /** Creates the readers before the ends of their streams are read, so that no entry is missed. */
   #holdReaders({ sessions = {}, gateway: from }: Subscribe): Reader[] {
     const held: Reader[] = Object.keys(sessions).map((id) => this.#readerOf(id));
     if (from !== undefined) {
@@ -285,7 +288,7 @@ export class Subscriber implements ReaderOwner {
 
   #startSession(id: string, session: Session | undefined, from: string | null): void {
     const reader = this.readers.get(id);
-    // Deleted since it was looked up.
+    // The session was deleted after it was read.
     if (!reader) return;
     if (session) reader.stream.setSession(session);
     reader.isNamed = true;
@@ -297,7 +300,7 @@ export class Subscriber implements ReaderOwner {
     this.#start(reader, from, { first, last, isOfStream });
   }
 
-  /** A stream that is read already goes on from its place, unless the request names another. */
+  /** Starts a reader. If it is already subscribed, it continues from its place, unless the request contains a cursor. */
   #start(
     reader: Reader,
     from: string | null,
@@ -307,7 +310,7 @@ export class Subscriber implements ReaderOwner {
     const place = from === null ? undefined : placeOfCursor(from);
     const isKnown = place !== undefined && isOfStream(place) && place.seq + 1 >= first && place.seq <= last;
     if (place) reader.start(isKnown ? place.seq : last, !isKnown);
-    // A new reader begins behind the entries that came during the lookup. One that owes a sender something goes on from there.
+    // A new reader starts after the entries that were published since it was created. A reader that is behind for a sender continues from its place.
     else reader.start(reader.isBehind ? reader.sent : Math.max(last, reader.newest), false);
   }
 

@@ -6,16 +6,16 @@ import type { SessionStream } from "./session-stream.ts";
 import { GatewayStream, type PendingCall, type PushSink } from "./streams.ts";
 import { type FollowOptions, Subscriber, type SubscriberParts } from "./subscriber.ts";
 
-/** A connection, as subscriptions see it. */
+/** The part of a connection that subscriptions use. */
 export type Subscribing = PushSink & { subscriber: Subscriber | undefined };
 
 export type SubscriptionsParts = Omit<SubscriberParts, "frames" | "sessions" | "gateway" | "ofAgent"> & {
   gatewayStream: GatewayEntries;
-  /** JSON without the secrets of the configuration. */
+  /** Replaces the secrets of the configuration in a JSON text. */
   hideInJson: (json: string) => string;
 };
 
-/** Entries of the store go to the subscribers of their session or its agent, and to the sender of the message. */
+/** Pushes entries of the store to the subscribers of their session or its agent, and the end of a turn to the sender of its message. */
 export function createSubscriptions(given: SubscriptionsParts) {
   const { store, gatewayStream } = given;
   const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch }, given.hideInJson);
@@ -39,16 +39,18 @@ export function createSubscriptions(given: SubscriptionsParts) {
     },
     sessionDeleted(session, end) {
       const frame = frames.deleted(session, end);
-      const told = new Set(ofAgent.get(session.agent));
+      const notified = new Set(ofAgent.get(session.agent));
       const readers = [...(sessions.get(session.sessionId)?.readers ?? [])];
-      for (const { owner, isSubscribed, isHeld } of readers) if (isSubscribed || isHeld) told.add(owner as Subscriber);
+      for (const { owner, isSubscribed, isHeld } of readers)
+        if (isSubscribed || isHeld) notified.add(owner as Subscriber);
       for (const reader of readers) {
-        // It ends the turns of the session, too.
-        if (!told.has(reader.owner as Subscriber)) for (const { call } of reader.senders) call.pushAfterAnswer(frame);
+        // The deletion also ends the turns of the session.
+        if (!notified.has(reader.owner as Subscriber))
+          for (const { call } of reader.senders) call.pushAfterAnswer(frame);
         reader.owner.drop(reader);
       }
-      // It cannot wait in the store.
-      for (const { sink } of told) {
+      // The entry of a deleted session cannot be read later, so a full connection is closed.
+      for (const { sink } of notified) {
         if (sink.isFull) sink.cut();
         else sink.push(frame);
       }
