@@ -222,7 +222,7 @@ export class Attempt implements BackendTurn, RunListener {
       this.#parts.events.turnLost({ turnId, agent, attempt });
   }
 
-  /** The delay until the turn is tried again; undefined if this was its end. */
+  /** The delay before the turn is retried; undefined if the turn has ended. */
   #retryAfter(outcome: Outcome, ms: number): number | undefined {
     const { retries } = this.#parts;
     const leftMs = this.#agent.deadlineMs - this.#claimed.spentMs - ms;
@@ -249,7 +249,7 @@ export function reportTrouble(parts: CoreParts, turn: Turn, error: unknown): voi
   if (name === "store-full") parts.journal.turnNotStored(turn);
 }
 
-/** The wait before the next attempt; undefined after the last one, or if the backend asks for longer than the turn has left. */
+/** The delay before the next attempt. Undefined after the last attempt, or if the backend requires a longer delay than the time that the turn has left. */
 function backoffOf({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftMs: number): number | undefined {
   if (status === "handed-back") return 0;
   if (status !== "retry" || attempt >= MAX_ATTEMPTS || retryAfterMs > leftMs || leftMs <= 0) return undefined;
@@ -257,7 +257,7 @@ function backoffOf({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftM
   return Math.max(retryAfterMs, backoff * (0.5 + Math.random() / 2));
 }
 
-/** Adds the call of a note. Names and reasons may come from a tool server, with any length. */
+/** Adds a tool call from the detail of a note. Names and reasons are shortened, because those of a tool server may have any length. */
 function withCall(calls: ToolCall[] = [], { tool, ok, ms, reason }: Note["detail"]): ToolCall[] {
   const call = { tool: String(tool).slice(0, 200), ok: ok === true, ms: Number(ms) };
   if (calls.length < MOST_TOOL_CALLS)

@@ -13,7 +13,7 @@ type View<T> = {
   show: (step: TurnStep) => readonly T[];
 };
 
-/** Resolves with the events of a turn after its first step, or after `FIRST_STEP_MS`. Rejects if the turn's stream fails before that, so that the caller gets an error. */
+/** Resolves with the events of a turn after its first step, or after `FIRST_STEP_MS` or `replyWaitMs` if there is none. Rejects if the turn's stream fails before that, so that the caller gets an error. */
 export async function followOnceBegun<T>(
   { followTurn, clock, replyWaitMs }: FollowParts,
   turn: Turn,

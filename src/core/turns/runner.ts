@@ -153,7 +153,7 @@ function runOf(claimed: ClaimedTurn): Run {
   return { claimed, claim: claimed.claim, stop: new Stop() };
 }
 
-/** Returns a turn whose agent was removed from the configuration after the claim. Its turns fail once no gateway has the agent any more. */
+/** Returns a turn whose agent was removed from the configuration after the claim. The turns of the agent fail once no gateway has it configured. */
 async function returnTurn(parts: AttemptParts, { claim, turn }: ClaimedTurn): Promise<void> {
   try {
     await parts.store.releaseTurn(claim, { now: parts.clock.now(), delayMs: 0, usage: undefined });

@@ -2,7 +2,7 @@ import type { SilenceWatch } from "#backends/backend.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Stop } from "#kit/stop-signal.ts";
 
-/** The reason for stopping a running turn. Its signal is aborted with it. */
+/** The reason for stopping a running turn. It is the reason with which the turn's signal is aborted. */
 export type StopReason = "cancelled" | "timeout" | "no-answer" | "silence" | "handed-back";
 
 /** The time limit of a turn, and the longest silences of its backend: before the first sign of life, and between two signs of life. */
@@ -88,7 +88,7 @@ export class TurnWatch implements SilenceWatch {
   }
 }
 
-/** The watches of all turns of this node. They share one timer, which is set for the earliest time at which a turn may pass a limit. */
+/** The watches of all turns of this gateway. They share one timer, which is set for the earliest time at which a turn may pass a limit. */
 export class TurnWatches {
   readonly clock: Clock;
   readonly #watches = new Set<TurnWatch>();

@@ -229,7 +229,7 @@ export function failureOf(
 
 function orderOf(parts: TurnParts, request: TurnRequest, agent: Agent, claim: TurnOrder["claim"]): TurnOrder {
   const { limits } = parts.settings();
-  // One time for both: a turn never starts before it was queued.
+  // The claim and the turn get the same time, so that a turn never starts before it was queued.
   const now = claim?.now ?? parts.clock.now();
   const turnId = request.delivery ? idLike("turn", request.delivery.deliveryId, now) : newId("turn", now);
   return {

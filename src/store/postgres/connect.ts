@@ -15,7 +15,7 @@ const types = {
 } as pg.CustomTypesConfig;
 
 /**
- * Each statement is planned once, often while the tables are empty. These settings force index scans, so that the plan is also good for large
+ * Each statement is planned once, often while the tables are empty. These settings favour indexes, so that the plan is also good for large
  * tables. The timeout ends the transaction of a suspended gateway, so that other gateways do not wait for its locks.
  */
 const SETTINGS = `select set_config(name, case name when 'plan_cache_mode' then 'force_generic_plan' else 'off' end, false)

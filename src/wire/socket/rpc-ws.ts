@@ -36,7 +36,7 @@ type SocketDoorParts = SubscriptionsParts &
 const PROTOCOL = "agent-gateway.v1";
 const BEARER = "bearer.";
 const PATH = "/rpc/ws";
-const TAKES =
+const TOKEN_ADVICE =
   "`/rpc/ws` takes an RPC token: `Authorization: Bearer <token>` or, from a browser, the subprotocol `bearer.<base64url of the token>`.";
 const OPERATION = "rpc.socket";
 const UPGRADE_ADVICE =
@@ -85,7 +85,7 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
   const open = (call: WireCall, { socket, head }: NonNullable<WireCall["upgrade"]>): void => {
     const { req, requestId, peer } = call;
     const { address, network } = peer;
-    const caller = authenticate(call, parts.identify, TAKES, { hashIn });
+    const caller = authenticate(call, parts.identify, TOKEN_ADVICE, { hashIn });
     const retry = { retryAfterMs: randomRetryMs() };
     if (parts.isDraining()) throw new GatewayError("shutting-down", undefined, retry);
     if (connections.countOf(network) >= parts.socketsPerAddress())

@@ -135,7 +135,7 @@ export class Reader<Of extends Stream = Stream> {
     stream.readers.add(this);
   }
 
-  /** Ends the subscription. The reader stays as long as a sender needs it. */
+  /** Ends the subscription. The reader remains while a sender needs it. */
   release(): void {
     this.isSubscribed = false;
     this.isReset = false;
