@@ -242,7 +242,7 @@ describe("check", () => {
     const { code, err } = await runCli(["check"], { cwd });
     expect([code, err]).toEqual([
       1,
-      expect.stringMatching(/gateway\.json5:2:\d+: .*echo[\s\S]*gateway\.json5:3:3: webhook is no key/),
+      expect.stringMatching(/gateway\.json5:2:\d+: .*echo[\s\S]*gateway\.json5:3:3: webhook is not a key/),
     ]);
     const { out } = await runCli(["check", "--json"], { cwd });
     expect(JSON.parse(out)).toMatchObject({ ok: false, problems: [{ line: 2 }, { line: 3 }] });

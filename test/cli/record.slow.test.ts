@@ -195,7 +195,7 @@ test("open prints the page of an id, with a code in the fragment that signs in o
   expect(await redeem()).toEqual({ name: "console", kind: "console", token: secrets.CONSOLE_TOKEN });
   await expect(redeem()).rejects.toMatchObject({ name: "unauthenticated" });
   expect((await run(["open", "agent:main:main"])).out).toContain("/console/s/agent%3Amain%3Amain#");
-  expect(await run(["open", "what"])).toMatchObject({ code: 2, err: expect.stringContaining("what is no id") });
+  expect(await run(["open", "what"])).toMatchObject({ code: 2, err: expect.stringContaining("what is not the id") });
 });
 
 test("hooks send signs with the secret of this folder's configuration, and only for this machine", async () => {

@@ -47,7 +47,7 @@ it.each(Object.entries(ANSWERS))("an answer with %s fails or is read, and affect
   raw.say({ bytes });
   for (let n = 0; n < 3; n++) {
     const waiting = read(never);
-    await expect.poll(() => raw.sockets.length).toBeGreaterThan(0);
+    await expect.poll(() => raw.sockets.length, { timeout: 20_000 }).toBeGreaterThan(0);
     const timer = setInterval(() => raw.sockets.splice(0).forEach(reset), 5);
     results.push(await waiting);
     clearInterval(timer);
