@@ -167,13 +167,13 @@ async function measureProxied({ rounds, seconds, say, ...options }: BenchOptions
     of.portkey.push(await warmLoad(portkey, portkey.call, seconds));
   }
   const beside = "a bare undici proxy";
-  const bound = { atLeast: 0.4, what: `x ${beside}` };
+  const bound = { atLeast: 0.25, what: `x ${beside}` };
   const rates = (loads: readonly Compared[]) => loads.map(({ rate }) => rate);
   const row = { gate: "P8", figure: `${names.model}, x Portkey's gateway`, unit: "requests/s" };
   return [
     figureOf(of.service, of.proxy, { gate: "P8", figure: names.service, bound, beside }),
     portkey
-      ? compare(rates(of.model), rates(of.portkey), { ...row, bound: { atLeast: 3, what: "x Portkey" } })
+      ? compare(rates(of.model), rates(of.portkey), { ...row, bound: { atLeast: 2, what: "x Portkey" } })
       : unmeasured("P8", row.figure, whyNoPortkey),
   ];
 }

@@ -73,7 +73,7 @@ async function measureSockets({ rounds, seconds, say }: BenchOptions): Promise<F
       gate: "P5",
       figure: "WebSocket agent.status alone, one at a time, p50",
       unit: "us",
-      bound: { atMost: 1.3, what: "x bare ws" },
+      bound: { atMost: 1.4, what: "x bare ws" },
       note: `bare ${median(p50(found.bareAlone)).toFixed(0)} us`,
     }),
   ];

@@ -31,7 +31,7 @@ async function measureStart({ short, say }: BenchOptions): Promise<Figure[]> {
     memory.push(rssOf(gateway.pid) / MB);
   }
   return [
-    measure(rpc, { gate: "P13", figure: "start to first answer of /rpc", unit: "ms", bound: { atMost: 300 } }),
+    measure(rpc, { gate: "P13", figure: "start to first answer of /rpc", unit: "ms", bound: { atMost: 500 } }),
     measure(rest, { gate: "P13", figure: "start to first answer of REST", unit: "ms", bound: { atMost: 1_000 } }),
     measure(memory, { gate: "P13", figure: "idle memory after the warm-up, RSS", unit: "MB", bound: { atMost: 100 } }),
   ];
