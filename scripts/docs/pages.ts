@@ -32,6 +32,7 @@ export const GROUPS: readonly PageGroup[] = [
       guide("configuration"),
       guide("security"),
       guide("operations"),
+      guide("performance"),
       guide("troubleshooting"),
     ],
   },
