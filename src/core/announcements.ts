@@ -16,7 +16,7 @@ const GIVE_BACK_MS = 1_000;
 const GIVE_UP_MS = 86_400_000;
 const FIRST_DELAY_MS = 5_000;
 const LONGEST_DELAY_MS = 3_600_000;
-/** More than a day has, in case the wall clock is set back. */
+/** Longer than a day, in case the wall clock is set back. */
 const MOST_ATTEMPTS = 100;
 
 /**

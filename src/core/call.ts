@@ -11,7 +11,7 @@ export type Caller =
 export type CallContext = {
   caller: Caller;
   requestId: string;
-  /** The bearer token of a REST call, for a code that signs its owner in elsewhere. It must not be stored or logged. */
+  /** The bearer token of a REST call, for the sign-in code that its owner requests. It must not be stored or logged. */
   bearer?: string | undefined;
   /** Aborted when the caller disconnects. */
   signal: AbortSignal;

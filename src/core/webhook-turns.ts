@@ -22,9 +22,9 @@ export type WebhookTurn = {
 export type StartedWebhook = Pick<WebhookTurn, "channel" | "delivery"> & {
   turn: Turn;
   replayed: boolean;
-  /** The model that the turn asks for, or its agent's. */
+  /** The requested model of the turn, or the model of its agent. */
   model: string | undefined;
-  /** The reply should be announced, and no channel takes it. */
+  /** True if the reply should be announced, but no channel is configured for it. */
   isUnaddressed: boolean;
 };
 

@@ -124,7 +124,7 @@ export class Worker<W> {
     this.#running++;
     const key = keyOf(work);
     const before = this.#held.get(key);
-    // Its lease ended while it ran here: the later claim has the work.
+    // The lease of the earlier claim ended while its work ran here. The new claim replaces it.
     if (before !== undefined) giveBack(before);
     this.#held.set(key, work);
     if (this.#state === "stopped") giveBack(work);

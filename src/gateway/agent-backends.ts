@@ -14,7 +14,7 @@ import { version } from "../version.ts";
 /** The backend that answers for an agent, and the tools that it may use. */
 type Answering = { backend: Backend; toolSource: ToolSource | undefined };
 
-/** The parts of the configuration, as well as the agent's own, that its backend is made from. */
+/** The parts of the configuration from which the backend of an agent is created, in addition to the agent's own settings. */
 export type Shared = Pick<Config, "providers" | "tools" | "limits">;
 
 /** The parts of the gateway that backends and tools use. */

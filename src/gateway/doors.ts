@@ -138,7 +138,7 @@ export function createDoors(given: DoorsParts) {
   };
 }
 
-/** A line of a request's head without the secrets of the configuration, and without any token that opens something here. */
+/** A line of a request's head without the secrets of the configuration, and without tokens that are valid here. */
 function hidingOf({ core, hide }: DoorsParts, access: () => Access): (line: string) => string {
   const hideTokens = createTokenHider((hash) => {
     const { identifyRpc, identifyConsole, hooks } = access();

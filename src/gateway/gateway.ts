@@ -59,7 +59,7 @@ export type GatewayOptions = {
 
 export type Gateway = AsyncDisposable & {
   readonly urls: readonly string[];
-  /** The first of them, as a client on this machine reaches it: 0.0.0.0 is not an address to call. */
+  /** The first URL, with an address that a client on this machine can call: 0.0.0.0 is replaced. */
   readonly localUrl: string;
   /** Resolves when every door is open; throws when the contract cannot be compiled. */
   readonly ready: Promise<void>;
@@ -71,13 +71,13 @@ export type Gateway = AsyncDisposable & {
   signInCode(token: string): string;
   /** Aborts when the gateway starts to stop. */
   readonly closing: AbortSignal;
-  /** Takes a new configuration over: the parts that are hot, all at once. Resolves when it is in force. */
+  /** Applies the parts of a new configuration that need no restart, all at once. Resolves when they are in force. */
   reconfigure(
     config: Config,
     difference: Pick<Difference, "changed" | "needsRestart">,
     cause: ReloadCause,
   ): Promise<void>;
-  /** Logs a configuration that was refused. The one before stays in force. */
+  /** Logs a configuration that was refused. The previous configuration stays in force. */
   refuseConfig(problems: unknown, cause: ReloadCause): void;
   /** Stops accepting, lets work finish for `ms`, gives the rest back, closes. */
   drain(cause: string, ms?: number): Promise<void>;
@@ -119,7 +119,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     socketTimes: options.socketTimes,
     extraMethods: options.extraMethods,
   });
-  // Its modules are loaded only where it is on.
+  // The modules of tracing are loaded only if tracing is on.
   const traces =
     tracing &&
     (await import("./tracing.ts")).startTracing({
@@ -145,7 +145,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     await drain(running, cause, ms);
   };
   const ready = doors.open();
-  // The start needed all of the event loop. That is not a sign of load.
+  // The start blocked the event loop. This is not a sign of load.
   void ready.then(lag.forget, () => {});
   return {
     urls: listeners.map(({ url }) => url),
@@ -163,7 +163,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
-/** Everything that needs no door: observation, store, backends and core. */
+/** The parts that do not depend on doors: observation, store, backends and core. */
 async function startCore({ loaded, logger, makeBackend, replyWaitMs, ...options }: GatewayOptions, clock: Clock) {
   const { config } = loaded;
   const { wrapStore = (own: Store) => own } = options;

@@ -11,7 +11,7 @@ import type { createHooks, createOps, createRest, createRpc } from "./surfaces.t
 /** The build, seen from the sources, from `dist/main.js`, and from a chunk in `dist/chunks/`. */
 const BUILD = import.meta.url.endsWith(".ts") ? "../../dist/" : import.meta.url.includes("/chunks/") ? "../" : "./";
 
-/** Where the build has pages. */
+/** The folder of the build that contains the pages. */
 function builtFolder(name: string): string {
   return fileURLToPath(new URL(BUILD + name, import.meta.url));
 }
@@ -110,7 +110,7 @@ function hasConsole(config: Config): boolean {
   return isOn(config, "console") && config.gateway.listeners.some(({ surfaces }) => surfaces.includes("console"));
 }
 
-/** Where the configuration has the secret that opens a surface. */
+/** The key of the configuration with the secret that opens a surface. */
 const SECRET_OF = {
   rest: "gateway.rest.auth.keys",
   rpc: "gateway.rpc.auth.tokens",
@@ -118,7 +118,7 @@ const SECRET_OF = {
   console: "gateway.console.token",
 } as const;
 
-/** Why a listener has nothing below a surface's prefix. */
+/** The reason why a listener serves nothing below a surface's prefix. */
 function whyClosed(config: Config, surface: SurfaceName): string {
   if (isOn(config, surface)) return `\`${surface}\` is not among the \`surfaces\` of this listener (gateway.listeners)`;
   const opening = surface === "metrics" ? "rpc" : (surface as keyof typeof SECRET_OF);
@@ -126,13 +126,13 @@ function whyClosed(config: Config, surface: SurfaceName): string {
   return `\`${surface}\` is off. A secret in ${SECRET_OF[opening]} opens it, unless ${key}.enabled is false`;
 }
 
-/** The places of a listener that has these surfaces open, for a caller who asks where nothing is. */
+/** The places of a listener with these open surfaces, for the error for an unknown path. */
 function placesIn(config: Config, surfaces: readonly SurfaceName[]): Place[] {
   const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
   const open = ["always", ...surfaces, ...(isOpenAi ? ["openai"] : [])];
   return servedPlaces(config.webhooks.path).map(({ surface, prefix, paths }) => {
     if (open.includes(surface)) return { prefix, paths, closed: undefined };
-    // The door that replaces a closed OpenAI door says so itself.
+    // The door that replaces a closed OpenAI door explains this in its answer.
     return { prefix, paths: [], closed: surface === "openai" ? undefined : whyClosed(config, surface as SurfaceName) };
   });
 }

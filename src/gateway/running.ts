@@ -19,10 +19,10 @@ import { coreSettingsOf } from "./settings.ts";
 import { forgetfulness } from "./stores.ts";
 
 const LAST_ANSWERS_MS = 1_000;
-/** A request that was on its way when the gateway began to stop still gets its refusal. */
+/** A request that was sent before the gateway started to stop still gets a refusal. */
 const LAST_REQUESTS_MS = 1_000;
 
-/** The parts of a gateway that its end and a new configuration need. */
+/** The parts of a gateway that are needed to stop it and to apply a new configuration. */
 export type Running = {
   core: Core;
   store: Store;
@@ -82,7 +82,7 @@ export function reportStart(
   for (const detail of forgets ? [...warnings, forgets] : warnings) events.configWarned({ about: "start", detail });
 }
 
-/** Takes a new configuration over: the parts that are hot, all at once. */
+/** Applies the parts of a new configuration that need no restart, all at once. */
 export async function takeOver(
   running: Running,
   next: Config,

@@ -27,7 +27,7 @@ function schedule(): void {
 function sendAll(): void {
   isDue = false;
   callAll(sends);
-  // Given by the promise jobs of the other readers.
+  // Functions that the promise jobs of other readers have added.
   if (reads.size > 0) schedule();
 }
 

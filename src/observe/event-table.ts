@@ -9,20 +9,20 @@ export interface TurnRun {
   sessionId?: string | undefined;
 }
 
-/** The fields of the events that only write a line, and where they have a metric count one by the values of its labels. */
+/** The fields of events that write a log line and, if they have a metric, increment it with its labels. */
 export interface EventFields {
   socketOpened: { requestId: string; caller: string; address: string };
-  /** It let too much pile up, for too long. */
+  /** The client left too much data unread for too long. */
   socketCut: { requestId: string; caller: string };
-  /** `by` is the close code of ours, or `peer` where the other side left. */
+  /** `by` is the gateway's close code, or `peer` if the client closed the connection. */
   socketClosed: { requestId: string; caller: string; by: string; ms: number };
   turnRetried: TurnRun & { delayMs: number; reason?: string };
-  /** Its lease ended while it ran here, as the process or the store stood still: its end was thrown away, and it runs again. */
+  /** The lease of the turn ended while it ran here, because the process or the store was blocked. Its end is discarded, and it runs again. */
   turnLost: TurnRun;
   backendFailed: { agent: string; turnId: string; error: unknown };
-  /** A line that a program of an agent or a server of tools wrote to standard error. */
+  /** A line that the program of an agent or a tool server wrote to standard error. */
   programSaid: { program: string; line: string; turnId?: string | undefined; unheard?: number | undefined };
-  /** A server of tools could not be started or reached: turns go on without its tools. */
+  /** A tool server could not be started or reached. Turns continue without its tools. */
   toolsUnavailable: { server: string; reason: string };
   sessionCompacted: {
     sessionId: string;
@@ -32,23 +32,23 @@ export interface EventFields {
     after: Size;
     ms: number;
   };
-  /** One that nobody asked for: the session goes on uncompacted. */
+  /** An automatic compaction failed. The session continues without it. */
   compactionFailed: { sessionId: string; agent: string; error: unknown };
-  /** Nothing was stored, and the caller was told: no room. */
+  /** The event was not stored, for lack of room. The caller received an error. */
   eventRefused: { reason: string };
-  /** The next turn of a beat could not be started, and is tried again. */
+  /** The next turn of a beat could not be started. The start is retried. */
   beatDelayed: { agent: string; reason: string; delayMs: number };
   usageUnknown: { agent: string };
-  /** The wall clock jumped, so that nothing is erased by its age for now. */
+  /** The wall clock jumped, so for a while no record is deleted by age. */
   retentionPaused: { byMs: number };
-  /** Nothing was stored, and the caller was told. The access line has the rest. */
+  /** The work was not stored, and the caller received an error. The access line has the details. */
   workRefused: { reason: string; surface?: Surface; requestId?: string };
-  /** The whole error, with its stack, goes to the log and nowhere else. */
+  /** The whole error, with its stack, is written only to the log. */
   unexpectedError: { error: unknown; requestId?: string; where?: string };
   configReloaded: { cause: string; changed: readonly string[]; needRestart?: readonly string[] };
-  /** The last good configuration goes on. */
+  /** The last valid configuration stays in force. */
   configRefused: { cause: string; problems: unknown };
-  /** Something that works and should be otherwise: a short secret, a store that forgets. */
+  /** A setting that works but should be changed, such as a short secret or a store in memory. */
   configWarned: { about: string; detail: string };
   skillRefused: { skill: string; reason: string };
   keyCreated: { keyId: string; name: string; caller: string; replaces?: string };
@@ -57,10 +57,10 @@ export interface EventFields {
   acceptResumed: { ms: number };
   beatRan: { agent: string; events: number; turns: number; returned: number; ms: number };
   eventDead: { eventId: string; agent: string; attempts: number; turnId: string; reason: string };
-  /** Their agent left the configuration, or the gateway stops with a store that forgets. */
+  /** The agent of the events was removed from the configuration, or the gateway stops with a store in memory. */
   eventsGivenUp: { agent: string; count: number; reason: string };
   spansDropped: { reason: "queue" | "collector"; count: number; detail: string };
-  /** The turns that waited for an agent that left the configuration have failed. */
+  /** The waiting turns of an agent that was removed from the configuration have failed. */
   turnsGivenUp: { agent: string; count: number };
   agentPaused: { agent: string; caller: string };
   agentResumed: { agent: string; caller: string };
@@ -84,7 +84,7 @@ export type EventRow<Fields> = readonly [
   ...counted: readonly [metric?: string, help?: string, ...labels: (keyof Fields)[]],
 ];
 
-/** Their lines, and their metrics: `gateway_<metric>_total`. An event with a `count` counts as many. */
+/** The lines and metrics (`gateway_<metric>_total`) of the events. An event with a `count` adds that number. */
 export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> } = {
   socketOpened: ["info", "socket.opened", "sockets_opened", "WebSockets opened."],
   socketCut: ["warn", "socket.cut", "sockets_cut", "WebSockets closed because the client read too slowly."],
@@ -149,7 +149,7 @@ export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> 
   acceptResumed: ["info", "accept.resumed"],
   eventDead: ["warn", "event.dead", "events_died", "System events that became dead.", "agent"],
   eventsGivenUp: ["warn", "events.given-up", "events_died", "System events that became dead.", "agent"],
-  // A full queue has a line only at `debug`: it would be one for each turn.
+  // A full queue is logged only at `debug`, because it would write a line for each turn.
   spansDropped: [
     ({ reason }) => (reason === "queue" ? "debug" : "warn"),
     "spans.dropped",

@@ -40,7 +40,7 @@ interface Announced {
 interface AuthFailed {
   surface: Surface;
   address?: string;
-  /** As the contract has it where a stranger may have written anything. */
+  /** The path as in the contract, if an unauthenticated caller may have sent any text. */
   path?: string | undefined;
   mapping?: string | undefined;
   requestId?: string;
@@ -154,12 +154,12 @@ function requestEvents({ count, time, logger }: Outlets) {
       const facts = { surface: "rpc", transport: "websocket", operation, status: 200, ms: rounded(ms) };
       logger.log(level, "request", { ...facts, requestId, caller, error, turnId });
     },
-    /** Counted always; `logged` says whether it gets a line, so that guesses do not fill the log. */
+    /** Always counted. A line is written only if `logged` is true, so that guesses do not fill the log. */
     authFailed({ logged, ...attempt }: AuthFailed): void {
       authFailures.at(attempt.surface).inc();
       if (logged) logger.log("warn", "auth.failed", attempt);
     },
-    /** Such connections come in floods: each is counted, and a line is written now and then. */
+    /** Each refused connection is counted. There may be many, so only some write a line. */
     connectionRefused({ address, logged }: { address: string; logged: boolean }): void {
       connectionsRefused.at().inc();
       if (logged) logger.log("warn", "connection.refused", { address });
@@ -211,13 +211,13 @@ function attemptUsage({ count, registry, logger: { log } }: Outlets) {
   const outputs = count("output_tokens", "Output tokens of models.", ...byModel);
   const cached = count("cached_tokens", "Input tokens from the providers' caches.", ...byModel);
   const reasoning = count("reasoning_tokens", "Output tokens for reasoning.", ...byModel);
-  /** In whole billionths, as sums of anything else would drift. Only models with a price are in it. */
+  /** The costs in whole billionths, because sums of fractions would drift. Only models with a price have an entry. */
   const costs = new Map<string, { labels: { agent: string; model: string }; cost: number }>();
   registry.read("counter", "gateway_cost_total", "Cost of attempts, by the configured prices of their models.", () =>
     [...costs.values()].map(({ labels, cost }) => ({ labels, value: cost / BILLION })),
   );
   return {
-    /** An attempt that reached a backend, whatever its end; one that wrote a summary, too. */
+    /** An attempt that reached a backend, whatever its result. Includes attempts that wrote a summary. */
     attemptUsed(attempt: AttemptUsed): void {
       const { agent, model, usage } = attempt;
       const { more } = usage;
@@ -247,7 +247,7 @@ function storeEvents({ count, logger: { log } }: Outlets) {
       if (suppressed === undefined) return;
       log("error", "store.failed", { operation, error, ...(suppressed > 0 && { suppressed }) });
     },
-    /** An action of the engine: it lost its database or found it again, it migrated, repaired or took something over. */
+    /** An event of the store's engine: its database was lost or found again, or data was migrated, repaired or taken over. */
     storeNoticed({ name, detail }: { name: string; detail: string }): void {
       log(["unavailable", "repaired", "exposed"].includes(name) ? "warn" : "info", `store.${name}`, { detail });
     },

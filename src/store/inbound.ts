@@ -260,7 +260,7 @@ export interface InboundStore {
    * the order of their ends: of turns that end at once one turn after another, each before the events it had.
    */
   getDelivery(deliveryId: string): Promise<RecordedDelivery | undefined>;
-  /** Those of the deliveries that are still kept, as `listDeliveries` shows them, in the order of the ids. */
+  /** The deliveries with these ids that are still stored, in the form of `listDeliveries` and in the order of the ids. */
   readDeliveries(deliveryIds: readonly string[]): Promise<RecordedDelivery[]>;
   /** Newest first, headers, bodies and steps left out; `cursor` as with sessions. Never works for more than a few milliseconds at a stretch. */
   listDeliveries(query: DeliveryQuery): Promise<Page<RecordedDelivery>>;

@@ -64,9 +64,9 @@ export interface StoreWatcher {
   beat(dueInMs?: number): void;
   /** Some announcement can be claimed now. */
   announcement(): void;
-  /** A delivery was recorded, or its turn or event has another status and with it the outcome. A deleted turn or event is not reported. */
+  /** A delivery was recorded, or its outcome changed with the status of its turn or event. A deleted turn or event is not reported. */
   delivery?(deliveryId: string, news: "recorded" | "outcome"): void;
-  /** The connection to the engine was lost, and with it maybe some news of deliveries. */
+  /** The connection to the engine was lost. Notifications of deliveries may be missing. */
   deliveriesLost?(): void;
 
   /** Asked by an engine that several gateways share, and by no other: whether somebody here follows this session, or its agent. */

@@ -95,7 +95,7 @@ it("copies the text of a growing reply at most once, whatever the size of its pi
   expect(readSince(reply, 1)).toHaveLength(reply.length - 1);
 });
 
-it("wakes the readers of a reply that grows at the end of the tick, until they have had enough", async () => {
+it("wakes the readers of a growing reply at the end of the tick, until they stop", async () => {
   const live = createLiveReplies();
   const heard: string[] = [];
   const stop = live.read("chat:a", () => heard.push("first"));

@@ -94,7 +94,7 @@ describe("a mistake is reported", () => {
     expect(server.seen).toEqual([]);
   });
 
-  test("an error is one of a name, for the type as well", async () => {
+  test("an error is checked by its name, and its type is narrowed", async () => {
     await using server = await answering([problem("turn-not-found", 404)]);
     const error: unknown = await failureOf(server.client.turns.get(turnId));
     expect(GatewayError.is(error, "turn-not-found")).toBe(true);

@@ -193,7 +193,7 @@ await postgresTests((server) => {
     for (const world of [a, b]) await world.hears(({ kind }) => kind === "deliveriesLost");
   });
 
-  it("reports that news of deliveries may be lost after it stood still for so long that the others forgot it", async () => {
+  it("reports a possible loss of delivery notifications after it was suspended and the others no longer count it", async () => {
     await using two = await openTwo();
     await two.clock.advance(11_000);
     for (const world of [two.a, two.b]) await world.hears(({ kind }) => kind === "deliveriesLost");

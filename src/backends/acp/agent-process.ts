@@ -59,10 +59,10 @@ export async function startAgent(settings: AgentSettings, signal: AbortSignal): 
 
 /** An agent's program with one session, and its state. It handles one prompt at a time. */
 export class AgentProcess {
-  /** The text of its last prompt; undefined if it is new. */
+  /** The text of the last prompt; undefined before the first one. */
   lastAsked: string | undefined;
   isAlive = true;
-  /** Resolves when it has left its cancelled prompt, or has ended. */
+  /** Resolves when the program has ended its cancelled prompt, or has exited. */
   settled: Promise<void> = Promise.resolve();
   readonly exited: Promise<void>;
   readonly #settings: AgentSettings;
@@ -160,7 +160,7 @@ export class AgentProcess {
     }
   }
 
-  /** Resolves when no process of it is left. */
+  /** Resolves when all processes of the program have exited. */
   stop(graceMs?: number): Promise<void> {
     this.isAlive = false;
     return this.#program.stop(graceMs);

@@ -47,11 +47,11 @@ export class LiveRows<Item> {
   readonly at = signal<number | undefined>(undefined);
   /** Called just before the shown rows move, by the part that keeps the reader's place. */
   readonly beforeMove: { current: (() => void) | undefined } = { current: undefined };
-  /** As the page was rendered last. */
+  /** The options of the last rendering of the page. */
   of: LiveRowsOf<Item>;
   #cursor: string | null = null;
   readonly #running = new Set<AbortController>();
-  /** The reader came to the end of the list while its newest page was read. */
+  /** True if the reader reached the end of the list while its newest page was being read. */
   #isOlderWanted = false;
 
   constructor(of: LiveRowsOf<Item>) {
@@ -76,10 +76,10 @@ export class LiveRows<Item> {
     return true;
   };
 
-  /** Shows the newest: those that wait come in. */
+  /** Shows the newest rows, including the waiting ones. */
   readonly release = (): void => {
     const toTop = () => scrollTo({ top: 0, behavior: "instant" });
-    // Not before the newest are there: at the top of older ones the list would go newer by a page.
+    // Scrolls only after the newest rows are loaded: at the top of older rows, the list would move to the next newer page.
     if (isAway(this.list.peek())) return void this.reload().then(toTop);
     this.list.value = released(this.list.peek());
     toTop();
@@ -91,7 +91,7 @@ export class LiveRows<Item> {
   readonly add = (pushes: readonly AnyPush[]): void => {
     const { keyOf, itemOf } = this.of;
     const { isCut, newer } = this.list.peek();
-    // A reader who comes back to the top, where some are missing, is live again.
+    // Rows are missing, and the reader is back at the top: the list is read again.
     if (isCut && newer.length === 0 && !this.#isReading && !this.isLoading.peek()) return void this.reload();
     const news = pushes.flatMap((push) => itemOf(push, this.isShown) ?? []).reverse();
     this.list.value = merged(this.list.peek(), news, { keyOf, isReading: this.#isReading });
@@ -144,7 +144,7 @@ export class LiveRows<Item> {
     this.list.value = extended(this.list.peek(), page.items, page.cursor !== null, this.of.keyOf);
   }
 
-  /** The page behind the ones that were read; undefined if their end is not found. */
+  /** The page after those that were read; undefined if their end is not found. */
   async #pageBehind(signal: AbortSignal): Promise<Page<Item> | undefined> {
     if (!this.list.peek().isTrimmed) return this.#read(signal, PAGE, this.#cursor);
     // The last page's cursor does not adjoin any more: the end of what is shown is looked for from the newest on.

@@ -189,13 +189,13 @@ export interface Stream<E extends { seq: number }> {
 
 /** News for the watchers, who are told in this order once the transaction is kept. */
 export type News =
-  /** With the delivery of a turn that begins, or gets another status, with these entries. */
+  /** `deliveryId` is the delivery of a turn that starts or changes its status with these entries. */
   | { kind: "entries"; session: SessionRef; entries: readonly Entry[]; deliveryId: string | undefined }
   | { kind: "deleted"; session: SessionRef; end: { seq: number; at: number } }
   | { kind: "gateway"; entries: readonly GatewayEntry[] }
   | { kind: "cancel"; turnId: string }
   | { kind: "compaction"; compactionId: string }
-  /** Of a delivery whose turn has no new entries. */
+  /** A change of a delivery whose turn has no new entries. */
   | { kind: "recorded" | "outcome"; deliveryId: string }
   | { kind: "work" | "beat" | "announcement" };
 

@@ -201,7 +201,7 @@ function doubt(one: Connection, { clock, failed }: ServerParts): void {
     stop();
     one.isDoubted = false;
   };
-  // Any answer is a sign.
+  // Any answer, even an error, shows that the server responds.
   one.client.ping({ timeout: 2 * SIGN_MS }).then(over, over);
 }
 

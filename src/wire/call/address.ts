@@ -20,7 +20,7 @@ export type Peer = {
   address: string;
   /** The network that the client is counted by (`networkOf`). A client without an address counts as the proxy in front of it. */
   network: string;
-  /** No third party on the way could read the token: TLS, this machine, or a network that the configuration trusts. */
+  /** True if no third party could read the token on its way: TLS, this machine, or a network that the configuration trusts. */
   safe: boolean;
   /** It came over TLS, to us or to a proxy of ours. */
   tls: boolean;

@@ -45,7 +45,7 @@ export class OpenCall {
   readonly requestId: string;
   readonly began: number;
   readonly line: Readonly<AccessLine> = new AccessLine();
-  /** Its index among the calls under way. */
+  /** The index of the call among the calls in progress. */
   at = -1;
   /** The hash of the token that it was authenticated with. */
   keyHash: Buffer | undefined = undefined;
@@ -73,7 +73,7 @@ export class OpenCall {
     parts.underWay.add(this);
   }
 
-  /** The error for its path, which leads nowhere. */
+  /** The error for a call whose path is unknown. */
   nothingThere(): GatewayError {
     return this.parts.nothingAt(this.path);
   }
@@ -90,7 +90,7 @@ export class OpenCall {
     return isFirst;
   }
 
-  /** Aborts when the caller has gone before the answer was sent, or when it must wait no longer. Created when it is first read. */
+  /** Aborts when the caller disconnects before the answer was sent, or must wait no longer. Created when it is first read. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.res.destroyed && !this.res.writableFinished) this.#controller.abort();
@@ -127,7 +127,7 @@ export class OpenCall {
     this.res.detachSocket(this.upgrade?.socket as Socket);
   }
 
-  /** Its answer was sent, or its caller has gone. */
+  /** Called when the answer was sent, or the caller has disconnected. */
   end(): void {
     this.parts.underWay.delete(this);
     this.#stream?.stop();
@@ -135,7 +135,7 @@ export class OpenCall {
   }
 }
 
-/** A request as its door gets it: nothing of it can be changed. */
+/** A read-only view of a request, for its door. */
 export type WireCall = Readonly<OpenCall>;
 
 /** The bytes of an unread body that are still taken from a connection that goes on. */

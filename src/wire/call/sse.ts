@@ -61,7 +61,7 @@ export class EventStream {
     });
   }
 
-  /** To be called when the caller has gone or must wait no longer. An event that exists already, as the end of its turn, is still sent. */
+  /** Must be called when the caller has disconnected or must wait no longer. An existing event, such as the end of the turn, is still sent. */
   stop(): void {
     sendAtTickEnd(() => {
       if (this.#isOver) return;

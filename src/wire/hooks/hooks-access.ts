@@ -29,7 +29,7 @@ export type HooksAccessSettings = {
 
 export type HooksAccess = {
   allows: (address: string) => boolean;
-  /** There is a shared token. Without one, only a signature authenticates a sender. */
+  /** True if a shared token is configured. Without one, only a signature authenticates a sender. */
   hasToken: boolean;
   identify: (hash: Buffer) => Sender | undefined;
   hasMapping: (name: string) => boolean;

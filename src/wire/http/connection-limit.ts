@@ -32,7 +32,7 @@ export function createConnectionLimit({ limit, isProxy, events, clock }: Connect
   };
 
   return (socket: Socket): boolean => {
-    // It closed before it was counted.
+    // The connection was closed before it was counted.
     if (socket.remoteAddress === undefined) return true;
     const address = plain(socket.remoteAddress);
     if (isProxy(address)) return true;

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import { Http2ServerRequest, Http2ServerResponse, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 
-// As RFC 9113 numbers them.
+// Error codes of RFC 9113.
 const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
 
@@ -10,25 +10,25 @@ const INTERNAL_ERROR = 2;
 
 /** A request of HTTP/2, with the head that it would have over HTTP/1.1. */
 export class Http2Request extends Http2ServerRequest {
-  /** The head came with the end of the stream. */
+  /** True if the stream ended with the head. */
   readonly isWhole: boolean;
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, raw: readonly string[], isWhole: boolean) {
     const host = (headers[":authority"] as string | undefined) ?? headers.host;
     headers.host = host;
-    // A reader of bodies looks in the headers for a sign of one; only HTTP/1.1 always sends such a header.
+    // Body parsers check the headers for a body, but only HTTP/1.1 always sends such a header.
     if (!isWhole && headers["content-length"] === undefined) headers["transfer-encoding"] = "chunked";
     super(stream, headers, {}, rawHeadersOf(raw, host));
     this.isWhole = isWhole;
   }
 
-  /** The body has arrived whole. Node's own says so of a body that was cut off, too. */
+  /** True if the whole body was received. Node's own value is also true for an aborted body. */
   // @ts-expect-error The types of Node have a field.
   override get complete(): boolean {
     return this.isWhole || (this.readableEnded && !this.stream.aborted);
   }
 
-  /** Tells the reader of the body that it will not come. */
+  /** Reports to the reader of the body that the rest will not be received. */
   fail(error: Error): void {
     if (this.listenerCount("error") > 0) this.emit("error", error);
   }
@@ -40,14 +40,14 @@ function rawHeadersOf(raw: readonly string[], host: string | undefined): string[
   for (let n = 0; n < raw.length; n += 2) {
     const [name, value] = [raw[n] as string, raw[n + 1] as string];
     if (name[0] === ":") continue;
-    // The host is named already: by `:authority`, or as the first of its kind. Any other is a second one.
+    // The host is already in the list, from `:authority` or the first `host`. A different `host` is a second one.
     if (name === "host" && !isRepeated && value.toLowerCase() === host?.toLowerCase()) isRepeated = true;
     else named.push(name, value);
   }
   return named;
 }
 
-/** The reply to it, with the parts of ServerResponse that Node's own lacks. */
+/** The reply to an HTTP/2 request, with the members of ServerResponse that Node's own class lacks. */
 export class Http2Response extends Http2ServerResponse {
   /** Has no effect: over HTTP/2 a frame announces the end of a connection. */
   shouldKeepAlive = true;
@@ -69,7 +69,7 @@ export class Http2Response extends Http2ServerResponse {
     return this.writableEnded && (writableFinished || (closed && rstCode === NO_ERROR));
   }
 
-  /** Does not wait for trailers, as Node's own does: no door sends any, and each reply would have one more frame. */
+  /** Does not wait for trailers, unlike Node's own: no door sends trailers, and each reply would have one more frame. */
   override writeHead(status: number, headers?: OutgoingHttpHeaders | string | readonly string[]): this {
     this.statusCode = status;
     if (this.stream.closed || this.stream.destroyed) return this;
@@ -82,7 +82,7 @@ export class Http2Response extends Http2ServerResponse {
     return this.req.method === "HEAD" ? super.end() : super.end(part as string);
   }
 
-  /** Cuts the reply off, so that the client does not take it for whole. */
+  /** Aborts the reply, so that the client does not accept it as complete. */
   override destroy(): this {
     this.stream.close(INTERNAL_ERROR);
     return this;

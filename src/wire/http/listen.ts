@@ -190,7 +190,7 @@ function everyMs(clock: Clock, ms: number, check: () => void): () => void {
   return () => stop();
 }
 
-/** Keeps the open connections, and closes a new one that may not stay. */
+/** Tracks the open connections, and closes new ones that are not admitted. */
 function createEntrance(admits: (socket: Socket) => boolean = () => true) {
   const open = new Set<Socket>();
   function forget(this: Socket): void {
@@ -198,7 +198,7 @@ function createEntrance(admits: (socket: Socket) => boolean = () => true) {
   }
   return {
     open: open as ReadonlySet<Socket>,
-    /** True if the connection stays. Called before its TLS costs anything. */
+    /** True if the connection is admitted. Called before its TLS handshake. */
     enters(socket: Socket): boolean {
       if (!admits(socket)) {
         socket.destroy();

@@ -13,7 +13,7 @@ const HINTED = 5;
 /** The number of characters of an unknown field's name that are repeated: a stranger chooses these names. */
 const NAME_LIMIT = 100;
 
-/** The faults in our words. Only the first few have hints: many unknown fields are not misspellings. */
+/** The faults in the gateway's wording. Only the first few have hints: many unknown fields are not misspellings. */
 export function faultsOf(found: readonly ValidationFault[], fieldsOf: FieldsOf): BodyFault[] {
   return found.slice(0, MOST_TOLD).map((fault, n) => {
     const pointer = pointerOf(fault.path);

@@ -6,7 +6,7 @@ import { retryOf } from "#wire/call/problem.ts";
 /** A text that came in, known to be JSON, and the text of each call of a batch in it. */
 export class CallText {
   readonly #whole: string;
-  /** Found when they are first read, once for all calls: reading the text once for each call would block other callers. */
+  /** Computed on the first access, once for all calls: reading the text once for each call would block other callers. */
   #entries: string[] | undefined = undefined;
 
   constructor(whole: string) {
@@ -55,7 +55,7 @@ export function idOf(message: unknown, text: CallText, index: number): string | 
   if (typeof message !== "object" || message === null) return undefined;
   const { id } = message as { id?: unknown };
   if (typeof id === "string") return JSON.stringify(id);
-  // A number that JavaScript cannot represent would come back as another number, and the client could not find its call.
+  // A number that JavaScript cannot represent would be returned as another number, and the client could not match the answer to its call.
   if (typeof id === "number") return Number.isSafeInteger(id) ? String(id) : idIn(text.entry(index));
   return id === null ? "null" : undefined;
 }

@@ -39,7 +39,7 @@ export type RpcExchange = {
   readonly follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
   /** The request as the flight recorder keeps it. `entry` is the text of the call within a batch; else it is all that came. */
   delivery(operation: string, entry: string | undefined): Delivery;
-  /** The dispatcher reports the operation and what became of it here. */
+  /** The dispatcher reports the operation and its outcome here. */
   readonly outcome: Readonly<Outcome>;
 };
 

@@ -92,7 +92,7 @@ describe.each([
     turn.end();
   });
 
-  test("through the door for clients of OpenAI", async () => {
+  test("over the OpenAI-compatible API", async () => {
     const messages = [{ role: "user", content: "hi" }];
     await using connection = await send(COMPLETIONS, { model: "main", messages, stream: true });
     const turn = await nextTurn();

@@ -40,7 +40,7 @@ test("a request whose body is cut off is not complete, and one whose body ended 
   expect(whole.req.complete).toBe(true);
 });
 
-test("a reply is destroyed when its client has cut the request off", async () => {
+test("a reply is destroyed when the client has aborted the request", async () => {
   const { res, client } = await begin();
   expect(res.destroyed).toBe(false);
   client.close(constants.NGHTTP2_CANCEL);
@@ -49,7 +49,7 @@ test("a reply is destroyed when its client has cut the request off", async () =>
   expect(res.writableFinished).toBe(false);
 });
 
-test("a reply whose reader takes nothing needs a drain, and finishes when the reader takes it all", async () => {
+test("a reply needs a drain while the client does not read, and finishes when the client has read it all", async () => {
   const { res, client } = await begin();
   client.pause();
   res.writeHead(200).write("x".repeat(1_000_000));

@@ -43,7 +43,7 @@ function upgrade(protocol: string, more = "") {
 }
 
 describe("a request to upgrade", () => {
-  test("is answered as if it had no such options where nobody takes it", async () => {
+  test("is answered without an upgrade if the server does not accept upgrades", async () => {
     const { url } = await listenHere();
     expect((await ask(url, upgrade("websocket"), "/there")).text).toMatch(/^HTTP\/1.1 200 .*1\.1 \/there/s);
   });

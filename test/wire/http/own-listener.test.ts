@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from "node:https";
 import { expect, test } from "vitest";
 import { takeOwnListener } from "#wire/http/own-listener.ts";
 
-test("Node's servers have one listener of their own for each event of a new connection", () => {
+test("Node's servers add one listener for each event of a new connection", () => {
   const [http, https] = [createServer(), createTlsServer()];
   expect(takeOwnListener(http, "connection")).toBeTypeOf("function");
   expect(takeOwnListener(https, "connection")).toBeTypeOf("function");

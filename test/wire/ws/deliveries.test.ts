@@ -221,7 +221,7 @@ describe("a subscription to deliveries", () => {
     expect(reads).toBe(1);
   });
 
-  test("is sent `stream.reset` for changes that the store failed to show, and goes on", async () => {
+  test("gets `stream.reset` for changes that could not be read from the store, and continues", async () => {
     let failures = 0;
     await using gateway = await startGateway({
       wrapStore: (store) => ({
@@ -289,7 +289,7 @@ describe("the feed of deliveries", () => {
     return `dlv_${String(n).padStart(26, "0")}`;
   }
 
-  test("tells of a burst in the order of the records, each once, and plans nothing without changes", async () => {
+  test("reports each delivery of a burst once, in order, and sets no timer without changes", async () => {
     await using on = await openFeed();
     await on.record(0);
     expect(on.timers).toEqual([]);
@@ -314,7 +314,7 @@ describe("the feed of deliveries", () => {
     expect(on.timers).toEqual([]);
   });
 
-  test("leaves out what exceeds the limit, says so once each time, and then collects for longer", async () => {
+  test("omits changes above the limit, reports each loss once, and then collects for longer", async () => {
     await using on = await openFeed();
     on.feed.follow(on.follower);
     for (let n = 0; n < 2_500; n++) await on.record(n);
@@ -328,7 +328,7 @@ describe("the feed of deliveries", () => {
     expect(longer).toBeGreaterThan(usual as number);
   });
 
-  test("leaves out deliveries that are not kept any more", async () => {
+  test("omits deliveries that are no longer stored", async () => {
     await using on = await openFeed();
     on.feed.follow(on.follower);
     on.feed.add("dlv_gone", "outcome");
@@ -339,7 +339,7 @@ describe("the feed of deliveries", () => {
 });
 
 describe("the pushes of deliveries", () => {
-  test("leave out a slow reader, which is sent `stream.reset` when it has room again", async () => {
+  test("skip a slow reader, which gets `stream.reset` when it has room again", async () => {
     let tell: DeliveryFollower["tell"] = () => {};
     const sent: string[] = [];
     let holds = 0;

@@ -131,7 +131,7 @@ test("a slow reader loses pieces, which the next offset shows, and no entry", as
   }
 }, 60_000);
 
-test("a slow reader loses deliveries, and is sent `stream.reset` when it reads again, without a further change", async () => {
+test("a slow reader misses deliveries, and gets `stream.reset` when it reads again, without a further change", async () => {
   await using gateway = await startGateway();
   using witness = await openSocket(gateway);
   using reader = await openSocket(gateway);
