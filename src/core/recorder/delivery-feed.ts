@@ -89,7 +89,10 @@ export class DeliveryFeed {
         events.storeFailed({ operation: "readDeliveries", error });
         this.#hasLost = this.#followers.size > 0;
       }
-      if (hasLost) for (const follower of this.#followers) follower.miss();
+      if (!hasLost) continue;
+      // An omitted outcome may differ from the remembered one: the next one must not be taken for a repetition.
+      this.#outcomes.clear();
+      for (const follower of this.#followers) follower.miss();
     }
     this.#isReading = false;
   }
