@@ -69,7 +69,7 @@ function sectionOf(
   return [...own, ...inner.flatMap(({ shape, at, restart }) => sectionsOf(shape, at, shapes, restart))];
 }
 
-/** A small object is told in the rows of the one that holds it; one with a name of its own in a section that follows. */
+/** The keys of a small object are rows of the object that contains it. An object with a name has a section of its own. */
 function rowsOf(
   schema: JsonObject,
   before: string,

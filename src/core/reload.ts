@@ -19,7 +19,7 @@ export type ConfigReload = {
 /** The key that stands for skills that are different, though no key of the configuration is. */
 const SKILLS = "skills";
 
-/** Configuration and skills, read again because somebody asked. Differences are told on the gateway's stream. */
+/** Reads the configuration and the skills again on request. Reports the differences on the gateway's stream. */
 export function createReloads(core: Core, readConfig: ReadConfig) {
   const { agents, skills, reloadSkills, gatewayStream: stream, events } = core;
   const read = async (agent: string | undefined) => {
@@ -61,7 +61,7 @@ export function createReloads(core: Core, readConfig: ReadConfig) {
       return { agentName, reloaded, changed, problems, skills: { loaded, skipped } };
     },
     /** Tells of a configuration that was read and taken over elsewhere. */
-    told: tellSystem,
+    notify: tellSystem,
   };
 }
 

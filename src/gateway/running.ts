@@ -103,7 +103,7 @@ export async function takeOver(
   }
   void generation.settle();
   events.configReloaded({ cause, changed, needRestart: needsRestart });
-  if (cause !== "rpc") void reloads.told({ changed, needsRestart });
+  if (cause !== "rpc") void reloads.notify({ changed, needsRestart });
 }
 
 /** Stops accepting, lets work finish for `ms`, gives the rest back, closes. */

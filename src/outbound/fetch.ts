@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { yieldToOthers } from "#kit/yield.ts";
 import { type Answer, targetOf } from "./ask.ts";
 import { eventsOf, type Sent } from "./server-events.ts";
 
@@ -56,7 +57,7 @@ export async function* rewritten(
         const some = events.slice(from, from + EVENTS_AT_ONCE);
         some.forEach(check);
         yield Buffer.from(some.map(textOf).join(""));
-        if (events.length > EVENTS_AT_ONCE) await new Promise((resolve) => setImmediate(resolve));
+        if (events.length > EVENTS_AT_ONCE) await yieldToOthers();
       }
     }
   } finally {

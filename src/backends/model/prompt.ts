@@ -47,12 +47,12 @@ const SUMMARY_TASK =
 
 /** The prompt that asks a model to summarise a conversation. */
 export function summaryPromptOf(messages: readonly BackendMessage[]): LanguageModelV3Prompt {
-  const told = messages.map((message) => {
+  const lines = messages.map((message) => {
     const { role, text } = message;
     return isFenced(message) ? fence(`${role}:`, text) : `${role}: ${text}`;
   });
   const system = [SUMMARY_TASK, messages.some(isFenced) ? FENCE_RULE : ""];
-  return conversation(system, [{ role: "user", text: told.join("\n\n") }]);
+  return conversation(system, [{ role: "user", text: lines.join("\n\n") }]);
 }
 
 function messageText({ message: { text, outside, context } }: BackendTurn): string {

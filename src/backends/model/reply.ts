@@ -72,12 +72,12 @@ class Reply {
     try {
       const tools = steps > 1 ? await turn.tools(this.#signal) : [];
       const prompt = await this.#asking.prompt(tools);
-      const told: LanguageModelV3Message[] = [];
+      const stepMessages: LanguageModelV3Message[] = [];
       const { toolMessages } = this.#parts.limits;
       let carried = 0;
       for (let step = 1; ; step++) {
         const isLast = step >= steps;
-        const { content, calls, used } = yield* this.#ask(prompt, told, tools, isLast);
+        const { content, calls, used } = yield* this.#ask(prompt, stepMessages, tools, isLast);
         this.#spending.bookStep(used);
         this.#hasSpoken ||= this.#said > 0;
         this.#said = 0;
@@ -95,7 +95,7 @@ class Reply {
           yield { note: { name: "tool.called", detail: { tool, ms: 0, ok: false, reason } } };
         carried += sizeOf(content) + sizeOf(answer.content);
         if (carried > toolMessages) throw tooManyMessages(toolMessages);
-        told.push({ role: "assistant", content }, answer);
+        stepMessages.push({ role: "assistant", content }, answer);
       }
     } catch (error) {
       throw this.#signal.aborted ? this.#signal.reason : error;
@@ -126,7 +126,7 @@ class Reply {
   /** Asks the current model. If it fails before its first text, asks the next one. */
   async *#ask(
     prompt: LanguageModelV3Prompt,
-    told: LanguageModelV3Message[],
+    stepMessages: LanguageModelV3Message[],
     tools: readonly Tool[],
     isLast: boolean,
   ): AsyncGenerator<Chunk, Step> {
@@ -139,7 +139,12 @@ class Reply {
         const { models } = this.#parts;
         const model = await turn.watch.pause(models.open(name));
         this.#newModel = name === turn.model ? undefined : name;
-        return yield* this.#askModel(model, told.length === 0 ? prompt : [...prompt, ...told], tools, isLast);
+        return yield* this.#askModel(
+          model,
+          stepMessages.length === 0 ? prompt : [...prompt, ...stepMessages],
+          tools,
+          isLast,
+        );
       } catch (error) {
         if (error instanceof BackendError) error.model = name;
         if (this.#signal.aborted || this.#said > 0 || !(error instanceof BackendError)) throw error;
@@ -148,7 +153,7 @@ class Reply {
           const detail = { model: name, reason: error.message, next };
           yield { note: { name: "model.unavailable", detail }, anew: true };
           this.#at++;
-          told.splice(0, told.length, ...portable(told));
+          stepMessages.splice(0, stepMessages.length, ...portable(stepMessages));
         } else if (this.#hasActed && (await this.#mayTryAgain(error, tries++))) continue;
         else {
           const { model, message: reason } = error;

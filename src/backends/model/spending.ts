@@ -61,10 +61,10 @@ function lengthOf(content: LanguageModelV3Message["content"]): number {
  */
 export function usageInEvent(event: unknown): Used | undefined {
   const { usage, message, usageMetadata } = Object(event) as Record<string, unknown>;
-  const told = usage ?? (Object(message) as { usage?: unknown }).usage ?? usageMetadata;
-  const counts = countsIn(told);
+  const reported = usage ?? (Object(message) as { usage?: unknown }).usage ?? usageMetadata;
+  const counts = countsIn(reported);
   if (!counts) return undefined;
-  const { cache_read_input_tokens: read, cache_creation_input_tokens: written } = told as Record<string, unknown>;
+  const { cache_read_input_tokens: read, cache_creation_input_tokens: written } = reported as Record<string, unknown>;
   return { ...counts, input: counts.input + Number(read ?? 0) + Number(written ?? 0) };
 }
 
@@ -75,7 +75,7 @@ export class Spending {
   #promptTokens = 0;
   #written = 0;
   /** The usage of the current step that its provider has reported so far. */
-  told: Used | undefined;
+  reported: Used | undefined;
   /** The price of the model that is asked. */
   #price: Price | undefined;
 
@@ -94,7 +94,7 @@ export class Spending {
 
   /** The total so far. If the current step had no output yet, it is not counted, because nobody knows if it has begun. */
   soFar(): Used {
-    return this.told || this.#written > 0 ? this.#withEstimate() : this.#booked;
+    return this.reported || this.#written > 0 ? this.#withEstimate() : this.#booked;
   }
 
   /** The step broke off. */
@@ -104,19 +104,19 @@ export class Spending {
 
   /** The step ended; `used` is the provider's own count, if it gave one. */
   bookStep(used: Used | undefined): void {
-    if (!used) this.told = undefined;
+    if (!used) this.reported = undefined;
     this.#book(used ? added(this.#booked, priced(used, this.#price)) : this.#withEstimate());
   }
 
   #book(sum: Used): void {
     this.#booked = sum;
     this.#written = 0;
-    this.told = undefined;
+    this.reported = undefined;
   }
 
   #withEstimate(): Used {
-    const output = Math.max(this.told?.output ?? 0, tokensIn(this.#written));
-    const used = { ...this.told, input: this.told?.input || this.#promptTokens, output };
+    const output = Math.max(this.reported?.output ?? 0, tokensIn(this.#written));
+    const used = { ...this.reported, input: this.reported?.input || this.#promptTokens, output };
     return added(this.#booked, priced(used, this.#price));
   }
 }

@@ -37,7 +37,7 @@ const ALIVE: Piece = { alive: true };
 
 /**
  * Calls a model once: yields the pieces of its answer as they come, and returns the whole. The call and its connection end when
- * its signal aborts. `spending` is told of all output, seen or not. Throws BackendErrors.
+ * its signal aborts. `spending` counts all output, also output that no reader gets. Throws BackendErrors.
  */
 export async function* askOnce(
   { ask, settings }: OpenModel,
@@ -102,7 +102,7 @@ class Answer {
           spending.write(part.delta.length);
           if (part.type === "text-delta") text += part.delta;
           else isAlive = true;
-        } else if (part.type === "raw") spending.told = usageInEvent(part.rawValue) ?? spending.told;
+        } else if (part.type === "raw") spending.reported = usageInEvent(part.rawValue) ?? spending.reported;
         else isAlive ||= SIGNS.has(part.type);
         if (part.type !== "comment") this.#add(part);
       }

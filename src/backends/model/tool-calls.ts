@@ -79,8 +79,8 @@ function failed(value: string): Output {
 /**
  * The messages between a model and its tools, for another model: parts that only the first one's provider can read are left out.
  */
-export function portable(told: readonly LanguageModelV3Message[]): LanguageModelV3Message[] {
-  return told.map((message) => {
+export function portable(messages: readonly LanguageModelV3Message[]): LanguageModelV3Message[] {
+  return messages.map((message) => {
     if (message.role !== "assistant") return message;
     const content = message.content
       .filter(({ type }) => type !== "reasoning")

@@ -7,6 +7,7 @@ import { orAborted } from "#kit/abort.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { addUsage, modelNamed, NO_USAGE, usageOf } from "#kit/usages.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type {
   Claim,
   Compacted,
@@ -354,7 +355,7 @@ async function ask(
   signal.throwIfAborted();
   const text: unknown = await orAborted(backend.summarise(messages, signal, used), signal).catch(async (error) => {
     // A backend that obeys the signal reports its usage before it stops: give it one tick.
-    if (signal.aborted) await new Promise((resolve) => setImmediate(resolve));
+    if (signal.aborted) await yieldToOthers();
     throw error;
   });
   if (typeof text !== "string") throw new TypeError("the backend's summary is not a text");

@@ -3,6 +3,7 @@ import { BackendError, GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
 import { modelNamed, NO_USAGE, usageOf } from "#kit/usages.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { TurnError, Usage } from "#store/store.ts";
 import type { StopReason, TurnWatch } from "./turn-watch.ts";
 
@@ -97,7 +98,7 @@ class BackendRun {
         if (done) break;
         takeChunk(this.#outcome, value, this.#listener);
         // A backend that never waits would block the event loop.
-        if (steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
+        if (steps % STEPS_IN_A_ROW === 0) await yieldToOthers();
         if (signal.aborted) return;
       }
     } catch (error) {

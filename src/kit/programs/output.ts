@@ -1,4 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { RunningProgram } from "./start.ts";
 
 /** A process that left the group may hold the pipe open after the program has ended: this long without a byte is its end, too. */
@@ -22,7 +23,7 @@ export async function* outputOf({ stdout, ended }: RunningProgram, clock: Clock)
     const bytes = stdout.read() as Buffer | null;
     if (bytes !== null) {
       for (let from = 0; from < bytes.length; from += TURN_BYTES) {
-        if (from > 0) await new Promise((resolve) => setImmediate(resolve));
+        if (from > 0) await yieldToOthers();
         yield bytes.subarray(from, from + TURN_BYTES);
       }
       continue;

@@ -3,6 +3,7 @@ import type { DeliveryFeed } from "#core/recorder/delivery-feed.ts";
 import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
 import type { Session, Turn } from "#store/store.ts";
 import { type DeliveryReader, pushDeliveries } from "./delivery-pushes.ts";
@@ -185,7 +186,7 @@ export class Subscriber implements ReaderOwner {
         }
         await this.#readPage(reader);
         // The messages are written between two pages, so that `hasRoom` is true.
-        await new Promise<void>((resolve) => setImmediate(resolve));
+        await yieldToOthers();
       }
     } catch (error) {
       this.#parts.events.storeFailed({ operation: "readEntries", error });

@@ -18,7 +18,7 @@ export interface SocketLike {
 export type SocketClass = new (url: string, protocols: string[]) => SocketLike;
 
 export interface Reconnect {
-  /** How often a lost connection is tried again before readers of pushes are told; 10. */
+  /** The number of attempts to reopen a lost connection before the readers of pushes get an error; 10. */
   attempts?: number;
   /** The first pause, doubled at each attempt; 250. */
   minMs?: number;

@@ -58,7 +58,7 @@ export function TokensTab({ read }: { read: Signal<ReadState | undefined> }) {
           ) : found.tokens.length === 0 ? (
             <Empty title="The configuration has no RPC token.">
               <Command text={FIRST_TOKEN} />
-              <p class="muted">Put this into the configuration's file. The gateway takes the change over by itself.</p>
+              <p class="muted">Put this into the configuration file. The gateway applies the change automatically.</p>
             </Empty>
           ) : (
             <Grid tokens={found.tokens} methods={found.info.methods} />

@@ -17,7 +17,7 @@ export function NoMappings() {
   return (
     <Empty title="There is no mapping yet. A mapping turns a sender's payload into a message for an agent.">
       <Command text={EXAMPLE} />
-      <p class="muted">Put this into the configuration's file. The gateway takes the change over by itself.</p>
+      <p class="muted">Put this into the configuration file. The gateway applies the change automatically.</p>
     </Empty>
   );
 }
