@@ -63,7 +63,7 @@ export async function sendSigned(
   const { isObject, jsonOf } = await import("#generated/clients/typescript/src/body.ts");
   const answer = await jsonOf(response).catch(() => undefined);
   if (response.ok) {
-    if (isObject(answer)) return answer;
+    if (isObject(answer) && ["string", "undefined"].includes(typeof answer.deliveryId)) return answer;
     throw notAReply(address.url);
   }
   const { detail, title } = (isObject(answer) ? answer : {}) as { detail?: unknown; title?: unknown };

@@ -98,6 +98,6 @@ test.each(
         );
       },
     ),
-    { numRuns: 12 },
+    { numRuns: 12, examples: [[[{ at: 6, value: -1e300 }], ["-q"]]] },
   );
 });
