@@ -45,13 +45,10 @@ it.each(Object.entries(ANSWERS))("an answer with %s fails or is read, and affect
   raw.say({ bytes, end: true });
   for (let n = 0; n < 3; n++) results.push(await read(never));
   raw.say({ bytes });
-  for (let n = 0; n < 3; n++) {
-    const waiting = read(never);
-    await expect.poll(() => raw.sockets.length, { timeout: 20_000 }).toBeGreaterThan(0);
-    const timer = setInterval(() => raw.sockets.splice(0).forEach(reset), 5);
-    results.push(await waiting);
-    clearInterval(timer);
-  }
+  // Also resets a connection that a complete answer left open, and that the next request may use.
+  const timer = setInterval(() => raw.sockets.splice(0).forEach(reset), 5);
+  for (let n = 0; n < 3; n++) results.push(await read(never));
+  clearInterval(timer);
   for (let n = 0; n < 3; n++) await read(AbortSignal.timeout(n));
   for (const result of results) expect(typeof result === "string" || result instanceof BackendError).toBe(true);
   await agent.destroy();
