@@ -7,12 +7,19 @@ export type Column<Row> = {
   name: string;
   /** The content of the cell. In the first column it becomes the row's link. */
   cell: (row: Row) => ComponentChildren;
-  /** Its width, as CSS has it; without one it takes what is left. */
-  width?: string;
+  /** Its width in px, or in % of the table; without one it takes what is left. */
+  width?: `${number}px` | `${number}%`;
+  /** The least width in px of a column with a width. */
+  min?: number;
+  /** The order in which columns give way in a narrower table: 1 first, below 900 px; 2 below 720 px; 3 below 560 px. */
+  drop?: 1 | 2 | 3;
   align?: "end";
-  /** On a narrow screen it stands in the row's first line, in its second, or nowhere. */
+  /** Below 440 px a row is two lines: the column stands in the first, in the second, or in neither. */
   narrow?: "first" | "second" | "none";
 };
+
+/** A header of less has no room for its word. */
+const LEAST_PX = 80;
 
 export type TableOf<Row> = {
   label: string;
@@ -68,42 +75,56 @@ export function Table<Row>({ label, rows, columns, keyOf, hrefOf, selected, more
       { key: "k", does: "Previous row", run: () => move(-1) },
     ]);
   }, [hrefOf !== undefined]);
+  // The frame is what the columns' widths and the point at which each gives way are measured by.
   return (
-    <table class="rows" aria-label={label} ref={table}>
-      <colgroup>
-        {columns.map(({ name, width }) => (
-          <col key={name} style={width ? { width } : {}} />
-        ))}
-      </colgroup>
-      <thead>
-        <tr>
-          {columns.map(({ name, align }) => (
-            <th key={name} scope="col" class={align === "end" ? "end" : ""}>
-              {name}
-            </th>
+    <div class="rows-frame">
+      <table class="rows" aria-label={label} ref={table}>
+        <colgroup>
+          {columns.map(({ name, width, min, drop }) => (
+            <col key={name} data-drop={drop} style={width ? { width: widthOf(width, min) } : {}} />
           ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => {
-          const key = keyOf(row);
-          return (
-            <tr key={key} aria-selected={hrefOf ? key === selected : undefined}>
-              {columns.map(({ name, cell, align, narrow = "second" }, n) => (
-                <td key={name} class={align === "end" ? "end" : ""} data-narrow={narrow} data-name={name}>
-                  {n === 0 && hrefOf ? (
-                    <a class="row-link" href={hrefOf(row)}>
-                      {cell(row)}
-                    </a>
-                  ) : (
-                    cell(row)
-                  )}
-                </td>
-              ))}
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
+        </colgroup>
+        <thead>
+          <tr>
+            {columns.map(({ name, align, drop }) => (
+              <th key={name} scope="col" class={align === "end" ? "end" : ""} data-drop={drop}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => {
+            const key = keyOf(row);
+            return (
+              <tr key={key} aria-selected={hrefOf ? key === selected : undefined}>
+                {columns.map(({ name, cell, align, drop, narrow = "second" }, n) => (
+                  <td
+                    key={name}
+                    class={align === "end" ? "end" : ""}
+                    data-narrow={narrow}
+                    data-drop={drop}
+                    data-name={name}
+                  >
+                    {n === 0 && hrefOf ? (
+                      <a class="row-link" href={hrefOf(row)}>
+                        {cell(row)}
+                      </a>
+                    ) : (
+                      cell(row)
+                    )}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
   );
+}
+
+/** A percentage is of the frame: as such, the table's layout does not combine it with a least width. */
+function widthOf(width: string, min = LEAST_PX): string {
+  return `max(${min}px, ${width.replace("%", "cqi")})`;
 }

@@ -174,19 +174,22 @@ function columnsOf(
     {
       name: "Prefix",
       width: "104px",
+      drop: 3,
       narrow: "first",
       cell: ({ prefix }) => (prefix ? <span class="mono">{prefix}…</span> : <span class="faint">not known</span>),
     },
-    { name: "Scopes", width: "100px", cell: ({ scopes }) => scopes.join(", ") },
+    { name: "Scopes", width: "80px", drop: 3, cell: ({ scopes }) => scopes.join(", ") },
     {
       name: "Created",
-      width: "84px",
+      width: "88px",
+      drop: 1,
       narrow: "none",
       cell: ({ created_at }) => (created_at === null ? <span class="faint">–</span> : <Ago at={created_at} />),
     },
     {
       name: "Last used",
-      width: "84px",
+      width: "88px",
+      drop: 2,
       cell: ({ last_used_at }) => (
         <>
           <span class="narrow-word">used </span>
@@ -194,10 +197,11 @@ function columnsOf(
         </>
       ),
     },
-    { name: "Expires", width: "232px", cell: (key) => <Expires of={key} keys={keys} /> },
+    { name: "Expires", width: "148px", cell: (key) => <Expires of={key} keys={keys} /> },
     {
       name: "Source",
-      width: "116px",
+      width: "108px",
+      drop: 1,
       narrow: "none",
       cell: ({ source }) => (source === "config" ? "Configuration" : "Console"),
     },

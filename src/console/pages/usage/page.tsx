@@ -173,10 +173,12 @@ function columnsOf(word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
     name: string,
     pick: (row: UsageRow) => number,
     narrow: "second" | "none" = "none",
+    drop?: 1 | 2 | 3,
   ): Column<UsageRow> => ({
     name,
     narrow,
-    width: "96px",
+    ...(drop && { drop }),
+    width: "88px",
     align: "end",
     cell: (row) => (
       <>
@@ -192,17 +194,18 @@ function columnsOf(word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
       cell: ({ key }) => (isTime ? exact(Date.parse(key), zone.value === "utc") : key || "not told"),
     },
     number("Messages", ({ messages }) => messages, "second"),
-    number("Completed", ({ completed }) => completed),
+    number("Completed", ({ completed }) => completed, "none", 2),
     ...(has("failed") ? [number("Failed", ({ failed }) => failed, "second")] : []),
-    ...(has("cancelled") ? [number("Cancelled", ({ cancelled }) => cancelled)] : []),
-    number("Tokens in", ({ input }) => input),
-    number("Tokens out", ({ output }) => output),
+    ...(has("cancelled") ? [number("Cancelled", ({ cancelled }) => cancelled, "none", 2)] : []),
+    number("Tokens in", ({ input }) => input, "none", 1),
+    number("Tokens out", ({ output }) => output, "none", 1),
     number("Tokens", ({ total }) => total, "second"),
     ...(has("cost")
       ? [
           {
             name: "Cost",
             width: "88px",
+            drop: 3,
             align: "end",
             cell: ({ cost }: UsageRow) =>
               cost === undefined ? (
@@ -218,7 +221,8 @@ function columnsOf(word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
       : []),
     {
       name: "Mean time",
-      width: "96px",
+      width: "88px",
+      drop: 2,
       align: "end",
       narrow: "none",
       cell: ({ latencyMs }) => (latencyMs === null ? "–" : duration(latencyMs)),
