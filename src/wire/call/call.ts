@@ -8,6 +8,7 @@ import type { Events } from "#observe/events.ts";
 import type { UnderWay } from "#wire/http/under-way.ts";
 import { AccessLine } from "./access-line.ts";
 import type { Peer } from "./address.ts";
+import { COMPRESSED_FROM, sendLarge } from "./compress.ts";
 import type { HeaderLines } from "./header-lines.ts";
 import { refusalOf, sendBody, type Wording } from "./problem.ts";
 
@@ -171,16 +172,26 @@ function hasUnreadBody(req: IncomingMessage): boolean {
   return req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > DISCARD_LIMIT;
 }
 
-export function sendJson(call: WireCall, status: number, body: unknown, headers?: Record<string, string>): void {
-  sendJsonText(call, status, JSON.stringify(body), headers);
+/** Answers of fewer characters are sent at once: they have too few bytes to be compressed. */
+const SMALL = COMPRESSED_FROM / 3;
+
+export function sendJson(
+  call: WireCall,
+  status: number,
+  body: unknown,
+  headers?: Record<string, string>,
+): void | Promise<void> {
+  return sendJsonText(call, status, JSON.stringify(body), headers);
 }
 
+/** Returns a promise only for an answer that may be compressed. */
 export function sendJsonText(
   call: WireCall,
   status: number,
   body: string | Buffer,
   headers?: Record<string, string>,
-): void {
+): void | Promise<void> {
   const usual = { "content-type": "application/json", "x-request-id": call.requestId };
-  sendBody(call.res, status, headers ? { ...usual, ...headers } : usual, body);
+  const all = headers ? { ...usual, ...headers } : usual;
+  return body.length < SMALL ? sendBody(call.res, status, all, body) : sendLarge(call.res, status, all, body);
 }

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { GatewayError } from "#kit/errors.ts";
 import type { WireCall } from "#wire/call/call.ts";
+import { takesEncoding, varyBy } from "#wire/call/compress.ts";
 
 const TYPES: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
@@ -22,10 +23,9 @@ export async function sendFile(
   file: string,
   rules: { policy: string; cache: string },
 ): Promise<boolean> {
-  const found = await readEncoded(file, String(call.req.headers["accept-encoding"] ?? ""));
+  const found = await readEncoded(file, call.req.headers["accept-encoding"]);
   if (!found) return false;
   const etag = `"${createHash("sha256").update(found.bytes).digest("base64url").slice(0, 22)}"`;
-  const vary = call.res.getHeader("vary");
   const headers = {
     "cache-control": rules.cache,
     "content-security-policy": rules.policy,
@@ -33,7 +33,7 @@ export async function sendFile(
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "x-request-id": call.requestId,
-    vary: vary === undefined ? "Accept-Encoding" : `${vary}, Accept-Encoding`,
+    vary: varyBy(call.res, "Accept-Encoding"),
     etag,
   };
   if (call.req.headers["if-none-match"] === etag) {
@@ -57,11 +57,10 @@ export function requireGet({ req }: WireCall): void {
 
 async function readEncoded(
   file: string,
-  accepted: string,
+  accepted: string | string[] | undefined,
 ): Promise<{ bytes: Buffer; encoding?: "br" | "gzip" } | undefined> {
   for (const [encoding, suffix] of [["br", ".br"] as const, ["gzip", ".gz"] as const]) {
-    if (!new RegExp(`(?:^|[,\\s])${encoding}(?!\\s*;\\s*q=0(?:\\.0*)?(?:,|$))(?:[;,\\s]|$)`, "i").test(accepted))
-      continue;
+    if (!takesEncoding(encoding, accepted)) continue;
     const bytes = await readFile(file + suffix).catch(() => undefined);
     if (bytes) return { bytes, encoding };
   }

@@ -3,6 +3,7 @@ import type { Caller } from "#core/call.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { authenticate } from "#wire/call/auth.ts";
 import { sendJson, sendJsonText, type WireCall } from "#wire/call/call.ts";
+import { varyBy } from "#wire/call/compress.ts";
 import type { Door } from "#wire/call/front.ts";
 import { sendBody } from "#wire/call/problem.ts";
 import type { Documents } from "./documents.ts";
@@ -41,10 +42,8 @@ export function createOpsDoors(parts: OpsParts): Record<
       get("ops.index", (call) => {
         if (call.path !== "/") throw new GatewayError("not-found", "Nothing is served at this path.");
         const isPage = wantsPage(call.req.headers.accept);
-        const vary = call.res.getHeader("vary");
-        call.res.setHeader("vary", vary === undefined ? "Accept" : `${vary}, Accept`);
-        if (isPage) sendPage(call, indexPageOf(served));
-        else sendJson(call, 200, indexOf(served));
+        call.res.setHeader("vary", varyBy(call.res, "Accept"));
+        return isPage ? sendPage(call, indexPageOf(served)) : sendJson(call, 200, indexOf(served));
       }),
     healthz: get("ops.healthz", (call) =>
       sendJson(call, 200, { status: "ok", version: parts.version, uptime_ms: Math.round(parts.uptimeMs()) }),
@@ -52,7 +51,7 @@ export function createOpsDoors(parts: OpsParts): Record<
     readyz: get("ops.readyz", async (call) => {
       const state = await parts.readiness();
       const text = call.parts.hideInJson(JSON.stringify(state));
-      sendJsonText(call, state.ready ? 200 : 503, text, state.ready ? {} : { "retry-after": RETRY_SECONDS });
+      return sendJsonText(call, state.ready ? 200 : 503, text, state.ready ? {} : { "retry-after": RETRY_SECONDS });
     }),
     metrics: get("ops.metrics", (call) => {
       requireHealthPermission(parts, call);
@@ -60,11 +59,11 @@ export function createOpsDoors(parts: OpsParts): Record<
     }),
     openapi: get("ops.openapi", async (call) => {
       const { openapi } = await parts.documents();
-      sendText(call, "application/json", openapi(parts.servedAt(call, "rest")));
+      return sendJsonText(call, 200, openapi(parts.servedAt(call, "rest")));
     }),
     openrpc: get("ops.openrpc", async (call) => {
       const { openrpc } = await parts.documents();
-      sendText(call, "application/json", openrpc(parts.servedAt(call, "rpc")));
+      return sendJsonText(call, 200, openrpc(parts.servedAt(call, "rpc")));
     }),
   };
 }

@@ -186,9 +186,8 @@ const CONTENT: ReadonlySet<string> = new Set([
   "codes.redeem",
 ]);
 
-/** Sends a handler's answer, with the status from the contract. */
-/** Sends the answer. Returns a promise only for an answer so large that it is serialized in pieces. */
-function answer(call: WireCall, { route }: Match, reply: unknown, style?: Style): Promise<void> | undefined {
+/** Sends a handler's answer, with the status from the contract. Returns a promise only for a large answer. */
+function answer(call: WireCall, { route }: Match, reply: unknown, style?: Style): void | Promise<void> {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
   call.line.started(turnId);
@@ -209,8 +208,7 @@ function answer(call: WireCall, { route }: Match, reply: unknown, style?: Style)
   const text = CONTENT.has(route.operation) ? whole : call.parts.hideInJson(whole);
   if (text.length > IN_STRETCHES_FROM)
     return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
-  sendJsonText(call, status, text, headers);
-  return undefined;
+  return sendJsonText(call, status, text, headers);
 }
 
 /** The reply of the contract that a handler chose: by its name, or the only one there is. */

@@ -46,13 +46,12 @@ export function createRpcHttpDoor(parts: RpcHttpParts): DoorAt {
     if (!isUtf8(raw)) {
       const error = new GatewayError("parse-error", "The body is not UTF-8.");
       line.failed(error);
-      sendJsonText(call, 200, failureText(error, call.requestId, "null"));
-      return;
+      return sendJsonText(call, 200, failureText(error, call.requestId, "null"));
     }
     const text = textOfUtf8(raw);
     const answer = await dispatch(text, new HttpExchange(parts, call, caller, raw));
     if (answer === undefined) sendNothing(call.res, 204, call.requestId);
-    else sendJsonText(call, 200, answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
+    else await sendJsonText(call, 200, answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
   };
 
   return { prefix: PATH, door, fail: failRpc };

@@ -23,7 +23,7 @@ const listed = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "agent.list", par
 function shownTo(headers: Headers) {
   return {
     origin: headers.get("access-control-allow-origin"),
-    vary: headers.get("vary"),
+    vary: headers.get("vary")?.match(/Origin/)?.[0] ?? null,
   };
 }
 const toPage = { origin: PAGE, vary: "Origin" };
