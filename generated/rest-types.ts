@@ -493,6 +493,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/identity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the identity of a token
+         * @description Returns the kind, the name and the rights of the token that calls it: a REST key of any scope, the console token, or an RPC token, for which
+         *     this is the only call of REST. It starts no work, and the flight recorder stores only a refusal. The console signs in with it. An expired key
+         *     gets `key-expired`, which names the key and the time.
+         */
+        get: operations["identity.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/console/codes": {
         parameters: {
             query?: never;
@@ -1597,6 +1619,34 @@ export interface components {
          * @example order-4711-welcome
          */
         IdempotencyKey: string;
+        Identity: {
+            /**
+             * @description `console` for the console token, `key` for a REST key, `rpc` for an RPC token.
+             * @enum {string}
+             */
+            kind: "console" | "key" | "rpc";
+            /**
+             * @description The name of the key or token; `console` for the console token.
+             * @example support desk
+             */
+            name: string;
+            /**
+             * @description The scopes for REST. `admin` includes `chat`; `console` includes both. Empty for an RPC token.
+             * @example [
+             *       "admin"
+             *     ]
+             */
+            scopes: ("chat" | "admin" | "console")[];
+            /**
+             * @description The permissions for RPC, as configured; `*` stands for all. Empty for a REST key.
+             * @example [
+             *       "agent.list",
+             *       "session.list",
+             *       "system.health"
+             *     ]
+             */
+            permissions: string[];
+        };
         /** @description What this server is, and where things are. */
         Index: {
             /** @constant */
@@ -4529,6 +4579,36 @@ export interface operations {
             503: components["responses"]["UnavailableToKeep"];
         };
     };
+    "identity.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The identity. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Identity"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["Refused"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     "codes.create": {
         parameters: {
             query?: never;
@@ -5223,6 +5303,7 @@ export type HookMessage = components["schemas"]["HookMessage"];
 export type HookStatus = components["schemas"]["HookStatus"];
 export type HookWarning = components["schemas"]["HookWarning"];
 export type IdempotencyKey = components["schemas"]["IdempotencyKey"];
+export type Identity = components["schemas"]["Identity"];
 export type Index = components["schemas"]["Index"];
 export type IndexPath = components["schemas"]["IndexPath"];
 export type InvalidSkill = components["schemas"]["InvalidSkill"];

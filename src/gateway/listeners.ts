@@ -30,6 +30,7 @@ export function doorsBySurface({ rest, rpc, hooks, ops }: Surfaces): DoorsBySurf
   return {
     rest: [
       { prefix: "/api/v1/console/codes/redeem", door: rest.redeem, exact: true },
+      { prefix: "/api/v1/identity", door: rest.identity, exact: true },
       { prefix: "/api/v1", door: rest.door },
     ],
     rpc: [rpc.socket.door, rpc.http],

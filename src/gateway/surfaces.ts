@@ -6,6 +6,7 @@ import type { Info } from "#generated/rpc-types.ts";
 import { hooksHandlers } from "#handlers/hooks/table.ts";
 import { CODE_TAKES } from "#handlers/rest/codes.ts";
 import type { ConfigState } from "#handlers/rest/config.ts";
+import { IDENTITY_TAKES } from "#handlers/rest/identity.ts";
 import type { HooksUse } from "#handlers/rest/mappings.ts";
 import { restHandlers } from "#handlers/rest/table.ts";
 import { rpcHandlers } from "#handlers/rpc/table.ts";
@@ -27,7 +28,7 @@ import { createHookCalls } from "#wire/hooks/hooks-call.ts";
 import { type Documents, restPart, serveDocuments } from "#wire/pages/documents.ts";
 import { createOpsDoors } from "#wire/pages/ops.ts";
 import type { createServedAt } from "#wire/pages/served-at.ts";
-import { createRestDoor } from "#wire/rest/rest.ts";
+import { createRestDoor, type RestDoorCaller } from "#wire/rest/rest.ts";
 import { createRequestValidation, type ValidateRequest, validateHot } from "#wire/rest/rest-validation.ts";
 import { BATCH_LIMIT, createRpcDispatch, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { createRpcHttpDoor } from "#wire/rpc/rpc-http.ts";
@@ -118,6 +119,11 @@ export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
     }),
     validate: validateHot(async (...request) => (await restContract())(...request)),
   };
+  // A REST key may have the same name, and its rate limit is its own.
+  const rpcCallerOf = (hash: Buffer): RestDoorCaller | undefined => {
+    const caller = config().gateway.rpc.enabled ? access().identifyRpc(hash) : undefined;
+    return caller && { ...caller, tokenId: `rpc:${caller.tokenId}` };
+  };
   const door = createRestDoor({ ...withRestKeys, ...atRest });
   /** The one call of REST whose token is a sign-in code. */
   const byCode = createRestDoor({
@@ -128,7 +134,14 @@ export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
     rateLimit: () => undefined,
   });
   const redeem: typeof door = (call) => (call.req.method === "POST" ? byCode : door)(call);
-  return { door, redeem, openAi: createOpenAi(core, withRestKeys, (call) => parts.servedAt(call, "rest")) };
+  /** The one call of REST that an RPC token may make. */
+  const identity = createRestDoor({
+    ...withRestKeys,
+    ...atRest,
+    takes: IDENTITY_TAKES,
+    identify: (hash) => withRestKeys.identify(hash) ?? rpcCallerOf(hash),
+  });
+  return { door, redeem, identity, openAi: createOpenAi(core, withRestKeys, (call) => parts.servedAt(call, "rest")) };
 }
 
 const CODE_CALLER = { surface: "rest", tokenId: "code", name: "sign-in code", scopes: ["chat"] } as const;

@@ -8,6 +8,7 @@ import { codes, type SignInParts } from "./codes.ts";
 import { type ConfigParts, config } from "./config.ts";
 import { deliveries } from "./deliveries.ts";
 import { events } from "./events.ts";
+import { identity } from "./identity.ts";
 import { keys } from "./keys.ts";
 import { type MappingParts, mappings } from "./mappings.ts";
 import { skills } from "./skills.ts";
@@ -26,5 +27,6 @@ export function restHandlers(core: Core, parts: ReplayParts & ConfigParts & Mapp
     ...config(parts),
     ...keys(core),
     ...codes(core, parts),
+    ...identity,
   } satisfies RestHandlers<CallContext>;
 }

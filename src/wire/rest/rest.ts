@@ -19,6 +19,8 @@ import { EventStream, type Framing } from "#wire/call/sse.ts";
 import type { ValidateRequest } from "./rest-validation.ts";
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
+/** A caller that a door of REST lets in. One with an RPC token may make the calls of the least scope. */
+export type RestDoorCaller = RestCaller | Extract<Caller, { surface: "rpc" }>;
 
 /** The parts that a door writes in its own way: events, and errors before and in an answer. */
 export type Style = {
@@ -32,8 +34,8 @@ export type RestDoorParts = {
   handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
   style?: Style;
   validate: ValidateRequest;
-  /** The owner of the token with this hash; undefined for one that REST does not know. */
-  identify: (hash: Buffer) => RestCaller | undefined;
+  /** The owner of the token with this hash; undefined for one that the door does not know. */
+  identify: (hash: Buffer) => RestDoorCaller | undefined;
   /** A sentence about the token that the door takes, where that is not a key. */
   takes?: string;
   rateLimit: CountRequest;
@@ -87,7 +89,8 @@ type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
 const BELOW = { rest: "/api/v1", openai: "/v1" } as const;
 
-function requireScope({ scope }: Route, { scopes }: RestCaller): void {
+function requireScope({ scope }: Route, caller: RestDoorCaller): void {
+  const scopes = caller.surface === "rest" ? caller.scopes : [];
   if (scopes.includes("console")) return;
   if (scope === "console") throw new GatewayError("forbidden", "Only the console token can create and revoke keys.");
   if (scope === "admin" && !scopes.includes("admin"))
@@ -132,14 +135,14 @@ function noBodyTaken(): GatewayError {
 
 /** The context of one call. A class, as a literal with a getter would be a dictionary. */
 class RestCall implements CallContext {
-  readonly caller: RestCaller;
+  readonly caller: RestDoorCaller;
   readonly requestId: string;
   readonly hops: number;
   readonly idempotency: CallContext["idempotency"];
   readonly #call: WireCall;
   readonly #body: Buffer | undefined;
 
-  constructor(call: WireCall, caller: RestCaller, route: Route, body: Buffer | undefined) {
+  constructor(call: WireCall, caller: RestDoorCaller, route: Route, body: Buffer | undefined) {
     const key = route.idempotent ? idempotencyKeyIn(call.req.headers) : undefined;
     this.caller = caller;
     this.requestId = call.requestId;

@@ -393,6 +393,17 @@ export type HookStatus = 200;
 /** A warning for the sender: with `delivery: announce`, that no channel takes the announcement. */
 export type HookWarning = string;
 
+export interface Identity {
+  /** `console` for the console token, `key` for a REST key, `rpc` for an RPC token. */
+  kind: "console" | "key" | "rpc";
+  /** The name of the key or token; `console` for the console token. */
+  name: string;
+  /** The scopes for REST. `admin` includes `chat`; `console` includes both. Empty for an RPC token. */
+  scopes: ("chat" | "admin" | "console")[];
+  /** The permissions for RPC, as configured; `*` stands for all. Empty for a REST key. */
+  permissions: string[];
+}
+
 /** What this server is, and where things are. */
 export interface Index {
   name: "agent-gateway";

@@ -123,6 +123,7 @@ FIELDS = frozenset(
         "paths",
         "paused",
         "paused_at",
+        "permissions",
         "pointer",
         "prefix",
         "problems",

@@ -33,6 +33,7 @@ KEYS_LIST = Operation("keys.list", "GET", "/api/v1/keys", "rest", is_repeatable=
 KEYS_CREATE = Operation("keys.create", "POST", "/api/v1/keys", "rest")
 KEYS_REVOKE = Operation("keys.revoke", "DELETE", "/api/v1/keys/{key_id}", "rest", is_repeatable=True, is_empty=True)
 KEYS_ROTATE = Operation("keys.rotate", "POST", "/api/v1/keys/{key_id}/rotate", "rest")
+IDENTITY_GET = Operation("identity.get", "GET", "/api/v1/identity", "rest", is_repeatable=True)
 CODES_CREATE = Operation("codes.create", "POST", "/api/v1/console/codes", "rest")
 CODES_REDEEM = Operation("codes.redeem", "POST", "/api/v1/console/codes/redeem", "rest")
 HOOKS_WAKE = Operation("hooks.wake", "POST", "/hooks/wake", "webhook", is_idempotent=True, is_repeatable=True)

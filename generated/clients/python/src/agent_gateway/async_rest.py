@@ -29,6 +29,7 @@ from .rest_types import (
     EffectiveConfig,
     EventStatus,
     Health,
+    Identity,
     Index,
     Key,
     KeyList,
@@ -568,6 +569,22 @@ class AsyncKeysCalls:
         return await self._http.call(_operations.KEYS_ROTATE, (key_id,), body=fields)
 
 
+class AsyncIdentityCalls:
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def get(self) -> Identity:
+        """Get the identity of a token.
+
+        Returns the kind, the name and the rights of the token that calls it: a REST key of any scope, the console
+        token, or an RPC token, for which
+        this is the only call of REST. It starts no work, and the flight recorder stores only a refusal. The console
+        signs in with it. An expired key
+        gets `key-expired`, which names the key and the time.
+        """
+        return await self._http.call(_operations.IDENTITY_GET)
+
+
 class AsyncCodesCalls:
     def __init__(self, http: AsyncHttp) -> None:
         self._http = http
@@ -758,6 +775,7 @@ class AsyncRestCalls:
         self.mappings = AsyncMappingsCalls(http)
         self.config = AsyncConfigCalls(http)
         self.keys = AsyncKeysCalls(http)
+        self.identity = AsyncIdentityCalls(http)
         self.codes = AsyncCodesCalls(http)
         self.hooks = AsyncHooksCalls(http)
         self.ops = AsyncOpsCalls(http)

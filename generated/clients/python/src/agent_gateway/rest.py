@@ -29,6 +29,7 @@ from .rest_types import (
     EffectiveConfig,
     EventStatus,
     Health,
+    Identity,
     Index,
     Key,
     KeyList,
@@ -568,6 +569,22 @@ class KeysCalls:
         return self._http.call(_operations.KEYS_ROTATE, (key_id,), body=fields)
 
 
+class IdentityCalls:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def get(self) -> Identity:
+        """Get the identity of a token.
+
+        Returns the kind, the name and the rights of the token that calls it: a REST key of any scope, the console
+        token, or an RPC token, for which
+        this is the only call of REST. It starts no work, and the flight recorder stores only a refusal. The console
+        signs in with it. An expired key
+        gets `key-expired`, which names the key and the time.
+        """
+        return self._http.call(_operations.IDENTITY_GET)
+
+
 class CodesCalls:
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -758,6 +775,7 @@ class RestCalls:
         self.mappings = MappingsCalls(http)
         self.config = ConfigCalls(http)
         self.keys = KeysCalls(http)
+        self.identity = IdentityCalls(http)
         self.codes = CodesCalls(http)
         self.hooks = HooksCalls(http)
         self.ops = OpsCalls(http)

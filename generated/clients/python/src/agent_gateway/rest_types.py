@@ -582,6 +582,17 @@ class Health(Reply):
     uptime_ms: Uptime
 
 
+class Identity(Reply):
+    kind: Literal["console", "key", "rpc"]
+    """`console` for the console token, `key` for a REST key, `rpc` for an RPC token."""
+    name: str
+    """The name of the key or token; `console` for the console token."""
+    scopes: List[Literal["chat", "admin", "console"]]
+    """The scopes for REST. `admin` includes `chat`; `console` includes both. Empty for an RPC token."""
+    permissions: List[str]
+    """The permissions for RPC, as configured; `*` stands for all. Empty for a REST key."""
+
+
 class Index(Reply):
     """What this server is, and where things are."""
 

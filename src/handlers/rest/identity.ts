@@ -1,0 +1,16 @@
+import type { CallContext } from "#core/call.ts";
+import type { RestHandlers } from "#generated/rest-handlers.ts";
+
+export const identity: Pick<RestHandlers<CallContext>, "identity.get"> = {
+  "identity.get": async (_, { caller }) => {
+    const { name } = caller;
+    if (caller.surface === "rpc") return { kind: "rpc", name, scopes: [], permissions: [...caller.permissions] };
+    const scopes = caller.surface === "rest" ? [...caller.scopes] : [];
+    if (scopes.includes("console")) return { kind: "console", name, scopes, permissions: ["*"] };
+    return { kind: "key", name, scopes, permissions: [] };
+  },
+};
+
+/** The error for an unknown token. */
+export const IDENTITY_TAKES =
+  "This path takes a REST key, the console token or an RPC token: `Authorization: Bearer <token>`.";
