@@ -187,6 +187,8 @@ export interface components {
             /** @description The RPC methods. */
             methods: string[];
             limits: components["schemas"]["Limits"];
+            /** @description The turns that this process started in each minute of the last hour, the oldest first. The last minute is still running. */
+            turnsPerMinute: number[];
         };
         /** @description Past these the gateway refuses; it never drops. */
         Limits: {

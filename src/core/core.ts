@@ -29,6 +29,7 @@ import { createRetryBudget } from "./turns/retry-budget.ts";
 import { Runner } from "./turns/runner.ts";
 import { createTurnSteps } from "./turns/turn-events.ts";
 import { createTurns } from "./turns/turns.ts";
+import { createTurnsPerMinute } from "./turns/turns-per-minute.ts";
 import { createUsageStats } from "./usage.ts";
 import { createWebhookTurns } from "./webhook-turns.ts";
 
@@ -145,7 +146,8 @@ function createNouns(
     live: sharedReplies?.live ?? createLiveReplies(),
     inBackground: createBackground(),
   };
-  const runner = new Runner({ ...common, retries: createRetryBudget() });
+  const turnsPerMinute = createTurnsPerMinute(clock);
+  const runner = new Runner({ ...common, retries: createRetryBudget(), turnsPerMinute });
   const turns = createTurns({ ...common, runner });
   const compactions = new Compactions(common);
   const announcements = createAnnouncements(common);
@@ -160,6 +162,7 @@ function createNouns(
     sharedReplies,
     runner,
     turns,
+    turnsPerMinute,
     compactions,
     announcements,
     systemEvents,

@@ -258,6 +258,7 @@ function infoOf({ core, config, version, isServed }: SurfaceParts, startedAt: st
     ],
     methods: Object.keys(methods),
     limits: { ...limits, batch: BATCH_LIMIT },
+    turnsPerMinute: core.turnsPerMinute.read(),
   };
 }
 

@@ -16,13 +16,14 @@ import type { LiveReply } from "./live-replies.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import { type Note, type Outcome, type RunListener, runTurn } from "./run-turn.ts";
 import type { TurnWatch, TurnWatches } from "./turn-watch.ts";
+import type { TurnsPerMinute } from "./turns-per-minute.ts";
 
 export const MAX_ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
 /** The most tool calls that are stored with a reply. */
 const MOST_TOOL_CALLS = 100;
 
-export type AttemptParts = CoreParts & { retries: RetryBudget; watches: TurnWatches };
+export type AttemptParts = CoreParts & { retries: RetryBudget; watches: TurnWatches; turnsPerMinute: TurnsPerMinute };
 
 /** The end of an attempt. `retryInMs` is the delay before the turn is retried; undefined if the turn has ended. */
 type AttemptEnd = { outcome: Outcome; retryInMs: number | undefined; model: string | undefined; usage: UsageRow };
@@ -170,6 +171,7 @@ export class Attempt implements BackendTurn, RunListener {
   #reportStart(): void {
     const { turnId, agent, attempt, createdAt } = this.#claimed.turn;
     const queuedMs = this.#parts.clock.now() - createdAt;
+    if (attempt === 1) this.#parts.turnsPerMinute.count();
     this.#parts.events.turnStarted({ turnId, agent, attempt, queuedMs });
   }
 

@@ -54,6 +54,7 @@ function plain(value: unknown): unknown {
       .replaceAll(/"(\d{4}-\d\d-\d\dT[\d:.]+Z)"/g, '"a time"')
       .replaceAll(/"(uptimeMs|mean)":[\d.]+/g, '"$1":"a number"')
       .replaceAll(/"(version|runtime)":"[^"]+"/g, '"$1":"of this build"')
+      .replaceAll(/"turnsPerMinute":\[[\d,]+\]/g, '"turnsPerMinute":"as counted"')
       .replaceAll(/"enabled":(true|false)/g, '"enabled":"as configured"'),
   );
 }

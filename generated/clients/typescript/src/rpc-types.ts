@@ -127,6 +127,8 @@ export interface Info {
   /** The RPC methods. */
   methods: string[];
   limits: Limits;
+  /** The turns that this process started in each minute of the last hour, the oldest first. The last minute is still running. */
+  turnsPerMinute: number[];
 }
 
 /** Past these the gateway refuses; it never drops. */

@@ -188,6 +188,7 @@ FIELDS = frozenset(
         "turn_ids",
         "turns",
         "turns_cancelled",
+        "turns_per_minute",
         "turns_per_session",
         "turns_queued",
         "type",

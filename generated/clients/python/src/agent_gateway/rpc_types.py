@@ -209,6 +209,10 @@ class Info(Reply):
     methods: List[str]
     """The RPC methods."""
     limits: Limits
+    turns_per_minute: List[int]
+    """The turns that this process started in each minute of the last hour, the oldest first. The last minute is still
+    running.
+    """
 
 
 class Limits(Reply):
