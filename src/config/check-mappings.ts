@@ -3,26 +3,57 @@ import { parseTemplate } from "#kit/mapping-template.ts";
 import type { CheckedConfig } from "./config.ts";
 import { type Findings, meantOrListed, notAmong, type Path, type Report } from "./problems.ts";
 
-type Written = CheckedConfig["webhooks"]["mappings"][string];
+/** The parts of a mapping that the checks of one mapping read. */
+export type WrittenMapping = {
+  match: Readonly<Record<string, string | number | boolean | readonly (string | number | boolean)[]>>;
+  message: string;
+  agent?: string | undefined;
+  session?: string | undefined;
+  model?: string | undefined;
+  channel?: string | undefined;
+  delivery?: "none" | "announce" | undefined;
+  verify?: { type: string } | undefined;
+};
+/** The parts of the configuration that a mapping refers to. */
+export type MappingAround = {
+  gateway: { defaultAgent?: string | undefined; announceTo?: string | undefined };
+  agents: Readonly<Record<string, ModelNames>>;
+  channels: Readonly<Record<string, unknown>>;
+  webhooks: { mappings: Readonly<Record<string, WrittenMapping>> };
+};
 type Pair = { path: string; texts: readonly string[]; lookup: Lookup };
-type Rule = { name: string; written: Written; at: Path; pairs: readonly Pair[] };
+type Rule = { name: string; written: WrittenMapping; at: Path; pairs: readonly Pair[] };
 
 /** Finds mappings that can never match, have nowhere to go, or are never reached, before a sender does. */
 export function checkMappings(config: CheckedConfig, { refuse, warn }: Findings): void {
-  const rules = Object.entries(config.webhooks.mappings).map(([name, written]): Rule => {
-    const at = ["webhooks", "mappings", name];
-    return { name, written, at, pairs: readPairs(written, at, refuse) };
-  });
-  for (const rule of rules) {
-    checkPairs(rule, refuse);
-    checkMessage(rule, refuse, warn);
-    checkTarget(rule, config, refuse, warn);
-  }
+  const rules = rulesOf(config.webhooks.mappings, refuse);
+  for (const rule of rules) checkRule(rule, config, { refuse, warn });
   checkSessions(rules, config, refuse);
   checkReach(rules, config, refuse, warn);
 }
 
-function readPairs({ match }: Written, at: Path, refuse: Report): Pair[] {
+/** Checks one more mapping, behind those of a configuration that passed. One with the same name is replaced. */
+export function checkMapping(around: MappingAround, name: string, written: WrittenMapping, findings: Findings): void {
+  const { [name]: _, ...others } = around.webhooks.mappings;
+  const rules = rulesOf({ ...others, [name]: written }, findings.refuse);
+  checkRule(rules.at(-1) as Rule, around, findings);
+  checkSessions(rules, around, findings.refuse);
+}
+
+function rulesOf(mappings: MappingAround["webhooks"]["mappings"], refuse: Report): Rule[] {
+  return Object.entries(mappings).map(([name, written]) => {
+    const at = ["webhooks", "mappings", name];
+    return { name, written, at, pairs: readPairs(written, at, refuse) };
+  });
+}
+
+function checkRule(rule: Rule, around: MappingAround, { refuse, warn }: Findings): void {
+  checkPairs(rule, refuse);
+  checkMessage(rule, refuse, warn);
+  checkTarget(rule, around, refuse, warn);
+}
+
+function readPairs({ match }: WrittenMapping, at: Path, refuse: Report): Pair[] {
   return Object.entries(match).flatMap(([path, expected]) => {
     const lookup = parseLookup(path);
     if (!("flaw" in lookup)) return [{ path, texts: [expected].flat().map(String), lookup }];
@@ -102,7 +133,7 @@ function checkMessage({ written: { message }, at }: Rule, refuse: Report, warn: 
 /** Backends that take a model of any name. */
 const ANY_MODEL = ["echo"];
 
-function checkTarget({ written, at }: Rule, config: CheckedConfig, refuse: Report, warn: Report): void {
+function checkTarget({ written, at }: Rule, config: MappingAround, refuse: Report, warn: Report): void {
   const agents = Object.keys(config.agents);
   const name = written.agent ?? config.gateway.defaultAgent ?? agents[0] ?? "";
   const agent = Object.hasOwn(config.agents, name) ? config.agents[name] : undefined;
@@ -147,7 +178,7 @@ export function modelFlaw(
 }
 
 /** A session has one agent. */
-function checkSessions(rules: readonly Rule[], { gateway, agents }: CheckedConfig, refuse: Report): void {
+function checkSessions(rules: readonly Rule[], { gateway, agents }: MappingAround, refuse: Report): void {
   const owners = new Map<string, { agent: string; mapping: string }>();
   for (const { name, at, written } of rules) {
     if (written.session === undefined) continue;

@@ -137,12 +137,12 @@ export function createMappings(settings: MappingsSettings) {
     /** The mapping that takes a request: the named one or, of those that the shared token reaches, the first that matches. */
     choose: (request: MappedRequest, name?: string): Choice =>
       chooseMapping(name === undefined ? shared : [get(name)], request, settings.longestMessage),
-    /** The result of each mapping for a request, or only of the named one, and the one that would start a turn. Nothing is started. */
-    dryRun(request: MappedRequest, name?: string): { starts: Mapping | undefined; trials: Trial[] } {
-      const tried = name === undefined ? [...all.values()] : [get(name)];
+    /** The result of each mapping for a request, or only of the named one or a draft, and the one that would start a turn. Nothing is started. */
+    dryRun(request: MappedRequest, only?: string | Mapping): { starts: Mapping | undefined; trials: Trial[] } {
+      const tried = only === undefined ? [...all.values()] : [typeof only === "string" ? get(only) : only];
       const trials = tried.map((mapping) => tryMapping(mapping, request, settings.longestMessage));
       // A mapping that verifies signatures is reached only by its own path.
-      const starts = trials.find((trial) => "message" in trial && (name !== undefined || !trial.mapping.verify));
+      const starts = trials.find((trial) => "message" in trial && (only !== undefined || !trial.mapping.verify));
       return { starts: starts?.mapping, trials };
     },
     /** Where webhooks are received. */

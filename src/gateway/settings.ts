@@ -3,11 +3,13 @@ import type { Channel } from "#channels/channel.ts";
 import type { Post } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
+import { checkDraft, type MappingDraft } from "#config/check-draft.ts";
 import type { AgentConfig, ChannelConfig, Config } from "#config/config.ts";
 import type { AgentSettings } from "#core/agents/agents.ts";
-import { createMappings, type Mappings } from "#core/mappings.ts";
+import { createMappings, type MappingSettings, type Mappings } from "#core/mappings.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { systemClock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { once } from "#kit/once.ts";
 import type { AnsweringFor } from "./agent-backends.ts";
 
@@ -89,4 +91,22 @@ function mappingsOf({ webhooks, limits, recorder }: Config): Mappings {
     longestMessage: Math.max(LONGEST_MESSAGE, limits.webhookBody),
     recordBodies: recorder.bodies,
   });
+}
+
+/** A draft of a mapping as this configuration would have it. Throws invalid-request with the sentences that would refuse it. */
+export async function draftOf(config: Config, draft: MappingDraft): Promise<MappingSettings> {
+  const faults = await checkDraft(config, draft);
+  if (faults.length > 0) {
+    const errors = faults.map(({ path, message }) => ({ pointer: pointerTo(path), message }));
+    throw new GatewayError("invalid-request", faults.map(({ sentence }) => sentence).join(" "), { errors });
+  }
+  const { match, agent = config.gateway.defaultAgent, delivery = "none", session, model, channel } = draft;
+  const texts = Object.entries(match).map(([path, wanted]) => [path, [wanted].flat().map(String)] as const);
+  const parts = { name: draft.name, match: Object.fromEntries(texts), message: draft.message, agent, delivery };
+  return { ...parts, session, model, channel, verify: undefined };
+}
+
+/** A place in the request's `mapping`, as a JSON pointer. */
+function pointerTo(path: readonly (string | number)[]): string {
+  return ["", "mapping", ...path].map((step) => String(step).replaceAll("~", "~0").replaceAll("/", "~1")).join("/");
 }

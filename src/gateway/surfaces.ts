@@ -37,6 +37,7 @@ import type { SocketTimes } from "#wire/socket/rpc-ws.ts";
 import { createRpcSocketDoor } from "#wire/socket/rpc-ws.ts";
 import { withSocketCalls } from "#wire/socket/socket-calls.ts";
 import { readinessOf } from "./process-health.ts";
+import { draftOf } from "./settings.ts";
 
 /** The parts that the surfaces share. `config` and `access` are those in force. */
 export type SurfaceParts = {
@@ -110,6 +111,7 @@ export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
     handlers: restHandlers(core, {
       callHook: hooks.call,
       hooksUse: hooks.use,
+      readDraft: (draft) => draftOf(config(), draft),
       recordBodies,
       configState: parts.configState,
       maySignIn: ({ kind, token }) =>

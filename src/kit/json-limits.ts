@@ -9,6 +9,9 @@ const CLOSE_BRACE = 125;
 /** The most levels and values of a JSON text. JSON with many small values takes long to parse, even if it is short. */
 export type JsonLimits = { depth: number; values: number };
 
+/** The limits for the body of a call: parsing and checking more would block other calls. */
+export const BODY_LIMITS: JsonLimits = { depth: 64, values: 10_000 };
+
 /** The limits for JSON from an agent, a model or a tool server. Large legitimate messages are within them. */
 export const ANSWER_LIMITS: JsonLimits = { depth: 1_000, values: 100_000 };
 

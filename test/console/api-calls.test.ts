@@ -60,6 +60,7 @@ describe("the calls of the gateway's own specs", () => {
       "deliveries.list",
       "turns.events",
       "mappings.dryRun",
+      "mappings.backtest",
       "agent.list",
       "system.health",
       "usage.stats",

@@ -33,7 +33,8 @@ const KNOWN = { agent: "main", agentName: "main" };
 const ASKED = { role: "user", content: "Hello" };
 const KNOWN_TO: Readonly<Record<string, object>> = {
   "completions.create": { model: "main", messages: [ASKED] },
-  "mappings.dryRun": { name: "any" },
+  "mappings.dryRun": { name: "any", mapping: { name: "new", match: {}, message: "New" } },
+  "mappings.backtest": { mapping: { name: "new", match: {}, message: "New" } },
 };
 function withKnown(fields: object, operation: string): Record<string, unknown> {
   const known: Record<string, unknown> = { ...KNOWN, ...KNOWN_TO[operation] };

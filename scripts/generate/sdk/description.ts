@@ -124,7 +124,7 @@ function namesOf(calls: Call[]): string[] {
 }
 
 /** POSTs that change nothing, or change the same thing to the same value. */
-const REPEATABLE = ["turns.cancel", "agents.pause", "agents.resume", "mappings.dryRun"];
+const REPEATABLE = ["turns.cancel", "agents.pause", "agents.resume", "mappings.dryRun", "mappings.backtest"];
 /** The operations that answer when their turn has ended, each with the name of the call that does not wait. */
 const WAITING: Record<string, string> = { "chat.send": "start", "skills.trigger": "start" };
 

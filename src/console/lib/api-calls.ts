@@ -150,7 +150,7 @@ export function whyNotCallable({ identities, surface, id }: ApiCall, who: "conso
   return "It takes the console token alone. Sign in with it to use this.";
 }
 
-const READING = /\.(?:list|get|status|health|info|stats|dryRun)$/;
+const READING = /\.(?:list|get|status|health|info|stats|dryRun|backtest)$/;
 
 /** The effect of a call that does more than read, in words for a question before it is sent. */
 export function effectOfCall(call: ApiCall): string | undefined {

@@ -1,9 +1,11 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { type Mapping, matchOf, type Trial } from "#core/mappings.ts";
+import { compileMapping, type Mapping, type MappingSettings, matchOf, type Trial } from "#core/mappings.ts";
+import { type Backtested, backtest } from "#core/recorder/backtest.ts";
 import { daysSince, OLD_DAYS } from "#core/token-ages.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
-import { timeOrNull } from "./present.ts";
+import type { MappingDraft } from "#generated/rest-types.ts";
+import { timeOf, timeOrNull } from "./present.ts";
 
 type Configured = RestReplies["mappings.list"]["mappings"][number];
 type Token = RestReplies["mappings.list"]["tokens"][number];
@@ -15,11 +17,15 @@ export type HooksUse = {
   tokens: readonly { name: string; since: string | undefined; rate: Rate }[];
   mappings: ReadonlyMap<string, Rate>;
 };
-export type MappingParts = { hooksUse: () => Promise<HooksUse> };
+export type MappingParts = {
+  hooksUse: () => Promise<HooksUse>;
+  /** A draft as the configuration in force would have it. Throws invalid-request with the sentences of the configuration. */
+  readDraft: (draft: MappingDraft) => Promise<MappingSettings>;
+};
 
-type Bodies = Pick<RestHandlers<CallContext>, "mappings.list" | "mappings.dryRun">;
+type Bodies = Pick<RestHandlers<CallContext>, "mappings.list" | "mappings.dryRun" | "mappings.backtest">;
 
-export function mappings(core: Core, { hooksUse }: MappingParts): Bodies {
+export function mappings(core: Core, { hooksUse, readDraft }: MappingParts): Bodies {
   return {
     "mappings.list": async () => {
       const use = await hooksUse();
@@ -33,10 +39,17 @@ export function mappings(core: Core, { hooksUse }: MappingParts): Bodies {
         next_cursor: null,
       };
     },
-    "mappings.dryRun": async ({ body: { name, headers, body } }) => {
+    "mappings.dryRun": async ({ body: { name, mapping, headers, body } }) => {
       const sent = Object.fromEntries(Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value]));
-      const { starts, trials } = core.settings().mappings.dryRun({ headers: sent, body }, name);
+      const only = mapping ? compileMapping(await readDraft(mapping)) : name;
+      const { starts, trials } = core.settings().mappings.dryRun({ headers: sent, body }, only);
       return { starts: starts?.name ?? null, mappings: trials.map((trial) => triedOf(core, trial)) };
+    },
+    "mappings.backtest": async ({ body: { mapping, limit } }, { signal }) => {
+      const draft = compileMapping(await readDraft(mapping));
+      const { tried, skipped } = await backtest(core, draft, { limit, signal });
+      const deliveries = tried.map(backtestedOf);
+      return { tried: tried.length, matched: deliveries.filter(({ matched }) => matched).length, skipped, deliveries };
     },
   };
 }
@@ -93,6 +106,12 @@ function triedOf(core: Core, trial: Trial): Tried {
     return { ...where, matched: true, failed: null, message: trial.message, turn: plannedOf(core, mapping) };
   const { path, expected, found } = trial.miss;
   return { ...where, matched: false, failed: { path, expected: [...expected], found }, message: null, turn: null };
+}
+
+function backtestedOf({ delivery: { deliveryId, at, path, caller }, message, miss }: Backtested) {
+  const failed = miss ? { ...miss, expected: [...miss.expected] } : null;
+  const request = { delivery_id: deliveryId, at: timeOf(at), path, caller: caller || null };
+  return { ...request, matched: !miss, failed, message: message ?? null };
 }
 
 function plannedOf(core: Core, mapping: Mapping): Tried["turn"] {

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "#kit/errors.ts";
-import { limitPassed } from "#kit/json-limits.ts";
+import { BODY_LIMITS, limitPassed } from "#kit/json-limits.ts";
 import { textOfUtf8 } from "#kit/utf8.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import { placeOfFault } from "./json-place.ts";
@@ -87,11 +87,8 @@ export async function parseLargeText(text: string): Promise<unknown> {
   return parsed;
 }
 
-/** Parsing and checking a body with more values would block other calls. */
-const MOST = { depth: 64, values: 10_000 };
-
 function requireWithin(text: string): void {
-  const passed = limitPassed(text, MOST);
+  const passed = limitPassed(text, BODY_LIMITS);
   if (passed !== undefined) throw new GatewayError("invalid-request", `The body ${passed}.`);
 }
 

@@ -55,6 +55,7 @@ export const BODIES: Partial<Record<string, Record<string, unknown>>> = {
   "keys.create": { name: "support desk" },
   "keys.rotate": {},
   "mappings.dryRun": { body: {} },
+  "mappings.backtest": { mapping: { name: "new", match: {}, message: "New" } },
   "deliveries.replay": {},
   "completions.create": { model: "main", messages: [{ role: "user", content: "hi" }] },
 };

@@ -1,0 +1,69 @@
+import type { Mapping, Mappings, Miss } from "#core/mappings.ts";
+import type { CoreParts } from "#core/parts.ts";
+import { BODY_LIMITS, limitPassed } from "#kit/json-limits.ts";
+import type { MappedRequest } from "#kit/mapping-paths.ts";
+import { yieldToOthers } from "#kit/yield.ts";
+import type { RecordedDelivery } from "#store/store.ts";
+import { headersOf } from "./deliveries.ts";
+import { showBody } from "./shown-body.ts";
+
+/** The most recorded webhooks that are searched for bodies. */
+const MOST_SEARCHED = 1_000;
+const PAGE = 100;
+/** The most characters of a message that are shown. */
+const SHOWN_MESSAGE = 1_000;
+
+/** The result of a draft for one recorded webhook: the message, or the pair that failed. */
+export type Backtested = { delivery: RecordedDelivery } & (
+  | { message: string; miss?: undefined }
+  | { message?: undefined; miss: Miss }
+);
+
+/**
+ * Tries a mapping on the newest recorded webhooks that have a body of JSON. The mapping reads what a reader may see: values in fields with the
+ * name of a secret are hidden. Bodies are read one at a time, and other calls run in between.
+ */
+export async function backtest(
+  { store, settings }: Pick<CoreParts, "store" | "settings">,
+  mapping: Mapping,
+  { limit, signal }: { limit: number; signal: AbortSignal },
+): Promise<{ tried: Backtested[]; skipped: number }> {
+  const tried: Backtested[] = [];
+  const { dryRun } = settings().mappings;
+  let skipped = 0;
+  let cursor: string | undefined;
+  do {
+    const page = await store.listDeliveries({ surface: "hooks", limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    for (const { deliveryId } of page.items) {
+      signal.throwIfAborted();
+      await yieldToOthers();
+      const delivery = await store.getDelivery(deliveryId);
+      const request = delivery && requestOf(delivery);
+      if (!request) skipped++;
+      else tried.push(resultOf(delivery, dryRun(request, mapping)));
+      if (tried.length === limit || tried.length + skipped === MOST_SEARCHED) return { tried, skipped };
+    }
+    cursor = page.next;
+  } while (cursor !== undefined);
+  return { tried, skipped };
+}
+
+/** Only what is shown stays in memory while the other bodies are read. */
+function resultOf(delivery: RecordedDelivery, { trials: [trial] }: ReturnType<Mappings["dryRun"]>): Backtested {
+  const shown = { ...delivery, body: undefined, headers: "", steps: [] };
+  if (trial && "miss" in trial) return { delivery: shown, miss: trial.miss };
+  const message = trial?.message.slice(0, SHOWN_MESSAGE).replace(/[\uD800-\uDBFF]$/, "") ?? "";
+  return { delivery: shown, message };
+}
+
+/** Undefined for a body that no mapping could read. */
+function requestOf(delivery: RecordedDelivery): MappedRequest | undefined {
+  const { body: text, encoding } = showBody(delivery.body);
+  if (encoding !== "utf-8" || limitPassed(text, BODY_LIMITS) !== undefined) return undefined;
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === "object" && body !== null ? { headers: headersOf(delivery), body } : undefined;
+  } catch {
+    return undefined;
+  }
+}
