@@ -397,9 +397,32 @@ export interface paths {
         /**
          * Try the mappings
          * @description Says what each mapping would make of a request: whether it matches, else the first pair that does not; the message that the
-         *     agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at.
+         *     agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at. With a `mapping`, only
+         *     that draft is tried.
          */
         post: operations["mappings.dryRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/mappings/backtest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try a draft on recorded webhooks
+         * @description Tries a mapping that is not in the configuration on the newest recorded webhooks that still have a body, whatever path they were
+         *     sent to. Nothing is started or recorded. Fields whose name marks a secret are hidden, as in `deliveries.get`: no draft reads them.
+         *     At most 1 000 recorded webhooks are searched for bodies.
+         */
+        post: operations["mappings.backtest"];
         delete?: never;
         options?: never;
         head?: never;
@@ -974,6 +997,50 @@ export interface components {
          * @example 1
          */
         Attempt: number;
+        /** @description The result of a draft for the newest recorded webhooks. */
+        Backtest: {
+            /** @description The number of recorded webhooks that the draft was tried on. */
+            tried: number;
+            /** @description The number of them that the draft matches. */
+            matched: number;
+            /** @description The number of webhooks that were passed over: the body is not stored, was erased, or is not a JSON object or array. */
+            skipped: number;
+            /** @description The tried webhooks, newest first. */
+            deliveries: components["schemas"]["BacktestedDelivery"][];
+        };
+        /** @description A draft, and the number of recorded webhooks to try it on. */
+        BacktestRequest: {
+            mapping: components["schemas"]["MappingDraft"];
+            /**
+             * @description The most recorded webhooks to try.
+             * @default 50
+             */
+            limit: number;
+        };
+        /** @description The result of the draft for one recorded webhook. */
+        BacktestedDelivery: {
+            delivery_id: components["schemas"]["DeliveryId"];
+            at: components["schemas"]["Timestamp"];
+            /**
+             * @description The path that the request was sent to.
+             * @example /hooks/github-push
+             */
+            path: string;
+            /**
+             * @description The name of the token or mapping that authenticated the sender; null if the sender was not authenticated.
+             * @example shared
+             */
+            caller: string | null;
+            /** @description Whether the draft matches. */
+            matched: boolean;
+            /** @description The first pair that is not equal; null if the draft matches. */
+            failed: components["schemas"]["FailedPair"] | null;
+            /**
+             * @description The first 1 000 characters of the message for the agent; null if the draft does not match.
+             * @example ada pushed Mend the clock
+             */
+            message: string | null;
+        };
         /** @description What came of the wish that an agent beats now. */
         BeatStart: {
             agent_name: components["schemas"]["AgentName"];
@@ -1513,10 +1580,12 @@ export interface components {
         /** @description A request as a sender would make it. */
         DryRunRequest: {
             /**
-             * @description Tries this mapping alone, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does.
+             * @description Tries only this mapping, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does. Ignored with a `mapping`.
              * @example github-push
              */
             name?: string;
+            /** @description Tries only this draft, which need not be in the configuration. */
+            mapping?: components["schemas"]["MappingDraft"];
             /**
              * @description Its headers, names in any case. No signature is looked at.
              * @default {}
@@ -1792,6 +1861,43 @@ export interface components {
             delivery: components["schemas"]["DeliveryMode"];
             warning?: components["schemas"]["HookWarning"];
             mapping: components["schemas"]["MappingName"];
+        };
+        /** @description A mapping as the configuration would have it below `webhooks.mappings`, with its key as `name`. It passes the checks of the configuration; the refusal has the configuration's sentence. A configured mapping with this name is replaced in the checks. */
+        MappingDraft: {
+            /**
+             * @description The key of the mapping: a small letter, then small letters, digits and `-`, but not `wake` or `agent`.
+             * @example github-push
+             */
+            name: string;
+            /**
+             * @description The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of values, any of which matches.
+             * @example {
+             *       "headers.x-github-event": "push",
+             *       "body.ref": "refs/heads/main"
+             *     }
+             */
+            match: {
+                [key: string]: string | number | boolean | (string | number | boolean)[];
+            };
+            /**
+             * @description The template of the message for the agent.
+             * @example {body.pusher.name} pushed {body.head_commit.message}
+             */
+            message: string;
+            /** @description The agent of the turn. By default the default agent. */
+            agent?: string;
+            /** @description The session to continue, `webhook:…`. By default each turn has a new one. */
+            session?: string;
+            /** @description The model of the turn. By default the agent's model. */
+            model?: string;
+            /** @description The label of the session; with `announce`, also the channel that receives the reply. */
+            channel?: string;
+            /**
+             * @description `announce` also sends the reply to a channel.
+             * @default none
+             * @enum {string}
+             */
+            delivery: "none" | "announce";
         };
         MappingList: {
             /** @description All of them, in the configuration's order. */
@@ -2549,6 +2655,12 @@ export interface components {
              */
             delivery?: "none" | "announce";
         };
+        /** @description A draft, and the number of recorded webhooks to try it on. */
+        BacktestRequestSent: {
+            mapping: components["schemas"]["MappingDraftSent"];
+            /** @description The most recorded webhooks to try. */
+            limit?: number;
+        };
         /** @description A conversation for an agent. Fields that are not listed here are taken, too, and have no effect: an agent answers as its own configuration says, whatever a client would have a model do. */
         ChatCompletionRequestSent: {
             /**
@@ -2628,10 +2740,12 @@ export interface components {
         /** @description A request as a sender would make it. */
         DryRunRequestSent: {
             /**
-             * @description Tries this mapping alone, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does.
+             * @description Tries only this mapping, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does. Ignored with a `mapping`.
              * @example github-push
              */
             name?: string;
+            /** @description Tries only this draft, which need not be in the configuration. */
+            mapping?: components["schemas"]["MappingDraftSent"];
             /**
              * @description Its headers, names in any case. No signature is looked at.
              * @example {
@@ -2658,6 +2772,42 @@ export interface components {
              */
             overlap_seconds?: number;
             expires_at?: components["schemas"]["WantedExpiry"];
+        };
+        /** @description A mapping as the configuration would have it below `webhooks.mappings`, with its key as `name`. It passes the checks of the configuration; the refusal has the configuration's sentence. A configured mapping with this name is replaced in the checks. */
+        MappingDraftSent: {
+            /**
+             * @description The key of the mapping: a small letter, then small letters, digits and `-`, but not `wake` or `agent`.
+             * @example github-push
+             */
+            name: string;
+            /**
+             * @description The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of values, any of which matches.
+             * @example {
+             *       "headers.x-github-event": "push",
+             *       "body.ref": "refs/heads/main"
+             *     }
+             */
+            match: {
+                [key: string]: string | number | boolean | (string | number | boolean)[];
+            };
+            /**
+             * @description The template of the message for the agent.
+             * @example {body.pusher.name} pushed {body.head_commit.message}
+             */
+            message: string;
+            /** @description The agent of the turn. By default the default agent. */
+            agent?: string;
+            /** @description The session to continue, `webhook:…`. By default each turn has a new one. */
+            session?: string;
+            /** @description The model of the turn. By default the agent's model. */
+            model?: string;
+            /** @description The label of the session; with `announce`, also the channel that receives the reply. */
+            channel?: string;
+            /**
+             * @description `announce` also sends the reply to a channel.
+             * @enum {string}
+             */
+            delivery?: "none" | "announce";
         };
         /** @description A skill to trigger. The agent gets the message `/<skill_id> <params as JSON>` with that skill's instructions. */
         SkillRequestSent: {
@@ -2903,6 +3053,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The body is not JSON, the request does not have the required shape, or the configuration would not accept the draft. */
+        InvalidBacktest: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The body is not JSON, has not the shape it must have, or names a model that the agent does not know. */
         InvalidChat: {
             headers: {
@@ -2912,7 +3071,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not JSON, or the request has not the shape it must have. */
+        /** @description The body is not JSON, the request does not have the required shape, or the configuration would not accept the draft. */
         InvalidDryRun: {
             headers: {
                 [name: string]: unknown;
@@ -4397,6 +4556,42 @@ export interface operations {
             500: components["responses"]["Internal"];
         };
     };
+    "mappings.backtest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BacktestRequestSent"];
+            };
+        };
+        responses: {
+            /** @description The result for each webhook. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Backtest"];
+                };
+            };
+            400: components["responses"]["InvalidBacktest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["TooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     "config.get": {
         parameters: {
             query?: never;
@@ -5259,6 +5454,9 @@ export type AnnounceTo = components["schemas"]["AnnounceTo"];
 export type AnnouncedTurn = components["schemas"]["AnnouncedTurn"];
 export type Announcement = components["schemas"]["Announcement"];
 export type Attempt = components["schemas"]["Attempt"];
+export type Backtest = components["schemas"]["Backtest"];
+export type BacktestRequest = components["schemas"]["BacktestRequest"];
+export type BacktestedDelivery = components["schemas"]["BacktestedDelivery"];
 export type BeatStart = components["schemas"]["BeatStart"];
 export type ChallengeReply = components["schemas"]["ChallengeReply"];
 export type Channel = components["schemas"]["Channel"];
@@ -5322,6 +5520,7 @@ export type LastReload = components["schemas"]["LastReload"];
 export type MappedByNameReply = components["schemas"]["MappedByNameReply"];
 export type MappedPayload = components["schemas"]["MappedPayload"];
 export type MappedReply = components["schemas"]["MappedReply"];
+export type MappingDraft = components["schemas"]["MappingDraft"];
 export type MappingList = components["schemas"]["MappingList"];
 export type MappingName = components["schemas"]["MappingName"];
 export type MappingPath = components["schemas"]["MappingPath"];
@@ -5387,10 +5586,12 @@ export type WantedExpiry = components["schemas"]["WantedExpiry"];
 export type WebhookSessionId = components["schemas"]["WebhookSessionId"];
 export type WebhookToken = components["schemas"]["WebhookToken"];
 export type AgentHookRequestSent = components["schemas"]["AgentHookRequestSent"];
+export type BacktestRequestSent = components["schemas"]["BacktestRequestSent"];
 export type ChatCompletionRequestSent = components["schemas"]["ChatCompletionRequestSent"];
 export type ChatRequestSent = components["schemas"]["ChatRequestSent"];
 export type DryRunRequestSent = components["schemas"]["DryRunRequestSent"];
 export type KeyRequestSent = components["schemas"]["KeyRequestSent"];
 export type KeyRotationSent = components["schemas"]["KeyRotationSent"];
+export type MappingDraftSent = components["schemas"]["MappingDraftSent"];
 export type SkillRequestSent = components["schemas"]["SkillRequestSent"];
 export type WakeRequestSent = components["schemas"]["WakeRequestSent"];

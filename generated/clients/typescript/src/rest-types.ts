@@ -72,6 +72,41 @@ export interface Announcement {
 /** How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash. */
 export type Attempt = number;
 
+/** The result of a draft for the newest recorded webhooks. */
+export interface Backtest {
+  /** The number of recorded webhooks that the draft was tried on. */
+  tried: number;
+  /** The number of them that the draft matches. */
+  matched: number;
+  /** The number of webhooks that were passed over: the body is not stored, was erased, or is not a JSON object or array. */
+  skipped: number;
+  /** The tried webhooks, newest first. */
+  deliveries: BacktestedDelivery[];
+}
+
+/** A draft, and the number of recorded webhooks to try it on. */
+export interface BacktestRequest {
+  mapping: MappingDraft;
+  /** The most recorded webhooks to try. */
+  limit?: number;
+}
+
+/** The result of the draft for one recorded webhook. */
+export interface BacktestedDelivery {
+  delivery_id: DeliveryId;
+  at: Timestamp;
+  /** The path that the request was sent to. */
+  path: string;
+  /** The name of the token or mapping that authenticated the sender; null if the sender was not authenticated. */
+  caller: string | null;
+  /** Whether the draft matches. */
+  matched: boolean;
+  /** The first pair that is not equal; null if the draft matches. */
+  failed: FailedPair | null;
+  /** The first 1 000 characters of the message for the agent; null if the draft does not match. */
+  message: string | null;
+}
+
 /** What came of the wish that an agent beats now. */
 export interface BeatStart {
   agent_name: AgentName;
@@ -328,8 +363,10 @@ export interface DryRun {
 
 /** A request as a sender would make it. */
 export interface DryRunRequest {
-  /** Tries this mapping alone, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does. */
+  /** Tries only this mapping, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does. Ignored with a `mapping`. */
   name?: string;
+  /** Tries only this draft, which need not be in the configuration. */
+  mapping?: MappingDraft;
   /** Its headers, names in any case. No signature is looked at. */
   headers?: Record<string, string>;
   body: MappedPayload;
@@ -520,6 +557,26 @@ export interface MappedReply {
   delivery: DeliveryMode;
   warning?: HookWarning;
   mapping: MappingName;
+}
+
+/** A mapping as the configuration would have it below `webhooks.mappings`, with its key as `name`. It passes the checks of the configuration; the refusal has the configuration's sentence. A configured mapping with this name is replaced in the checks. */
+export interface MappingDraft {
+  /** The key of the mapping: a small letter, then small letters, digits and `-`, but not `wake` or `agent`. */
+  name: string;
+  /** The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of values, any of which matches. */
+  match: Record<string, string | number | boolean | (string | number | boolean)[]>;
+  /** The template of the message for the agent. */
+  message: string;
+  /** The agent of the turn. By default the default agent. */
+  agent?: string;
+  /** The session to continue, `webhook:…`. By default each turn has a new one. */
+  session?: string;
+  /** The model of the turn. By default the agent's model. */
+  model?: string;
+  /** The label of the session; with `announce`, also the channel that receives the reply. */
+  channel?: string;
+  /** `announce` also sends the reply to a channel. */
+  delivery?: "none" | "announce";
 }
 
 export interface MappingList {

@@ -183,6 +183,7 @@ FIELDS = frozenset(
         "tool_calls",
         "tool_messages",
         "total",
+        "tried",
         "turn",
         "turn_id",
         "turn_ids",

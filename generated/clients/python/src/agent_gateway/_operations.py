@@ -28,6 +28,7 @@ EVENTS_GET = Operation("events.get", "GET", "/api/v1/events/{event_id}", "rest",
 EVENTS_REPLAY = Operation("events.replay", "POST", "/api/v1/events/{event_id}/replay", "rest")
 MAPPINGS_LIST = Operation("mappings.list", "GET", "/api/v1/mappings", "rest", is_repeatable=True)
 MAPPINGS_DRY_RUN = Operation("mappings.dryRun", "POST", "/api/v1/mappings/dry-run", "rest", is_repeatable=True)
+MAPPINGS_BACKTEST = Operation("mappings.backtest", "POST", "/api/v1/mappings/backtest", "rest", is_repeatable=True)
 CONFIG_GET = Operation("config.get", "GET", "/api/v1/config", "rest", is_repeatable=True)
 KEYS_LIST = Operation("keys.list", "GET", "/api/v1/keys", "rest", is_repeatable=True)
 KEYS_CREATE = Operation("keys.create", "POST", "/api/v1/keys", "rest")

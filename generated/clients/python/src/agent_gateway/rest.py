@@ -14,6 +14,7 @@ from .rest_types import (
     AgentHookReply,
     AgentName,
     AgentPause,
+    Backtest,
     BeatStart,
     Channel,
     ChatCompleted,
@@ -38,6 +39,7 @@ from .rest_types import (
     MappedByNameReply,
     MappedPayload,
     MappedReply,
+    MappingDraft,
     MappingList,
     MintedKey,
     ModelName,
@@ -475,15 +477,37 @@ class MappingsCalls:
         *,
         body: MappedPayload,
         name: Optional[str] = None,
+        mapping: Optional[MappingDraft] = None,
         headers: Optional[Mapping[str, str]] = None,
     ) -> DryRun:
         """Try the mappings.
 
         Says what each mapping would make of a request: whether it matches, else the first pair that does not; the
         message that the
-        agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at.
+        agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at. With
+        a `mapping`, only
+        that draft is tried.
         """
-        return self._http.call(_operations.MAPPINGS_DRY_RUN, body=given({"body": body, "name": name, "headers": headers}))
+        fields = given(
+            {
+                "body": body,
+                "name": name,
+                "mapping": mapping,
+                "headers": headers,
+            },
+        )
+        return self._http.call(_operations.MAPPINGS_DRY_RUN, body=fields)
+
+    def backtest(self, *, mapping: MappingDraft, limit: Optional[int] = None) -> Backtest:
+        """Try a draft on recorded webhooks.
+
+        Tries a mapping that is not in the configuration on the newest recorded webhooks that still have a body,
+        whatever path they were
+        sent to. Nothing is started or recorded. Fields whose name marks a secret are hidden, as in `deliveries.get`: no
+        draft reads them.
+        At most 1 000 recorded webhooks are searched for bodies.
+        """
+        return self._http.call(_operations.MAPPINGS_BACKTEST, body=given({"mapping": mapping, "limit": limit}))
 
 
 class ConfigCalls:

@@ -260,6 +260,47 @@ class Announcement(Reply):
     data: AnnouncedTurn
 
 
+class Backtest(Reply):
+    """The result of a draft for the newest recorded webhooks."""
+
+    tried: int
+    """The number of recorded webhooks that the draft was tried on."""
+    matched: int
+    """The number of them that the draft matches."""
+    skipped: int
+    """The number of webhooks that were passed over: the body is not stored, was erased, or is not a JSON object or array."""
+    deliveries: List[BacktestedDelivery]
+    """The tried webhooks, newest first."""
+
+
+class _BacktestRequestRequired(TypedDict):
+    mapping: MappingDraft
+
+
+class BacktestRequest(_BacktestRequestRequired, total=False):
+    """A draft, and the number of recorded webhooks to try it on."""
+
+    limit: int
+    """The most recorded webhooks to try."""
+
+
+class BacktestedDelivery(Reply):
+    """The result of the draft for one recorded webhook."""
+
+    delivery_id: DeliveryId
+    at: Timestamp
+    path: str
+    """The path that the request was sent to."""
+    caller: Optional[str]
+    """The name of the token or mapping that authenticated the sender; null if the sender was not authenticated."""
+    matched: bool
+    """Whether the draft matches."""
+    failed: Optional[FailedPair]
+    """The first pair that is not equal; null if the draft matches."""
+    message: Optional[str]
+    """The first 1 000 characters of the message for the agent; null if the draft does not match."""
+
+
 class BeatStart(Reply):
     """What came of the wish that an agent beats now."""
 
@@ -536,7 +577,11 @@ class DryRunRequest(_DryRunRequestRequired, total=False):
     """A request as a sender would make it."""
 
     name: str
-    """Tries this mapping alone, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does."""
+    """Tries only this mapping, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does. Ignored with a
+    `mapping`.
+    """
+    mapping: MappingDraft
+    """Tries only this draft, which need not be in the configuration."""
     headers: Dict[str, str]
     """Its headers, names in any case. No signature is looked at."""
 
@@ -692,6 +737,35 @@ class MappedReply(Reply):
     delivery: DeliveryMode
     warning: Optional[HookWarning]
     mapping: MappingName
+
+
+class _MappingDraftRequired(TypedDict):
+    name: str
+    """The key of the mapping: a small letter, then small letters, digits and `-`, but not `wake` or `agent`."""
+    match: Dict[str, Union[str, float, bool, List[Union[str, float, bool]]]]
+    """The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of values, any of which
+    matches.
+    """
+    message: str
+    """The template of the message for the agent."""
+
+
+class MappingDraft(_MappingDraftRequired, total=False):
+    """A mapping as the configuration would have it below `webhooks.mappings`, with its key as `name`. It passes the checks
+    of the configuration; the refusal has the configuration's sentence. A configured mapping with this name is replaced
+    in the checks.
+    """
+
+    agent: str
+    """The agent of the turn. By default the default agent."""
+    session: str
+    """The session to continue, `webhook:…`. By default each turn has a new one."""
+    model: str
+    """The model of the turn. By default the agent's model."""
+    channel: str
+    """The label of the session; with `announce`, also the channel that receives the reply."""
+    delivery: Literal["none", "announce"]
+    """`announce` also sends the reply to a channel."""
 
 
 class MappingList(Reply):
