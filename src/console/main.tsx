@@ -13,8 +13,6 @@ import {
   signIn,
   signInReason,
   signOut,
-  storedKind,
-  storedName,
   storedToken,
   takeLink,
 } from "./app/session.ts";
@@ -23,6 +21,7 @@ import "./app/visible-text.ts";
 import { Shell } from "./app/shell.tsx";
 import { SignIn } from "./app/signin.tsx";
 import { IdentityQuestion, SignInAs } from "./app/switch-identity.tsx";
+import { askOtherTabs } from "./app/tabs.ts";
 import { say } from "./app/toasts.ts";
 
 function App() {
@@ -37,15 +36,15 @@ function App() {
   return offered.value ? <SignInAs to={offered.value} /> : <SignIn />;
 }
 
-/** Signs in with the token that this tab has stored. */
+/** Signs in with the token that this tab has stored, or with that of another tab. */
 async function resume(token: string): Promise<void> {
   // The page is loaded while the token is checked. A failure shows where the page is opened.
   pageOf(path.peek())
     ?.page.load()
     .catch(() => {});
-  const found = await identify(token, storedKind());
+  const found = await identify(token);
   if ("refused" in found) signOut(found.refused);
-  else signIn({ ...found, name: storedName() });
+  else signIn(found);
 }
 
 /**
@@ -68,8 +67,8 @@ const TOKEN_IN_LINK =
 
 async function begin(): Promise<void> {
   const link = takeLink();
-  const token = identity.peek() ? undefined : storedToken();
   try {
+    const token = identity.peek() ? undefined : (storedToken() ?? (await askOtherTabs()));
     if (token !== undefined) await resume(token);
     if (link) await follow(link);
   } catch {

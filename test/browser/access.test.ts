@@ -28,7 +28,7 @@ browserTests(({ open }) => {
       await page.getByText("The gateway does not know this token.").waitFor();
       await field.fill(TOKENS.chat);
       await field.press("Enter");
-      await page.getByText("This key has the scope").waitFor();
+      await page.getByText("The API key ci has the scope chat.").waitFor();
       expect(await page.getByRole("alert").textContent()).not.toContain("`");
       await field.fill(TOKENS.console);
       await field.press("Enter");
@@ -79,7 +79,7 @@ browserTests(({ open }) => {
         await page.getByRole("heading", { name: "Sign in as ops?" }).waitFor();
       };
       await follow("/console");
-      await page.getByText("signs this tab in with the REST key ops").waitFor();
+      await page.getByText("signs this tab in with the API key ops").waitFor();
       expect(page.url()).toBe(`${gateway.url}/console`);
       expect(await stored()).toBe("{}");
       // Keys that were pressed for another page answer nothing.
@@ -102,7 +102,7 @@ browserTests(({ open }) => {
       await follow("/console/activity");
       await page.getByRole("button", { name: "Sign in as ops" }).click();
       await page.getByRole("heading", { name: "Activity" }).waitFor();
-      await page.getByText("Signed in with a REST key").waitFor();
+      await page.getByText("Signed in with the API key ops").waitFor();
       expect(await page.evaluate('sessionStorage.getItem("agent-gateway.token")')).toBe(TOKENS.admin);
     });
 
@@ -117,14 +117,14 @@ browserTests(({ open }) => {
       const dialog = page.getByRole("dialog");
       await follow(TOKENS.admin);
       await dialog.getByText("signed in with the console token").waitFor();
-      await dialog.getByText("the REST key ops").first().waitFor();
+      await dialog.getByText("the API key ops").first().waitFor();
       await page.keyboard.press("Enter");
       await dialog.waitFor({ state: "detached" });
       const token = () => page.evaluate('sessionStorage.getItem("agent-gateway.token")');
       expect(await token()).toBe(TOKENS.console);
       await follow(TOKENS.admin);
       await dialog.getByRole("button", { name: "Switch" }).click();
-      await page.getByText("Signed in with a REST key").waitFor();
+      await page.getByText("Signed in with the API key ops").waitFor();
       expect(await token()).toBe(TOKENS.admin);
       // The same identity is not asked about.
       await follow(TOKENS.admin);
@@ -148,7 +148,7 @@ browserTests(({ open }) => {
     it("MUST let a REST key of scope admin in, and say what it may not do", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/activity", token: TOKENS.admin });
-      await page.getByText("Signed in with a REST key").waitFor();
+      await page.getByText("Signed in with the API key ops").waitFor();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.getByRole("button", { name: "Read it again" }).click();
       await page.getByRole("link", { name: /chat\/send/ }).waitFor();

@@ -87,7 +87,7 @@ browserTests(({ open }) => {
     it("MUST say why it needs the console token", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents", token: TOKENS.admin });
-      await page.getByText("A REST key opens REST alone.").waitFor();
+      await page.getByText("API keys can't use this.").waitFor();
     });
   });
 

@@ -36,16 +36,32 @@ describe("the calls of the gateway's own specs", () => {
   });
 
   it("say who may not call them", () => {
-    const why = (id: string, who: "console" | "admin") => whyNotCallable(callOf(id), who);
+    const why = (id: string, kind: "console" | "admin" | "rpc") =>
+      whyNotCallable(callOf(id), {
+        kind: kind === "admin" ? "key" : kind,
+        name: "ops",
+        permissions: kind === "rpc" ? ["agent.list"] : [],
+        token: "a-token",
+      });
     expect([why("chat.send", "console"), why("chat.send", "admin"), why("ops.healthz", "admin")]).toEqual([
       undefined,
       undefined,
       undefined,
     ]);
-    expect(why("keys.list", "admin")).toContain("console token alone");
+    expect(why("keys.list", "admin")).toContain("Only the console token");
+    expect([why("identity.get", "rpc"), why("agent.list", "rpc"), why("session.delete", "rpc")]).toEqual([
+      undefined,
+      undefined,
+      "Needs the permission session.delete.",
+    ]);
+    expect([why("chat.send", "rpc"), why("ops.metrics", "rpc"), why("ops.metrics", "console")]).toEqual([
+      expect.stringContaining("opens RPC only"),
+      "Needs the permission system.health.",
+      undefined,
+    ]);
     expect([why("agent.list", "console"), why("agent.list", "admin")]).toEqual([
       undefined,
-      expect.stringContaining("REST alone"),
+      expect.stringContaining("API keys can't use this"),
     ]);
     expect(why("hooks.wake", "console")).toContain("webhook token");
     for (const who of ["console", "admin"] as const)

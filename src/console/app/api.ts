@@ -1,6 +1,7 @@
 import { Gateway, GatewayError } from "#generated/clients/typescript/src/index.ts";
 import type { RpcClient } from "#generated/clients/typescript/src/rpc.ts";
-import { type Identity, identity, RPC_REASON, signOut } from "./session.ts";
+import { type Identity, type Right, refusalOf, whyNoConsole } from "../lib/identity.ts";
+import { identity, signOut, whyNot } from "./session.ts";
 
 const ORIGIN = location.origin;
 
@@ -21,14 +22,13 @@ function fetchWith(token: string) {
 /** Asks if a token still works, which a stream that does not open cannot tell. */
 export async function checkToken(token: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
-  const answer = fetchWith(token)(`${ORIGIN}/api/v1/keys?limit=1`, { headers, cache: "no-store" });
+  const answer = fetchWith(token)(`${ORIGIN}/api/v1/identity`, { headers, cache: "no-store" });
   await answer.then((response) => response.text()).catch(() => {});
 }
 
 let client: { token: string; gateway: Gateway } | undefined;
 
-/** The gateway as whoever is signed in calls it. A page says at once that a call failed, and tries again in its own time. */
-export function rest(): Gateway {
+function gateway(): Gateway {
   const token = identity.peek()?.token;
   if (token === undefined) throw new Error("Nobody is signed in.");
   if (client?.token === token) return client.gateway;
@@ -38,10 +38,28 @@ export function rest(): Gateway {
   return gateway;
 }
 
-/** The gateway's RPC methods. A REST key has none. */
+/** REST, as the signed-in identity calls it. A page says at once that a call failed, and tries again in its own time. */
+export function rest(): Gateway {
+  return whyNot("rest") === undefined ? gateway() : guarded(gateway(), () => "rest");
+}
+
+/** The gateway's RPC methods. */
 export function rpc(): RpcClient {
-  if (identity.peek()?.kind !== "console") throw new NotAllowed(RPC_REASON);
-  return rest().rpc;
+  const { rpc } = gateway();
+  return identity.peek()?.kind === "console" ? rpc : guarded(rpc, (method) => method as Right);
+}
+
+/** The same calls. One that the identity may not make fails without a request: the flight recorder stores every refusal. */
+function guarded<Part extends object>(part: Part, rightOf: (call: string) => Right, group = ""): Part {
+  return new Proxy(part, {
+    get(target, name) {
+      const found: unknown = Reflect.get(target, name);
+      if (typeof name === "symbol") return found;
+      if (typeof found === "object" && found !== null) return guarded(found, rightOf, `${group}${name}.`);
+      const why = typeof found === "function" ? whyNot(rightOf(group + name)) : undefined;
+      return why === undefined ? found : () => Promise.reject(new NotAllowed(why));
+    },
+  });
 }
 
 /** The reason why the signed-in key may not do something, known without asking. */
@@ -62,33 +80,18 @@ export function rawFetch(path: string, init: RequestInit & { headers?: Record<st
   return fetch(ORIGIN + path, init);
 }
 
-/**
- * Finds out what a token is. Answers why it cannot be used, in words, where it cannot. The flight recorder keeps every refusal, so a token
- * that is known to be a REST key is not asked for what only the console token may do.
- */
-export async function identify(token: string, knownKind?: string): Promise<Identity | { refused: string }> {
+/** Returns the identity of a token, or in words why it cannot sign in. */
+export async function identify(token: string): Promise<Identity | { refused: string }> {
   // No header carries anything else: the call would fail as if the gateway were away.
   if (!/^[!-~]+$/.test(token))
     return { refused: "This is not a token: it is empty, or holds a space or a character that no header can carry." };
-  const ask = async (path: string) => {
-    const headers = { authorization: `Bearer ${token}` };
-    const response = await fetch(`${ORIGIN}/api/v1${path}`, { headers, cache: "no-store" });
-    // A request whose answer is not read stays open.
-    if (response.ok) await response.text();
-    return response;
-  };
-  const keys = knownKind === "admin" ? undefined : await ask("/keys?limit=1");
-  if (keys?.ok) return { kind: "console", token };
-  if (keys === undefined || keys.status === 403) {
-    const admin = await ask("/deliveries?limit=1");
-    if (admin.ok) return { kind: "admin", token };
-    if (admin.status === 403)
-      return {
-        refused: "This key has the scope `chat`. The console needs the console token, or a key of scope `admin`.",
-      };
-    return { refused: await wordsOf(admin) };
-  }
-  return { refused: await wordsOf(keys) };
+  const headers = { authorization: `Bearer ${token}` };
+  const response = await fetch(`${ORIGIN}/api/v1/identity`, { headers, cache: "no-store" });
+  if (!response.ok) return { refused: await wordsOf(response) };
+  const { kind, name, permissions, scopes } = (await response.json()) as Identity & { scopes: string[] };
+  const found = { kind, name, permissions, token };
+  const refused = whyNoConsole(found, scopes);
+  return refused === undefined ? found : { refused };
 }
 
 /** Signs in with the code of a link. Returns the reason if that fails. */
@@ -100,7 +103,7 @@ export async function redeem(code: string): Promise<Identity | { refused: string
         cache: "no-store",
       })
     : undefined;
-  if (response?.ok) return (await response.json()) as Identity;
+  if (response?.ok) return await identify(((await response.json()) as Identity).token);
   if (response !== undefined && response.status !== 401) return { refused: await wordsOf(response) };
   const wait = response?.headers.get("retry-after");
   return {
@@ -114,12 +117,8 @@ const CODE_REFUSED =
   "The link no longer works: its code was used or is older than a minute, its key is not valid any more, or the gateway has restarted or is another one behind this address. Run `agent-gateway open` for a new link, or enter the token here.";
 
 async function wordsOf(response: Response): Promise<string> {
-  const problem = (await response.json().catch(() => ({}))) as { detail?: string; title?: string };
-  const wait = response.headers.get("retry-after");
-  if (response.status === 401 && wait)
-    return `The gateway does not know this token. Too many wrong tokens were sent from this address: wait ${wait} seconds before you try another. The right one works at once.`;
-  if (response.status === 401) return "The gateway does not know this token.";
-  return problem.detail ?? problem.title ?? `The gateway answered ${response.status}.`;
+  const problem = (await response.json().catch(() => ({}))) as Parameters<typeof refusalOf>[1];
+  return refusalOf(response.status, problem, response.headers.get("retry-after"));
 }
 
 /** An error in the reader's words: what happened, and what the gateway's log has it under. */

@@ -2,7 +2,7 @@ import { effect, signal } from "@preact/signals";
 import { Gateway, GatewayError, type Push } from "#generated/clients/typescript/src/index.ts";
 import type { RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
 import { checkToken } from "./api.ts";
-import { identity } from "./session.ts";
+import { identity, whyNot } from "./session.ts";
 
 type LiveState = "off" | "connecting" | "live" | "reconnecting";
 
@@ -94,7 +94,7 @@ async function listen(client: RpcSocket): Promise<void> {
 
 function wanted(): RpcSocket | undefined {
   const who = identity.peek();
-  if (who?.kind !== "console") return undefined;
+  if (!who || who.kind === "key") return undefined;
   socket ??= connect(who.token);
   return socket;
 }
@@ -125,8 +125,11 @@ async function begin(client: RpcSocket, name: string, request: Parameters<RpcSoc
 /** Subscribes to streams as long as somebody holds them; the returned function lets go. */
 export function hold(request: Parameters<RpcSocket["subscribe"]>[0] & { deliveries?: true }): () => void {
   const name = JSON.stringify(request);
+  const { sessions, agents, deliveries } = request;
+  // All permissions are needed for the recorder's pushes.
+  const right = deliveries ? "*.*" : sessions || agents ? "session.get" : "system.health";
   const client = wanted();
-  if (!client) return () => {};
+  if (!client || whyNot(right) !== undefined) return () => {};
   const known = held.get(name);
   if (known) known.count++;
   else {
@@ -137,7 +140,6 @@ export function hold(request: Parameters<RpcSocket["subscribe"]>[0] & { deliveri
     const entry = held.get(name);
     if (!entry || --entry.count > 0) return;
     held.delete(name);
-    const { sessions, agents, deliveries } = request;
     if (deliveries) client.unsubscribe({ deliveries: true }).catch(() => {});
     if (sessions) client.unsubscribe({ sessions: Object.keys(sessions) }).catch(() => {});
     if (agents) client.unsubscribe({ agents }).catch(() => {});

@@ -8,7 +8,7 @@ import { rest, rpc } from "./api.ts";
 import type { KeyAction } from "./keys.ts";
 import { pages } from "./pages.ts";
 import { go, hrefOf } from "./router.ts";
-import { isConsole, signOut } from "./session.ts";
+import { signOutEverywhere, whyNot } from "./session.ts";
 import { keysOn, nextTheme } from "./settings.ts";
 
 type OverlaysOf = { which: string; close: () => void; keys: readonly KeyAction[] };
@@ -36,7 +36,7 @@ function Palette({ close, keys }: Omit<OverlaysOf, "which">) {
   const list = useRef<HTMLUListElement>(null);
 
   useEffect(() => {
-    if (!isConsole.peek()) return;
+    if (whyNot("agent.list") !== undefined) return;
     rpc()
       .agent.list()
       .then(({ agents: found }) => (agents.value = found.map(({ agentName }) => agentName)))
@@ -136,7 +136,7 @@ function entriesOf(agents: readonly string[], keys: readonly KeyAction[]): Entry
     ...keys
       .filter(({ key }) => !key.startsWith("g ") && !["/", "j", "k", "?"].includes(key))
       .map(({ key, does, run }) => ({ name: does, icon: "terminal", hint: `key ${key}`, run })),
-    { name: "Sign out", icon: "log-out", hint: "command", run: () => signOut() },
+    { name: "Sign out", icon: "log-out", hint: "command", run: signOutEverywhere },
   ];
 }
 
@@ -163,7 +163,7 @@ async function lookUp(id: string): Promise<Entry[]> {
           .events.get(id)
           .then(({ status }) => [entry(id, `event, ${status}`, "calendar-clock", `/e/${id}`)])
       : [],
-    kind === undefined && isConsole.peek()
+    kind === undefined && whyNot("session.get") === undefined
       ? rpc()
           .session.get({ sessionId: id, limit: 1 })
           .then(({ session: { sessionId } }) => [
@@ -231,7 +231,7 @@ function MorePages({ close }: { close: () => void }) {
           </button>
         </li>
         <li>
-          <button type="button" onClick={() => signOut()}>
+          <button type="button" onClick={signOutEverywhere}>
             <Icon name="log-out" /> Sign out
           </button>
         </li>

@@ -1,5 +1,7 @@
 import type { ComponentType } from "preact";
+import type { Right } from "../lib/identity.ts";
 import { matchPath } from "./router.ts";
+import { whyNot } from "./session.ts";
 
 type Module = { default: ComponentType<{ params: Record<string, string> }> };
 export type PageGroup = "Watch" | "Run" | "Keep";
@@ -12,6 +14,8 @@ export type Page = {
   path: string;
   /** Every path that it shows; `path` is the first. */
   patterns: readonly string[];
+  /** What it needs to show anything. */
+  needs?: Right;
   load: () => Promise<Module>;
 };
 
@@ -24,6 +28,7 @@ export const pages: readonly Page[] = [
     key: "l",
     path: "/",
     patterns: ["/"],
+    needs: "rest",
     load: () => import("../pages/live/page.tsx"),
   },
   {
@@ -33,6 +38,7 @@ export const pages: readonly Page[] = [
     key: "a",
     path: "/activity",
     patterns: ["/activity", "/d/:delivery"],
+    needs: "rest",
     load: () => import("../pages/activity/page.tsx"),
   },
   {
@@ -42,6 +48,7 @@ export const pages: readonly Page[] = [
     key: "e",
     path: "/events",
     patterns: ["/events", "/e/:event"],
+    needs: "rest",
     load: () => import("../pages/events/page.tsx"),
   },
   {
@@ -51,6 +58,7 @@ export const pages: readonly Page[] = [
     key: "g",
     path: "/agents",
     patterns: ["/agents", "/agents/:agent"],
+    needs: "agent.list",
     load: () => import("../pages/agents/page.tsx"),
   },
   {
@@ -60,6 +68,7 @@ export const pages: readonly Page[] = [
     key: "s",
     path: "/sessions",
     patterns: ["/sessions", "/s/:session", "/t/:turn"],
+    needs: "session.list",
     load: () => import("../pages/sessions/page.tsx"),
   },
   {
@@ -69,6 +78,7 @@ export const pages: readonly Page[] = [
     key: "k",
     path: "/skills",
     patterns: ["/skills", "/skills/:skill"],
+    needs: "rest",
     load: () => import("../pages/skills/page.tsx"),
   },
   {
@@ -78,6 +88,7 @@ export const pages: readonly Page[] = [
     key: "w",
     path: "/webhooks",
     patterns: ["/webhooks", "/webhooks/:mapping"],
+    needs: "rest",
     load: () => import("../pages/webhooks/page.tsx"),
   },
   {
@@ -87,6 +98,7 @@ export const pages: readonly Page[] = [
     key: "u",
     path: "/usage",
     patterns: ["/usage"],
+    needs: "usage.stats",
     load: () => import("../pages/usage/page.tsx"),
   },
   {
@@ -117,4 +129,10 @@ export function pageOf(path: string): { page: Page; params: Record<string, strin
       if (params) return { page, params };
     }
   return undefined;
+}
+
+/** Why the signed-in identity cannot open a page; undefined if it can. A turn is read by REST, although a session is not. */
+export function whyNoPage({ needs }: Page, params: Record<string, string> = {}): string | undefined {
+  const need = params.turn === undefined ? needs : "rest";
+  return need && whyNot(need);
 }

@@ -1,12 +1,5 @@
 import { computed, signal } from "@preact/signals";
-
-const STORED = "agent-gateway.token";
-/** The kind of the stored token, so that a reload of the page asks only for what that token may do. */
-const STORED_KIND = "agent-gateway.kind";
-const STORED_NAME = "agent-gateway.name";
-
-/** The signed-in token. A REST key of scope `admin` may do less than the console token: it opens REST alone, and no keys. */
-export type Identity = { kind: "console" | "admin"; token: string; name?: string | undefined };
+import { type Identity, type Right, whyNot as whyNotOf } from "../lib/identity.ts";
 
 export const identity = signal<Identity | undefined>(undefined);
 /** The identity of a link that the tab's user has not accepted yet. */
@@ -16,16 +9,62 @@ export const signInReason = signal<string | undefined>(undefined);
 /** A stored token or a link is being checked. */
 export const isChecking = signal(true);
 
-export const isConsole = computed(() => identity.value?.kind === "console");
-export const RPC_REASON = "A REST key opens REST alone. Sign in with the console token to use this.";
-export const KEYS_REASON = "Only the console token can create and revoke keys.";
+/** RPC is open to the console token and to RPC tokens. */
+export const mayRpc = computed(() => identity.value !== undefined && identity.value.kind !== "key");
 
-/** An identity in words. */
-export function nameOf({ kind, name }: Identity): string {
-  return kind === "console" ? "the console token" : name === undefined ? "a REST key" : `the REST key ${name}`;
+export { KEY_REASON as RPC_REASON, KEYS_REASON } from "../lib/identity.ts";
+export { mayRpc as isConsole };
+
+/** Why the signed-in identity may not do something; undefined if it may. */
+export function whyNot(right: Right): string | undefined {
+  return whyNotOf(identity.value, right);
 }
 
-/** The code or token in the address's fragment. It is removed from the address at once. */
+const STORED = "agent-gateway.token";
+/** The last sign-out of any tab, in the storage of the browser and of each signed-in tab: a tab with an older one is signed out, too. */
+const ENDED = "agent-gateway.signed-out";
+
+function ended(): string {
+  return localStorage.getItem(ENDED) ?? "";
+}
+
+/** The token that this tab has stored, unless another tab has signed out since. */
+export function storedToken(): string | undefined {
+  if ((sessionStorage.getItem(ENDED) ?? "") !== ended()) signOut(ELSEWHERE);
+  return sessionStorage.getItem(STORED) ?? undefined;
+}
+
+export function signIn(next: Identity): void {
+  sessionStorage.setItem(STORED, next.token);
+  sessionStorage.setItem(ENDED, ended());
+  signInReason.value = undefined;
+  offered.value = undefined;
+  identity.value = next;
+}
+
+/** Signs this tab out. The address stays, so that signing in again leads back. */
+export function signOut(reason?: string): void {
+  for (const key of [STORED, ENDED]) sessionStorage.removeItem(key);
+  signInReason.value = reason;
+  offered.value = undefined;
+  identity.value = undefined;
+}
+
+/** Signs out all tabs of this browser, also those that show another page now. */
+export function signOutEverywhere(): void {
+  localStorage.setItem(ENDED, crypto.getRandomValues(new Uint32Array(2)).join("."));
+  signOut();
+}
+
+const ELSEWHERE = "You signed out in another tab.";
+function follow(): void {
+  if (identity.peek() && sessionStorage.getItem(ENDED) !== ended()) signOut(ELSEWHERE);
+}
+addEventListener("storage", follow);
+// A page that was frozen got no event.
+addEventListener("pageshow", follow);
+
+/** Takes the code or token in the address's fragment, and removes it from the address at once. */
 export function takeLink(): { code: string } | { token: true } | undefined {
   const given = new URLSearchParams(location.hash.slice(1));
   const code = given.get("code");
@@ -36,33 +75,4 @@ export function takeLink(): { code: string } | { token: true } | undefined {
 
 export function isLink(): boolean {
   return /^#(?:code|token)=/.test(location.hash);
-}
-
-/** The token that this tab has stored. */
-export function storedToken(): string | undefined {
-  return sessionStorage.getItem(STORED) ?? undefined;
-}
-export function storedKind(): string | undefined {
-  return sessionStorage.getItem(STORED_KIND) ?? undefined;
-}
-export function storedName(): string | undefined {
-  return sessionStorage.getItem(STORED_NAME) ?? undefined;
-}
-
-export function signIn(next: Identity): void {
-  sessionStorage.setItem(STORED, next.token);
-  sessionStorage.setItem(STORED_KIND, next.kind);
-  if (next.name === undefined) sessionStorage.removeItem(STORED_NAME);
-  else sessionStorage.setItem(STORED_NAME, next.name);
-  signInReason.value = undefined;
-  offered.value = undefined;
-  identity.value = next;
-}
-
-/** Forgets the token. The address stays, so that signing in again leads back. */
-export function signOut(reason?: string): void {
-  for (const key of [STORED, STORED_KIND, STORED_NAME]) sessionStorage.removeItem(key);
-  signInReason.value = reason;
-  offered.value = undefined;
-  identity.value = undefined;
 }

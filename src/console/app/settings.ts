@@ -6,6 +6,10 @@ function stored<Value extends string>(name: string, values: readonly Value[], fa
   const stored = localStorage.getItem(key) as Value | null;
   const chosen = signal<Value>(stored !== null && values.includes(stored) ? stored : fallback);
   effect(() => localStorage.setItem(key, chosen.value));
+  // Another tab follows.
+  addEventListener("storage", (event) => {
+    if (event.key === key && values.includes(event.newValue as Value)) chosen.value = event.newValue as Value;
+  });
   return chosen;
 }
 

@@ -1,16 +1,17 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
+import { nameOf } from "../lib/identity.ts";
 import { Icon } from "../parts/icon.tsx";
-import { Skeleton } from "../parts/page.tsx";
-import { TroubleNote } from "../parts/trouble.tsx";
+import { PageHead, Skeleton } from "../parts/page.tsx";
+import { Note, TroubleNote } from "../parts/trouble.tsx";
 import { now } from "./clock.ts";
 import { activeKeys, bindKeys } from "./keys.ts";
 import { beginPage, hold, liveState, newsWait, nextTry, wasReset } from "./live.ts";
-import { type Page, type PageGroup, pageOf, pages } from "./pages.ts";
+import { type Page, type PageGroup, pageOf, pages, whyNoPage } from "./pages.ts";
 import { notReady, watchReadiness } from "./readiness.ts";
 import { go, hrefOf, path } from "./router.ts";
-import { identity, isConsole, signOut } from "./session.ts";
+import { identity, mayRpc, signOutEverywhere } from "./session.ts";
 import { nextTheme } from "./settings.ts";
 import { toasts } from "./toasts.ts";
 
@@ -70,20 +71,13 @@ export function Shell() {
           <button type="button" class="icon-button" title="Theme (t)" aria-label="Theme" onClick={nextTheme}>
             <Icon name="sun-moon" />
           </button>
-          <button type="button" class="icon-button" title="Sign out" aria-label="Sign out" onClick={() => signOut()}>
+          <button type="button" class="icon-button" title="Sign out" aria-label="Sign out" onClick={signOutEverywhere}>
             <Icon name="log-out" />
           </button>
         </div>
       </nav>
       <main id="page" tabIndex={-1} class={at?.page.name.toLowerCase()}>
-        {identity.value?.kind === "admin" && (
-          <p class="strip">
-            Signed in with a REST key: pages that need RPC, and keys, are off.{" "}
-            <button type="button" class="link" onClick={() => signOut()}>
-              Sign in with the console token
-            </button>
-          </p>
-        )}
+        <Role />
         {at ? <LazyPage key={at.page.name} page={at.page} params={at.params} /> : <NoPage />}
       </main>
       <nav class="bottom" aria-label="Pages, short">
@@ -116,9 +110,15 @@ export function Shell() {
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 
 function PageLink({ page, isHere }: { page: Page; isHere: boolean }) {
+  const why = whyNoPage(page);
   return (
     <li>
-      <a href={hrefOf(page.path)} aria-current={isHere ? "page" : undefined} title={`g ${page.key}`}>
+      <a
+        href={hrefOf(page.path)}
+        class={why && "closed"}
+        aria-current={isHere ? "page" : undefined}
+        title={why ?? `g ${page.key}`}
+      >
         <Icon name={page.icon} /> {page.name}
       </a>
     </li>
@@ -144,14 +144,14 @@ function LiveSign() {
       ? "The gateway could not go on where this page was, so the page was read again."
       : state === "paused"
         ? "New rows wait, so that nothing moves while you read."
-        : isConsole.value
+        : mayRpc.value
           ? undefined
-          : "The live stream needs the console token.";
+          : "The live stream needs the console token or an RPC token.";
   return (
     <span class="live-sign" data-state={state} data-reloaded={isReloaded} role="status" title={title}>
       <span class="live-dot" aria-hidden="true" />
       <span>
-        {state === "not-ready" ? fault?.word : isReloaded ? "Live. Reloaded, some may be missing" : LIVE_WORDS[state]}
+        {state === "not-ready" ? fault?.word : isReloaded ? "Live · caught up after a gap" : LIVE_WORDS[state]}
         {fault && <span class="narrow-word">. {fault.detail}</span>}
         {state === "reconnecting" && <NextTry />}
       </span>
@@ -165,8 +165,43 @@ function NextTry() {
   return seconds > 0 ? <span aria-hidden="true"> in {seconds} s</span> : null;
 }
 
+/** Who is signed in, where that is not the console token. */
+function Role() {
+  const who = identity.value;
+  if (!who || who.kind === "console") return null;
+  return (
+    <p class="strip">
+      Signed in with <bdi>{nameOf(who)}</bdi>
+      {who.kind === "key" ? ": RPC pages and key management are off. " : ": only its RPC permissions are open. "}
+      <button type="button" class="link" onClick={signOutEverywhere}>
+        Use another token
+      </button>
+    </p>
+  );
+}
+
 /** A page, loaded when it is first wanted. */
 function LazyPage({ page, params }: { page: Page; params: Record<string, string> }) {
+  const why = whyNoPage(page, params);
+  if (why !== undefined) return <Closed page={page} why={why} />;
+  return <Loaded page={page} params={params} />;
+}
+
+/** The first page that the identity can open takes the place of the start page. */
+function Closed({ page, why }: { page: Page; why: string }) {
+  const open = pages.find((one) => one.path !== "/" && whyNoPage(one) === undefined);
+  useLayoutEffect(() => {
+    if (page.path === "/" && open) go(open.path, { replace: true });
+  }, []);
+  return (
+    <>
+      <PageHead title={page.name} />
+      <Note tone="warning">{why}</Note>
+    </>
+  );
+}
+
+function Loaded({ page, params }: { page: Page; params: Record<string, string> }) {
   const body = useSignal<{ Body: ComponentType<{ params: Record<string, string> }> } | undefined>(undefined);
   const error = useSignal<unknown>(undefined);
   const load = () => {
@@ -178,7 +213,13 @@ function LazyPage({ page, params }: { page: Page; params: Record<string, string>
   };
   useEffect(load, []);
   if (error.value !== undefined) return <TroubleNote error={error.value} retry={() => location.reload()} />;
-  if (!body.value) return <Skeleton />;
+  if (!body.value)
+    return (
+      <>
+        <PageHead title={page.name} />
+        <Skeleton />
+      </>
+    );
   const { Body } = body.value;
   return <Body params={params} />;
 }

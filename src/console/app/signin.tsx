@@ -6,7 +6,7 @@ import { useAction } from "../parts/use.ts";
 import { identify } from "./api.ts";
 import { signIn, signInReason } from "./session.ts";
 
-/** Takes the console token, or a REST key of scope `admin`. */
+/** Takes the console token, an API key of scope `admin`, or an RPC token. */
 export function SignIn() {
   const token = useSignal("");
   const refused = useSignal<string | undefined>(undefined);
@@ -37,8 +37,8 @@ export function SignIn() {
           word="Console token"
           hint={
             <>
-              It is <code>gateway.console.token</code> in the configuration; a try-out prints it at its start. A REST
-              key of scope <code>admin</code> works too, and may do less.
+              <code>gateway.console.token</code> in the configuration; a try-out prints it at its start. An admin API
+              key or an RPC token works too, with fewer permissions.
             </>
           }
           error={refused.value}
@@ -58,8 +58,8 @@ export function SignIn() {
           {action.isRunning.value ? "Checking…" : "Sign in"}
         </button>
         <p class="hint">
-          The token stays in this tab until the tab is closed; the address and the browser's history do not have it.{" "}
-          <code>agent-gateway open</code> signs in without typing it. Every call that the pages make is described at{" "}
+          The token stays in this tab until the tab is closed, and signs in new tabs of this browser until then.{" "}
+          <code>agent-gateway open</code> signs in without typing the token. Every call of these pages is described at{" "}
           <a href="/docs">/docs</a>.
         </p>
       </form>

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
+import { type Identity, nameOf } from "../lib/identity.ts";
 import { Dialog } from "../parts/dialog.tsx";
-import { type Identity, identity, nameOf, offered, signIn } from "./session.ts";
+import { identity, offered, signIn } from "./session.ts";
 
 /** Asks before a link signs a tab in with another identity. The first button stays, because anyone may have made the link. */
 export function SwitchIdentity({ from, to }: { from: Identity; to: Identity }) {
@@ -36,7 +37,7 @@ export function SwitchIdentity({ from, to }: { from: Identity; to: Identity }) {
 export function SignInAs({ to }: { to: Identity }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
-  const name = to.name ?? "this key";
+  const { name } = to;
   return (
     <main class="sign-in">
       <div class="card">

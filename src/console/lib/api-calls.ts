@@ -1,3 +1,5 @@
+import { type Identity, type Right, whyNot } from "./identity.ts";
+
 type Json = Readonly<Record<string, unknown>>;
 
 /** A parameter of a path, a query or a header, or a param of an RPC method. */
@@ -136,18 +138,15 @@ export function rpcCalls(spec: Json): ApiCall[] {
 }
 
 /** Why the signed-in identity may not call it; undefined where it may. */
-export function whyNotCallable({ identities, surface, id }: ApiCall, who: "console" | "admin"): string | undefined {
-  const isOpen = identities.length === 0;
-  if (isOpen || (who === "console" && identities.some((one) => one === "consoleToken" || one === "rpcToken")))
-    return undefined;
-  if (who === "admin" && identities.includes("restKey")) return undefined;
+export function whyNotCallable({ identities, surface, id }: ApiCall, who: Identity | undefined): string | undefined {
+  if (identities.length === 0 || id === "identity.get") return undefined;
+  if (surface === "rpc") return whyNot(who, id as Right);
   if (id.startsWith("hooks."))
     return "It takes the webhook token or a signature. The Webhooks page sends a test webhook.";
   if (identities.includes("signInCode"))
     return "It takes a sign-in code in place of a token. codes.create makes one for another browser; the console redeems it when its link is opened there.";
-  if (surface === "rpc" || identities.includes("rpcToken"))
-    return "A REST key opens REST alone. Sign in with the console token to use this.";
-  return "It takes the console token alone. Sign in with it to use this.";
+  if (identities.includes("restKey")) return whyNot(who, "rest");
+  return whyNot(who, identities.includes("rpcToken") ? "system.health" : "keys");
 }
 
 const READING = /\.(?:list|get|status|health|info|stats|dryRun|backtest)$/;

@@ -28,6 +28,7 @@ export function TroubleNote({ error, retry, repeat }: TroubleOf) {
     return () => clearInterval(timer);
   }, [isAway]);
   const again = retry ?? repeat;
+  if (name === "not-allowed") return <Note tone="warning">{title}</Note>;
   return (
     <div class="note bad" role="alert">
       <Icon name="triangle-alert" />

@@ -47,7 +47,7 @@ const COLUMNS: readonly Column<ApiCall>[] = [
     width: "108px",
     narrow: "none",
     cell: (call) =>
-      whyNotCallable(call, identity.value?.kind ?? "admin") === undefined ? (
+      whyNotCallable(call, identity.value) === undefined ? (
         <span class="faint">{call.identities.length === 0 ? "open" : "your token"}</span>
       ) : (
         <span class="faint">another token</span>

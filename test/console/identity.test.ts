@@ -1,0 +1,46 @@
+import { describe, expect, it } from "vitest";
+import { type Identity, nameOf, refusalOf, whyNoConsole, whyNot } from "#console/lib/identity.ts";
+
+function who(kind: Identity["kind"], ...permissions: string[]): Identity {
+  return { kind, name: "ops", permissions, token: "a-token" };
+}
+
+describe("whyNot", () => {
+  it("is undefined for all rights of the console token, and of an RPC token with all permissions for RPC", () => {
+    for (const right of ["rest", "keys", "session.delete"] as const)
+      expect(whyNot(who("console", "*"), right)).toBeUndefined();
+    expect(whyNot(who("rpc", "*"), "session.delete")).toBeUndefined();
+  });
+
+  it("names the missing permission", () => {
+    expect(whyNot(who("rpc", "session.list"), "session.list")).toBeUndefined();
+    expect(whyNot(who("rpc", "session.list"), "session.delete")).toBe("Needs the permission session.delete.");
+    expect(whyNot(who("rpc", "*"), "rest")).toContain("opens RPC only");
+    expect(whyNot(who("key"), "session.list")).toContain("API keys can't use this");
+    for (const kind of ["key", "rpc"] as const) expect(whyNot(who(kind, "*"), "keys")).toContain("Only the console");
+  });
+});
+
+it("refuses a chat key and an RPC token that opens no page, by name", () => {
+  expect(whyNoConsole(who("key"), ["chat"])).toContain("The API key `ops` has the scope `chat`.");
+  expect(whyNoConsole(who("rpc", "system.health"), [])).toContain("The RPC token `ops` opens no page.");
+  expect(whyNoConsole(who("key"), ["admin"])).toBeUndefined();
+  expect(whyNoConsole(who("rpc", "usage.stats"), [])).toBeUndefined();
+});
+
+it("tells an expired key from an unknown token", () => {
+  const type = "/docs/errors.html#key-expired";
+  const detail = "The key `my ` laptop` expired at 2026-11-01T00:00:00.000Z. Make a new one.";
+  expect(refusalOf(401, { type, detail }, null)).toMatch(/^The key `my ` laptop` expired on 1 Nov 2026\. Sign in/);
+  expect(refusalOf(401, { detail }, null)).toBe("The gateway does not know this token.");
+  expect(refusalOf(401, {}, "12")).toContain("wait 12 seconds before you try another");
+  expect(refusalOf(503, { detail: "The database is away." }, null)).toBe("The database is away.");
+});
+
+it("names an identity", () => {
+  expect(["console", "key", "rpc"].map((kind) => nameOf(who(kind as Identity["kind"])))).toEqual([
+    "the console token",
+    "the API key ops",
+    "the RPC token ops",
+  ]);
+});
