@@ -107,6 +107,7 @@ const ROWS: Record<ErrorName | Exclude<ClientErrorName, "bad-signature" | "close
   "turn-ended": { exitCode: FAILED, next: turns },
   "turn-running": { exitCode: FAILED, next: "agent-gateway turns list --status running" },
   "delivery-not-replayable": { exitCode: FAILED, next: "agent-gateway deliveries curl ID" },
+  "reply-not-announceable": { exitCode: FAILED, next: "agent-gateway turns show ID" },
   "event-not-dead": { exitCode: FAILED, next: "agent-gateway events list" },
   "heartbeat-off": { exitCode: FAILED, next: "agent-gateway config show" },
   "key-replaced": { exitCode: FAILED, next: "agent-gateway keys list" },

@@ -1,9 +1,18 @@
 import type { Outcome } from "#channels/channel.ts";
 import type { CoreParts } from "#core/parts.ts";
 import { keepTrying, Worker } from "#core/worker.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import { NO_USAGE } from "#kit/usages.ts";
-import type { Announcement, ClaimedAnnouncement, DeliveryStep, HealthPart, TurnOrder } from "#store/store.ts";
+import type {
+  Announcement,
+  AnnouncementState,
+  ClaimedAnnouncement,
+  DeliveryStep,
+  HealthPart,
+  Turn,
+  TurnOrder,
+} from "#store/store.ts";
 
 /** Longer than a channel's call (channels/channel.ts), so that leases need no extension. */
 const LEASE_MS = 60_000;
@@ -72,13 +81,15 @@ export function createAnnouncements(parts: CoreParts) {
       return { name: "retried", reason: "the gateway failed", retryInMs: delayAfter(announcement.attempts) } as const;
     });
     const step = stepOf(end, announcement, clock.now(), clock.monotonic() - began);
-    const keep = () => store.endAnnouncement(claim, { retryInMs: end.retryInMs, step });
+    const { retryInMs, reason } = end;
+    const ended = { retryInMs, state: STATES[end.name], reason: end.name === "returned" ? undefined : reason, step };
+    const keep = () => store.endAnnouncement(claim, ended);
     // If the end cannot be stored, the announcement is sent again when its lease ends.
     const isOurs = await keepTrying(parts, "endAnnouncement", keep, () => !signal.aborted).catch(() => false);
     // Its session was deleted, or its lease ended and another node has it.
     if (!isOurs) return;
     const { turnId, channel, attempts } = announcement;
-    events.announced({ outcome: end.name, channel, turnId, attempt: attempts + 1, reason: end.reason });
+    events.announced({ outcome: end.name, channel, turnId, attempt: attempts + 1, reason });
   };
 
   const worker: Worker<Sending> = new Worker<Sending>({
@@ -102,6 +113,13 @@ export function createAnnouncements(parts: CoreParts) {
 
   return {
     wake: (): void => worker.wake(),
+    /** Sends the reply of a turn to its channel again. Refuses a channel that is not configured any more, as no attempt can succeed. */
+    async announceAgain(turnId: string, by: string): Promise<Turn> {
+      const { channel } = (await store.getTurn(turnId))?.announcement ?? {};
+      if (channel !== undefined && !settings().channels.has(channel))
+        throw new GatewayError("reply-not-announceable", `The channel ${channel} was removed from the configuration.`);
+      return store.announceAgain(turnId, { now: clock.now(), by });
+    },
     /** Applies changed channels: pauses end, and every channel is tried at once. */
     reconfigured(): void {
       for (const [channel, last] of failing) {
@@ -138,6 +156,13 @@ type AnnouncementEnd = {
   reason?: string;
   retryInMs?: number;
 };
+
+const STATES = {
+  delivered: "delivered",
+  retried: "retrying",
+  failed: "failed",
+  returned: "waiting",
+} as const satisfies Record<AnnouncementEnd["name"], AnnouncementState>;
 
 function failed(reason: string, code?: number): AnnouncementEnd {
   return { name: "failed", code, reason };

@@ -71,7 +71,8 @@ export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hi
       return store.queueEvent(order);
     },
     failQueuedEvents: (agent, reason, end) => store.failQueuedEvents(agent, hide(reason), end),
-    endAnnouncement: (claim, end) => store.endAnnouncement(claim, { ...end, step: hideInStep(end.step) }),
+    endAnnouncement: (claim, end) =>
+      store.endAnnouncement(claim, { ...end, reason: hideIn(end.reason), step: hideInStep(end.step) }),
     appendGatewayEntry: (news, append) =>
       store.appendGatewayEntry(JSON.parse(hideInJson(JSON.stringify(news))) as GatewayNews, append),
     recordDelivery(delivery, recorder, work) {

@@ -55,6 +55,16 @@ export type Beat = { agent: string; nextAt: number | undefined; running: boolean
 /** The right to hold an agent's beat until its lease ends. It takes events up to `through`. */
 export type BeatClaim = { agent: string; node: string; fence: number; through: number };
 
+/** The announcement of a turn's reply, as its turn and its delivery show it. */
+export type AnnouncementState = "waiting" | "retrying" | "delivered" | "failed";
+/** `reason`: why the last attempt failed. `hops` are those of the announcement's order. */
+export type TurnAnnouncement = {
+  channel: string;
+  hops: number;
+  state: AnnouncementState;
+  reason: string | undefined;
+};
+
 /** A reply on its way to a channel; one for each turn that asked for it and completed. */
 export type Announcement = {
   turnId: string;
@@ -103,8 +113,25 @@ export type WorkIds = {
 };
 export type DeliveryWork = Partial<WorkIds>;
 
+/** The name of an error and its detail. */
+export type DeliveryError = { name: string; detail: string | undefined };
+
+/** The result of a delivery, derived from its turn or event. */
+export type DeliveryResult = {
+  outcome: DeliveryOutcome;
+  /** The beginnings of the turn's message or the event's text, and of the turn's reply. */
+  preview: string | undefined;
+  replyPreview: string | undefined;
+  endedAt: number | undefined;
+  /** The tokens that its turn used; undefined until it has ended, and if its agent does not report them. */
+  tokens: number | undefined;
+  announcement: TurnAnnouncement | undefined;
+  /** Why it was refused, its turn failed or its event is dead. */
+  error: DeliveryError | undefined;
+};
+
 /** A delivery with all that the recorder knows of it. */
-export type RecordedDelivery = Delivery & WorkIds & { outcome: DeliveryOutcome };
+export type RecordedDelivery = Delivery & WorkIds & DeliveryResult;
 
 export type DeliveryQuery = {
   surface?: Surface;
@@ -117,6 +144,11 @@ export type DeliveryQuery = {
   to?: number;
   /** Any id that it has: its own, the request's, the message's, the turn's, the event's, the session's, the sender's. */
   id?: string;
+  /** The state of its turn's announcement, and the channel of that. */
+  announcement?: AnnouncementState;
+  channel?: string;
+  /** Only deliveries recorded before this one; `delivery-not-found` if it is not stored, `invalid-request` together with `cursor`. */
+  before?: string;
   limit: number;
   cursor?: string;
 };
@@ -240,12 +272,17 @@ export interface InboundStore {
     freeOf(channel: string): number;
   }): Promise<{ announcements: ClaimedAnnouncement[]; nextDueInMs: number | undefined }>;
   /**
-   * Ends an announcement, or with `retryInMs` gives it back with an attempt more; `step` goes on its delivery's timeline. False, and
-   * nothing kept, when the claim does not hold any more or the session was deleted.
+   * Ends an announcement, or with `retryInMs` gives it back with an attempt more. Its turn gets the `state` and the `reason`; `step` goes
+   * on its delivery's timeline. False, and nothing kept, when the claim does not hold any more or the session was deleted.
    */
   endAnnouncement(
     claim: AnnouncementClaim,
-    end: { retryInMs: number | undefined; step: DeliveryStep },
+    end: {
+      retryInMs: number | undefined;
+      state: AnnouncementState;
+      reason: string | undefined;
+      step: DeliveryStep;
+    },
   ): Promise<boolean>;
 
   /**

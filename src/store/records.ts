@@ -1,7 +1,7 @@
 /** The records that the store keeps and the orders that it takes; `store.ts` says how they are used. */
 import type { ErrorName } from "#kit/errors.ts";
 import type { Usage, UsageCounts } from "#kit/usages.ts";
-import type { Delivery, RecorderLimits, Surface } from "./inbound.ts";
+import type { Delivery, RecorderLimits, Surface, TurnAnnouncement } from "./inbound.ts";
 
 export type { MoreUsage, Usage, UsageCounts } from "#kit/usages.ts";
 export type Role = "user" | "assistant" | "system" | "tool";
@@ -27,7 +27,12 @@ export type Session = {
   ordinal: number;
   /** The UTF-8 bytes that a next turn reads: the messages that are not compacted, and the summary. */
   contextBytes: number;
+  /** The beginning of its last message to the agent. Records of earlier versions do not have it. */
+  preview: string | undefined;
 };
+
+/** A session and the number of its turns that run. */
+export type ListedSession = Session & { turnsRunning: number };
 
 /** The facts of a session that a watcher is told. */
 export type SessionRef = Pick<Session, "sessionId" | "agent" | "ordinal" | "contextBytes">;
@@ -84,6 +89,11 @@ export type Turn = {
   /** The usage of all its attempts so far; undefined before the first has ended. */
   usage: Usage | undefined;
   deliveryId: string | undefined;
+  /** The beginnings of its message and of its reply. Records of earlier versions do not have them. */
+  preview: string | undefined;
+  replyPreview: string | undefined;
+  /** The announcement of its reply; undefined if it has none. */
+  announcement: TurnAnnouncement | undefined;
 };
 
 /** An entry of a session's journal: `seq` begins at 1 and grows by one. `turnId` is empty if no turn is meant. */

@@ -21,9 +21,9 @@ import type {
   Entry,
   GatewayEntry,
   GatewayNews,
+  ListedSession,
   Message,
   Pause,
-  Session,
   SessionRef,
   Summary,
   Turn,
@@ -64,7 +64,10 @@ export interface StoreWatcher {
   beat(dueInMs?: number): void;
   /** Some announcement can be claimed now. */
   announcement(): void;
-  /** A delivery was recorded, or its outcome changed with the status of its turn or event. A deleted turn or event is not reported. */
+  /**
+   * A delivery was recorded, or its outcome changed with the status of its turn or event or with the state of its announcement. A deleted turn or
+   * event is not reported.
+   */
   delivery?(deliveryId: string, news: "recorded" | "outcome"): void;
   /** The connection to the engine was lost. Notifications of deliveries may be missing. */
   deliveriesLost?(): void;
@@ -144,6 +147,12 @@ export interface Store extends InboundStore, AsyncDisposable {
   cancelTurn(turnId: string, now: number): Promise<Turn>;
 
   /**
+   * Announces the reply of a completed turn again, on its channel and from the first attempt. `turn-not-found`; `reply-not-announceable` if it
+   * had no announcement, or if that has not ended. `by` goes on its delivery's timeline.
+   */
+  announceAgain(turnId: string, again: { now: number; by: string }): Promise<Turn>;
+
+  /**
    * Fails every queued turn of an agent, session by session as they were made, and in each in the order of its queue. Answers
    * their number.
    */
@@ -158,9 +167,9 @@ export interface Store extends InboundStore, AsyncDisposable {
    * gave is `invalid-params`.
    */
   listTurns(query: TurnQuery): Promise<Page<Turn>>;
-  getSession(sessionId: string): Promise<Session | undefined>;
+  getSession(sessionId: string): Promise<ListedSession | undefined>;
   /** Newest created first. `cursor` is the `next` of an earlier page; one that no page gave is `invalid-params`. */
-  listSessions(query: { agent?: string; limit: number; cursor?: string }): Promise<Page<Session>>;
+  listSessions(query: { agent?: string; limit: number; cursor?: string }): Promise<Page<ListedSession>>;
   /**
    * Entries after `seq`, in order. The cost depends on the result only, not on the place in the journal. If the first entry is
    * not the one after `seq`, the entries between were erased.

@@ -100,6 +100,47 @@ describe("a reply that is announced", () => {
     expect(JSON.stringify(gateway.logs)).not.toMatch(new RegExp(`${SECRET}|:${gateway.receiver.port}`));
   });
 
+  it("is found by its state and channel, with the reason, and can be sent again", async () => {
+    await using gateway = await startWith([answer(410), answer(200)]);
+    const { json } = await gateway.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });
+    await gateway.logged("announcement.failed");
+    const listed = async (query: Record<string, string>) =>
+      (await gateway.console.call("deliveries.list", { query })).json.deliveries as { delivery_id: string }[];
+    const failed = { channel: "ops", state: "failed", reason: expect.stringContaining("410") };
+    expect(await listed({ announcement: "failed", channel: "ops" })).toMatchObject([
+      {
+        delivery_id: json.deliveryId,
+        outcome: "completed",
+        preview: "hello",
+        reply_preview: "hello",
+        announcement: failed,
+      },
+    ]);
+    expect(await listed({ announcement: "failed", channel: "other" })).toEqual([]);
+    const path = { turn_id: String(json.turnId) };
+    const again = await gateway.console.call("turns.announce", { path });
+    expect(again.json).toMatchObject({
+      status: "completed",
+      surface: "hooks",
+      preview: "hello",
+      announcement: { channel: "ops", state: "waiting", reason: null },
+    });
+    await gateway.logged("announcement.delivered");
+    expect(await listed({ announcement: "delivered" })).toMatchObject([{ delivery_id: json.deliveryId }]);
+    expect(gateway.receiver.requests.map(({ headers }) => headers["webhook-id"])).toEqual([json.turnId, json.turnId]);
+    expect(await timelineOf(gateway, json.deliveryId)).toMatchObject([
+      { name: "announcement.failed" },
+      { name: "announcement.requeued", detail: { channel: "ops", by: "console" } },
+      { name: "announcement.delivered", detail: { attempt: 1 } },
+    ]);
+    await gateway.reload({ channels: {} });
+    const removed = await gateway.console.call("turns.announce", { path });
+    expect(removed).toMatchObject({
+      error: "reply-not-announceable",
+      json: { detail: expect.stringContaining("ops") },
+    });
+  });
+
   it("is given up with a line in the log by a gateway that stops and forgets", async () => {
     const gateway = await startWith([hang]);
     await gateway.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });

@@ -18,6 +18,7 @@ export function callsOf(payload: string): Record<string, string[][]> {
     "turns list": [[]],
     "turns show": [[`turn_${id}`], [`turn_${id}`, "--follow"]],
     "turns cancel": [[`turn_${id}`]],
+    "turns announce": [[`turn_${id}`]],
     "events list": [[]],
     "events tail": [[]],
     "events replay": [[`evt_${id}`]],

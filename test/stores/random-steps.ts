@@ -7,7 +7,7 @@ import type {
   ClaimedTurn,
   CompactionPlace,
   DeliveryAnswer,
-  DeliveryOutcome,
+  DeliveryResult,
   Store,
 } from "#store/store.ts";
 import { createRandom, type Random } from "#test/harness/random.ts";
@@ -57,17 +57,18 @@ const OWN = new Set(["fence", "ordinal", "through", "messageId", "replyMessageId
 function watchDeliveries(store: Store): (when: string) => Promise<void> {
   const news = new Set<string>();
   store.watch({ ...silent, delivery: (deliveryId, change) => news.add(`${change} ${deliveryId}`) });
-  let before = new Map<string, DeliveryOutcome>();
+  let before = new Map<string, Pick<DeliveryResult, "outcome" | "announcement">>();
   return async (when) => {
     const { items } = await store.listDeliveries({ limit: 1_000 });
-    for (const { deliveryId, outcome } of items) {
+    for (const { deliveryId, outcome, announcement } of items) {
       const known = before.get(deliveryId);
-      const isErased = outcome === "gone" && known !== "queued" && known !== "running";
+      const isErased = outcome === "gone" && known?.outcome !== "queued" && known?.outcome !== "running";
+      const isOther = known?.outcome !== outcome || known?.announcement?.state !== announcement?.state;
       if (known === undefined) expect(news, when).toContain(`recorded ${deliveryId}`);
-      else if (known !== outcome && !isErased) expect(news, when).toContain(`outcome ${deliveryId}`);
+      else if (isOther && !isErased) expect(news, when).toContain(`outcome ${deliveryId}`);
     }
     news.clear();
-    before = new Map(items.map(({ deliveryId, outcome }) => [deliveryId, outcome]));
+    before = new Map(items.map((item) => [item.deliveryId, item]));
   };
 }
 
@@ -306,7 +307,15 @@ function createSteps(worlds: Both<World>, random: Random) {
     if (announcements.length === 0) return;
     const [claim, retryInMs] = [some(announcements), random.pick([undefined, 0, 50, 7_000])];
     const step = { at: now(), name: "announcement.retried", detail: undefined };
-    await call((world, n) => world.store.endAnnouncement(claim[n], { retryInMs, step }));
+    const state = retryInMs === undefined ? random.pick(["delivered", "failed"] as const) : "retrying";
+    const reason = state === "delivered" ? undefined : "it answered 503";
+    await call((world, n) => world.store.endAnnouncement(claim[n], { retryInMs, state, reason, step }));
+  };
+  const announceAgain: Step = async () => {
+    const { items } = await store.listTurns({ limit: 100 });
+    const announced = items.filter(({ announcement }) => announcement !== undefined);
+    const { turnId } = random.pick([...announced, ...announced, ...items, { turnId: "turn_unknown" }]);
+    await call((world) => world.store.announceAgain(turnId, { now: now(), by: "ops" }));
   };
   const recordDelivery: Step = async () => {
     const [delivery, isOfTurn] = [someDelivery(random.pick(ANSWERS)), random.chance(0.2)];
@@ -338,6 +347,7 @@ function createSteps(worlds: Both<World>, random: Random) {
     endBeat,
     setPaused,
     claimAnnouncements,
+    announceAgain,
     endAnnouncement,
     recordDelivery,
     addDeliveryStep,

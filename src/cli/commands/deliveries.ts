@@ -22,6 +22,8 @@ const OUTCOMES = [
 ] as const;
 type Outcome = import("#generated/clients/typescript/src/rest-types.ts").DeliveryOutcome;
 type Surface = (typeof SURFACES)[number];
+const REPLIES = ["waiting", "retrying", "delivered", "failed"] as const;
+type AnnouncementState = (typeof REPLIES)[number];
 type Filters = {
   surface?: Surface;
   outcome?: Outcome;
@@ -31,6 +33,8 @@ type Filters = {
   from?: string;
   to?: string;
   id?: string;
+  reply?: AnnouncementState;
+  channel?: string;
   limit: string;
   cursor?: string;
 };
@@ -56,6 +60,8 @@ function addList(deliveries: Command): void {
       .option("--from <time>", "from a time on: 2h for two hours ago, or 2026-11-21T08:00:00Z")
       .option("--to <time>", "until a time")
       .option("--id <id>", "with this id: of a request, a turn, a message, an event, or the sender's own")
+      .addOption(new Option("--reply <state>", "whose reply is in this state of its delivery").choices(REPLIES))
+      .option("--channel <name>", "whose reply goes to this channel")
       .option("--limit <n>", "how many", "20")
       .option("--cursor <cursor>", "go on after the page that printed it")
       .addHelpText(
@@ -63,7 +69,7 @@ function addList(deliveries: Command): void {
         "\nExamples:\n  agent-gateway deliveries list --outcome failed --from 2h\n  agent-gateway deliveries list --surface hooks --json | jq '.deliveries[].path'",
       ),
     async ({ gateway, options, signal }) => {
-      const { session: session_id, from, to, limit, surface, outcome, mapping, agent, id, cursor } = options;
+      const { session: session_id, from, to, limit, surface, outcome, mapping, agent, id, channel, cursor } = options;
       const query = {
         surface,
         outcome,
@@ -71,6 +77,8 @@ function addList(deliveries: Command): void {
         agent,
         session_id,
         id,
+        announcement: options.reply,
+        channel,
         cursor,
         limit: wholeNumber(limit, "--limit"),
         ...(from && { from: momentOf(from, "--from") }),

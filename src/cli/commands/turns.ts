@@ -86,10 +86,29 @@ export function addTurns(program: Command): void {
       printItem(options, turn, id, () => `${id} is cancelled.${turn.reply ? " What was written so far is kept." : ""}`);
     },
   );
+
+  calling(
+    turns
+      .command("announce")
+      .summary("send the reply of a turn to its channel again")
+      .argument("<turn>", "its id")
+      .addHelpText(
+        "after",
+        "\nFind undelivered replies with: agent-gateway deliveries list --reply failed\n\nExample:\n  agent-gateway turns announce turn_01M7YN0XEMM1B7E5S8YF3GKP2N",
+      ),
+    async ({ gateway, options, signal }, id = "") => {
+      const turn = await gateway.turns.announce(id, { signal });
+      printItem(options, turn, id, () => `The reply of ${id} is queued for the channel ${turn.announcement?.channel}.`);
+    },
+  );
+}
+
+function announcementWords({ channel, state, reason }: NonNullable<Turn["announcement"]>): string {
+  return `${state}, channel ${channel}${reason === null ? "" : `: ${oneLine(reason)}`}`;
 }
 
 function turnWords(turn: Turn): string {
-  const { error, usage } = turn;
+  const { error, usage, announcement } = turn;
   const head = fields({
     turn: turn.turn_id,
     state: turn.status,
@@ -102,6 +121,7 @@ function turnWords(turn: Turn): string {
     ended: shortTime(turn.ended_at),
     tokens: usage === null ? undefined : usage.total,
     why: error === null ? undefined : `${error.name}: ${oneLine(error.detail ?? error.title)}`,
+    announced: announcement === null ? undefined : announcementWords(announcement),
   });
   return turn.reply === null ? head : `${head}\n\n${turn.reply}`;
 }

@@ -15,6 +15,7 @@ import type {
   Store,
   SystemEvent,
   Turn,
+  TurnAnnouncement,
 } from "#store/store.ts";
 
 /** The flight recorder, read and written: requests that came in, and their results. */
@@ -91,7 +92,19 @@ export function showDelivery(delivery: RecordedDelivery): ShownDelivery {
     sessionId: delivery.sessionId ?? null,
     turnId: delivery.turnId ?? null,
     eventId: delivery.eventId ?? null,
+    preview: delivery.preview ?? null,
+    replyPreview: delivery.replyPreview ?? null,
+    endedAt: delivery.endedAt === undefined ? null : new Date(delivery.endedAt).toISOString(),
+    tokens: delivery.tokens ?? null,
+    announcement: showAnnouncement(delivery.announcement),
+    error: delivery.error ? { name: delivery.error.name, detail: delivery.error.detail ?? null } : null,
   };
+}
+
+export function showAnnouncement(announcement: TurnAnnouncement | undefined): ShownDelivery["announcement"] {
+  if (!announcement) return null;
+  const { channel, state, reason = null } = announcement;
+  return { channel, state, reason };
 }
 
 /** The HTTP status of its answer. A webhook that was stored with its work is answered 200, right after it. */

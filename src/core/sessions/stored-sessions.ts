@@ -1,10 +1,10 @@
 import type { CoreParts } from "#core/parts.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { Message, Page, Session } from "#store/store.ts";
+import type { ListedSession, Message, Page, Session } from "#store/store.ts";
 
 /** A session with a page of its messages, newest first. */
 export type SessionPage = {
-  session: Session;
+  session: ListedSession;
   /** The summary of the compacted messages. */
   summary: string | null;
   messages: readonly Message[];
@@ -25,7 +25,7 @@ export function createStoredSessions({ store, agents, clock }: CoreParts) {
       limit: number;
       agent: string | undefined;
       cursor: string | undefined;
-    }): Promise<Page<Session>> {
+    }): Promise<Page<ListedSession>> {
       const { limit, agent, cursor } = request;
       const page = await store.listSessions({
         limit,

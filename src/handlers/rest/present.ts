@@ -1,3 +1,4 @@
+import { showAnnouncement } from "#core/recorder/deliveries.ts";
 import type { TurnStep } from "#core/turns/turn-events.ts";
 import { errors } from "#generated/errors.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
@@ -51,6 +52,8 @@ export function turnSummaryOf(turn: Turn): RestReplies["turns.list"]["turns"][nu
     turn_id: turn.turnId,
     session_id: turn.sessionId,
     agent: turn.agent,
+    surface: turn.surface,
+    caller: turn.caller,
     status: turn.status,
     attempt: turn.attempt,
     created_at: timeOf(turn.createdAt),
@@ -63,6 +66,9 @@ export function turnSummaryOf(turn: Turn): RestReplies["turns.list"]["turns"][nu
         ? (turn.status === "completed" ? showCompleted : showUsage)(turn.usage)
         : null,
     delivery_id: turn.deliveryId ?? null,
+    preview: turn.preview ?? null,
+    reply_preview: turn.replyPreview ?? null,
+    announcement: showAnnouncement(turn.announcement),
   };
 }
 

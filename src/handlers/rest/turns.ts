@@ -5,7 +5,10 @@ import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { turnEvents } from "./chat.ts";
 import { markOf, pageOf, turnOf, turnSummaryOf } from "./present.ts";
 
-type Bodies = Pick<RestHandlers<CallContext>, "turns.list" | "turns.get" | "turns.events" | "turns.cancel">;
+type Bodies = Pick<
+  RestHandlers<CallContext>,
+  "turns.list" | "turns.get" | "turns.events" | "turns.cancel" | "turns.announce"
+>;
 
 export function turns(core: Core): Bodies {
   return {
@@ -20,5 +23,7 @@ export function turns(core: Core): Bodies {
       return { as: "events", body: turnEvents(core, turn, from) };
     },
     "turns.cancel": async ({ path }) => turnOf(await core.turns.cancel(path.turn_id)),
+    "turns.announce": async ({ path }, { caller }) =>
+      turnOf(await core.announcements.announceAgain(path.turn_id, caller.name)),
   };
 }

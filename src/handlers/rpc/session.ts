@@ -3,7 +3,7 @@ import type { Core } from "#core/core.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { Message as MessageView, Session as SessionView } from "#generated/rpc-types.ts";
 import { showUsage } from "#kit/usages.ts";
-import type { Message, Session } from "#store/store.ts";
+import type { ListedSession, Message } from "#store/store.ts";
 
 type SessionMethods = "session.list" | "session.get" | "session.compact" | "session.delete";
 
@@ -31,7 +31,7 @@ function timeOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function sessionOf(session: Session): SessionView {
+function sessionOf(session: ListedSession): SessionView {
   return {
     sessionId: session.sessionId,
     agentName: session.agent,
@@ -41,6 +41,8 @@ function sessionOf(session: Session): SessionView {
     updatedAt: timeOf(session.updatedAt),
     messageCount: session.messageCount,
     turnsQueued: session.turnsQueued,
+    turnsRunning: session.turnsRunning,
+    preview: session.preview ?? null,
     usage: showUsage(session.usage),
   };
 }

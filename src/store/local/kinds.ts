@@ -37,8 +37,10 @@ const ENDED_TOGETHER = 64;
 const COUNTERS_TOGETHER = 1_000;
 export function turnRecords(open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] {
   const { waited, unwaited, due } = OPEN_TURNS.orders;
+  const find = (turnId: string): TurnRecord | undefined => open.find(turnId) ?? ended.find(turnId);
   return {
-    find: (turnId) => open.find(turnId) ?? ended.find(turnId),
+    find,
+    listed: find,
     put: (record) => {
       if (isOpen(record)) {
         open.put(record);
@@ -69,6 +71,7 @@ export function eventRecords(table: RecordTable<EventRecord>): Records["events"]
   const { all, free, ended } = EVENTS.orders;
   return {
     ...storedIn(table),
+    listed: (eventId) => table.find(eventId),
     free: (of, above, limit) => table.scan(free, { of, above, limit }),
     before: newestFirst(table, all),
     endedBefore: (below, limit) => table.scan(ended, { below, limit }),

@@ -16,7 +16,7 @@ import {
   type SummaryRecord,
   type TurnRecord,
 } from "#store/rules/records.ts";
-import type { ApiKey, Entry, UsageCount } from "#store/store.ts";
+import type { ApiKey, Entry, TurnAnnouncement, UsageCount } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
 import type { Layout } from "./tables.ts";
 
@@ -26,6 +26,7 @@ const TURN_BYTES = 640;
 const OPEN_BYTES = 200;
 const ENTRY_BYTES = 110;
 const ANNOUNCEMENT_BYTES = 500;
+const TURN_ANNOUNCEMENT_BYTES = 60;
 const EVENT_BYTES = 400;
 const SUMMARY_BYTES = 200;
 const KEY_BYTES = 200;
@@ -45,12 +46,17 @@ export function weighEntry(entry: Entry): number {
 
 /** Its reply is an entry's text. */
 function weighTurn({ turn, open }: TurnRecord): number {
-  return TURN_BYTES + textBytes(turn.error?.detail) + (open ? OPEN_BYTES : 0);
+  const texts = textBytes(turn.error?.detail) + textBytes(turn.preview) + textBytes(turn.replyPreview);
+  return TURN_BYTES + texts + weighAnnouncement(turn.announcement) + (open ? OPEN_BYTES : 0);
 }
 
-export function weighDelivery({ delivery: { headers, path, body, steps } }: DeliveryRecord): number {
+function weighAnnouncement(announcement: TurnAnnouncement | undefined): number {
+  return announcement ? TURN_ANNOUNCEMENT_BYTES + textBytes(announcement.reason) : 0;
+}
+
+export function weighDelivery({ delivery: { headers, path, body, steps }, refusal }: DeliveryRecord): number {
   // Headers have characters of one byte each.
-  const bytes = DELIVERY_BYTES + headers.length + textBytes(path) + (body?.length ?? 0);
+  const bytes = DELIVERY_BYTES + headers.length + textBytes(path) + (body?.length ?? 0) + textBytes(refusal?.detail);
   return steps.reduce((sum, { detail }) => sum + STEP_BYTES + textBytes(detail), bytes);
 }
 
@@ -67,8 +73,8 @@ export const SESSIONS = {
     head: ({ headDueAt }) => headDueAt,
   },
   orders: { all: { by: "ordinal" }, ofAgent: { by: "ordinal", of: "agent" } },
-  weigh: ({ session: { sessionId, channel, userId } }) =>
-    SESSION_BYTES + sessionId.length + channel.length + userId.length,
+  weigh: ({ session: { sessionId, channel, userId, preview } }) =>
+    SESSION_BYTES + sessionId.length + channel.length + userId.length + textBytes(preview),
 } satisfies Layout<SessionRecord>;
 
 /** Turns that have ended, without their replies, which the journal has. */

@@ -1,12 +1,26 @@
-import type { ClaimedAnnouncement } from "#store/store.ts";
-import { addDeliveryStep } from "./deliveries.ts";
+import type { ClaimedAnnouncement, TurnAnnouncement } from "#store/store.ts";
+import { addDeliveryStep, notifyOutcome } from "./deliveries.ts";
 import { firstOf, holds, leaseFor } from "./leases.ts";
-import type { OpenTurnRecord, Records, Rule } from "./records.ts";
+import { refuse } from "./limits.ts";
+import type { OpenTurnRecord, Records, Rule, TurnRecord } from "./records.ts";
+import { findTurn, withReply } from "./turn-lookup.ts";
 
 /** The turn has completed: its reply goes to the channel that its order named, if any. */
-export function announceReply(records: Records, { turn, ordinal, open }: OpenTurnRecord, createdAt: number): void {
-  if (open.announce?.channel === undefined) return;
-  const { channel, hops } = open.announce;
+export function announceReply(
+  records: Records,
+  record: OpenTurnRecord,
+  createdAt: number,
+): TurnAnnouncement | undefined {
+  const { channel, hops = 0 } = record.open.announce ?? {};
+  return channel === undefined ? undefined : addAnnouncement(records, record, { channel, hops }, createdAt);
+}
+
+function addAnnouncement(
+  records: Records,
+  { turn, ordinal }: TurnRecord,
+  { channel, hops }: { channel: string; hops: number },
+  createdAt: number,
+): TurnAnnouncement {
   const { turnId, sessionId, agent, deliveryId } = turn;
   records.announcements.put({
     announcement: { turnId, sessionId, agent, channel, hops, deliveryId, createdAt, attempts: 0 },
@@ -17,7 +31,28 @@ export function announceReply(records: Records, { turn, ordinal, open }: OpenTur
     lease: undefined,
   });
   records.notify({ kind: "announcement" });
+  return { channel, hops, state: "waiting", reason: undefined };
 }
+
+export const announceAgain: Rule<"announceAgain"> = (records, turnId, { now, by }) => {
+  const record = findTurn(records, turnId);
+  if (!record) throw refuse("turn-not-found", `No turn has the id ${turnId}.`);
+  const { announcement, deliveryId } = record.turn;
+  if (!announcement) throw refuse("reply-not-announceable", "The turn has no reply that was sent to a channel.");
+  const { channel, state } = announcement;
+  if (records.announcements.find(turnId)) {
+    throw refuse("reply-not-announceable", `The reply is ${state} for the channel ${channel}. Wait for the result.`);
+  }
+  const again = addAnnouncement(records, record, announcement, now);
+  const after = { ...record, turn: { ...record.turn, announcement: again } };
+  records.turns.put(after);
+  if (deliveryId !== undefined) {
+    const step = { at: now, name: "announcement.requeued", detail: JSON.stringify({ channel, by }) };
+    addDeliveryStep(records, deliveryId, step);
+    notifyOutcome(records, deliveryId);
+  }
+  return withReply(records, after);
+};
 
 export const claimAnnouncements: Rule<"claimAnnouncements"> = (records, { node, leaseMs, limit, freeOf }) => {
   const { time } = records.moment;
@@ -42,7 +77,9 @@ export const claimAnnouncements: Rule<"claimAnnouncements"> = (records, { node, 
   return { announcements, nextDueInMs: nextDueAt === undefined ? undefined : nextDueAt - time };
 };
 
-export const endAnnouncement: Rule<"endAnnouncement"> = (records, claim, { retryInMs, step }) => {
+export const endAnnouncement: Rule<"endAnnouncement"> = (records, claim, { retryInMs, state, reason, step }) => {
+  // The turn comes first: with it goes the lock of its session, which a deletion takes before it deletes announcements.
+  const turn = findTurn(records, claim.turnId);
   const record = records.announcements.find(claim.turnId);
   if (!record || !holds(claim, record.lease, record.fence)) return false;
   const { announcement } = record;
@@ -53,7 +90,12 @@ export const endAnnouncement: Rule<"endAnnouncement"> = (records, claim, { retry
     const dueAt = records.moment.time + retryInMs;
     records.announcements.put({ ...record, announcement: again, dueAt, lease: undefined });
   }
-  if (announcement.deliveryId !== undefined) addDeliveryStep(records, announcement.deliveryId, step);
+  const { channel, hops, deliveryId } = announcement;
+  if (turn) records.turns.put({ ...turn, turn: { ...turn.turn, announcement: { channel, hops, state, reason } } });
+  if (deliveryId !== undefined) {
+    addDeliveryStep(records, deliveryId, step);
+    notifyOutcome(records, deliveryId);
+  }
   return true;
 };
 

@@ -1,14 +1,20 @@
+import { GatewayError } from "#kit/errors.ts";
 import type {
   Delivery,
-  DeliveryOutcome,
+  DeliveryError,
   DeliveryQuery,
+  DeliveryResult,
   DeliveryWork,
   RecordedDelivery,
   RecorderLimits,
+  SystemEvent,
+  Turn,
 } from "#store/store.ts";
+import { refuse } from "./limits.ts";
 import { scanBack } from "./pages.ts";
+import { previewOf } from "./previews.ts";
 import { type DeliveryRecord, isOfStranger, type Records, type Rule, type RuleInPieces } from "./records.ts";
-import { findTurn } from "./turn-lookup.ts";
+import { findTurn, listedTurn } from "./turn-lookup.ts";
 
 /** Strangers fill no more than this part of the recorder's bytes. */
 const REFUSED_SHARE = 8;
@@ -36,11 +42,20 @@ export function keepDelivery(
     agent,
     endedOrder,
     isOfCaller: (delivery.answer === "refused" && delivery.caller !== "") || undefined,
+    refusal: delivery.answer === "refused" ? refusalOf(delivery) : undefined,
   };
   records.deliveries.put(record);
   records.setBookmarks({ recorderBytes: recorder.bytes });
   if (isOfStranger(record)) deleteOldest(records, true, recorder.refused, recorder.bytes / REFUSED_SHARE);
   else deleteOldest(records, false, recorder.entries, recorder.bytes);
+}
+
+/** Why it was refused, as its step says. */
+function refusalOf({ steps }: Delivery): DeliveryError | undefined {
+  const detail = steps.findLast(({ name }) => name === "request.refused")?.detail;
+  if (detail === undefined) return undefined;
+  const { error, detail: reason } = JSON.parse(detail) as { error: string; detail?: string | null };
+  return { name: error, detail: reason ?? undefined };
 }
 
 export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, recorder, work = {}) => {
@@ -103,17 +118,48 @@ export const getDelivery: Rule<"getDelivery"> = (records, deliveryId) => {
 
 function showDelivery(records: Records, record: DeliveryRecord): RecordedDelivery {
   const { delivery, turnId, eventId, sessionId, messageId, agent } = record;
-  return { ...delivery, turnId, eventId, sessionId, messageId, agent, outcome: outcomeOf(records, record) };
+  return Object.assign({ turnId, eventId, sessionId, messageId, agent }, delivery, resultOf(records, record));
 }
 
 function showListed(records: Records, record: DeliveryRecord): RecordedDelivery {
-  return { ...showDelivery(records, record), headers: "", body: undefined, steps: [] };
+  return Object.assign(showDelivery(records, record), { headers: "", body: undefined, steps: [] });
 }
 
-function outcomeOf(records: Records, { delivery, turnId, eventId }: DeliveryRecord): DeliveryOutcome {
-  if (delivery.answer !== "accepted") return delivery.answer;
-  if (eventId !== undefined) return records.events.find(eventId)?.event.status ?? "gone";
-  return (turnId === undefined ? undefined : findTurn(records, turnId)?.turn.status) ?? "gone";
+/** The work of an earlier delivery counts for that: a repeat has only its message. */
+function resultOf(records: Records, record: DeliveryRecord): DeliveryResult {
+  const { delivery, turnId, eventId, refusal } = record;
+  const event = eventId === undefined ? undefined : records.events.listed(eventId)?.event;
+  const turn = turnId === undefined || eventId !== undefined ? undefined : listedTurn(records, turnId);
+  const preview = event ? previewOf(event.text) : turn?.preview;
+  if (delivery.answer !== "accepted") return { ...NOTHING_CAME, outcome: delivery.answer, preview, error: refusal };
+  if (event) return resultOfEvent(event, preview);
+  return turn ? resultOfTurn(turn) : { ...NOTHING_CAME, outcome: "gone" };
+}
+
+const NOTHING_CAME = {
+  preview: undefined,
+  replyPreview: undefined,
+  endedAt: undefined,
+  tokens: undefined,
+  announcement: undefined,
+  error: undefined,
+};
+
+function resultOfEvent({ status, endedAt, reason }: SystemEvent, preview: string | undefined): DeliveryResult {
+  const error = status === "dead" ? ({ name: "turn-failed", detail: reason } as const) : undefined;
+  return { ...NOTHING_CAME, outcome: status, preview, endedAt, error };
+}
+
+function resultOfTurn(turn: Turn): DeliveryResult {
+  const { status: outcome, preview, replyPreview, endedAt, announcement, error } = turn;
+  return { outcome, preview, replyPreview, endedAt, tokens: tokensOf(turn), announcement, error };
+}
+
+/** An agent that completed a turn without a token does not report them. */
+function tokensOf({ status, endedAt, usage }: Turn): number | undefined {
+  if (endedAt === undefined || !usage) return undefined;
+  const tokens = usage.input + usage.output;
+  return tokens === 0 && status === "completed" ? undefined : tokens;
 }
 
 export const readDeliveries: Rule<"readDeliveries"> = (records, deliveryIds) =>
@@ -122,9 +168,10 @@ export const readDeliveries: Rule<"readDeliveries"> = (records, deliveryIds) =>
     return record ? showListed(records, record) : [];
   });
 
-export const listDeliveries: RuleInPieces<"listDeliveries"> = (records, query) =>
-  scanBack({
-    before: (place, limit) => records.deliveries.before(place, limit),
+export const listDeliveries: RuleInPieces<"listDeliveries"> = function* (records, query) {
+  const below = query.before === undefined ? undefined : placeBefore(records, query);
+  return yield* scanBack({
+    before: (place, limit) => records.deliveries.before(Math.min(place, below ?? place), limit),
     placeOf: ({ place }) => place,
     matches: (record) => matchesDelivery(records, query, record),
     show: (record) => showListed(records, record),
@@ -132,9 +179,22 @@ export const listDeliveries: RuleInPieces<"listDeliveries"> = (records, query) =
     limit: query.limit,
     cursor: query.cursor,
   });
+};
+
+/** Refuses a delivery that is not stored, as nothing tells where it was. */
+function placeBefore(records: Records, { before = "", cursor }: DeliveryQuery): number {
+  if (cursor !== undefined) {
+    const errors = [{ pointer: "query:before", message: "cannot be used together with `cursor`" }];
+    throw new GatewayError("invalid-request", "Send either `before` or `cursor`.", { errors });
+  }
+  const record = records.deliveries.listed(before);
+  if (!record)
+    throw refuse("delivery-not-found", `The recorder has no delivery ${before}. Read the list from its start.`);
+  return record.place;
+}
 
 function matchesDelivery(records: Records, query: DeliveryQuery, record: DeliveryRecord): boolean {
-  const { surface, outcome, from = 0, to = Infinity, mapping, agent, sessionId, id } = query;
+  const { surface, from = 0, to = Infinity, mapping, agent, sessionId, id } = query;
   const { delivery } = record;
   return (
     delivery.at >= from &&
@@ -144,7 +204,18 @@ function matchesDelivery(records: Records, query: DeliveryQuery, record: Deliver
     (agent === undefined || record.agent === agent) &&
     (sessionId === undefined || record.sessionId === sessionId) &&
     (id === undefined || hasId(record, id)) &&
-    (outcome === undefined || outcomeOf(records, record) === outcome)
+    matchesResult(records, query, record)
+  );
+}
+
+function matchesResult(records: Records, query: DeliveryQuery, record: DeliveryRecord): boolean {
+  const { outcome, announcement: state, channel } = query;
+  if (outcome === undefined && state === undefined && channel === undefined) return true;
+  const result = resultOf(records, record);
+  return (
+    (outcome === undefined || result.outcome === outcome) &&
+    (state === undefined || result.announcement?.state === state) &&
+    (channel === undefined || result.announcement?.channel === channel)
   );
 }
 

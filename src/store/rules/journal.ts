@@ -8,13 +8,14 @@ export const NO_SEQ = 0;
 const FIRST_PIECE = 32;
 const LONGEST_PIECE = 512;
 
-/** The changes that come with new entries: what is added to the session's counts, its new usage, and the delivery of their turn. */
+/** The changes that come with new entries: what is added to the session's counts, its new usage and preview, and the delivery of their turn. */
 type SessionChange = {
   messages?: number;
   bytes?: number;
   queued?: number;
   usage?: Usage;
   deliveryId?: string | undefined;
+  preview?: string;
 };
 
 /**
@@ -29,7 +30,7 @@ export function appendEntries(
   change: SessionChange = {},
 ): Session {
   const { session: before, compactedCount, headDueAt } = record;
-  const { messages = 0, bytes = 0, queued = 0, usage = before.usage } = change;
+  const { messages = 0, bytes = 0, queued = 0, usage = before.usage, preview = before.preview } = change;
   let { lastSeq } = before;
   for (const entry of entries) entry.seq = ++lastSeq;
   // Written out, as it is done thrice a turn: a spread of objects that were made in several places is slow.
@@ -47,6 +48,7 @@ export function appendEntries(
     usage,
     ordinal: before.ordinal,
     contextBytes: before.contextBytes + bytes,
+    preview,
   };
   records.sessions.put({ session, compactedCount, headDueAt });
   records.journal(session.ordinal).append(entries);

@@ -17,6 +17,7 @@ import type {
   Announcement,
   ApiKey,
   Delivery,
+  DeliveryError,
   Entry,
   GatewayEntry,
   Session,
@@ -128,6 +129,8 @@ export type DeliveryRecord = Readonly<WorkIds> & {
   readonly endedOrder: number | undefined;
   /** True for a refused request of an authenticated caller. Records of earlier versions do not have it. */
   readonly isOfCaller?: true | undefined;
+  /** Why it was refused. Records of earlier versions do not have it. */
+  readonly refusal?: DeliveryError | undefined;
 };
 
 /** True for a refused request of a stranger. */
@@ -280,6 +283,8 @@ export interface Records {
   readonly turns: StoredRecords<TurnRecord> &
     Leased<OpenTurnRecord> &
     Delayed<OpenTurnRecord> & {
+      /** The same as `find`; an engine may leave out the reply. */
+      listed(turnId: string): TurnRecord | undefined;
       /** Turns that have not ended, in any order; of one agent or of all. */
       open(agent?: string): OpenTurnRecord[];
       /** Turns with a smaller id, the greatest first. */
@@ -299,6 +304,8 @@ export interface Records {
   };
 
   readonly events: StoredRecords<EventRecord> & {
+    /** The same as `find`; an engine may cut off the text and leave out the metadata. */
+    listed(eventId: string): EventRecord | undefined;
     /** Queued ones of an agent that no turn works on, with a greater ordinal, by that. */
     free(agent: string, after: number, limit: number): EventRecord[];
     /** Events with a smaller ordinal, newest first. */

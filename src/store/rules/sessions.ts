@@ -1,5 +1,5 @@
 import { NO_USAGE } from "#kit/usages.ts";
-import type { TurnError, TurnOrder } from "#store/store.ts";
+import type { ListedSession, TurnError, TurnOrder } from "#store/store.ts";
 import { countEndOfTurn } from "./agents.ts";
 import { endDelivery, eraseContent, notifyOutcome } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
@@ -31,17 +31,28 @@ export function newSession(records: Records, { session, now }: TurnOrder): Sessi
       usage: NO_USAGE,
       ordinal: records.next("session"),
       contextBytes: 0,
+      preview: undefined,
     },
     compactedCount: 0,
     headDueAt: undefined,
   };
 }
 
-export const getSession: Rule<"getSession"> = ({ sessions }, sessionId) => sessions.find(sessionId)?.session;
+export const getSession: Rule<"getSession"> = (records, sessionId) => {
+  const found = records.sessions.find(sessionId);
+  return found && withRunning(records, found);
+};
+
+/** Only the first of a session's queue may run. */
+function withRunning(records: Records, { session }: SessionRecord): ListedSession {
+  const first = records.firstInQueue(session.ordinal);
+  const turnsRunning = first && "turn" in first && first.turn.status === "running" ? 1 : 0;
+  return Object.assign({ turnsRunning }, session);
+}
 
 export const listSessions: Rule<"listSessions"> = (records, { agent, limit, cursor }) => {
   const found = records.sessions.before(cursor === undefined ? Infinity : decodeCursor(cursor), limit + 1, agent);
-  const items = found.slice(0, limit).map(({ session }) => session);
+  const items = found.slice(0, limit).map((record) => withRunning(records, record));
   const last = items.at(-1);
   return { items, next: found.length > limit && last ? encodeCursor(last.ordinal) : undefined };
 };

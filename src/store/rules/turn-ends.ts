@@ -5,6 +5,7 @@ import { announceReply } from "./announcements.ts";
 import { endDelivery } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
+import { previewOf } from "./previews.ts";
 import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
 import { countAttempt, countEnd } from "./usage.ts";
 
@@ -26,6 +27,8 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
     error,
     usage: usage ? addUsage(turn.usage, usage.usage) : (turn.usage ?? NO_USAGE),
     model: model ?? turn.model,
+    replyPreview: reply === undefined ? undefined : previewOf(reply),
+    announcement: status === "completed" ? announceReply(records, before, now) : undefined,
   };
   const isFirst = records.firstInQueue(ordinal)?.place === place;
   const entries = endEntries(ended, open.replyMessageId, reply, end);
@@ -42,7 +45,6 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
   else countEnd(records, now, turn, open.countedModel, status);
   endDelivery(records, turn.deliveryId);
   endEvents(records, before, end);
-  if (status === "completed") announceReply(records, before, now);
   if (isFirst) passOn(records, ordinal);
   return ended;
 }

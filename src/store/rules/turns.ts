@@ -8,6 +8,7 @@ import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, keepKey } from "./keys.ts";
 import { firstOf, holds, leaseFor } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
+import { previewOf } from "./previews.ts";
 import {
   isOpen,
   type OpenTurnRecord,
@@ -33,7 +34,8 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
   const { agent, ordinal } = before.session;
   const isFirst = records.firstInQueue(ordinal) === undefined;
   const isClaimed = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
-  const record = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst);
+  const preview = previewOf(text);
+  const record = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst, preview);
   const queued: Entry = { seq: NO_SEQ, at: now, turnId, name: "turn.queued" };
   const entries = isClaimed
     ? [messageEntry(order), queued, startedEntry(record), replyEntry(record)]
@@ -43,6 +45,7 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
     bytes: Buffer.byteLength(text),
     queued: isClaimed ? 0 : 1,
     deliveryId: delivery?.deliveryId,
+    preview,
   });
   records.turns.put(record);
   records.agents.count(agent, isClaimed ? { running: 1 } : { queued: 1 });
@@ -110,6 +113,7 @@ function newTurn(
   { session }: SessionRecord,
   claim: TurnOrder["claim"],
   isFirst: boolean,
+  preview: string,
 ): OpenTurnRecord {
   return {
     turn: {
@@ -132,6 +136,9 @@ function newTurn(
       error: undefined,
       usage: undefined,
       deliveryId: order.delivery?.deliveryId,
+      preview,
+      replyPreview: undefined,
+      announcement: undefined,
     },
     ordinal: session.ordinal,
     place: records.next("place"),

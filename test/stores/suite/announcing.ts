@@ -33,7 +33,16 @@ async function claimNext(world: World): Promise<ClaimedAnnouncement> {
 }
 
 function end(world: World, of: ClaimedAnnouncement, retryInMs?: number) {
-  return world.store.endAnnouncement(of.claim, { retryInMs, step: STEP });
+  const result =
+    retryInMs === undefined
+      ? ({ state: "delivered", reason: undefined } as const)
+      : ({ state: "retrying", reason: "it answered 503" } as const);
+  return world.store.endAnnouncement(of.claim, { retryInMs, ...result, step: STEP });
+}
+
+function fail(world: World, of: ClaimedAnnouncement) {
+  const reason = "it answered 410, gone";
+  return world.store.endAnnouncement(of.claim, { retryInMs: undefined, state: "failed", reason, step: STEP });
 }
 
 export function announcingTests(engine: Engine): void {
@@ -160,6 +169,83 @@ export function announcingTests(engine: Engine): void {
       await world.sweep();
       const { announcements } = await claim(world);
       expect(announcements.map(({ announcement }) => announcement.sessionId)).toEqual(["chat:kept"]);
+    });
+
+    it("its turn has the state and the reason, and a change of them is an outcome of the delivery", async ({
+      world,
+    }) => {
+      const turnId = await announce(world, { announce: { channel: "ops ü", hops: 2 }, delivery: deliveryOf("dlv_1") });
+      const announcement = { channel: "ops ü", hops: 2, state: "waiting", reason: undefined };
+      const read = async () => {
+        const [delivery] = (await world.store.listDeliveries({ limit: 1 })).items;
+        expect(delivery).toMatchObject({ outcome: "completed" });
+        expect((await world.store.getTurn(turnId))?.announcement).toEqual(delivery?.announcement);
+        expect((await world.store.listTurns({ limit: 1 })).items[0]?.announcement).toEqual(delivery?.announcement);
+        return delivery?.announcement;
+      };
+      expect(await read()).toEqual(announcement);
+      const heard = () => world.hears((news) => news.kind === "outcome" && news.deliveryId === "dlv_1");
+      world.told.length = 0;
+      await end(world, await claimNext(world), 1_000);
+      await heard();
+      expect(await read()).toEqual({ ...announcement, state: "retrying", reason: "it answered 503" });
+      await world.clock.advance(1_000);
+      world.told.length = 0;
+      await fail(world, await claimNext(world));
+      await heard();
+      expect(await read()).toEqual({ ...announcement, state: "failed", reason: "it answered 410, gone" });
+    });
+
+    it("a failed or delivered announcement starts again when it is asked for", async ({ world }) => {
+      const options = { announce: { channel: "ops ü", hops: 2 }, delivery: deliveryOf("dlv_1") };
+      const turnId = await announce(world, options);
+      const endings = [fail, (of: World, it: ClaimedAnnouncement) => end(of, it)];
+      for (const ends of endings) {
+        const of = await claimNext(world);
+        await end(world, of, 1_000);
+        await world.clock.advance(1_000);
+        await ends(world, await claimNext(world));
+        expect(world.store.stats().announcements).toBe(0);
+        world.told.length = 0;
+        const again = await world.store.announceAgain(turnId, { now: world.clock.now(), by: "console" });
+        await world.hears(({ kind }) => kind === "announcement");
+        await world.hears((news) => news.kind === "outcome" && news.deliveryId === "dlv_1");
+        expect(again).toEqual(await world.store.getTurn(turnId));
+        expect(again).toMatchObject({
+          status: "completed",
+          reply: "hi",
+          announcement: { channel: "ops ü", hops: 2, state: "waiting", reason: undefined },
+        });
+        expect((await world.store.getDelivery("dlv_1"))?.steps.at(-1)).toEqual({
+          at: world.clock.now(),
+          name: "announcement.requeued",
+          detail: JSON.stringify({ channel: "ops ü", by: "console" }),
+        });
+      }
+      const { announcement } = await claimNext(world);
+      const of = { turnId, sessionId: "chat:a", agent: "main", channel: "ops ü", hops: 2, deliveryId: "dlv_1" };
+      expect(announcement).toEqual({ ...of, createdAt: world.clock.now(), attempts: 0 });
+    });
+
+    it("refuses to announce again what waits, is under way, was not announced, or is not there", async ({ world }) => {
+      const again = (turnId: string) => world.store.announceAgain(turnId, { now: world.clock.now(), by: "ops" });
+      const refused = expect.objectContaining({ name: "reply-not-announceable" });
+      const waiting = await announce(world);
+      await expect(again(waiting)).rejects.toEqual(refused);
+      const of = await claimNext(world);
+      await expect(again(waiting)).rejects.toEqual(refused);
+      await end(world, of, 1_000);
+      await expect(again(waiting)).rejects.toEqual(refused);
+      await expect(again(await announce(world, { announce: undefined }))).rejects.toEqual(refused);
+      const { turnId: running } = await world.start({ announce: { channel: "ops", hops: 0 } });
+      await expect(again(running)).rejects.toEqual(refused);
+      await world.end(await world.claimNext(), { status: "failed" });
+      await expect(again(running)).rejects.toEqual(refused);
+      const unknown = expect.objectContaining({ name: "turn-not-found" });
+      await expect(again("turn_unknown")).rejects.toEqual(unknown);
+      await world.store.deleteSession("chat:a", world.clock.now());
+      await expect(again(waiting)).rejects.toEqual(unknown);
+      expect(world.store.stats().announcements).toBe(0);
     });
 
     it("keeps its session from ageing out until it has ended", async ({ world }) => {

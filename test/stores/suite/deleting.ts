@@ -101,7 +101,13 @@ export function deletingTests(engine: Engine): void {
       expect(await store.endCompaction(place.claim, { now: clock.now(), compacted: undefined })).toBe(false);
       expect(announcement?.announcement.turnId).toBe(announced.turnId);
       const step = { at: clock.now(), name: "announcement.sent", detail: undefined };
-      if (announcement) await store.endAnnouncement(announcement.claim, { retryInMs: undefined, step });
+      if (announcement)
+        await store.endAnnouncement(announcement.claim, {
+          retryInMs: undefined,
+          state: "delivered",
+          reason: undefined,
+          step,
+        });
       await clock.advance(LEASE_MS * 2);
       await world.sweep();
       expect(await world.everything(later, turns)).toEqual(before);

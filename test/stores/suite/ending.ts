@@ -14,7 +14,7 @@ export function endingTests(engine: Engine): void {
       const at = world.clock.now();
       expect(await world.end(claimed, { reply: "hi", usage: used(2, 1) })).toBe(true);
       const usage = { input: 2, output: 1 };
-      const turn = { status: "completed", reply: "hi", error: undefined, usage, endedAt: at };
+      const turn = { status: "completed", reply: "hi", replyPreview: "hi", error: undefined, usage, endedAt: at };
       expect(await world.store.getTurn(turnId)).toEqual({ ...claimed.turn, ...turn });
       const { replyMessageId: messageId } = claimed;
       expect((await world.entries()).slice(4)).toEqual([

@@ -1,9 +1,9 @@
 import { describe, expect } from "vitest";
 import type { DeliveryQuery } from "#store/store.ts";
-import { hookOf, list, record } from "../deliveries.ts";
+import { hookOf, list, record, STEPS } from "../deliveries.ts";
 import { queueEvent, takeEvents } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
-import { deliveryOf, type Engine, RECORDER, refusal, type World } from "../world.ts";
+import { deliveryOf, type Engine, RECORDER, refusal, used, type World } from "../world.ts";
 
 /** All that a list gives, page by page. */
 async function pages(world: World, query: DeliveryQuery): Promise<string[]> {
@@ -64,6 +64,100 @@ export function listingDeliveriesTests(engine: Engine): void {
       await world.end(await takeEvents(world, [event.eventId]));
       expect(await list(world, { outcome: "running" })).toEqual(["dlv_hook"]);
       expect(await list(world, { outcome: "handled" })).toEqual(["dlv_event"]);
+    });
+
+    it("has what was said, what came of it, and why nothing did", async ({ world }) => {
+      const long = `  First\n\tline ${"🙂".repeat(100)}`;
+      await world.start({ text: long, delivery: hookOf("dlv_turn") });
+      const at = world.clock.now();
+      await world.end(await world.claimNext(), { reply: "good\r\nday", usage: used(4, 3) });
+      await world.start({ text: "why", delivery: hookOf("dlv_failed") });
+      const error = { name: "turn-failed", detail: "it answered 503" } as const;
+      await world.end(await world.claimNext(), { status: "failed", error });
+      await world.start({ text: "and you", delivery: hookOf("dlv_running") });
+      await world.claimNext();
+      await queueEvent(world, { text: " the \n disk is full", delivery: hookOf("dlv_event") });
+      const detail = JSON.stringify({ error: "unauthenticated", status: 401, detail: "No token." });
+      const steps = [...STEPS, { at: 3, name: "request.refused", detail }];
+      await record(world, hookOf("dlv_refused", { answer: "refused", steps }));
+      const none = { replyPreview: undefined, endedAt: undefined, tokens: undefined, announcement: undefined };
+      const { items } = await world.store.listDeliveries({ limit: 10 });
+      const results = items.map((item) => ({
+        preview: item.preview,
+        replyPreview: item.replyPreview,
+        endedAt: item.endedAt,
+        tokens: item.tokens,
+        announcement: item.announcement,
+        error: item.error,
+      }));
+      expect(results).toEqual([
+        { ...none, preview: undefined, error: { name: "unauthenticated", detail: "No token." } },
+        { ...none, preview: "the disk is full", error: undefined },
+        { ...none, preview: "and you", error: undefined },
+        { ...none, preview: "why", endedAt: at, tokens: 0, error },
+        {
+          ...none,
+          // 11 characters, 54 whole pairs, and not the half of another.
+          preview: `First line ${"🙂".repeat(54)}`,
+          replyPreview: "good day",
+          endedAt: at,
+          tokens: 7,
+          error: undefined,
+        },
+      ]);
+      await world.store.deleteSession("chat:a", world.clock.now());
+      const gone = { ...none, preview: undefined, error: undefined };
+      expect((await world.store.listDeliveries({ limit: 10 })).items.at(-1)).toMatchObject({
+        ...gone,
+        outcome: "gone",
+      });
+    });
+
+    it("gives a repeat the message of its turn, and nothing that came of it", async ({ world }) => {
+      const announce = { channel: "ops", hops: 0 };
+      const { turnId, sessionId, agent } = await world.start({ text: "once", announce, delivery: hookOf("dlv_1") });
+      await world.end(await world.claimNext(), { reply: "done", usage: used(1, 1) });
+      await world.store.recordDelivery(hookOf("dlv_2", { answer: "repeated" }), RECORDER, { turnId, sessionId, agent });
+      const [repeat] = (await world.store.listDeliveries({ limit: 1 })).items;
+      const nothing = { replyPreview: undefined, endedAt: undefined, tokens: undefined, announcement: undefined };
+      expect(repeat).toMatchObject({ deliveryId: "dlv_2", outcome: "repeated", preview: "once", ...nothing });
+      expect(await list(world, { announcement: "waiting" })).toEqual(["dlv_1"]);
+    });
+
+    it("gives those whose reply is in a state, or goes to a channel", async ({ world }) => {
+      for (const [n, channel] of ["ops", "dead", "ops"].entries()) {
+        await world.start({ announce: { channel, hops: 0 }, delivery: hookOf(`dlv_${n}`) });
+        await world.end(await world.claimNext());
+      }
+      await world.start({ delivery: hookOf("dlv_3") });
+      await world.end(await world.claimNext());
+      const request = { node: "node_a", leaseMs: 1_000, limit: 2, freeOf: () => 9 };
+      const { announcements } = await world.store.claimAnnouncements(request);
+      const step = { at: 1, name: "announcement.failed", detail: undefined };
+      for (const { claim } of announcements) {
+        const end = { retryInMs: undefined, state: "failed", reason: "gone", step } as const;
+        await world.store.endAnnouncement(claim, end);
+      }
+      expect(await list(world, { announcement: "failed" })).toEqual(["dlv_1", "dlv_0"]);
+      expect(await list(world, { announcement: "waiting" })).toEqual(["dlv_2"]);
+      expect(await list(world, { announcement: "delivered" })).toEqual([]);
+      expect(await list(world, { channel: "ops" })).toEqual(["dlv_2", "dlv_0"]);
+      expect(await list(world, { channel: "ops", announcement: "failed" })).toEqual(["dlv_0"]);
+      expect(await list(world, { announcement: "failed", outcome: "failed" })).toEqual([]);
+    });
+
+    it("goes on behind a delivery, however many came since", async ({ world }) => {
+      for (const n of [1, 2, 3, 4]) await record(world, hookOf(`dlv_${n}`, { answer: "unmatched" }));
+      const page = await world.store.listDeliveries({ limit: 2, before: "dlv_4" });
+      expect(page.items.map(({ deliveryId }) => deliveryId)).toEqual(["dlv_3", "dlv_2"]);
+      await record(world, hookOf("dlv_5", { answer: "unmatched" }));
+      expect(await list(world, { limit: 2, cursor: page.next ?? "" })).toEqual(["dlv_1"]);
+      expect(await list(world, { before: "dlv_2" })).toEqual(["dlv_1"]);
+      expect(await list(world, { before: "dlv_1" })).toEqual([]);
+      const unknown = expect.objectContaining({ name: "delivery-not-found" });
+      await expect(list(world, { before: "dlv_unknown" })).rejects.toEqual(unknown);
+      const refused = expect.objectContaining({ name: "invalid-request" });
+      await expect(list(world, { before: "dlv_1", cursor: page.next ?? "" })).rejects.toEqual(refused);
     });
 
     it("gives those of an agent: they started its turn, queued its event, or repeat one of these", async ({

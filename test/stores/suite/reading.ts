@@ -108,7 +108,8 @@ export function readingTests(engine: Engine): void {
       await world.clock.advance(5);
       const endedAt = world.clock.now();
       await world.end(claimed, { reply: "done" });
-      const ended = { status: "completed", reply: "done", endedAt, usage: { input: 0, output: 0 } };
+      const usage = { input: 0, output: 0 };
+      const ended = { status: "completed", reply: "done", replyPreview: "done", endedAt, usage };
       expect(await world.store.getTurn(turnId)).toEqual({ ...claimed.turn, ...ended });
     });
 
@@ -153,6 +154,17 @@ export function readingTests(engine: Engine): void {
       expect((await pagesOf(world, 2, "third")).map(idsOf)).toEqual([["chat:6", "chat:3"], ["chat:0"]]);
       expect((await pagesOf(world, 7)).map(idsOf)).toHaveLength(1);
       expect((await pagesOf(world, 100))[0]?.[3]).toEqual(await world.store.getSession("chat:3"));
+    });
+
+    it("tells of a session what was said last and whether a turn runs, alone and in a list", async ({ world }) => {
+      await world.start({ session: "chat:a", text: "first" });
+      await world.start({ session: "chat:a", text: " second\n time" });
+      await world.claimNext();
+      await world.start({ session: "chat:b", text: "third" });
+      const [b, a] = (await world.store.listSessions({ limit: 2 })).items;
+      expect(a).toMatchObject({ turnsQueued: 1, turnsRunning: 1, preview: "second time" });
+      expect(b).toMatchObject({ turnsQueued: 1, turnsRunning: 0, preview: "third" });
+      expect(await world.store.getSession("chat:a")).toEqual(a);
     });
 
     it("lists newest created first, whichever was used last", async ({ world }) => {

@@ -44,7 +44,7 @@ export function startingTests(engine: Engine): void {
       const order = world.order({
         surface: "rpc",
         caller: "ops",
-        text: "good morning ☀️ \u0000",
+        text: "good  morning ☀️ \u0000",
         model: "fast",
         skillIds: ["sum"],
         delivery: deliveryOf("dlv_1"),
@@ -70,6 +70,9 @@ export function startingTests(engine: Engine): void {
         error: undefined,
         usage: undefined,
         deliveryId: "dlv_1",
+        preview: "good morning ☀️ \u0000",
+        replyPreview: undefined,
+        announcement: undefined,
       });
       expect(await store.getTurn(order.turnId)).toEqual(turn);
       expect(await store.getSession("chat:a")).toEqual({
@@ -86,6 +89,8 @@ export function startingTests(engine: Engine): void {
         usage: { input: 0, output: 0 },
         ordinal: expect.any(Number),
         contextBytes: Buffer.byteLength(order.text),
+        preview: "good morning ☀️ \u0000",
+        turnsRunning: 0,
       });
       const { turnId, messageId, text } = order;
       const at = clock.now();

@@ -115,11 +115,13 @@ describe("deliveries.list", () => {
     "events.get",
     "events.replay",
     "turns.list",
+    "turns.announce",
   ] as const)("%s needs the scope admin", async (operation) => {
     const path = {
       agent_name: "main",
       delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
       event_id: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA",
+      turn_id: "turn_01M7YN0XEMM1B7E5S8YF3GKP2N",
     };
     expect((await rest.call(operation, { path })).error).toBe("forbidden");
     expect((await rest.call(operation, { path, key: gateway.adminKey })).error).not.toBe("forbidden");

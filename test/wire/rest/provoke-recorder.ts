@@ -113,6 +113,12 @@ export const recorderProvocations: Record<string, Partial<Record<ErrorName, Prov
   "agents.beat": { "agent-not-found": noAgent },
   "agents.pause": { "agent-not-found": noAgent },
   "agents.resume": { "agent-not-found": noAgent },
+  "deliveries.list": {
+    "delivery-not-found": async (route) => {
+      const target = targetOf(route.path, { query: { before: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T" } });
+      return call(await usual(), route, { target });
+    },
+  },
   "deliveries.get": { "delivery-not-found": unknown },
   "deliveries.replay": { ...replay, "delivery-not-found": unknown },
   "events.get": { "event-not-found": unknown },
@@ -128,6 +134,12 @@ export const recorderProvocations: Record<string, Partial<Record<ErrorName, Prov
       const { json } = await left.hooks.send(...sent);
       await leave(left, sent);
       return call(left, route, { path: await eventIn(left, String(json.eventId), "dead") });
+    },
+  },
+  "turns.announce": {
+    "reply-not-announceable": async (route) => {
+      const { json } = await (await usual()).rest.call("chat.send", { body: { message: "hi" } });
+      return call(await usual(), route, { path: { turn_id: String(json.turn_id) } });
     },
   },
   "mappings.dryRun": {

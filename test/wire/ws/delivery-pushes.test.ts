@@ -36,6 +36,12 @@ describe("the pushes of deliveries", () => {
           messageId: undefined,
           agent: undefined,
           outcome: "unmatched",
+          preview: undefined,
+          replyPreview: undefined,
+          endedAt: undefined,
+          tokens: undefined,
+          announcement: undefined,
+          error: undefined,
         }),
       },
     ] as const;

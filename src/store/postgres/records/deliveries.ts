@@ -16,7 +16,7 @@ type Rest = Pick<
   Delivery,
   "operation" | "method" | "path" | "address" | "caller" | "headers" | "bytes" | "status" | "replayOf"
 > &
-  Pick<DeliveryRecord, "agent" | "messageId" | "isOfCaller">;
+  Pick<DeliveryRecord, "agent" | "messageId" | "isOfCaller" | "refusal">;
 /** The counters of both shelves: all deliveries, and those that were refused. */
 type ShelfTotal = "deliveries" | "deliveryBytes" | "refused" | "refusedBytes";
 /** A delivery with the sizes of its row and its body in bytes. `texts` are the encoded columns of a changed delivery. */
@@ -38,11 +38,11 @@ function decodeBody(stored: string): string {
 
 /** The row of a changed delivery. An existing body is never replaced, only removed. */
 function rowOf(record: DeliveryRecord, before: DeliveryRow | undefined): DeliveryRow {
-  const { delivery, agent, messageId, isOfCaller } = record;
+  const { delivery, agent, messageId, isOfCaller, refusal } = record;
   if (before?.delivery === delivery) return { ...before, ...record };
   const { operation, method, path, address, caller, headers, bytes, status, replayOf } = delivery;
   const request = { operation, method, path, address, caller, headers, bytes, status, replayOf };
-  const rest: Rest = Object.assign(request, { agent, messageId, isOfCaller });
+  const rest: Rest = Object.assign(request, { agent, messageId, isOfCaller, refusal });
   const texts = {
     record: JSON.stringify(rest),
     steps: delivery.steps.length === 0 ? undefined : JSON.stringify(delivery.steps),
@@ -105,7 +105,7 @@ function layoutOf(select: string, from?: string) {
 const ANSWERS: readonly string[] = ["repeated", "unmatched", "refused", "challenge"] satisfies DeliveryAnswer[];
 
 function readDelivery(row: Row): DeliveryRow {
-  const { agent, messageId, isOfCaller, ...rest } = JSON.parse(row.record as string) as Rest;
+  const { agent, messageId, isOfCaller, refusal, ...rest } = JSON.parse(row.record as string) as Rest;
   const stored = row.kept as string;
   return {
     delivery: {
@@ -122,6 +122,7 @@ function readDelivery(row: Row): DeliveryRow {
     agent,
     messageId,
     isOfCaller,
+    refusal,
     endedOrder: optional(row.ended_place) ?? (row.is_ended === true ? 0 : undefined),
     weight: number(row.bytes),
     bodyWeight: number(row.body_weight ?? 0),

@@ -24,11 +24,17 @@ const EVENT = fields<SystemEvent>(
   { status: "state" },
 );
 
-const EVENTS = layout<EventRecord>({
+const WHOLE = "t.*, b.taken_by";
+/** The characters of a text that a list reads. */
+const LISTED_CHARACTERS = 600;
+/** The columns for lists: without metadata, and with the beginning of the text. An encoded text cannot be cut. */
+const LISTED = `t.ordinal, t.event_id, t.agent, t.caller, t.state, t.attempts, t.created_at, t.ended_at, t.turn_id, t.reason, t.delivery_id,
+  case when ascii(t.text) = 1 then t.text else left(ltrim(t.text, E' \\t\\r\\n'), ${LISTED_CHARACTERS}) end as text, null as metadata, b.taken_by`;
+
+const DEFINITION = {
   table: "events",
   key: ["event_id"],
   keyOf: ({ event }) => event.eventId,
-  select: "t.*, b.taken_by",
   joined: `left join ${BATCHES} on b.ordinal = t.ordinal and t.state = 'queued'`,
   fixed: ["agent", "text", "metadata", "size", "caller", "created_at", "delivery_id"],
   // The recorded delivery of an event stays ended once the event has ended, even if the event is queued again.
@@ -50,11 +56,15 @@ const EVENTS = layout<EventRecord>({
     if (row.taken_by === null) return { event, isTaken: false };
     return { event: { ...event, turnId: row.taken_by as string }, isTaken: true };
   },
-});
+} satisfies Parameters<typeof layout<EventRecord>>[0];
+
+const EVENTS = layout<EventRecord>({ ...DEFINITION, select: WHOLE });
+const LISTED_EVENTS = layout<EventRecord>({ ...DEFINITION, select: LISTED });
 
 export class Events {
   readonly #transaction: Transaction;
   readonly #table: Table<EventRecord>;
+  readonly #listed: Table<EventRecord>;
 
   constructor(transaction: Transaction) {
     this.#transaction = transaction;
@@ -63,12 +73,14 @@ export class Events {
       const weight = record ? sizeOf(record) + EVENT_BYTES : 0;
       transaction.count("bytes", (after ? weight : 0) - (before ? weight : 0));
     });
+    this.#listed = new Table(transaction, LISTED_EVENTS);
   }
 
   get records(): Records["events"] {
     const table = this.#table;
     return {
       ...storedIn(table),
+      listed: (eventId) => this.#listed.find(eventId),
       free: (agent, above, limit) =>
         table.scan({ where: { agent, is_free: true, ordinal: { above } }, by: "ordinal", limit }),
       before: (below, limit) => table.scan({ where: { ordinal: { below } }, by: "ordinal", newestFirst: true, limit }),

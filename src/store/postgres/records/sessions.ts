@@ -25,7 +25,7 @@ const PREFETCHED_ERASURES = 200;
 
 const SESSION = fields<Omit<Session, "usage">>({
   bigint: ["ordinal", "createdAt", "updatedAt", "contextBytes"],
-  escaped: ["sessionId", "channel", "userId"],
+  escaped: ["sessionId", "channel", "userId", "preview"],
   text: ["agent"],
   integer: ["firstSeq", "lastSeq", "messageCount", "turnsQueued"],
 });

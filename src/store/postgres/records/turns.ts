@@ -1,5 +1,5 @@
 import { isOpen, type OpenTurn, type OpenTurnRecord, type Records, type TurnRecord } from "#store/rules/records.ts";
-import type { Turn, TurnError } from "#store/store.ts";
+import type { Turn, TurnAnnouncement, TurnError } from "#store/store.ts";
 import { encodeOptional, encodeText } from "../texts.ts";
 import { fields, leaseColumns, moreOf, readLease, usageOf } from "./fields.ts";
 import type { OpenTurns, Sessions } from "./sessions.ts";
@@ -19,17 +19,18 @@ const WHOLE = `t.*, to_json(t.more) as more_used, ${BATCH} as batch,
 /** The columns for lists: without replies. */
 const LISTED = "t.*, to_json(t.more) as more_used, null as batch, null as reply";
 
-const FIXED = "session, session_id, agent, surface, caller, created_at, skill_ids, message_id, seq, delivery_id".split(
-  ", ",
-);
+const FIXED =
+  "session, session_id, agent, surface, caller, created_at, skill_ids, message_id, seq, delivery_id, preview".split(
+    ", ",
+  );
 
 type Batch = { ids: string[] | null; most: number; keep: number };
 
 type OpenFields = Omit<OpenTurn, "events" | "announce" | "dueAt" | "lease">;
 
-const TURN = fields<Omit<Turn, "skillIds" | "reply" | "error" | "usage">>({
+const TURN = fields<Omit<Turn, "skillIds" | "reply" | "error" | "usage" | "announcement">>({
   text: ["turnId", "agent", "surface", "status", "messageId"],
-  escaped: ["sessionId", "caller", "model", "deliveryId"],
+  escaped: ["sessionId", "caller", "model", "deliveryId", "preview", "replyPreview"],
   integer: ["attempt", "seq"],
   bigint: ["createdAt", "startedAt", "endedAt"],
 });
@@ -48,6 +49,12 @@ const ENDED: OpenFields = {
   isCancelled: false,
   readyOrder: undefined,
 };
+
+function weightOf(record: TurnRecord | undefined): number {
+  if (!record) return 0;
+  const { preview = "", replyPreview = "" } = record.turn;
+  return TURN_BYTES + Buffer.byteLength(preview) + Buffer.byteLength(replyPreview);
+}
 
 function layoutOf(select: string) {
   return layout<TurnRecord>({
@@ -68,6 +75,7 @@ function layoutOf(select: string) {
       ["input", "bigint", ({ turn }) => turn.usage?.input],
       ["output", "bigint", ({ turn }) => turn.usage?.output],
       ["more", "bigint[]", ({ turn }) => moreOf(turn.usage)],
+      ["announcement", "text", ({ turn }) => turn.announcement && JSON.stringify(turn.announcement)],
       ["channel", "text", ({ open }) => encodeOptional(open?.announce?.channel)],
       ["hops", "integer", ({ open }) => open?.announce?.hops],
       ["has_events", "boolean", ({ open }) => open?.events !== undefined],
@@ -91,6 +99,7 @@ function layoutOf(select: string) {
         reply: optionalText(row.reply),
         error: row.error ? { name: row.error as TurnError["name"], detail: optionalText(row.detail) } : undefined,
         usage: row.input === null ? undefined : usageOf(row.input, row.output, row.more_used),
+        announcement: announcementOf(row),
       },
       ordinal: number(row.session),
       place: number(row.seq),
@@ -98,6 +107,12 @@ function layoutOf(select: string) {
       open: row.ended_at === null ? openOf(row, moment) : undefined,
     }),
   });
+}
+
+function announcementOf(row: Row): TurnAnnouncement | undefined {
+  if (!row.announcement) return undefined;
+  const { channel, hops, state, reason } = JSON.parse(row.announcement as string) as TurnAnnouncement;
+  return { channel, hops, state, reason };
 }
 
 function openOf(row: Row, { time }: Moment): OpenTurn {
@@ -157,7 +172,7 @@ export class Turns implements Part, OpenTurns {
     this.#whole = new Table(transaction, WHOLE_TURNS, (before, after) => {
       const ordinal = (before ?? after)?.ordinal ?? 0;
       sessions().addOpen(ordinal, (after?.open ? 1 : 0) - (before?.open ? 1 : 0));
-      sessions().weigh(ordinal, (after ? TURN_BYTES : 0) - (before ? TURN_BYTES : 0));
+      sessions().weigh(ordinal, weightOf(after) - weightOf(before));
     });
     this.#listed = new Table(transaction, LISTED_TURNS);
   }
@@ -166,6 +181,11 @@ export class Turns implements Part, OpenTurns {
     find: (turnId) => {
       if (!this.#whole.knows(turnId)) this.#sessions().wantOfTurn(turnId);
       const record = this.#whole.find(turnId);
+      if (record) this.#sessions().records.at(record.ordinal);
+      return record;
+    },
+    listed: (turnId) => {
+      const record = this.#listed.find(turnId);
       if (record) this.#sessions().records.at(record.ordinal);
       return record;
     },
