@@ -218,6 +218,13 @@ export const errors = {
     meaning: "It is no webhook's, or its body was not kept: recorder.bodies was off, nobody was authenticated, or its session was deleted.",
     retry: false,
   },
+  "reply-not-announceable": {
+    code: null,
+    status: 409,
+    title: "Reply cannot be sent again",
+    meaning: "The turn has not completed, did not ask for its reply to be sent to a channel, or the reply is still being sent; or the channel was removed from the configuration.",
+    retry: false,
+  },
   "idempotency-in-progress": {
     code: -32003,
     status: 409,

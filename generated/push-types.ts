@@ -10,6 +10,11 @@ export interface components {
          */
         AgentName: string;
         /**
+         * @description The state of a reply on its way to a channel: `waiting` before its first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried.
+         * @enum {string}
+         */
+        AnnouncementState: "waiting" | "retrying" | "delivered" | "failed";
+        /**
          * @description How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash.
          * @example 1
          */
@@ -21,6 +26,18 @@ export interface components {
          *     ]
          */
         Changed: string[];
+        /**
+         * @description Why nothing came of a request.
+         * @example {
+         *       "name": "turn-failed",
+         *       "detail": "The backend answered 503 three times."
+         *     }
+         */
+        DeliveryError: {
+            name: components["schemas"]["ErrorName"];
+            /** @description What went wrong in this case; null if nothing more is known. */
+            detail: string | null;
+        };
         /**
          * @description One inbound request as the flight recorder keeps it.
          * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
@@ -79,6 +96,11 @@ export interface components {
          * @example node_01M7YN0V7PC4D9S2XH6TQ8ZB3K
          */
         NodeId: string;
+        /**
+         * @description The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is no longer stored.
+         * @example What changed since yesterday?
+         */
+        Preview: string | null;
         /** @description One request that came in, and what came of it, as `GET /api/v1/deliveries` lists it. What it has not is null. */
         PushedDelivery: {
             deliveryId: components["schemas"]["DeliveryId"];
@@ -141,6 +163,42 @@ export interface components {
             turnId: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             eventId: components["schemas"]["EventId"] | null;
+            /** @description What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+            preview: components["schemas"]["Preview"];
+            /** @description The beginning of its turn's reply in the same form; null while there is none. */
+            replyPreview: components["schemas"]["Preview"];
+            /** @description When its turn or event ended; null before, and if neither was started. */
+            endedAt: components["schemas"]["Timestamp"] | null;
+            /**
+             * @description The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them.
+             * @example 16
+             */
+            tokens: number | null;
+            /** @description The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
+            announcement: components["schemas"]["ReplyAnnouncement"] | null;
+            /** @description Why it was refused, its turn failed or its event is dead; null otherwise. */
+            error: components["schemas"]["DeliveryError"] | null;
+        };
+        /**
+         * @description The delivery of a reply to a channel.
+         * @example {
+         *       "channel": "ops",
+         *       "state": "failed",
+         *       "reason": "it answered 410, gone"
+         *     }
+         */
+        ReplyAnnouncement: {
+            /**
+             * @description The configured channel.
+             * @example ops
+             */
+            channel: string;
+            state: components["schemas"]["AnnouncementState"];
+            /**
+             * @description Why the last attempt failed; null unless it did.
+             * @example it answered 503
+             */
+            reason: string | null;
         };
         /**
          * @description One request; the gateway's log has the cause of an error under it.
@@ -520,8 +578,10 @@ export type $defs = Record<string, never>;
 export type operations = Record<string, never>;
 
 export type AgentName = components["schemas"]["AgentName"];
+export type AnnouncementState = components["schemas"]["AnnouncementState"];
 export type Attempt = components["schemas"]["Attempt"];
 export type Changed = components["schemas"]["Changed"];
+export type DeliveryError = components["schemas"]["DeliveryError"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
 export type DeliveryOutcome = components["schemas"]["DeliveryOutcome"];
 export type DeliverySurface = components["schemas"]["DeliverySurface"];
@@ -532,7 +592,9 @@ export type HealthStatus = components["schemas"]["HealthStatus"];
 export type MessageId = components["schemas"]["MessageId"];
 export type NeedsRestart = components["schemas"]["NeedsRestart"];
 export type NodeId = components["schemas"]["NodeId"];
+export type Preview = components["schemas"]["Preview"];
 export type PushedDelivery = components["schemas"]["PushedDelivery"];
+export type ReplyAnnouncement = components["schemas"]["ReplyAnnouncement"];
 export type RequestId = components["schemas"]["RequestId"];
 export type Seq = components["schemas"]["Seq"];
 export type SessionId = components["schemas"]["SessionId"];

@@ -174,6 +174,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/turns/{turn_id}/announce": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a reply again
+         * @description Sends the reply of a completed turn to its channel again, after the delivery of the reply has failed or succeeded. The attempts and
+         *     their retries start from the beginning; the receiver gets the same `webhook-id`, the turn's id. The call takes no body; an empty object
+         *     is none.
+         */
+        post: operations["turns.announce"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agents/{agent_name}/beat": {
         parameters: {
             query?: never;
@@ -993,6 +1015,11 @@ export interface components {
             data: components["schemas"]["AnnouncedTurn"];
         };
         /**
+         * @description The state of a reply on its way to a channel: `waiting` before its first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried.
+         * @enum {string}
+         */
+        AnnouncementState: "waiting" | "retrying" | "delivered" | "failed";
+        /**
          * @description How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash.
          * @example 1
          */
@@ -1421,6 +1448,21 @@ export interface components {
             turn_id: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             event_id: components["schemas"]["EventId"] | null;
+            /** @description What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+            preview: components["schemas"]["Preview"];
+            /** @description The beginning of its turn's reply in the same form; null while there is none. */
+            reply_preview: components["schemas"]["Preview"];
+            /** @description When its turn or event ended; null before, and if neither was started. */
+            ended_at: components["schemas"]["Timestamp"] | null;
+            /**
+             * @description The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them.
+             * @example 16
+             */
+            tokens: number | null;
+            /** @description The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
+            announcement: components["schemas"]["ReplyAnnouncement"] | null;
+            /** @description Why it was refused, its turn failed or its event is dead; null otherwise. */
+            error: components["schemas"]["DeliveryError"] | null;
             /**
              * @description Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept.
              * @example {
@@ -1442,6 +1484,18 @@ export interface components {
             replayable: boolean;
             /** @description What happened to it, in order: on its way in, and to its turn or its event. */
             timeline: components["schemas"]["TimelineStep"][];
+        };
+        /**
+         * @description Why nothing came of a request.
+         * @example {
+         *       "name": "turn-failed",
+         *       "detail": "The backend answered 503 three times."
+         *     }
+         */
+        DeliveryError: {
+            name: components["schemas"]["ErrorName"];
+            /** @description What went wrong in this case; null if nothing more is known. */
+            detail: string | null;
         };
         /**
          * @description One inbound request as the flight recorder keeps it.
@@ -1557,6 +1611,21 @@ export interface components {
             turn_id: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             event_id: components["schemas"]["EventId"] | null;
+            /** @description What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+            preview: components["schemas"]["Preview"];
+            /** @description The beginning of its turn's reply in the same form; null while there is none. */
+            reply_preview: components["schemas"]["Preview"];
+            /** @description When its turn or event ended; null before, and if neither was started. */
+            ended_at: components["schemas"]["Timestamp"] | null;
+            /**
+             * @description The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them.
+             * @example 16
+             */
+            tokens: number | null;
+            /** @description The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
+            announcement: components["schemas"]["ReplyAnnouncement"] | null;
+            /** @description Why it was refused, its turn failed or its event is dead; null otherwise. */
+            error: components["schemas"]["DeliveryError"] | null;
         };
         /**
          * @description Where it came in; `hooks` are the webhooks.
@@ -2036,6 +2105,11 @@ export interface components {
             delivery: components["schemas"]["DeliveryMode"];
             announce_to: components["schemas"]["AnnounceTo"];
         };
+        /**
+         * @description The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is no longer stored.
+         * @example What changed since yesterday?
+         */
+        Preview: string | null;
         /** @description What went wrong (RFC 9457). */
         Problem: {
             /**
@@ -2090,6 +2164,27 @@ export interface components {
          * @enum {string}
          */
         ReplayOutcome: "queued" | "unmatched";
+        /**
+         * @description The delivery of a reply to a channel.
+         * @example {
+         *       "channel": "ops",
+         *       "state": "failed",
+         *       "reason": "it answered 410, gone"
+         *     }
+         */
+        ReplyAnnouncement: {
+            /**
+             * @description The configured channel.
+             * @example ops
+             */
+            channel: string;
+            state: components["schemas"]["AnnouncementState"];
+            /**
+             * @description Why the last attempt failed; null unless it did.
+             * @example it answered 503
+             */
+            reason: string | null;
+        };
         /**
          * @description One request; the gateway's log has the cause of an error under it.
          * @example req_01M7YN2C7DT5V3D1HM9SE7C4WP
@@ -2319,10 +2414,11 @@ export interface components {
              *     The reply on its way to a `channel`: `announcement.delivered`, `announcement.retried` (it is tried again in `retry_in_ms`),
              *     `announcement.failed` (it is not), `announcement.returned` (the gateway stopped, and tries it after its start).
              *     `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel; subscribers alone hear of it.
+             *     `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
              * @example turn.started
              * @enum {string}
              */
-            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
+            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.requeued";
             /**
              * @description What more there is to tell; null where there is nothing.
              * @example {
@@ -2381,6 +2477,12 @@ export interface components {
             turn_id: components["schemas"]["TurnId"];
             session_id: components["schemas"]["SessionId"];
             agent: components["schemas"]["AgentName"];
+            surface: components["schemas"]["TurnSurface"];
+            /**
+             * @description The name of the token, key or mapping that started it; for a heartbeat, the name of its agent.
+             * @example shared
+             */
+            caller: string;
             status: components["schemas"]["TurnStatus"];
             attempt: components["schemas"]["Attempt"];
             created_at: components["schemas"]["Timestamp"];
@@ -2398,6 +2500,12 @@ export interface components {
             usage: components["schemas"]["Usage"] | null;
             /** @description The recorded request that started it; null where none did. */
             delivery_id: components["schemas"]["DeliveryId"] | null;
+            /** @description The beginning of its message: 120 characters, with each run of white space as one space. */
+            preview: components["schemas"]["Preview"];
+            /** @description The beginning of its reply in the same form; null while there is none. */
+            reply_preview: components["schemas"]["Preview"];
+            /** @description The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. */
+            announcement: components["schemas"]["ReplyAnnouncement"] | null;
         };
         /** @description The turn was cancelled; the stream ends. */
         TurnCancelledEvent: {
@@ -2496,6 +2604,12 @@ export interface components {
             turn_id: components["schemas"]["TurnId"];
             session_id: components["schemas"]["SessionId"];
             agent: components["schemas"]["AgentName"];
+            surface: components["schemas"]["TurnSurface"];
+            /**
+             * @description The name of the token, key or mapping that started it; for a heartbeat, the name of its agent.
+             * @example shared
+             */
+            caller: string;
             status: components["schemas"]["TurnStatus"];
             attempt: components["schemas"]["Attempt"];
             created_at: components["schemas"]["Timestamp"];
@@ -2511,7 +2625,18 @@ export interface components {
             usage: components["schemas"]["Usage"] | null;
             /** @description The recorded request that started it; null where none did. */
             delivery_id: components["schemas"]["DeliveryId"] | null;
+            /** @description The beginning of its message: 120 characters, with each run of white space as one space. */
+            preview: components["schemas"]["Preview"];
+            /** @description The beginning of its reply in the same form; null while there is none. */
+            reply_preview: components["schemas"]["Preview"];
+            /** @description The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. */
+            announcement: components["schemas"]["ReplyAnnouncement"] | null;
         };
+        /**
+         * @description Where the turn was started; `hooks` are the webhooks.
+         * @enum {string}
+         */
+        TurnSurface: "rest" | "rpc" | "hooks" | "heartbeat";
         /**
          * @description A moment, in seconds since 1970.
          * @example 1795251271
@@ -3526,6 +3651,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The turn has no reply that can be sent again, or the reply is still being sent. */
+        ReplyNotAnnounceable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The request did not arrive whole in time. The connection is closed. */
         RequestTimeout: {
             headers: {
@@ -4097,6 +4231,44 @@ export interface operations {
             503: components["responses"]["UnavailableToKeep"];
         };
     };
+    "turns.announce": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The turn, as the call that started it answered.
+                 * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
+                 */
+                turn_id: components["parameters"]["TurnId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The turn, whose reply waits to be sent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Turn"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["TurnNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["ReplyNotAnnounceable"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
     "agents.beat": {
         parameters: {
             query?: never;
@@ -4252,6 +4424,21 @@ export interface operations {
                  */
                 id?: string;
                 /**
+                 * @description Only requests whose reply is in this state of its delivery to a channel.
+                 * @example failed
+                 */
+                announcement?: components["schemas"]["AnnouncementState"];
+                /**
+                 * @description Only requests whose reply goes to this channel.
+                 * @example ops
+                 */
+                channel?: components["schemas"]["Channel"];
+                /**
+                 * @description Only requests recorded before this one, in place of `cursor`. Not together with `cursor`.
+                 * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
+                 */
+                before?: components["schemas"]["DeliveryId"];
+                /**
                  * @description How many to list at most.
                  * @example 50
                  */
@@ -4277,6 +4464,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["DeliveryNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -5453,6 +5641,7 @@ export type AgentPause = components["schemas"]["AgentPause"];
 export type AnnounceTo = components["schemas"]["AnnounceTo"];
 export type AnnouncedTurn = components["schemas"]["AnnouncedTurn"];
 export type Announcement = components["schemas"]["Announcement"];
+export type AnnouncementState = components["schemas"]["AnnouncementState"];
 export type Attempt = components["schemas"]["Attempt"];
 export type Backtest = components["schemas"]["Backtest"];
 export type BacktestRequest = components["schemas"]["BacktestRequest"];
@@ -5477,6 +5666,7 @@ export type ConfigValue = components["schemas"]["ConfigValue"];
 export type ConfiguredMapping = components["schemas"]["ConfiguredMapping"];
 export type Cursor = components["schemas"]["Cursor"];
 export type Delivery = components["schemas"]["Delivery"];
+export type DeliveryError = components["schemas"]["DeliveryError"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
 export type DeliveryList = components["schemas"]["DeliveryList"];
 export type DeliveryMode = components["schemas"]["DeliveryMode"];
@@ -5535,6 +5725,7 @@ export type NeedsRestart = components["schemas"]["NeedsRestart"];
 export type NextCursor = components["schemas"]["NextCursor"];
 export type OpenAiError = components["schemas"]["OpenAiError"];
 export type PlannedTurn = components["schemas"]["PlannedTurn"];
+export type Preview = components["schemas"]["Preview"];
 export type Problem = components["schemas"]["Problem"];
 export type Problems = components["schemas"]["Problems"];
 export type RateLimitUse = components["schemas"]["RateLimitUse"];
@@ -5542,6 +5733,7 @@ export type Readiness = components["schemas"]["Readiness"];
 export type ReadinessPart = components["schemas"]["ReadinessPart"];
 export type Reloaded = components["schemas"]["Reloaded"];
 export type ReplayOutcome = components["schemas"]["ReplayOutcome"];
+export type ReplyAnnouncement = components["schemas"]["ReplyAnnouncement"];
 export type RequestId = components["schemas"]["RequestId"];
 export type ResolvedChannel = components["schemas"]["ResolvedChannel"];
 export type ResolvedModel = components["schemas"]["ResolvedModel"];
@@ -5572,6 +5764,7 @@ export type TurnList = components["schemas"]["TurnList"];
 export type TurnStartedEvent = components["schemas"]["TurnStartedEvent"];
 export type TurnStatus = components["schemas"]["TurnStatus"];
 export type TurnSummary = components["schemas"]["TurnSummary"];
+export type TurnSurface = components["schemas"]["TurnSurface"];
 export type UnixSeconds = components["schemas"]["UnixSeconds"];
 export type UnmatchedReply = components["schemas"]["UnmatchedReply"];
 export type Uptime = components["schemas"]["Uptime"];

@@ -277,6 +277,11 @@ export interface components {
          * @default 50
          */
         PageLimit: number;
+        /**
+         * @description The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is no longer stored.
+         * @example What changed since yesterday?
+         */
+        Preview: string | null;
         /** @description What is wrong with the configuration; empty if nothing is. */
         Problems: components["schemas"]["ConfigProblem"][];
         /** @description `true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on. */
@@ -316,6 +321,8 @@ export interface components {
          *       "updatedAt": "2026-11-21T08:54:31.201Z",
          *       "messageCount": 2,
          *       "turnsQueued": 0,
+         *       "turnsRunning": 0,
+         *       "preview": "Good morning",
          *       "usage": {
          *         "input": 3,
          *         "output": 3,
@@ -336,6 +343,10 @@ export interface components {
             messageCount: number;
             /** @description Turns that wait in its queue; the one that runs is not counted. */
             turnsQueued: number;
+            /** @description Turns that run now: 0 or 1, because a session runs one turn at a time. */
+            turnsRunning: number;
+            /** @description The beginning of the last message to the agent: 120 characters, with each run of white space as one space. Null if it is no longer stored. */
+            preview: components["schemas"]["Preview"];
             usage: components["schemas"]["Usage"];
         };
         /** @description What a compaction did. */
@@ -789,6 +800,7 @@ export type NeedsRestart = components["schemas"]["NeedsRestart"];
 export type NextCursor = components["schemas"]["NextCursor"];
 export type NodeId = components["schemas"]["NodeId"];
 export type PageLimit = components["schemas"]["PageLimit"];
+export type Preview = components["schemas"]["Preview"];
 export type Problems = components["schemas"]["Problems"];
 export type Reloaded = components["schemas"]["Reloaded"];
 export type SentMessage = components["schemas"]["SentMessage"];

@@ -2,11 +2,21 @@
 /** An agent, as the configuration names it. */
 export type AgentName = string;
 
+/** The state of a reply on its way to a channel: `waiting` before its first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried. */
+export type AnnouncementState = "waiting" | "retrying" | "delivered" | "failed";
+
 /** How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash. */
 export type Attempt = number;
 
 /** The keys that are different now, dotted; `skills` where the skills are. */
 export type Changed = string[];
+
+/** Why nothing came of a request. */
+export interface DeliveryError {
+  name: ErrorName;
+  /** What went wrong in this case; null if nothing more is known. */
+  detail: string | null;
+}
 
 /** One inbound request as the flight recorder keeps it. */
 export type DeliveryId = string;
@@ -43,6 +53,9 @@ export type NeedsRestart = string[];
 
 /** One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of. */
 export type NodeId = string;
+
+/** The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is no longer stored. */
+export type Preview = string | null;
 
 /** One request that came in, and what came of it, as `GET /api/v1/deliveries` lists it. What it has not is null. */
 export interface PushedDelivery {
@@ -82,6 +95,27 @@ export interface PushedDelivery {
   turnId: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   eventId: EventId | null;
+  /** What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+  preview: Preview;
+  /** The beginning of its turn's reply in the same form; null while there is none. */
+  replyPreview: Preview;
+  /** When its turn or event ended; null before, and if neither was started. */
+  endedAt: Timestamp | null;
+  /** The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them. */
+  tokens: number | null;
+  /** The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
+  announcement: ReplyAnnouncement | null;
+  /** Why it was refused, its turn failed or its event is dead; null otherwise. */
+  error: DeliveryError | null;
+}
+
+/** The delivery of a reply to a channel. */
+export interface ReplyAnnouncement {
+  /** The configured channel. */
+  channel: string;
+  state: AnnouncementState;
+  /** Why the last attempt failed; null unless it did. */
+  reason: string | null;
 }
 
 /** One request; the gateway's log has the cause of an error under it. */

@@ -69,6 +69,9 @@ export interface Announcement {
   data: AnnouncedTurn;
 }
 
+/** The state of a reply on its way to a channel: `waiting` before its first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried. */
+export type AnnouncementState = "waiting" | "retrying" | "delivered" | "failed";
+
 /** How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash. */
 export type Attempt = number;
 
@@ -252,6 +255,18 @@ export interface Delivery {
   turn_id: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   event_id: EventId | null;
+  /** What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+  preview: Preview;
+  /** The beginning of its turn's reply in the same form; null while there is none. */
+  reply_preview: Preview;
+  /** When its turn or event ended; null before, and if neither was started. */
+  ended_at: Timestamp | null;
+  /** The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them. */
+  tokens: number | null;
+  /** The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
+  announcement: ReplyAnnouncement | null;
+  /** Why it was refused, its turn failed or its event is dead; null otherwise. */
+  error: DeliveryError | null;
   /** Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept. */
   headers: Record<string, string>;
   /** The body as it was received, with `[hidden]` in place of the texts of fields with names such as token, secret or password. Null if the request had no body, if `recorder.bodies` is off, if the request was refused before its body was read (a request without a valid key or token always is), or if its session was deleted. */
@@ -262,6 +277,13 @@ export interface Delivery {
   replayable: boolean;
   /** What happened to it, in order: on its way in, and to its turn or its event. */
   timeline: TimelineStep[];
+}
+
+/** Why nothing came of a request. */
+export interface DeliveryError {
+  name: ErrorName;
+  /** What went wrong in this case; null if nothing more is known. */
+  detail: string | null;
 }
 
 /** One inbound request as the flight recorder keeps it. */
@@ -345,6 +367,18 @@ export interface DeliverySummary {
   turn_id: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   event_id: EventId | null;
+  /** What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+  preview: Preview;
+  /** The beginning of its turn's reply in the same form; null while there is none. */
+  reply_preview: Preview;
+  /** When its turn or event ended; null before, and if neither was started. */
+  ended_at: Timestamp | null;
+  /** The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them. */
+  tokens: number | null;
+  /** The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
+  announcement: ReplyAnnouncement | null;
+  /** Why it was refused, its turn failed or its event is dead; null otherwise. */
+  error: DeliveryError | null;
 }
 
 /** Where it came in; `hooks` are the webhooks. */
@@ -660,6 +694,9 @@ export interface PlannedTurn {
   announce_to: AnnounceTo;
 }
 
+/** The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is no longer stored. */
+export type Preview = string | null;
+
 /** What went wrong (RFC 9457). */
 export interface Problem {
   /** The address, on this gateway, of the page with the error's cause and remedy. Its last part, behind `#`, is the error's name; programs decide by it. */
@@ -712,6 +749,15 @@ export type Reloaded = boolean;
 
 /** `queued`: a turn or a system event. `unmatched`: no mapping matches it today, and nothing was started. */
 export type ReplayOutcome = "queued" | "unmatched";
+
+/** The delivery of a reply to a channel. */
+export interface ReplyAnnouncement {
+  /** The configured channel. */
+  channel: string;
+  state: AnnouncementState;
+  /** Why the last attempt failed; null unless it did. */
+  reason: string | null;
+}
 
 /** One request; the gateway's log has the cause of an error under it. */
 export type RequestId = string;
@@ -901,8 +947,9 @@ export interface TimelineStep {
    * The reply on its way to a `channel`: `announcement.delivered`, `announcement.retried` (it is tried again in `retry_in_ms`),
    * `announcement.failed` (it is not), `announcement.returned` (the gateway stopped, and tries it after its start).
    * `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel; subscribers alone hear of it.
+   * `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
    */
-  name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
+  name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.requeued";
   /** What more there is to tell; null where there is nothing. */
   detail: Record<string, unknown> | null;
 }
@@ -942,6 +989,9 @@ export interface Turn {
   turn_id: TurnId;
   session_id: SessionId;
   agent: AgentName;
+  surface: TurnSurface;
+  /** The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. */
+  caller: string;
   status: TurnStatus;
   attempt: Attempt;
   created_at: Timestamp;
@@ -959,6 +1009,12 @@ export interface Turn {
   usage: Usage | null;
   /** The recorded request that started it; null where none did. */
   delivery_id: DeliveryId | null;
+  /** The beginning of its message: 120 characters, with each run of white space as one space. */
+  preview: Preview;
+  /** The beginning of its reply in the same form; null while there is none. */
+  reply_preview: Preview;
+  /** The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. */
+  announcement: ReplyAnnouncement | null;
 }
 
 /** The turn was cancelled; the stream ends. */
@@ -1059,6 +1115,9 @@ export interface TurnSummary {
   turn_id: TurnId;
   session_id: SessionId;
   agent: AgentName;
+  surface: TurnSurface;
+  /** The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. */
+  caller: string;
   status: TurnStatus;
   attempt: Attempt;
   created_at: Timestamp;
@@ -1074,7 +1133,16 @@ export interface TurnSummary {
   usage: Usage | null;
   /** The recorded request that started it; null where none did. */
   delivery_id: DeliveryId | null;
+  /** The beginning of its message: 120 characters, with each run of white space as one space. */
+  preview: Preview;
+  /** The beginning of its reply in the same form; null while there is none. */
+  reply_preview: Preview;
+  /** The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. */
+  announcement: ReplyAnnouncement | null;
 }
+
+/** Where the turn was started; `hooks` are the webhooks. */
+export type TurnSurface = "rest" | "rpc" | "hooks" | "heartbeat";
 
 /** The request is authentic and the mapping does not match it. Nothing was started. */
 export interface UnmatchedReply {

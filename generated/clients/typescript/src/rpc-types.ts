@@ -192,6 +192,9 @@ export type NodeId = string;
 /** How many to list at most. */
 export type PageLimit = number;
 
+/** The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is no longer stored. */
+export type Preview = string | null;
+
 /** What is wrong with the configuration; empty if nothing is. */
 export type Problems = ConfigProblem[];
 
@@ -229,6 +232,10 @@ export interface Session {
   messageCount: number;
   /** Turns that wait in its queue; the one that runs is not counted. */
   turnsQueued: number;
+  /** Turns that run now: 0 or 1, because a session runs one turn at a time. */
+  turnsRunning: number;
+  /** The beginning of the last message to the agent: 120 characters, with each run of white space as one space. Null if it is no longer stored. */
+  preview: Preview;
   usage: Usage;
 }
 

@@ -17,6 +17,7 @@ TURNS_LIST = Operation("turns.list", "GET", "/api/v1/turns", "rest", is_repeatab
 TURNS_GET = Operation("turns.get", "GET", "/api/v1/turns/{turn_id}", "rest", is_repeatable=True)
 TURNS_EVENTS = Operation("turns.events", "GET", "/api/v1/turns/{turn_id}/events", "rest", is_repeatable=True)
 TURNS_CANCEL = Operation("turns.cancel", "POST", "/api/v1/turns/{turn_id}/cancel", "rest", is_repeatable=True)
+TURNS_ANNOUNCE = Operation("turns.announce", "POST", "/api/v1/turns/{turn_id}/announce", "rest")
 AGENTS_BEAT = Operation("agents.beat", "POST", "/api/v1/agents/{agent_name}/beat", "rest")
 AGENTS_PAUSE = Operation("agents.pause", "POST", "/api/v1/agents/{agent_name}/pause", "rest", is_repeatable=True)
 AGENTS_RESUME = Operation("agents.resume", "POST", "/api/v1/agents/{agent_name}/resume", "rest", is_repeatable=True)

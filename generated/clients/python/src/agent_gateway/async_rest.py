@@ -14,12 +14,14 @@ from .rest_types import (
     AgentHookReply,
     AgentName,
     AgentPause,
+    AnnouncementState,
     Backtest,
     BeatStart,
     Channel,
     ChatCompleted,
     Cursor,
     Delivery,
+    DeliveryId,
     DeliveryList,
     DeliveryOutcome,
     DeliveryReplay,
@@ -313,6 +315,17 @@ class AsyncTurnsCalls:
         """
         return await self._http.call(_operations.TURNS_CANCEL, (turn_id,))
 
+    async def announce(self, turn_id: str) -> Turn:
+        """Send a reply again.
+
+        Sends the reply of a completed turn to its channel again, after the delivery of the reply has failed or
+        succeeded. The attempts and
+        their retries start from the beginning; the receiver gets the same `webhook-id`, the turn's id. The call takes
+        no body; an empty object
+        is none.
+        """
+        return await self._http.call(_operations.TURNS_ANNOUNCE, (turn_id,))
+
 
 class AsyncAgentsCalls:
     def __init__(self, http: AsyncHttp) -> None:
@@ -366,6 +379,9 @@ class AsyncDeliveriesCalls:
         from_: Optional[Timestamp] = None,
         to: Optional[Timestamp] = None,
         id: Optional[str] = None,
+        announcement: Optional[AnnouncementState] = None,
+        channel: Optional[Channel] = None,
+        before: Optional[DeliveryId] = None,
         limit: Optional[int] = None,
         cursor: Optional[Cursor] = None,
     ) -> AsyncPages[DeliveryList, DeliverySummary]:
@@ -387,6 +403,9 @@ class AsyncDeliveriesCalls:
                 "from": from_,
                 "to": to,
                 "id": id,
+                "announcement": announcement,
+                "channel": channel,
+                "before": before,
                 "limit": limit,
                 "cursor": cursor,
             },

@@ -39,6 +39,7 @@ __all__ = [
     "ParseError",
     "PermissionDeniedError",
     "RateLimitedError",
+    "ReplyNotAnnounceableError",
     "RequestTimeoutError",
     "ServerError",
     "SessionBusyError",
@@ -284,6 +285,14 @@ class DeliveryNotReplayableError(ConflictError):
     name = "delivery-not-replayable"
 
 
+class ReplyNotAnnounceableError(ConflictError):
+    """The turn has not completed, did not ask for its reply to be sent to a channel, or the reply is still being sent; or
+    the channel was removed from the configuration.
+    """
+
+    name = "reply-not-announceable"
+
+
 class IdempotencyInProgressError(ConflictError):
     """The first request with this idempotency key is still being stored. Send it again in a moment."""
 
@@ -428,6 +437,7 @@ BY_NAME: Dict[str, Type[GatewayError]] = {
         HeartbeatOffError,
         EventNotDeadError,
         DeliveryNotReplayableError,
+        ReplyNotAnnounceableError,
         IdempotencyInProgressError,
         IdempotencyMismatchError,
         TooLargeError,

@@ -10,6 +10,11 @@ from ._reply import Reply
 AgentName = str
 """An agent, as the configuration names it."""
 
+AnnouncementState = Literal["waiting", "retrying", "delivered", "failed"]
+"""The state of a reply on its way to a channel: `waiting` before its first attempt, `retrying` after a failed attempt,
+`delivered`, or `failed` if it is not retried.
+"""
+
 Attempt = int
 """How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash."""
 
@@ -47,6 +52,11 @@ NeedsRestart = List[str]
 NodeId = str
 """One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of."""
 
+Preview = Optional[str]
+"""The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is
+no longer stored.
+"""
+
 RequestId = str
 """One request; the gateway's log has the cause of an error under it."""
 
@@ -71,6 +81,14 @@ called none.
 
 TurnId = str
 """One run of an agent on a session."""
+
+
+class DeliveryError(Reply):
+    """Why nothing came of a request."""
+
+    name: ErrorName
+    detail: Optional[str]
+    """What went wrong in this case; null if nothing more is known."""
 
 
 class HealthPart(Reply):
@@ -124,6 +142,30 @@ class PushedDelivery(Reply):
     """The turn that it started, or that it repeats. That of an event is told by the event."""
     event_id: Optional[EventId]
     """The system event that it queued, or that it repeats."""
+    preview: Preview
+    """What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white
+    space as one space. Null if nothing was said, or if it is no longer stored.
+    """
+    reply_preview: Preview
+    """The beginning of its turn's reply in the same form; null while there is none."""
+    ended_at: Optional[Timestamp]
+    """When its turn or event ended; null before, and if neither was started."""
+    tokens: Optional[int]
+    """The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them."""
+    announcement: Optional[ReplyAnnouncement]
+    """The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed."""
+    error: Optional[DeliveryError]
+    """Why it was refused, its turn failed or its event is dead; null otherwise."""
+
+
+class ReplyAnnouncement(Reply):
+    """The delivery of a reply to a channel."""
+
+    channel: str
+    """The configured channel."""
+    state: AnnouncementState
+    reason: Optional[str]
+    """Why the last attempt failed; null unless it did."""
 
 
 class SessionSize(Reply):

@@ -14,12 +14,14 @@ from .rest_types import (
     AgentHookReply,
     AgentName,
     AgentPause,
+    AnnouncementState,
     Backtest,
     BeatStart,
     Channel,
     ChatCompleted,
     Cursor,
     Delivery,
+    DeliveryId,
     DeliveryList,
     DeliveryOutcome,
     DeliveryReplay,
@@ -313,6 +315,17 @@ class TurnsCalls:
         """
         return self._http.call(_operations.TURNS_CANCEL, (turn_id,))
 
+    def announce(self, turn_id: str) -> Turn:
+        """Send a reply again.
+
+        Sends the reply of a completed turn to its channel again, after the delivery of the reply has failed or
+        succeeded. The attempts and
+        their retries start from the beginning; the receiver gets the same `webhook-id`, the turn's id. The call takes
+        no body; an empty object
+        is none.
+        """
+        return self._http.call(_operations.TURNS_ANNOUNCE, (turn_id,))
+
 
 class AgentsCalls:
     def __init__(self, http: Http) -> None:
@@ -366,6 +379,9 @@ class DeliveriesCalls:
         from_: Optional[Timestamp] = None,
         to: Optional[Timestamp] = None,
         id: Optional[str] = None,
+        announcement: Optional[AnnouncementState] = None,
+        channel: Optional[Channel] = None,
+        before: Optional[DeliveryId] = None,
         limit: Optional[int] = None,
         cursor: Optional[Cursor] = None,
     ) -> Page[DeliveryList, DeliverySummary]:
@@ -387,6 +403,9 @@ class DeliveriesCalls:
                 "from": from_,
                 "to": to,
                 "id": id,
+                "announcement": announcement,
+                "channel": channel,
+                "before": before,
                 "limit": limit,
                 "cursor": cursor,
             },

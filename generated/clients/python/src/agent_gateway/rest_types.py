@@ -13,6 +13,11 @@ AgentName = str
 AnnounceTo = Optional[str]
 """The configured channel that the reply would be sent to; null where it reaches subscribers alone."""
 
+AnnouncementState = Literal["waiting", "retrying", "delivered", "failed"]
+"""The state of a reply on its way to a channel: `waiting` before its first attempt, `retrying` after a failed attempt,
+`delivered`, or `failed` if it is not retried.
+"""
+
 Attempt = int
 """How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash."""
 
@@ -116,6 +121,11 @@ NeedsRestart = List[str]
 NextCursor = Optional[str]
 """The cursor of the next page; null on the last."""
 
+Preview = Optional[str]
+"""The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is
+no longer stored.
+"""
+
 Problems = List["ConfigProblem"]
 """What is wrong with the configuration; empty if nothing is."""
 
@@ -161,6 +171,9 @@ TurnId = str
 
 TurnStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 """A turn goes queued → running → completed, failed or cancelled. The last three never change."""
+
+TurnSurface = Literal["rest", "rpc", "hooks", "heartbeat"]
+"""Where the turn was started; `hooks` are the webhooks."""
 
 Uptime = int
 """Milliseconds since the gateway started."""
@@ -459,6 +472,20 @@ class Delivery(Reply):
     """The turn that it started, or that it repeats. That of an event is told by the event."""
     event_id: Optional[EventId]
     """The system event that it queued, or that it repeats."""
+    preview: Preview
+    """What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white
+    space as one space. Null if nothing was said, or if it is no longer stored.
+    """
+    reply_preview: Preview
+    """The beginning of its turn's reply in the same form; null while there is none."""
+    ended_at: Optional[Timestamp]
+    """When its turn or event ended; null before, and if neither was started."""
+    tokens: Optional[int]
+    """The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them."""
+    announcement: Optional[ReplyAnnouncement]
+    """The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed."""
+    error: Optional[DeliveryError]
+    """Why it was refused, its turn failed or its event is dead; null otherwise."""
     headers: Dict[str, str]
     """Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are
     a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept.
@@ -474,6 +501,14 @@ class Delivery(Reply):
     """Whether it can be sent again: it is a webhook's, and its body was kept."""
     timeline: List[TimelineStep]
     """What happened to it, in order: on its way in, and to its turn or its event."""
+
+
+class DeliveryError(Reply):
+    """Why nothing came of a request."""
+
+    name: ErrorName
+    detail: Optional[str]
+    """What went wrong in this case; null if nothing more is known."""
 
 
 class DeliveryList(Reply):
@@ -556,6 +591,20 @@ class DeliverySummary(Reply):
     """The turn that it started, or that it repeats. That of an event is told by the event."""
     event_id: Optional[EventId]
     """The system event that it queued, or that it repeats."""
+    preview: Preview
+    """What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white
+    space as one space. Null if nothing was said, or if it is no longer stored.
+    """
+    reply_preview: Preview
+    """The beginning of its turn's reply in the same form; null while there is none."""
+    ended_at: Optional[Timestamp]
+    """When its turn or event ended; null before, and if neither was started."""
+    tokens: Optional[int]
+    """The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them."""
+    announcement: Optional[ReplyAnnouncement]
+    """The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed."""
+    error: Optional[DeliveryError]
+    """Why it was refused, its turn failed or its event is dead; null otherwise."""
 
 
 class DryRun(Reply):
@@ -888,6 +937,16 @@ class ReadinessPart(Reply):
     """Why not, where it is not."""
 
 
+class ReplyAnnouncement(Reply):
+    """The delivery of a reply to a channel."""
+
+    channel: str
+    """The configured channel."""
+    state: AnnouncementState
+    reason: Optional[str]
+    """Why the last attempt failed; null unless it did."""
+
+
 class RotatedKey(Reply):
     """A new key in the place of another. `key` is shown here and never again; the gateway keeps its hash."""
 
@@ -1038,7 +1097,7 @@ class TimelineStep(Reply):
     """One thing that happened."""
 
     at: Timestamp
-    name: Literal["request.received", "request.replayed", "request.edited", "token.accepted", "token.refused", "signature.accepted", "signature.refused", "rate-limit.counted", "mapping.tried", "message.rendered", "request.repeated", "request.sent-again", "request.refused", "challenge.answered", "turn.queued", "turn.started", "turn.returned", "tool.called", "tool.unavailable", "model.unavailable", "usage.unknown", "turn.completed", "turn.failed", "turn.cancelled", "event.queued", "event.taken", "event.returned", "event.handled", "event.dead", "event.requeued", "announcement.delivered", "announcement.retried", "announcement.failed", "announcement.returned", "announcement.unaddressed"]
+    name: Literal["request.received", "request.replayed", "request.edited", "token.accepted", "token.refused", "signature.accepted", "signature.refused", "rate-limit.counted", "mapping.tried", "message.rendered", "request.repeated", "request.sent-again", "request.refused", "challenge.answered", "turn.queued", "turn.started", "turn.returned", "tool.called", "tool.unavailable", "model.unavailable", "usage.unknown", "turn.completed", "turn.failed", "turn.cancelled", "event.queued", "event.taken", "event.returned", "event.handled", "event.dead", "event.requeued", "announcement.delivered", "announcement.retried", "announcement.failed", "announcement.returned", "announcement.unaddressed", "announcement.requeued"]
     """What happened. Names are added over time.
 
     On its way in:
@@ -1082,6 +1141,7 @@ class TimelineStep(Reply):
     `announcement.failed` (it is not), `announcement.returned` (the gateway stopped, and tries it after its start).
     `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel; subscribers
     alone hear of it.
+    `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
     """
     detail: Optional[Dict[str, Any]]
     """What more there is to tell; null where there is nothing."""
@@ -1120,6 +1180,9 @@ class Turn(Reply):
     turn_id: TurnId
     session_id: SessionId
     agent: AgentName
+    surface: TurnSurface
+    caller: str
+    """The name of the token, key or mapping that started it; for a heartbeat, the name of its agent."""
     status: TurnStatus
     attempt: Attempt
     created_at: Timestamp
@@ -1139,6 +1202,12 @@ class Turn(Reply):
     """What it cost, failed attempts too; null until it ended."""
     delivery_id: Optional[DeliveryId]
     """The recorded request that started it; null where none did."""
+    preview: Preview
+    """The beginning of its message: 120 characters, with each run of white space as one space."""
+    reply_preview: Preview
+    """The beginning of its reply in the same form; null while there is none."""
+    announcement: Optional[ReplyAnnouncement]
+    """The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed."""
 
 
 class TurnCancelledEventData(Reply):
@@ -1246,6 +1315,9 @@ class TurnSummary(Reply):
     turn_id: TurnId
     session_id: SessionId
     agent: AgentName
+    surface: TurnSurface
+    caller: str
+    """The name of the token, key or mapping that started it; for a heartbeat, the name of its agent."""
     status: TurnStatus
     attempt: Attempt
     created_at: Timestamp
@@ -1263,6 +1335,12 @@ class TurnSummary(Reply):
     """What it cost, failed attempts too; null until it ended."""
     delivery_id: Optional[DeliveryId]
     """The recorded request that started it; null where none did."""
+    preview: Preview
+    """The beginning of its message: 120 characters, with each run of white space as one space."""
+    reply_preview: Preview
+    """The beginning of its reply in the same form; null while there is none."""
+    announcement: Optional[ReplyAnnouncement]
+    """The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed."""
 
 
 class UnmatchedReply(Reply):

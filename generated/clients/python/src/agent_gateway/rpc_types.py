@@ -50,6 +50,11 @@ NodeId = str
 PageLimit = int
 """How many to list at most."""
 
+Preview = Optional[str]
+"""The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is
+no longer stored.
+"""
+
 Problems = List["ConfigProblem"]
 """What is wrong with the configuration; empty if nothing is."""
 
@@ -290,6 +295,12 @@ class Session(Reply):
     """Messages it ever had: the compacted ones too, and those that are not kept any more."""
     turns_queued: int
     """Turns that wait in its queue; the one that runs is not counted."""
+    turns_running: int
+    """Turns that run now: 0 or 1, because a session runs one turn at a time."""
+    preview: Preview
+    """The beginning of the last message to the agent: 120 characters, with each run of white space as one space. Null if
+    it is no longer stored.
+    """
     usage: Usage
 
 
