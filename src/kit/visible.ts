@@ -22,14 +22,19 @@ export function visibleLine(text: string): string {
   return text.replace(STEERING, escaped).replace(BREAKING, escaped);
 }
 
-/** The text in pieces: the parts shown unchanged, and each control character, escaped. A text without any is one piece. */
+/** A control character by its name in Unicode, as in `⟨U+202E⟩`. For text on a page, which is never JSON to be read again. */
+function named(sign: string): string {
+  return `⟨U+${sign.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+}
+
+/** The text in pieces: the parts shown unchanged, and each control character, named. A text without any is one piece. */
 export function piecesOf(given: string): { text: string; isSign: boolean }[] {
   const text = given.replaceAll("\r\n", "\n");
   const pieces: { text: string; isSign: boolean }[] = [];
   let from = 0;
   for (const { 0: sign, index } of text.matchAll(STEERING)) {
     if (index > from) pieces.push({ text: text.slice(from, index), isSign: false });
-    pieces.push({ text: escaped(sign), isSign: true });
+    pieces.push({ text: named(sign), isSign: true });
     from = index + 1;
   }
   if (from < text.length || pieces.length === 0) pieces.push({ text: text.slice(from), isSign: false });

@@ -35,6 +35,7 @@ browserTests(({ open }) => {
     const { rest, hook } = callers(gateway);
     // A line of a MiB, less the rest of its request.
     await rest("/api/v1/chat/send", { message: `${HOSTILE}${"x".repeat(1_000_000)}`, user_id: "long" });
+    await rest("/api/v1/chat/send", { message: `invoice_\u202egnp.exe *and* ${HOSTILE}`, user_id: "short" });
     const { deliveryId } = await hook(
       "/hooks/hostile",
       { kind: HOSTILE, text: HOSTILE, [HOSTILE]: HOSTILE },
@@ -56,6 +57,7 @@ browserTests(({ open }) => {
       for (const tab of ["timeline", "request", "reply"]) await look(`d/${deliveryId}?tab=${tab}`);
       await look("settings/configuration");
       await look("s/agent%3Amain%3Arest%3Along", "window.ran=1");
+      await look("s/agent%3Amain%3Arest%3Ashort", "⟨U+202E⟩");
     }
     expect(faults).toEqual([]);
   });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { shownChildren } from "#console/lib/visible-text.ts";
-import { piecesOf, visible } from "#kit/visible.ts";
+import { shownChildren, shownText } from "#console/lib/visible-text.ts";
+import { piecesOf } from "#kit/visible.ts";
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
 const STEERS = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
@@ -13,11 +13,11 @@ function textIn(child: unknown): string {
   return Array.isArray(child) ? child.map(textIn).join("") : typeof child === "string" ? child : (child as Mark).sign;
 }
 
-it("every text of an element is shown with its control characters escaped", () => {
+it("every text of an element is shown with its control characters named, and none left", () => {
   fc.assert(
     fc.property(anyText, anyText, fc.boolean(), (one, other, isTextOnly) => {
       const shown = shownChildren([one, [other, one]], (sign): Mark => ({ sign }), isTextOnly);
-      expect(textIn(shown)).toBe(visible(one) + visible(other) + visible(one));
+      expect(textIn(shown)).toBe(shownText(one) + shownText(other) + shownText(one));
       expect(textIn(shown)).not.toMatch(STEERS);
     }),
   );
@@ -28,7 +28,23 @@ it("a text without such characters stays as it is, and so does what is not a tex
   expect(shownChildren(children, () => "", false)).toBe(children);
   expect(piecesOf("a\u001b[1m")).toEqual([
     { text: "a", isSign: false },
-    { text: "\\u001b", isSign: true },
+    { text: "⟨U+001B⟩", isSign: true },
     { text: "[1m", isSign: false },
   ]);
+});
+
+it("the override of the writing direction is named where it stands", () => {
+  expect(shownText("\u202egnp.exe")).toBe("⟨U+202E⟩gnp.exe");
+  fc.assert(
+    fc.property(anyText, (text) => {
+      // Nothing else changes, and a second pass changes nothing.
+      expect(shownText(text).replace(/⟨U\+[0-9A-F]{4}⟩/g, "")).toBe(
+        text
+          .replaceAll("\r\n", "\n")
+          .replace(new RegExp(STEERS.source, "g"), "")
+          .replace(/⟨U\+[0-9A-F]{4}⟩/g, ""),
+      );
+      expect(shownText(shownText(text))).toBe(shownText(text));
+    }),
+  );
 });

@@ -1,8 +1,7 @@
 // Shows the characters of escape sequences and of changes of the writing direction as marks, in every text that a component puts on the page.
 // Values of form fields are not changed, because they are sent.
 import { type ComponentChildren, Fragment, h, options, type VNode } from "preact";
-import { visibleLine } from "#kit/visible.ts";
-import { shownChildren } from "../lib/visible-text.ts";
+import { shownChildren, shownText } from "../lib/visible-text.ts";
 
 /** Attributes that are read as text. */
 const READ = ["title", "aria-label", "aria-description", "alt", "placeholder", "label"] as const;
@@ -16,7 +15,7 @@ function mark(sign: string) {
 function show({ type, props }: VNode): void {
   if ((typeof type !== "string" && type !== Fragment) || type === "textarea") return;
   const given = props as Record<string, unknown> & { children?: ComponentChildren };
-  for (const name of READ) if (typeof given[name] === "string") given[name] = visibleLine(given[name]);
+  for (const name of READ) if (typeof given[name] === "string") given[name] = shownText(given[name]);
   if (given.children === undefined) return;
   const children = shownChildren(given.children, mark, TEXT_ONLY.has(type)) as ComponentChildren;
   // The value of an option is its text, unless it has one.

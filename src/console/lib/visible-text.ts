@@ -1,7 +1,14 @@
 import { piecesOf } from "#kit/visible.ts";
 
+/** A text with its control characters named. */
+export function shownText(text: string): string {
+  return piecesOf(text)
+    .map((piece) => piece.text)
+    .join("");
+}
+
 /**
- * The children of an element with the control characters in their texts escaped, each by `mark`; in an element of text only, as text. The same
+ * The children of an element with the control characters in their texts named, each by `mark`; in an element of text only, as text. The same
  * value where there are none.
  */
 export function shownChildren(child: unknown, mark: (sign: string) => unknown, isTextOnly: boolean): unknown {
@@ -12,6 +19,6 @@ export function shownChildren(child: unknown, mark: (sign: string) => unknown, i
   if (typeof child !== "string") return child;
   const pieces = piecesOf(child);
   if (pieces.length === 1 && !pieces[0]?.isSign) return pieces[0]?.text;
-  if (isTextOnly) return pieces.map(({ text }) => text).join("");
+  if (isTextOnly) return shownText(child);
   return pieces.map(({ text, isSign }) => (isSign ? mark(text) : text));
 }

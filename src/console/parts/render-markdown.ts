@@ -1,17 +1,17 @@
 import purify from "dompurify";
 import { Marked } from "marked";
-import { visible } from "#kit/visible.ts";
 import { isSafeLink, PARSE, renderer, SANITISE } from "../lib/markdown.ts";
+import { shownText } from "../lib/visible-text.ts";
 
 const marked = new Marked({ renderer });
 
 purify.addHook("uponSanitizeElement", (node) => {
-  if (node.nodeType === Node.TEXT_NODE) node.textContent = visible(node.textContent ?? "");
+  if (node.nodeType === Node.TEXT_NODE) node.textContent = shownText(node.textContent ?? "");
 });
 
 purify.addHook("afterSanitizeAttributes", (element) => {
   const title = element.getAttribute("title");
-  if (title !== null) element.setAttribute("title", visible(title));
+  if (title !== null) element.setAttribute("title", shownText(title));
   if (element.tagName === "A") {
     if (!isSafeLink(element.getAttribute("href") ?? "")) element.removeAttribute("href");
     element.setAttribute("rel", "noreferrer noopener");
