@@ -35,10 +35,10 @@ browserTests(({ open }) => {
       await page.waitForURL(/\?surface=hooks&agent=main$/);
       await page.getByRole("link", { name: /\/hooks\/deploy/ }).click();
       await page.waitForURL(new RegExp(`/console/d/${deliveryId}`));
-      await page.getByText("The mapping deploy matched").waitFor();
+      await page.getByRole("button", { name: "Mapping deploy matched" }).waitFor();
       expect(await page.locator(".step-text").first().textContent()).toBe("Deploy of billing done");
       // A step opens to what the recorder has.
-      await page.getByRole("button", { name: "The mapping deploy matched" }).click();
+      await page.getByRole("button", { name: "Mapping deploy matched" }).click();
       await page.getByText("mapping.tried").first().waitFor();
       await page.getByRole("tab", { name: "Request" }).click();
       await page.waitForURL(/tab=request/);
@@ -102,29 +102,28 @@ browserTests(({ open }) => {
       await page.getByText("No event waits.").waitFor();
     });
 
-    it("MUST draw the phases of a request beside each other in true lengths", async () => {
+    it("MUST draw the segments of a request in true proportion", async () => {
       await using gateway = await startPages({ agents: { main: { backend: "echo", echo: { delayMs: 300 } } } });
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await using page = await open(gateway, { path: "/console/activity" });
       await page.getByRole("link", { name: /chat\/send/ }).click();
-      const phases = page.locator(".phase");
-      await page.locator(".phase-names", { hasText: "ran" }).waitFor();
-      const drawn = await phases.evaluateAll((all) =>
-        all.map((phase) => ({
-          width: phase.getBoundingClientRect().width,
-          share: Number((phase as unknown as { style: { flexGrow: string } }).style.flexGrow),
+      await page.locator(".bar-legend", { hasText: "ran" }).waitFor();
+      const drawn = await page.locator(".bar > div").evaluateAll((all) =>
+        all.map((segment) => ({
+          width: segment.getBoundingClientRect().width,
+          ms: Number.parseInt(/(\d+) ms/.exec((segment as unknown as { title: string }).title)?.[1] ?? "", 10),
         })),
       );
-      const most = drawn.reduce((widest, one) => (one.width > widest.width ? one : widest));
-      for (const { width, share } of drawn)
-        expect(width).toBeCloseTo(Math.max(2, (share * most.width) / most.share), 0);
+      const whole = drawn.reduce((sum, { ms }) => sum + ms, 0);
+      const room = await page.locator(".bar").evaluate((bar) => bar.getBoundingClientRect().width);
+      for (const { width, ms } of drawn) expect(width).toBeCloseTo(Math.max(2, (ms / whole) * room - 1), 0);
     });
 
     it("MUST replay by key after a confirmation, and link both ways", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "a", state: "b" });
       await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
-      await page.getByText("The mapping deploy matched").waitFor();
+      await page.getByRole("button", { name: "Mapping deploy matched" }).waitFor();
       await page.keyboard.press("r");
       await page
         .getByText("This starts a new turn of the agent main by the mapping deploy in the session webhook:deploys.")
@@ -223,7 +222,7 @@ browserTests(({ open }) => {
       await callers(gateway).stranger("/hooks/wake", { text: "let me in" });
       await using page = await open(gateway, { path: "/console/activity?outcome=refused" });
       await page.getByRole("link", { name: /\/hooks\/wake/ }).click();
-      await page.getByText("Refused: unauthenticated").waitFor();
+      await page.getByText("Refused: unknown token").waitFor();
       await page
         .getByText("The sender was not authenticated, so the body was not stored.")
         .first()

@@ -32,7 +32,7 @@ browserTests(({ open }) => {
       .getByRole("link", { name: /chat\/send/ })
       .first()
       .click();
-    await page.getByText(/The agent answered in/).waitFor();
+    await page.getByText(/Reply completed in/).waitFor();
 
     // A webhook comes in, and is sent again.
     const post = (to: string, body: object, headers: Record<string, string> = {}) =>
@@ -60,7 +60,7 @@ browserTests(({ open }) => {
       .getByRole("link", { name: /hooks\/agent/ })
       .first()
       .click();
-    await page.getByText("Refused: unauthenticated").waitFor();
+    await page.getByText("Refused: unknown token").waitFor();
 
     // A conversation goes on, is compacted, and is deleted.
     await page.goto(`${gateway.url}/console/sessions`);
@@ -155,7 +155,7 @@ browserTests(({ open }) => {
     await dialog.getByText("billing is out").waitFor();
     await dialog.getByRole("button", { name: "Replay with this body" }).click();
     await page.getByText(/The body was replaced/).waitFor();
-    await page.getByText("The agent answered in").waitFor();
+    await page.getByText("Reply completed in").waitFor();
     await page
       .getByRole("article")
       .getByRole("link", { name: String(deliveryId) })

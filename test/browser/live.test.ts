@@ -32,7 +32,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/activity" });
       await isLive(page);
       await page.getByRole("link", { name: /chat\/send/ }).click();
-      await page.getByText("The agent answered").waitFor();
+      await page.getByText("Reply completed in").waitFor();
       for (const message of ["second", "third"]) await rest("/api/v1/chat/send", { message });
       await page.getByRole("button", { name: "2 new" }).waitFor();
       await page.locator(".live-sign[data-state='paused']", { hasText: "Paused" }).first().waitFor();

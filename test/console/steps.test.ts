@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { duration, relative } from "#console/lib/format.ts";
+import { about, duration, relative } from "#console/lib/format.ts";
 import { kindOfId, shortId } from "#console/lib/ids.ts";
-import { phasesOf, type Step, stepWords } from "#console/lib/steps.ts";
+import { type Step, stepWords } from "#console/lib/steps.ts";
 import { timelineSteps } from "#test/console/timeline-steps.ts";
 
 function step(ms: number, name: string, detail: Step["detail"] = null): Step {
@@ -12,31 +12,19 @@ function step(ms: number, name: string, detail: Step["detail"] = null): Step {
   };
 }
 
-test("a timeline is cut into phases, each up to its last step", () => {
-  const phases = phasesOf([
-    step(0, "request.received"),
-    step(1, "signature.accepted"),
-    step(3, "mapping.tried"),
-    step(4, "turn.queued"),
-    step(24, "turn.started"),
-    step(124, "turn.completed"),
-    step(324, "announcement.delivered"),
-  ]);
-  expect(phases.map(({ name, ms }) => `${name} ${ms}`)).toEqual([
-    "let in 1",
-    "matched 3",
-    "waited 20",
-    "ran 100",
-    "answered 200",
-  ]);
-  expect(phasesOf([])).toEqual([]);
-});
-
 test("every step that the contract names has words of its own", () => {
   const names = timelineSteps();
   expect(names.length).toBeGreaterThan(30);
   for (const name of names) expect(stepWords(step(0, name)).words, name).not.toBe(name);
   expect(stepWords(step(0, "something.new")).words).toBe("something.new");
+});
+
+test("a reason inside a step loses its full stop", () => {
+  const { words } = stepWords(step(0, "turn.returned", { attempt: 1, reason: "No place is free..", delay_ms: 500 }));
+  expect(words).toBe("Attempt 1 failed: No place is free · next attempt in 500 ms");
+  expect(stepWords(step(0, "event.dead", { attempts: 1, reason: "Why?" })).words).toBe(
+    "Event failed after 1 attempt: Why?",
+  );
 });
 
 test("times and ids are short", () => {
@@ -46,6 +34,14 @@ test("times and ids are short", () => {
     "1 m 05 s",
     "2 h 14 m",
     "1 d 03 h",
+  ]);
+  expect([5, 45_000, 60_000, 1_844_000, 7_300_000, 200_000_000].map(about)).toEqual([
+    "5 ms",
+    "45 s",
+    "1 min",
+    "31 min",
+    "2 h",
+    "2 d",
   ]);
   expect(relative(0, 120_000)).toBe("2m ago");
   expect(shortId("dlv_01M7YN0XENG6PX2VW8BN0JQS4T")).toBe("dlv_01M7YN0XE…QS4T");

@@ -26,6 +26,18 @@ export function duration(ms: number): string {
   return pair(86_400_000, 3_600_000, ["d", "h"]);
 }
 
+/** A length of time in its largest unit, for prose: `45 s`, `30 min`, `2 h`. */
+export function about(ms: number): string {
+  const [name, unit] = ROUGH.find(([, least]) => ms >= least) ?? ["ms", 1];
+  return `${Math.round(ms / unit)} ${name}`;
+}
+const ROUGH = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+] as const;
+
 export function bytes(count: number): string {
   if (count < 1_024) return `${count} B`;
   if (count < 1_048_576) return `${(count / 1_024).toFixed(count < 10_240 ? 1 : 0)} kB`;

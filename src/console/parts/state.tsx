@@ -1,11 +1,20 @@
-const SHAPES = { done: "●", running: "◐", waiting: "○", failed: "✕", refused: "⊘", replay: "↻", warning: "▲" } as const;
+const SHAPES = {
+  done: "●",
+  running: "◐",
+  waiting: "○",
+  plain: "○",
+  failed: "✕",
+  refused: "⊘",
+  replay: "↻",
+  warning: "▲",
+} as const;
 type Tone = keyof typeof SHAPES;
 
 const TONES: Readonly<Record<string, Tone>> = {
   completed: "done",
   handled: "done",
   ok: "done",
-  idle: "done",
+  idle: "plain",
   delivered: "done",
   challenge: "done",
   repeated: "done",

@@ -1,20 +1,28 @@
 import { useSignal } from "@preact/signals";
+import { now } from "../app/clock.ts";
+import { axisOf, segmentsOf } from "../lib/bar.ts";
 import { duration } from "../lib/format.ts";
-import { phasesOf, type Step, stepWords } from "../lib/steps.ts";
+import { type Step, stepWords } from "../lib/steps.ts";
+import { Bar, BarLegend } from "./bar.tsx";
 import { RawJson } from "./json.tsx";
+import { Prose } from "./prose.tsx";
 import { ClockTime, Running } from "./time.tsx";
 
-/** Steps further apart than this many times all the rest are drawn with a gap. */
-const IDLE = 5;
-
-/** A bar of phases on top, the steps in words below, in order. `isOpen`: it still goes on. */
+/** A bar of what took how long, and below it the steps in words. `isOpen`: the last step is not the end. */
 export function Timeline({ steps, isOpen }: { steps: readonly Step[]; isOpen: boolean }) {
   const first = steps[0];
-  if (!first) return <p class="faint">Nothing was recorded of it.</p>;
-  const began = new Date(first.at).getTime();
+  if (!first) return <p class="faint">No steps are recorded.</p>;
+  const segments = segmentsOf(steps, isOpen ? now.value : undefined);
+  const axis = axisOf(segments);
+  const began = Date.parse(first.at);
   return (
     <div class="timeline">
-      <PhaseBar steps={steps} />
+      {segments.length > 0 && (
+        <div class="bars">
+          <Bar segments={segments} axis={axis} />
+          <BarLegend segments={segments} axis={axis} />
+        </div>
+      )}
       <ol>
         {steps.map((step, n) => (
           <StepLine
@@ -27,45 +35,6 @@ export function Timeline({ steps, isOpen }: { steps: readonly Step[]; isOpen: bo
           />
         ))}
       </ol>
-    </div>
-  );
-}
-
-/**
- * Let in, matched, waited, ran, answered: how long each took, beside each other in true lengths, with their names below. A long wait is
- * cut short, and says so.
- */
-function PhaseBar({ steps }: { steps: readonly Step[] }) {
-  const phases = phasesOf(steps).filter(({ ms }) => ms > 0);
-  const all = phases.reduce((sum, { ms }) => sum + ms, 0);
-  if (all === 0) return null;
-  const shown = phases.map((phase) => {
-    const rest = Math.max(1, all - phase.ms);
-    const isCut = phase.name === "waited" && phase.ms > IDLE * rest && phases.length > 1;
-    return { ...phase, isCut, length: isCut ? rest : phase.ms };
-  });
-  return (
-    <div class="phases" role="img" aria-label={phases.map(({ name, ms }) => `${name} ${duration(ms)}`).join(", ")}>
-      <div class="phase-bar">
-        {shown.map(({ name, ms, tone, isCut, length }) => (
-          <div
-            key={name}
-            class="phase"
-            data-tone={tone}
-            data-cut={isCut}
-            style={{ flexGrow: length }}
-            title={`${name}: ${duration(ms)}`}
-          />
-        ))}
-      </div>
-      <div class="phase-names">
-        {shown.map(({ name, ms, tone, isCut }) => (
-          <span key={name} data-tone={tone}>
-            <span class="phase-sign" data-cut={isCut} /> {name}{" "}
-            <span class="mono">{isCut ? `⋯ ${duration(ms)} ⋯` : duration(ms)}</span>
-          </span>
-        ))}
-      </div>
     </div>
   );
 }
@@ -88,7 +57,7 @@ function StepLine({ step, began, before, isLast, isOpen }: Line) {
             aria-expanded={open.value}
             onClick={() => (open.value = !open.value)}
           >
-            {words}
+            <Prose text={words} />
           </button>
           <span class="step-time faint">
             {before ? <span class="mono">+{duration(gap)}</span> : <ClockTime at={step.at} />}
@@ -99,14 +68,14 @@ function StepLine({ step, began, before, isLast, isOpen }: Line) {
         {open.value && (
           <div class="step-raw">
             <p class="faint">
-              <span class="mono">{step.name}</span>, {duration(at - began)} after it came
+              <span class="mono">{step.name}</span> · {duration(at - began)} after the first step
             </p>
             <RawJson value={step} />
           </div>
         )}
         {isLast && isOpen && (
           <p class="step-open" data-tone="running">
-            <Running since={step.at} /> since then, and still open
+            Running, <Running since={step.at} />
           </p>
         )}
       </div>

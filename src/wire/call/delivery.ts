@@ -26,7 +26,14 @@ export function createDelivery(
     senderId: req.headers["idempotency-key"] as string | undefined,
   };
   const given = { now: parts.clock.now(), caller, body, keepBody: parts.recordBodies() };
-  return deliveryOf(request, given, !call.recordsFirst());
+  const delivery = deliveryOf(request, given, !call.recordsFirst());
+  if (body === undefined) delivery.bytes = announcedBytes(req.headers["content-length"]);
+  return delivery;
+}
+
+/** The size of a body that was not read, as its sender claims it. */
+function announcedBytes(length = "0"): number {
+  return /^\d{1,15}$/.test(length) ? Number(length) : 0;
 }
 
 type Request = Pick<

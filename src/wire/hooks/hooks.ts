@@ -139,12 +139,12 @@ function requireSignature(
   const claim = scheme.claimOf(hook.headers);
   const index = claim && signedWith(keys, claim, raw, scheme.encoding);
   const sender = index === undefined ? undefined : senders[index];
-  if (sender === undefined) throw signatureRefused(parts, hook, "wrong");
+  if (sender === undefined) throw signatureRefused(parts, hook, { reason: "wrong" });
   return sender;
 }
 
-function signatureRefused(parts: HooksDoorParts, hook: HookExchange, reason: SignatureFault): GatewayError {
-  hook.note("signature.refused", JSON.stringify({ type: hook.signing?.type, reason }));
+function signatureRefused(parts: HooksDoorParts, hook: HookExchange, fault: { reason: SignatureFault }): GatewayError {
+  hook.note("signature.refused", JSON.stringify({ type: hook.signing?.type, ...fault }));
   return unauthenticated(parts, hook, "The signature is missing, wrong, or too old.");
 }
 

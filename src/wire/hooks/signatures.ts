@@ -28,14 +28,22 @@ export type Scheme = {
 
 export type SignatureFault = "missing" | "too-old" | "too-new" | "wrong";
 
+/** The most by which the time of a signature may differ from the gateway's. */
 const TOLERANCE_MS = 5 * 60_000;
 
+/** The age of a refused signature, and the most that is allowed. */
+type RefusedAge = { age_ms: number; allowed_ms: number };
+
 /** The fault of a claim, before its signature is checked. */
-export function claimFault(claim: Claim | undefined, now: number): SignatureFault | undefined {
-  if (claim === undefined) return "missing";
+export function claimFault(
+  claim: Claim | undefined,
+  now: number,
+): ({ reason: SignatureFault } & Partial<RefusedAge>) | undefined {
+  if (claim === undefined) return { reason: "missing" };
   if (claim.seconds === undefined) return undefined;
   const age = now - claim.seconds * 1_000;
-  return age > TOLERANCE_MS ? "too-old" : age < -TOLERANCE_MS ? "too-new" : undefined;
+  if (Math.abs(age) <= TOLERANCE_MS) return undefined;
+  return { reason: age > 0 ? "too-old" : "too-new", age_ms: age, allowed_ms: TOLERANCE_MS };
 }
 
 /**

@@ -65,7 +65,7 @@ describe.each([
   ["HTTP/2", overHttp2],
 ])("over %s", (_, send) => {
   const ask = async (what: Ask, accepted?: string, more: Record<string, string> = {}): Promise<Answer> => {
-    const accepts = accepted === undefined ? {} : { "accept-encoding": accepted };
+    const accepts: Record<string, string> = accepted === undefined ? {} : { "accept-encoding": accepted };
     const answer = await send({ ...what, headers: { ...what.headers, ...accepts, ...more } });
     noteChecked(String(answer.headers["x-request-id"]));
     return answer;

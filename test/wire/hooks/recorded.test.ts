@@ -108,7 +108,8 @@ describe("a webhook that is refused is recorded", () => {
     await using gateway = await start();
     const reply = await send(gateway.hooks);
     const delivery = await deliveryOf(gateway, reply);
-    expect(delivery).toMatchObject({ outcome: "refused", status: reply.status, caller: null, body: null, bytes: 0 });
+    expect(delivery).toMatchObject({ outcome: "refused", status: reply.status, caller: null, body: null });
+    expect(delivery?.headers["content-length"] ?? "0").toBe(String(delivery?.bytes));
     const steps = stepsOf(delivery) ?? [];
     expect(steps.at(-1)).toEqual({
       at: expect.anything(),
@@ -116,6 +117,24 @@ describe("a webhook that is refused is recorded", () => {
       detail: { error: reply.error, status: reply.status, detail: reply.problem.detail },
     });
     if ("name" in step) expect(steps.at(-2)).toMatchObject(step);
+  });
+
+  test("with how long ago it was signed, and the size that its sender claims", async () => {
+    const slack = senders.slack.makeSecret("first");
+    const verify = { type: "slack", secret: slack } as const;
+    await using gateway = await start({ webhooks: { mappings: { chat: { match: {}, message: "chat", verify } } } });
+    const body = JSON.stringify({ kind: "known" });
+    for (const [minutes, reason] of [
+      [15, "too-old"],
+      [-15, "too-new"],
+    ] as const) {
+      const headers = await senders.slack.sign(slack, body, { at: Date.now() - minutes * 60_000 });
+      const delivery = await deliveryOf(gateway, await gateway.hooks.named("chat", body, { headers }));
+      expect(delivery).toMatchObject({ outcome: "refused", body: null, bytes: body.length });
+      const { detail } = delivery?.timeline.find(({ name }) => name === "signature.refused") ?? {};
+      expect(detail).toMatchObject({ type: "slack", reason, allowed_ms: 300_000 });
+      expect(Math.round(Number(detail?.age_ms) / 60_000)).toBe(minutes);
+    }
   });
 
   const known: [string, (hooks: HookClient) => Promise<Reply>, string | null][] = [

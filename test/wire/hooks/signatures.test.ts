@@ -14,7 +14,7 @@ function judge(
   const scheme = schemes[type];
   const claim = scheme.claimOf(headers);
   const fault = claimFault(claim, at);
-  if (fault !== undefined || claim === undefined) return fault;
+  if (fault !== undefined || claim === undefined) return fault?.reason;
   const keys = secrets.flatMap((secret, index) => scheme.keysOf(secret).map((key) => ({ key, index })));
   const found = signedWith(
     keys.map(({ key }) => key),

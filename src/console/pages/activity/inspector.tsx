@@ -5,10 +5,10 @@ import { copyText } from "#console/app/toasts.ts";
 import { bytes } from "#console/lib/format.ts";
 import type { Step } from "#console/lib/steps.ts";
 import { CopyButton, Id } from "#console/parts/copy.tsx";
+import { FailureNote } from "#console/parts/failure-note.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { Body, RawJson } from "#console/parts/json.tsx";
 import { Facts, Skeleton } from "#console/parts/page.tsx";
-import { Prose } from "#console/parts/prose.tsx";
 import { ReplaySign, State } from "#console/parts/state.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
 import { Ago, Exact } from "#console/parts/time.tsx";
@@ -104,7 +104,7 @@ function Shown({ delivery, back, isOpen }: ShownOf) {
         </div>
         <Actions delivery={delivery} />
       </header>
-      <Why steps={steps} />
+      <FailureNote steps={steps} agent={delivery.agent} />
       <Tabs
         label="Parts of the request"
         open={query.value.get("tab") ?? "timeline"}
@@ -130,43 +130,6 @@ function ReplayLink({ word, id }: { word: string; id: string }) {
     </span>
   );
 }
-
-/** Why it was refused, or why nothing came of it: first of all, in words. */
-function Why({ steps }: { steps: readonly Step[] }) {
-  const refusal = steps.find(({ name }) => name === "request.refused");
-  const failure = steps.findLast(({ name }) => name === "turn.failed" || name === "event.dead");
-  const step = refusal ?? failure;
-  if (!step) return null;
-  const { error, status, detail, reason } = (step.detail ?? {}) as Record<string, string | number | undefined>;
-  const isUnsigned = steps.some(({ name }) => name === "signature.refused");
-  const advice = ADVICE[isUnsigned ? "signature" : String(error)];
-  return (
-    <Note tone="bad">
-      <strong>
-        {refusal ? `Refused: ${error ?? "error"}` : `Failed: ${error ?? "given up"}`}{" "}
-        {status !== undefined && <span class="mono">{status}</span>}
-      </strong>
-      <p>
-        <Prose text={String(detail ?? reason ?? "")} />
-      </p>
-      {refusal && advice && <p class="muted">{advice}</p>}
-    </Note>
-  );
-}
-
-/** The next step, for the refusals that senders meet most. */
-const ADVICE: Readonly<Record<string, string>> = {
-  unauthenticated:
-    "Check the token that the sender has against the one in the configuration. Webhooks take webhooks.token, or a signature where the mapping has verify.",
-  signature:
-    "Compare the secret of the mapping's verify with the one at the sender. A proxy that changes the body breaks a signature, too.",
-  "rate-limited":
-    "webhooks.rateLimit says how many calls are let in. Senders that honour Retry-After come again by themselves.",
-  "mapping-not-found":
-    "The path names a mapping that the configuration does not have. The Webhooks page lists those that it has.",
-  "address-not-allowed":
-    "webhooks.allowedIps does not have the sender's address. Behind a proxy, gateway.trustedProxies must name it.",
-};
 
 function RequestTab({ delivery }: { delivery: Delivery }) {
   const { headers, body, body_encoding } = delivery;
