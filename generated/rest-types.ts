@@ -1418,7 +1418,7 @@ export interface components {
              * @example github-push
              */
             caller: string | null;
-            /** @description How large its body was, as far as it was read. */
+            /** @description The size of its body. If that was not read: what `Content-Length` says, or 0. */
             bytes: number;
             outcome: components["schemas"]["DeliveryOutcome"];
             /**
@@ -1581,7 +1581,7 @@ export interface components {
              * @example github-push
              */
             caller: string | null;
-            /** @description How large its body was, as far as it was read. */
+            /** @description The size of its body. If that was not read: what `Content-Length` says, or 0. */
             bytes: number;
             outcome: components["schemas"]["DeliveryOutcome"];
             /**
@@ -2391,7 +2391,8 @@ export interface components {
              *     - `request.sent-again`: it was replayed as `delivery_id`, `by` somebody.
              *     - `request.edited`: whoever sent it again gave it another body, of so many `bytes`.
              *     - `token.accepted`: the shared token was good; `name` is its name, and `since` when it is in use. `token.refused`: it was not, and the `reason`.
-             *     - `signature.accepted`: the sender's signature was good; `type` is whose. `signature.refused`: it was not, and the `reason`.
+             *     - `signature.accepted`: the sender's signature was good; `type` is whose. `signature.refused`: it was not, and the `reason`
+             *       (`missing`, `wrong`, `too-old` or `too-new`; for the last two with the signature's `age_ms`, and `allowed_ms`).
              *     - `rate-limit.counted`: it was within the limit; `left` of `max_requests` in `window_ms`.
              *     - `mapping.tried`: which mapping `matched`, or null; and of those that did not, in `tried`, the pair that failed: `mapping`, `path`,
              *       `expected`, `found`. `untold` counts further ones.

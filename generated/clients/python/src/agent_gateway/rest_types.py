@@ -450,7 +450,7 @@ class Delivery(Reply):
     caller: Optional[str]
     """The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated."""
     bytes: int
-    """How large its body was, as far as it was read."""
+    """The size of its body. If that was not read: what `Content-Length` says, or 0."""
     outcome: DeliveryOutcome
     status: Optional[int]
     """The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that
@@ -569,7 +569,7 @@ class DeliverySummary(Reply):
     caller: Optional[str]
     """The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated."""
     bytes: int
-    """How large its body was, as far as it was read."""
+    """The size of its body. If that was not read: what `Content-Length` says, or 0."""
     outcome: DeliveryOutcome
     status: Optional[int]
     """The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that
@@ -1109,7 +1109,8 @@ class TimelineStep(Reply):
     - `token.accepted`: the shared token was good; `name` is its name, and `since` when it is in use. `token.refused`:
     it was not, and the `reason`.
     - `signature.accepted`: the sender's signature was good; `type` is whose. `signature.refused`: it was not, and the
-    `reason`.
+    `reason`
+    (`missing`, `wrong`, `too-old` or `too-new`; for the last two with the signature's `age_ms`, and `allowed_ms`).
     - `rate-limit.counted`: it was within the limit; `left` of `max_requests` in `window_ms`.
     - `mapping.tried`: which mapping `matched`, or null; and of those that did not, in `tried`, the pair that failed:
     `mapping`, `path`,
