@@ -654,6 +654,11 @@ export interface components {
              * @default true
              */
             bodies: boolean;
+            /**
+             * @description Whether the arguments and results of tool calls are stored, with the reply and on the timeline of its delivery: at most 4 KiB of each, and 64 KiB for all calls of an attempt.
+             * @default true
+             */
+            toolContent: boolean;
         };
         /** @description The REST surface, `/api/v1`. */
         Rest: {
@@ -1448,6 +1453,8 @@ export interface components {
             bytes?: components["schemas"]["Bytes"];
             /** @description Whether bodies are stored. A delivery without its body cannot be replayed. */
             bodies?: boolean;
+            /** @description Whether the arguments and results of tool calls are stored, with the reply and on the timeline of its delivery: at most 4 KiB of each, and 64 KiB for all calls of an attempt. */
+            toolContent?: boolean;
         };
         /** @description The REST surface, `/api/v1`. */
         RestWritten: {

@@ -2405,7 +2405,7 @@ export interface components {
              *     `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and `latency_ms`, that of its last attempt), `turn.failed` (with `error`,
              *     `detail`, `usage` and `latency_ms`), `turn.cancelled` (with what there was of the `reply`, and `usage`).
              *
-             *     While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, and the `reason` where it was not), `tool.unavailable` (the
+             *     While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, its start `at`, its `arguments` and `result` where content is stored, and the `reason` of a failure), `tool.unavailable` (the
              *     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead, where there was one), `usage.unknown` (the agent
              *     does not report its token usage, for this `reason`: its zeros stand for that, or with `estimated` a token for each four characters).
              *
@@ -2437,12 +2437,15 @@ export interface components {
          */
         Timestamp: string;
         /**
-         * @description The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none.
+         * @description The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it.
          * @example [
          *       {
          *         "tool": "find_order",
          *         "ok": true,
-         *         "ms": 120
+         *         "ms": 120,
+         *         "at": "2026-11-21T08:54:31.123Z",
+         *         "arguments": "{\"order\":\"A-1009\"}",
+         *         "result": "{\"status\":\"paid\",\"total\":420}"
          *       }
          *     ]
          */
@@ -2453,8 +2456,14 @@ export interface components {
             ok: boolean;
             /** @description How long it took, in milliseconds. */
             ms: number;
+            /** @description The start of the call. Absent in replies of earlier versions. */
+            at?: components["schemas"]["Timestamp"];
             /** @description Why it failed, where `ok` is `false`. */
             reason?: string;
+            /** @description The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+            arguments?: string;
+            /** @description The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+            result?: string;
         }[];
         /** @description What one mapping makes of the request. */
         TriedMapping: {

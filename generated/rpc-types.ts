@@ -454,12 +454,15 @@ export interface components {
          */
         Timestamp: string;
         /**
-         * @description The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none.
+         * @description The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it.
          * @example [
          *       {
          *         "tool": "find_order",
          *         "ok": true,
-         *         "ms": 120
+         *         "ms": 120,
+         *         "at": "2026-11-21T08:54:31.123Z",
+         *         "arguments": "{\"order\":\"A-1009\"}",
+         *         "result": "{\"status\":\"paid\",\"total\":420}"
          *       }
          *     ]
          */
@@ -470,8 +473,14 @@ export interface components {
             ok: boolean;
             /** @description How long it took, in milliseconds. */
             ms: number;
+            /** @description The start of the call. Absent in replies of earlier versions. */
+            at?: components["schemas"]["Timestamp"];
             /** @description Why it failed, where `ok` is `false`. */
             reason?: string;
+            /** @description The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+            arguments?: string;
+            /** @description The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+            result?: string;
         }[];
         /**
          * @description One run of an agent on a session.

@@ -80,7 +80,7 @@ export async function createCore(options: CoreOptions) {
 
   return {
     ...nouns,
-    checkNames: createNameCheck(options.hide ?? ((text) => text)),
+    checkNames: createNameCheck(nouns.hide),
     replyWaitMs: options.replyWaitMs ?? REPLY_WAIT_MS,
     /**
      * Applies a new configuration as a whole once its skills are read, and calls `inForce` then. Running turns finish with the old one. Concurrent
@@ -127,7 +127,7 @@ type Nouns = ReturnType<typeof createNouns>;
 
 /** The parts of the core, each with the parts that it needs. */
 function createNouns(
-  { store, clock, events, admit, processHealth = () => [] }: CoreOptions,
+  { store, clock, events, admit, hide = (text) => text, processHealth = () => [] }: CoreOptions,
   settings: () => CoreSettings,
 ) {
   const { shared } = store;
@@ -145,6 +145,7 @@ function createNouns(
     journal: createJournal(),
     live: sharedReplies?.live ?? createLiveReplies(),
     inBackground: createBackground(),
+    hide,
   };
   const turnsPerMinute = createTurnsPerMinute(clock);
   const runner = new Runner({ ...common, retries: createRetryBudget(), turnsPerMinute });

@@ -26,4 +26,6 @@ export type CoreParts = {
   journal: Journal;
   live: LiveReplies;
   inBackground: InBackground;
+  /** A text without the secrets of the configuration. */
+  hide: (text: string) => string;
 };

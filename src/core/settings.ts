@@ -25,6 +25,8 @@ export type CoreSettings = AgentTable & {
   eventRetentionMs: number;
   /** Tokens past which a session is compacted by itself; 0 is never. */
   compactAt: number;
+  /** Whether arguments and results of tool calls are stored. */
+  isToolContentStored: boolean;
   /** Since which day each webhook token is in use, where the configuration says so. */
   datedTokens: readonly DatedToken[];
 };

@@ -54,6 +54,7 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
     webhookRetentionMs: config.sessions.webhookRetention,
     eventRetentionMs: config.sessions.eventRetention,
     compactAt: config.sessions.compactAt,
+    isToolContentStored: config.recorder.toolContent,
     datedTokens: config.webhooks.token.flatMap(({ name, since }, index) =>
       since === undefined ? [] : [{ index, name, since }],
     ),

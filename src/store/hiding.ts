@@ -33,6 +33,8 @@ export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hi
     ...call,
     tool: hide(call.tool),
     ...(call.reason !== undefined && { reason: hide(call.reason) }),
+    ...(call.arguments !== undefined && { arguments: hide(call.arguments) }),
+    ...(call.result !== undefined && { result: hide(call.result) }),
   });
   const hideInUsage = <U extends UsageRow | undefined>(usage: U): U => {
     if (usage === undefined) return usage;

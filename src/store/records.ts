@@ -1,8 +1,10 @@
 /** The records that the store keeps and the orders that it takes; `store.ts` says how they are used. */
 import type { ErrorName } from "#kit/errors.ts";
+import type { ToolCall } from "#kit/tool-calls.ts";
 import type { Usage, UsageCounts } from "#kit/usages.ts";
 import type { Delivery, RecorderLimits, Surface, TurnAnnouncement } from "./inbound.ts";
 
+export type { ToolCall } from "#kit/tool-calls.ts";
 export type { MoreUsage, Usage, UsageCounts } from "#kit/usages.ts";
 export type Role = "user" | "assistant" | "system" | "tool";
 export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
@@ -57,9 +59,6 @@ export type Message = {
 
 /** The size of the part of a session that its agent reads with the next turn. */
 export type SessionSize = { messages: number; tokens: number };
-
-/** A call of a tool. A call that failed has its `reason`. */
-export type ToolCall = { tool: string; ok: boolean; ms: number; reason?: string | undefined };
 
 export type TurnError = { name: ErrorName; detail: string | undefined };
 

@@ -118,8 +118,8 @@ describe("an agent that speaks ACP", () => {
   });
 
   it.each([
-    ["deny", "It was reject_once.", { ok: false, reason: NOT_ALLOWED }],
-    ["allow", "It was allow_once.", { ok: true }],
+    ["deny", "It was reject_once.", { ok: false, reason: NOT_ALLOWED, arguments: '{"path":"/etc/motd"}' }],
+    ["allow", "It was allow_once.", { ok: true, arguments: '{"path":"/etc/motd"}', result: "Welcome." }],
   ] as const)("that asks whether it may is told %s, and its tool is noted", async (permissions, text, detail) => {
     const chunks = await chunksOf(acpOf("well", { permissions }), "do: tool");
     expect(textOf(chunks)).toBe(`Let me look.\n\n${text}`);

@@ -101,3 +101,35 @@ test.each(
     { numRuns: 12, examples: [[[{ at: 6, value: -1e300 }], ["-q"]]] },
   );
 });
+
+test("sessions show prints each tool call with its arguments and its result, in one line and cut", async () => {
+  const at = "2026-11-21T08:54:31.123Z";
+  const calls = [
+    {
+      tool: "find_order",
+      ok: true,
+      ms: 12.4,
+      at,
+      arguments: '{"order":\n"A-1"}',
+      result: `paid\u001b[2J${"x".repeat(300)}`,
+    },
+    { tool: "refund", ok: false, ms: 3, at, arguments: "{}", reason: "There is no such order." },
+    { tool: "old", ok: true, ms: 1 },
+  ];
+  const message = { messageId: "msg_a", role: "assistant", text: "Done.", turnId: "turn_a", seq: 5, createdAt: at };
+  const session = { sessionId: "s", agentName: "main", channel: "c", userId: "u", createdAt: at, updatedAt: at };
+  const more = { messageCount: 1, turnsQueued: 0, usage: { input: 1, output: 1, total: 2 } };
+  const messages = [{ ...message, compacted: false, toolCalls: calls }];
+  const result = { session: { ...session, ...more }, summary: null, messages, nextCursor: null };
+  const url = await startServer(async (request, response) => {
+    const { id } = JSON.parse((await request.setEncoding("utf8").toArray()).join(""));
+    answering({ jsonrpc: "2.0", id, result })(request, response);
+  });
+  const { out } = await printed(["sessions", "show", "s", "--url", url, ...tokens]);
+  const lines = out.split("\n");
+  expect(lines).toContain("  · refund {} failed: There is no such order. (3 ms)");
+  expect(lines).toContain("  · old → (1 ms)");
+  expect(lines.find((line) => line.includes("find_order"))).toMatch(
+    /^ {2}· find_order \{"order": "A-1"\} → paid\\u001b\[2Jx{150,190}… \(12 ms\)$/,
+  );
+});

@@ -33,7 +33,7 @@ test("what the schema says is the default is what a configuration without the ke
     eventRetention: week,
     compactAt: 100_000,
   });
-  expect(config.recorder).toEqual({ entries: 10_000, bytes: 64 * 2 ** 20, bodies: true });
+  expect(config.recorder).toEqual({ entries: 10_000, bytes: 64 * 2 ** 20, bodies: true, toolContent: true });
   expect(config.webhooks).toMatchObject({
     path: "/hooks",
     rateLimit: { maxRequests: 100, windowMs: 60_000 },

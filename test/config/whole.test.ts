@@ -87,7 +87,7 @@ const everything = `{
     turnsPerSession: 100, turns: 10000, events: 100000, messagesPerSession: 10000,
     storeBytes: "1GiB", usageModels: 100, webhookBody: "256KiB", restBody: "1MiB", rpcBody: 1048576, toolArguments: "1MiB", toolMessages: "8MiB",
   },
-  recorder: { entries: 10000, bytes: "64MiB", bodies: true },
+  recorder: { entries: 10000, bytes: "64MiB", bodies: true, toolContent: true },
 }`
   .replaceAll("TLS/", `${process.cwd()}/test/config/tls/`)
   .replaceAll("FILES/", `${process.cwd()}/test/config/`);

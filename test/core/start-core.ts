@@ -58,6 +58,7 @@ export async function startCore(options: CoreOptions = {}) {
     webhookRetentionMs: 1e15,
     eventRetentionMs: 1e15,
     compactAt: 0,
+    isToolContentStored: true,
     datedTokens: [],
     ...options.settings,
   });

@@ -11,7 +11,16 @@ const MOST_TOOLS = 1_000;
 /** A reason for the timeline that names the setting to change. */
 const NOT_ALLOWED = "it was not allowed: acp.permissions of the agent is deny";
 
-type Tool = { name: string; began: number; isRefused: boolean };
+/** The most characters of the arguments or the result of a tool call that are held. The core cuts further. */
+const CONTENT_CHARACTERS = 32_768;
+
+type Tool = {
+  name: string;
+  began: number;
+  isRefused: boolean;
+  input?: string | undefined;
+  output?: string | undefined;
+};
 
 /** The reply of an agent to one prompt, built from its updates. */
 export class Reply {
@@ -130,12 +139,14 @@ export class Reply {
     this.#push({ text });
   }
 
-  #use({ toolCallId, title, name, status }: ToolUpdate): void {
+  #use({ toolCallId, title, name, status, rawInput, rawOutput, content }: ToolUpdate): void {
     this.#isApart = true;
     this.#hasActed = true;
     const id = String(toolCallId);
     const known = this.#tools.get(id);
     const tool = known ?? { name: nameOf(name ?? title), began: this.#clock.monotonic(), isRefused: false };
+    tool.input = contentOf(rawInput) ?? tool.input;
+    tool.output = contentOf(rawOutput) ?? textIn(content) ?? tool.output;
     if (status === "completed" || status === "failed") {
       this.#tools.delete(id);
       this.#note(tool, status === "completed");
@@ -148,11 +159,31 @@ export class Reply {
   #note(tool: Tool, ok: boolean): void {
     const ms = Math.round(this.#clock.monotonic() - tool.began);
     const reason = tool.isRefused ? NOT_ALLOWED : "the tool failed";
-    this.#push({ note: { name: "tool.called", detail: { tool: tool.name, ok, ms, ...(ok ? {} : { reason }) } } });
+    const { name, input, output } = tool;
+    const content = {
+      ...(input !== undefined && { arguments: input }),
+      ...(ok && output !== undefined && { result: output }),
+    };
+    const detail = { tool: name, ok, ms, ...(ok ? {} : { reason }), ...content };
+    this.#push({ note: { name: "tool.called", detail } });
   }
 }
 
 type ToolUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call" | "tool_call_update" }>;
+
+/** A value that a program sent, as text of its own: the program's message is not held. */
+function contentOf(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return Buffer.from(text.slice(0, CONTENT_CHARACTERS)).toString();
+}
+
+/** The texts of a tool call's content. */
+function textIn(content: unknown): string | undefined {
+  if (!Array.isArray(content)) return undefined;
+  const texts = content.map((part) => part?.content?.text).filter((text) => typeof text === "string");
+  return texts.length === 0 ? undefined : contentOf(texts.join("\n"));
+}
 
 function nameOf(said: unknown): string {
   return (typeof said === "string" && cleanSentence(said, 80)) || "a tool";

@@ -91,8 +91,7 @@ class Reply {
           );
         this.#hasActed = true;
         const { answer, refused } = await answerCalls(tools, calls, step + 1 >= steps, abortSignalOf(this.#signal));
-        for (const { tool, reason } of refused)
-          yield { note: { name: "tool.called", detail: { tool, ms: 0, ok: false, reason } } };
+        for (const call of refused) yield { note: { name: "tool.called", detail: { ms: 0, ok: false, ...call } } };
         carried += sizeOf(content) + sizeOf(answer.content);
         if (carried > toolMessages) throw tooManyMessages(toolMessages);
         stepMessages.push({ role: "assistant", content }, answer);

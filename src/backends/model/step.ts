@@ -19,7 +19,13 @@ type ReasoningPart = Extract<AssistantPart, { type: "reasoning" }>;
 type TextPart = Extract<AssistantPart, { type: "text" }>;
 
 /** A call of a tool. `args`: undefined if its arguments are not an object. */
-export type ToolCall = { toolCallId: string; toolName: string; args: Record<string, unknown> | undefined };
+/** `input`: the arguments as the model wrote them; `args` are undefined if they are not a JSON object. */
+export type ToolCall = {
+  toolCallId: string;
+  toolName: string;
+  input: string;
+  args: Record<string, unknown> | undefined;
+};
 
 /** The result of one call of a model. */
 export type Step = {
@@ -174,9 +180,9 @@ class Answer {
 
   #call(call: LanguageModelV3ToolCall): void {
     if (call.providerExecuted) return;
-    const { toolCallId, toolName, providerMetadata } = call;
+    const { toolCallId, toolName, input, providerMetadata } = call;
     const args = argumentsOf(call);
-    this.#calls.push({ toolCallId, toolName, args });
+    this.#calls.push({ toolCallId, toolName, input, args });
     const options = providerMetadata ? { providerOptions: providerMetadata } : {};
     this.#content.push({ type: "tool-call", toolCallId, toolName, input: args ?? {}, ...options });
   }

@@ -14,6 +14,7 @@ type ResultPart = Extract<
   Extract<LanguageModelV3Message, { role: "tool" }>["content"][number],
   { type: "tool-result" }
 >;
+type RefusedCall = { tool: string; reason: string; arguments: string };
 type ToolMessage = Extract<LanguageModelV3Message, { role: "tool" }>;
 type Output = Extract<ResultPart["output"], { type: "text" | "error-text" }>;
 
@@ -35,13 +36,13 @@ export async function answerCalls(
   calls: readonly ToolCall[],
   isLast: boolean,
   signal: AbortSignal,
-): Promise<{ answer: ToolMessage; refused: { tool: string; reason: string }[] }> {
-  const refused: { tool: string; reason: string }[] = [];
+): Promise<{ answer: ToolMessage; refused: RefusedCall[] }> {
+  const refused: RefusedCall[] = [];
   const outputs = await Promise.all(
     calls.map((call, n) => {
       const tool = n < CALLS_AT_ONCE ? toolOf(tools, call) : "Too many calls at once.";
       if (typeof tool !== "string") return answerCall(tool, call, signal);
-      refused.push({ tool: cleanSentence(call.toolName, NAME_CHARACTERS), reason: tool });
+      refused.push({ tool: cleanSentence(call.toolName, NAME_CHARACTERS), reason: tool, arguments: call.input });
       return failed(tool);
     }),
   );

@@ -6,6 +6,11 @@ import { cut, fields, oneLine, printItem, printList } from "../output.ts";
 import { styled, withProgress } from "../terminal.ts";
 import { count, shortTime, wholeNumber } from "../values.ts";
 
+/** The most characters of the arguments, and of the result, of a tool call that are printed. */
+const CALL_WIDTH = 200;
+
+type ToolCall = NonNullable<types.Message["toolCalls"]>[number];
+
 export function addSessions(program: Command): void {
   const sessions = program
     .command("sessions")
@@ -122,5 +127,14 @@ function messageWords({ role, text, createdAt, toolCalls = [], compacted }: type
   const calls =
     toolCalls.length === 0 ? "" : ` (${count(toolCalls.length, "tool call")}${failed > 0 ? `, ${failed} failed` : ""})`;
   const head = `${shortTime(createdAt)}  ${styled("bold", role)}${calls}${compacted ? " (compacted)" : ""}`;
-  return `${head}\n${text.replace(/^/gm, "  ")}`;
+  return [head, ...toolCalls.map(callLine), text.replace(/^/gm, "  ")].join("\n");
+}
+
+function callLine({ tool, ok, ms, reason, arguments: args, result }: ToolCall): string {
+  const parts = [tool, args, `${ok ? "→" : "failed:"} ${result ?? reason ?? ""}`, `(${Math.round(ms)} ms)`];
+  const line = parts
+    .map((part) => part && cut(oneLine(part), CALL_WIDTH))
+    .filter(Boolean)
+    .join(" ");
+  return styled("dim", `  · ${line}`);
 }

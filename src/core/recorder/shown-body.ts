@@ -1,12 +1,11 @@
 import { isUtf8 } from "node:buffer";
+import { SECRET_NAME } from "#kit/secret-fields.ts";
 import { HIDDEN } from "#kit/secret-headers.ts";
 
 type ShownBody = { body: string; encoding: "utf-8" | "base64" } | { body: null; encoding: null };
 
-const NAME =
-  '[^"\\\\]*(?:token|secret|passwd|password|passphrase|api_?-?key|private_?-?key|signature|authorization|cookie)s?';
 /** The stored body of a refused request can end within the value. */
-const SECRET_FIELD = new RegExp(`("${NAME}"\\s*:\\s*)"(?:[^"\\\\]|\\\\[^])*(?:"|\\\\?$)`, "gi");
+const SECRET_FIELD = new RegExp(`("${SECRET_NAME}"\\s*:\\s*)"(?:[^"\\\\]|\\\\[^])*(?:"|\\\\?$)`, "gi");
 
 /** A recorded body as replies show it: fields with the name of a secret are hidden. The stored body, and a replay, have them. */
 export function showBody(body: string | undefined): ShownBody {

@@ -10,18 +10,17 @@ import { GatewayError } from "#kit/errors.ts";
 import { abortSignalOf, type Stop, type StopSignal } from "#kit/stop-signal.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import { yieldToOthers } from "#kit/yield.ts";
-import type { ClaimedTurn, ToolCall, Turn, TurnEnd, UsageRow } from "#store/store.ts";
+import type { ClaimedTurn, Turn, TurnEnd, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import type { LiveReply } from "./live-replies.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import { type Note, type Outcome, type RunListener, runTurn } from "./run-turn.ts";
+import { ToolCalls } from "./tool-calls.ts";
 import type { TurnWatch, TurnWatches } from "./turn-watch.ts";
 import type { TurnsPerMinute } from "./turns-per-minute.ts";
 
 export const MAX_ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
-/** The most tool calls that are stored with a reply. */
-const MOST_TOOL_CALLS = 100;
 
 export type AttemptParts = CoreParts & { retries: RetryBudget; watches: TurnWatches; turnsPerMinute: TurnsPerMinute };
 
@@ -37,7 +36,7 @@ export class Attempt implements BackendTurn, RunListener {
   readonly #agent: Agent;
   readonly #stop: Stop;
   readonly #began: number;
-  #toolCalls: ToolCall[] | undefined = undefined;
+  readonly #toolCalls = new ToolCalls();
 
   constructor(parts: AttemptParts, claimed: ClaimedTurn, agent: Agent, stop: Stop) {
     const { turnId, sessionId } = claimed.turn;
@@ -138,11 +137,12 @@ export class Attempt implements BackendTurn, RunListener {
   /** Adds a step to the turn's timeline. A failure to store it does not affect the turn. */
   note({ name, detail }: Note): void {
     if (name === "usage.unknown") this.#parts.events.usageUnknown({ agent: this.#agent.name });
-    if (name === "tool.called") this.#toolCalls = withCall(this.#toolCalls, detail);
-    const { store, clock } = this.#parts;
+    const { store, clock, hide, settings } = this.#parts;
+    const isContentStored = settings().isToolContentStored;
+    const shown = name === "tool.called" ? this.#toolCalls.add(detail, clock.now(), { isContentStored, hide }) : detail;
     const { deliveryId } = this.#claimed.turn;
     if (deliveryId === undefined) return;
-    store.addDeliveryStep(deliveryId, { at: clock.now(), name, detail: JSON.stringify(detail) }).catch(() => {});
+    store.addDeliveryStep(deliveryId, { at: clock.now(), name, detail: JSON.stringify(shown) }).catch(() => {});
   }
 
   /** Wraps a tool so that each call adds a step to the timeline. The watch is paused during a call, because it would count as silence. */
@@ -154,11 +154,11 @@ export class Attempt implements BackendTurn, RunListener {
         const began = clock.monotonic();
         const noteCall = (detail: object) => {
           const ms = Math.round(clock.monotonic() - began);
-          this.note({ name: "tool.called", detail: { tool: tool.name, ms, ...detail } });
+          this.note({ name: "tool.called", detail: { tool: tool.name, ms, ...detail, arguments: args } });
         };
         try {
           const answer = await this.watch.pause(tool.call(args, signal));
-          noteCall({ ok: true, characters: answer.length });
+          noteCall({ ok: true, characters: answer.length, result: answer });
           return answer;
         } catch (error) {
           noteCall({ ok: false, reason: error instanceof ToolError ? error.message : "the tool failed" });
@@ -196,7 +196,7 @@ export class Attempt implements BackendTurn, RunListener {
     const { store, clock } = this.#parts;
     const { claim } = this.#claimed;
     const { reply, error } = outcome;
-    const toolCalls = this.#toolCalls;
+    const toolCalls = this.#toolCalls.list;
     return retryInMs === undefined
       ? store.endTurn(claim, { now: clock.now(), status: statusOf(outcome), reply, toolCalls, error, model, usage })
       : store.releaseTurn(claim, { now: clock.now(), delayMs: retryInMs, usage });
@@ -257,12 +257,4 @@ function backoffOf({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftM
   if (status !== "retry" || attempt >= MAX_ATTEMPTS || retryAfterMs > leftMs || leftMs <= 0) return undefined;
   const backoff = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
   return Math.max(retryAfterMs, backoff * (0.5 + Math.random() / 2));
-}
-
-/** Adds a tool call from the detail of a note. Names and reasons are shortened, because those of a tool server may have any length. */
-function withCall(calls: ToolCall[] = [], { tool, ok, ms, reason }: Note["detail"]): ToolCall[] {
-  const call = { tool: String(tool).slice(0, 200), ok: ok === true, ms: Number(ms) };
-  if (calls.length < MOST_TOOL_CALLS)
-    calls.push(typeof reason === "string" ? { ...call, reason: reason.slice(0, 500) } : call);
-  return calls;
 }

@@ -3,6 +3,7 @@ import type { TurnStep } from "#core/turns/turn-events.ts";
 import { errors } from "#generated/errors.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { showToolCalls } from "#kit/tool-calls.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Page, Turn } from "#store/store.ts";
 
@@ -97,7 +98,11 @@ export function eventsOf(turn: Pick<Turn, "turnId" | "sessionId">, step: TurnSte
     case "message.completed": {
       const { messageId: message_id, text, toolCalls: tool_calls } = entry;
       return [
-        { event: "message.completed", id, data: { turn_id, message_id, seq, text, ...(tool_calls && { tool_calls }) } },
+        {
+          event: "message.completed",
+          id,
+          data: { turn_id, message_id, seq, text, ...(tool_calls && { tool_calls: showToolCalls(tool_calls) }) },
+        },
       ];
     }
     case "turn.completed": {

@@ -2,6 +2,7 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { Message as MessageView, Session as SessionView } from "#generated/rpc-types.ts";
+import { showToolCalls } from "#kit/tool-calls.ts";
 import { showUsage } from "#kit/usages.ts";
 import type { ListedSession, Message } from "#store/store.ts";
 
@@ -56,6 +57,6 @@ function messageOf({ messageId, role, text, turnId, seq, createdAt, compacted, t
     seq,
     createdAt: timeOf(createdAt),
     compacted,
-    ...(toolCalls && { toolCalls }),
+    ...(toolCalls && { toolCalls: showToolCalls(toolCalls) }),
   };
 }

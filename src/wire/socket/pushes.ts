@@ -1,6 +1,7 @@
 import type { DeliveryNews } from "#core/recorder/delivery-feed.ts";
 import { errors } from "#generated/errors.ts";
 import type { Pushes, PushName } from "#generated/push-types.ts";
+import { showToolCalls } from "#kit/tool-calls.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
 import { type Frame, textFrame } from "./frame.ts";
@@ -44,7 +45,10 @@ export function createPushFrames(epochs: { sessions: string; gateway: string }, 
         }
         case "message.completed": {
           const { messageId, text, toolCalls } = entry;
-          return frameOf(entry.name, Object.assign(base, { messageId, text }, toolCalls && { toolCalls }));
+          return frameOf(
+            entry.name,
+            Object.assign(base, { messageId, text }, toolCalls && { toolCalls: showToolCalls(toolCalls) }),
+          );
         }
         case "turn.queued":
           return frameOf(entry.name, base);

@@ -83,7 +83,7 @@ const DEEDS = {
   },
   async tool() {
     await say("Let me look.");
-    await useTool("pending", { title: "Read\n/etc/motd", kind: "read" });
+    await useTool("pending", { title: "Read\n/etc/motd", kind: "read", rawInput: { path: "/etc/motd" } });
     const options = ["allow_always", "allow_once", "reject_always", "reject_once"].map((kind) => {
       return { optionId: kind, name: kind, kind };
     });
@@ -93,7 +93,8 @@ const DEEDS = {
       options,
     });
     const isAllowed = result.outcome.optionId === "allow_once";
-    await useTool(isAllowed ? "completed" : "failed");
+    const content = [{ type: "content", content: { type: "text", text: "Welcome." } }];
+    await useTool(isAllowed ? "completed" : "failed", { content });
     await say(`It was ${result.outcome.optionId}.`);
   },
   async surprise() {

@@ -40,7 +40,8 @@ export function endingTests(engine: Engine): void {
       await world.start();
       const toolCalls = [
         { tool: "find_order", ok: true, ms: 12 },
-        { tool: "refund", ok: false, ms: 3, reason: "of \u0000 none" },
+        { tool: "refund", ok: false, ms: 3, at: 5, reason: "of \u0000 none", arguments: '{"a":"\u0000\u202e🙂"}' },
+        { tool: "say", ok: true, ms: 3, at: 6, arguments: "{}", result: "\u0000\u001b[2J\u202e\ufffd" },
       ];
       await world.end(await world.claimNext(), { reply: "hi", toolCalls });
       expect((await world.entries())[4]).toMatchObject({ name: "message.completed", text: "hi", toolCalls });

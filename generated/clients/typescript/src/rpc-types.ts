@@ -327,7 +327,7 @@ export interface SystemReload {
 /** A moment, RFC 3339 in UTC with milliseconds. */
 export type Timestamp = string;
 
-/** The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none. */
+/** The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it. */
 export type ToolCalls = {
   /** The tool's name. */
   tool: string;
@@ -335,8 +335,14 @@ export type ToolCalls = {
   ok: boolean;
   /** How long it took, in milliseconds. */
   ms: number;
+  /** The start of the call. Absent in replies of earlier versions. */
+  at?: Timestamp;
   /** Why it failed, where `ok` is `false`. */
   reason?: string;
+  /** The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+  arguments?: string;
+  /** The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+  result?: string;
 }[];
 
 /** One run of an agent on a session. */

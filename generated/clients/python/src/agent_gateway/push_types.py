@@ -76,7 +76,8 @@ Timestamp = str
 
 ToolCalls = List["ToolCallsItem"]
 """The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it
-called none.
+called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have
+more than 64 KiB of content before it.
 """
 
 TurnId = str
@@ -209,8 +210,16 @@ class ToolCallsItem(Reply):
     """`false` if the call failed or was refused."""
     ms: float
     """How long it took, in milliseconds."""
+    at: Optional[Timestamp]
+    """The start of the call. Absent in replies of earlier versions."""
     reason: Optional[str]
     """Why it failed, where `ok` is `false`."""
+    arguments: Optional[str]
+    """The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`."""
+    result: Optional[str]
+    """The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with
+    `…`.
+    """
 
 
 class TurnError(Reply):

@@ -160,7 +160,8 @@ Timestamp = str
 
 ToolCalls = List["ToolCallsItem"]
 """The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it
-called none.
+called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have
+more than 64 KiB of content before it.
 """
 
 TurnEvent = Union["TurnStartedEvent", "MessageDeltaEvent", "MessageCompletedEvent", "TurnCompletedEvent", "TurnFailedEvent", "TurnCancelledEvent"]
@@ -1126,8 +1127,8 @@ class TimelineStep(Reply):
     attempt), `turn.failed` (with `error`,
     `detail`, `usage` and `latency_ms`), `turn.cancelled` (with what there was of the `reply`, and `usage`).
 
-    While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, and the `reason` where it was not),
-    `tool.unavailable` (the
+    While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, its start `at`, its `arguments` and
+    `result` where content is stored, and the `reason` of a failure), `tool.unavailable` (the
     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead,
     where there was one), `usage.unknown` (the agent
     does not report its token usage, for this `reason`: its zeros stand for that, or with `estimated` a token for each
@@ -1155,8 +1156,16 @@ class ToolCallsItem(Reply):
     """`false` if the call failed or was refused."""
     ms: float
     """How long it took, in milliseconds."""
+    at: Optional[Timestamp]
+    """The start of the call. Absent in replies of earlier versions."""
     reason: Optional[str]
     """Why it failed, where `ok` is `false`."""
+    arguments: Optional[str]
+    """The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`."""
+    result: Optional[str]
+    """The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with
+    `…`.
+    """
 
 
 class TriedMapping(Reply):
