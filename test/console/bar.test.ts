@@ -24,7 +24,8 @@ test("a timeline is a row of segments, each up to the step that ends it", () => 
   ];
   expect(shown(segmentsOf(steps))).toEqual([
     "let in 1 plain",
-    "matched 3 plain",
+    "matched 2 plain",
+    "stored 1 plain",
     "waited 20 waiting",
     "ran 100 running",
     "delivery 200 done",
@@ -81,8 +82,8 @@ test("an event waits for its heartbeat, whose turn has its own attempts", () => 
 test("an open timeline lasts until now", () => {
   const queued = [step(0, "request.received"), step(2, "turn.queued")];
   const running = [...queued, step(4, "turn.started", { attempt: 1 }), step(5, "tool.called")];
-  expect(shown(segmentsOf(queued, START + 12))).toEqual(["matched 2 plain", "waited 10 waiting"]);
-  expect(shown(segmentsOf(running, START + 34))).toEqual(["matched 2 plain", "waited 2 waiting", "ran 30 running"]);
+  expect(shown(segmentsOf(queued, START + 12))).toEqual(["stored 2 plain", "waited 10 waiting"]);
+  expect(shown(segmentsOf(running, START + 34))).toEqual(["stored 2 plain", "waited 2 waiting", "ran 30 running"]);
   expect(shown(segmentsOf(running, START - 5_000)).at(-1)).toBe("waited 2 waiting");
   const ended = [...running, step(40, "turn.completed")];
   expect(segmentsOf(ended, START + 99).at(-1)?.to).toBe(START + 40);

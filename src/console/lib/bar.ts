@@ -13,6 +13,7 @@ type Detail = Record<string, unknown>;
 
 const LET_IN: Kind = { word: "let in", tone: "plain" };
 const MATCHED: Kind = { word: "matched", tone: "plain" };
+const STORED: Kind = { word: "stored", tone: "plain" };
 const WAITED: Kind = { word: "waited", tone: "waiting", isIdle: true };
 const PAUSE: Kind = { word: "pause", tone: "waiting", isIdle: true };
 const DELIVERED: Kind = { word: "delivery", tone: "done" };
@@ -35,8 +36,8 @@ const ENDS: Readonly<Record<string, Kind | ((d: Detail, attempt: number) => Kind
   "challenge.answered": LET_IN,
   "mapping.tried": MATCHED,
   "message.rendered": MATCHED,
-  "turn.queued": MATCHED,
-  "event.queued": MATCHED,
+  "turn.queued": STORED,
+  "event.queued": STORED,
   "turn.started": ({ attempt }) => (Number(attempt) > 1 ? PAUSE : WAITED),
   "event.taken": WAITED,
   "event.requeued": WAITED,
