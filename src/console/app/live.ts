@@ -32,8 +32,9 @@ export type AnyPush = Push | { method: string; params: Record<string, unknown> }
 type Listener = (push: AnyPush) => void;
 
 const listeners = new Set<Listener>();
-/** The subscriptions that pages hold, each with how many hold it. */
-const held = new Map<string, { request: object; count: number }>();
+/** A subscription that pages hold, with the number of its holders. `begun` resolves when it has begun. */
+type Held = { request: object; count: number; begun: Promise<void>; hasBegun: () => void; isAwaited: boolean };
+const held = new Map<string, Held>();
 let socket: RpcSocket | undefined;
 
 /** Tells the state of each connection, which the client keeps to itself. */
@@ -112,11 +113,12 @@ async function begin(client: RpcSocket, name: string, request: Parameters<RpcSoc
   while (client === socket && held.has(name)) {
     try {
       await client.subscribe(request);
+      held.get(name)?.hasBegun();
       // The page may have read before this, and nothing in between may be missing.
-      returns.value++;
+      if (!held.get(name)?.isAwaited) returns.value++;
       return;
     } catch (error) {
-      if (error instanceof GatewayError && error.code !== undefined) return;
+      if (error instanceof GatewayError && error.code !== undefined) return held.get(name)?.hasBegun();
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     }
   }
@@ -133,7 +135,9 @@ export function hold(request: Parameters<RpcSocket["subscribe"]>[0] & { deliveri
   const known = held.get(name);
   if (known) known.count++;
   else {
-    held.set(name, { request, count: 1 });
+    let hasBegun = () => {};
+    const begun = new Promise<void>((resolve) => (hasBegun = resolve));
+    held.set(name, { request, count: 1, begun, hasBegun, isAwaited: false });
     void begin(client, name, request);
   }
   return () => {
@@ -144,6 +148,20 @@ export function hold(request: Parameters<RpcSocket["subscribe"]>[0] & { deliveri
     if (sessions) client.unsubscribe({ sessions: Object.keys(sessions) }).catch(() => {});
     if (agents) client.unsubscribe({ agents }).catch(() => {});
   };
+}
+
+/** The longest time that a page waits for its subscription before it reads. */
+const MOST_AWAITED_MS = 1_000;
+
+/** Resolves when a held subscription has begun: a page that reads then misses nothing, and need not read twice. */
+export async function whenHeld(request: Parameters<typeof hold>[0]): Promise<void> {
+  const entry = held.get(JSON.stringify(request));
+  if (!entry) return;
+  entry.isAwaited = true;
+  const late = new Promise<void>((resolve) => setTimeout(resolve, MOST_AWAITED_MS)).then(() => {
+    entry.isAwaited = false;
+  });
+  await Promise.race([entry.begun, late]);
 }
 
 /** Calls `listener` with each push; the returned function ends it. */

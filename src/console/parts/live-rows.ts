@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
-import { type AnyPush, gathered, hold, liveState, newsWait, onReturn } from "../app/live.ts";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { type AnyPush, gathered, hold, liveState, newsWait, onReturn, whenHeld } from "../app/live.ts";
 import {
   caughtUp,
   emptyList,
@@ -51,6 +51,8 @@ export class LiveRows<Item> {
   of: LiveRowsOf<Item>;
   #cursor: string | null = null;
   readonly #running = new Set<AbortController>();
+  /** News that came while a page was read, which may lack them: the newest first. */
+  readonly #news: Item[] = [];
   /** True if the reader reached the end of the list while its newest page was being read. */
   #isOlderWanted = false;
 
@@ -94,6 +96,7 @@ export class LiveRows<Item> {
     // Rows are missing, and the reader is back at the top: the list is read again.
     if (isCut && newer.length === 0 && !this.#isReading && !this.isLoading.peek()) return void this.reload();
     const news = pushes.flatMap((push) => itemOf(push, this.isShown) ?? []).reverse();
+    if (this.isLoading.peek()) this.#news.unshift(...news);
     this.list.value = merged(this.list.peek(), news, { keyOf, isReading: this.#isReading });
   };
 
@@ -133,7 +136,8 @@ export class LiveRows<Item> {
     const how = { keyOf: this.of.keyOf, isReading: this.#isReading };
     const kept = isKept ? caughtUp(this.list.peek(), page.items, how) : undefined;
     if (!kept) this.#cursor = page.cursor;
-    this.list.value = kept ?? filled(page.items, page.cursor !== null);
+    const list = kept ?? filled(page.items, page.cursor !== null);
+    this.list.value = merged(list, this.#news.splice(0), how);
   }
 
   async #readOlder(signal: AbortSignal): Promise<void> {
@@ -174,11 +178,7 @@ export class LiveRows<Item> {
 export function useLiveRows<Item>(of: LiveRowsOf<Item>): LiveRows<Item> {
   const rows = useMemo(() => new LiveRows(of), []);
   rows.of = of;
-  useEffect(() => {
-    rows.list.value = emptyList();
-    void rows.reload();
-    return rows.abortAll;
-  }, of.keys);
+  const isRead = useRef(false);
   useEffect(() => {
     const stopSign = rows.list.subscribe((now) => {
       newsWait.value = now.waiting.length > 0;
@@ -196,12 +196,26 @@ export function useLiveRows<Item>(of: LiveRowsOf<Item>): LiveRows<Item> {
     const ends = [
       hold(of.request),
       gathered((push) => rows.of.itemOf(push, rows.isShown) !== undefined, rows.add),
-      onReturn(() => void rows.catchUp()),
+      onReturn(() => isRead.current && void rows.catchUp()),
       () => document.removeEventListener("visibilitychange", catchUpIfSeen),
     ];
     return () => {
       for (const end of ends) end();
     };
   }, []);
+  // After the subscription: a page that is read once it has begun misses nothing.
+  useEffect(() => {
+    let isLeft = false;
+    rows.list.value = emptyList();
+    void whenHeld(of.request).then(() => {
+      if (isLeft) return;
+      isRead.current = true;
+      void rows.reload();
+    });
+    return () => {
+      isLeft = true;
+      rows.abortAll();
+    };
+  }, of.keys);
   return rows;
 }
