@@ -52,7 +52,7 @@ export const methods = {
   "session.get": {
     permission: "session.get",
     errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "session-not-found", "store-unavailable"],
-    params: ["sessionId", "limit", "cursor", "includeCompacted"],
+    params: ["sessionId", "limit", "cursor", "includeCompacted", "turnId", "includeTurns"],
     required: ["sessionId"],
     idempotent: false,
   },

@@ -85,6 +85,11 @@ export interface components {
          */
         AgentState: "idle" | "busy" | "failing";
         /**
+         * @description How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash.
+         * @example 1
+         */
+        Attempt: number;
+        /**
          * @description The keys that are different now, dotted; `skills` where the skills are.
          * @example [
          *       "agents.main.heartbeat.every"
@@ -123,6 +128,16 @@ export interface components {
          * @example djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4
          */
         Cursor: string;
+        /**
+         * @description One inbound request as the flight recorder keeps it.
+         * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
+         */
+        DeliveryId: string;
+        /**
+         * @description The name of an error, a row of the error table. Names are added over time, never changed.
+         * @example turn-failed
+         */
+        ErrorName: string;
         /** @description How the gateway is, part by part. */
         Health: {
             status: components["schemas"]["HealthStatus"];
@@ -377,6 +392,10 @@ export interface components {
             summary: string | null;
             /** @description The messages of this page. */
             messages: components["schemas"]["Message"][];
+            /** @description The turns of these messages by their ids. Only with `includeTurns: true`. */
+            turns?: {
+                [key: string]: components["schemas"]["SessionTurn"];
+            };
             nextCursor: components["schemas"]["NextCursor"];
         };
         /**
@@ -397,6 +416,26 @@ export interface components {
             messages: number;
             /** @description Their tokens and those of the summary, as the backend counts them. */
             tokens: number;
+        };
+        /** @description The turn of a message. What is not known yet is null. */
+        SessionTurn: {
+            turnId: components["schemas"]["TurnId"];
+            status: components["schemas"]["TurnStatus"];
+            attempt: components["schemas"]["Attempt"];
+            surface: components["schemas"]["TurnSurface"];
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description The start of the latest attempt. */
+            startedAt: components["schemas"]["Timestamp"] | null;
+            /** @description The time when the turn completed, failed or was cancelled. */
+            endedAt: components["schemas"]["Timestamp"] | null;
+            /** @description The requested model; after the end, the model that answered. Null if no model was named. */
+            model: components["schemas"]["ModelName"] | null;
+            /** @description The reason of a failure; null for any other turn. */
+            error: components["schemas"]["TurnError"] | null;
+            /** @description The usage of all attempts; null before the end. */
+            usage: components["schemas"]["Usage"] | null;
+            /** @description The recorded request that started the turn; null if there is none. */
+            deliveryId: components["schemas"]["DeliveryId"] | null;
         };
         /**
          * @description A skill, by the `name` of its SKILL.md.
@@ -483,10 +522,35 @@ export interface components {
             result?: string;
         }[];
         /**
+         * @description Why a turn failed.
+         * @example {
+         *       "name": "turn-failed",
+         *       "title": "Turn failed",
+         *       "detail": "The backend answered 503 three times."
+         *     }
+         */
+        TurnError: {
+            name: components["schemas"]["ErrorName"];
+            /** @description The short text of the error. */
+            title: string;
+            /** @description What went wrong in this case, where more can be told. */
+            detail?: string;
+        };
+        /**
          * @description One run of an agent on a session.
          * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
          */
         TurnId: string;
+        /**
+         * @description A turn goes queued → running → completed, failed or cancelled. The last three never change.
+         * @enum {string}
+         */
+        TurnStatus: "queued" | "running" | "completed" | "failed" | "cancelled";
+        /**
+         * @description Where the turn was started; `hooks` are the webhooks.
+         * @enum {string}
+         */
+        TurnSurface: "rest" | "rpc" | "hooks" | "heartbeat";
         /**
          * @description Milliseconds since the gateway started.
          * @example 86400123
@@ -703,6 +767,13 @@ export interface components {
              * @default false
              */
             includeCompacted: boolean;
+            /** @description Only the messages of this turn, compacted ones too. None if the session does not have the turn. */
+            turnId?: components["schemas"]["TurnId"];
+            /**
+             * @description Whether to add `turns`, the turns of the messages: their state, model, error and usage.
+             * @default false
+             */
+            includeTurns: boolean;
         };
         "session.get.sent": {
             /** @description Which session. */
@@ -713,6 +784,10 @@ export interface components {
             cursor?: components["schemas"]["Cursor"];
             /** @description Whether to list the compacted messages too, as far as they are kept. */
             includeCompacted?: boolean;
+            /** @description Only the messages of this turn, compacted ones too. None if the session does not have the turn. */
+            turnId?: components["schemas"]["TurnId"];
+            /** @description Whether to add `turns`, the turns of the messages: their state, model, error and usage. */
+            includeTurns?: boolean;
         };
         "session.get.result": components["schemas"]["SessionDetails"];
         "session.compact.params": {
@@ -791,10 +866,13 @@ export type AgentList = components["schemas"]["AgentList"];
 export type AgentName = components["schemas"]["AgentName"];
 export type AgentReload = components["schemas"]["AgentReload"];
 export type AgentState = components["schemas"]["AgentState"];
+export type Attempt = components["schemas"]["Attempt"];
 export type Changed = components["schemas"]["Changed"];
 export type Channel = components["schemas"]["Channel"];
 export type ConfigProblem = components["schemas"]["ConfigProblem"];
 export type Cursor = components["schemas"]["Cursor"];
+export type DeliveryId = components["schemas"]["DeliveryId"];
+export type ErrorName = components["schemas"]["ErrorName"];
 export type Health = components["schemas"]["Health"];
 export type HealthPart = components["schemas"]["HealthPart"];
 export type HealthStatus = components["schemas"]["HealthStatus"];
@@ -821,6 +899,7 @@ export type SessionDetails = components["schemas"]["SessionDetails"];
 export type SessionId = components["schemas"]["SessionId"];
 export type SessionList = components["schemas"]["SessionList"];
 export type SessionSize = components["schemas"]["SessionSize"];
+export type SessionTurn = components["schemas"]["SessionTurn"];
 export type SkillId = components["schemas"]["SkillId"];
 export type SkippedSkill = components["schemas"]["SkippedSkill"];
 export type StoreHealth = components["schemas"]["StoreHealth"];
@@ -828,7 +907,10 @@ export type Surface = components["schemas"]["Surface"];
 export type SystemReload = components["schemas"]["SystemReload"];
 export type Timestamp = components["schemas"]["Timestamp"];
 export type ToolCalls = components["schemas"]["ToolCalls"];
+export type TurnError = components["schemas"]["TurnError"];
 export type TurnId = components["schemas"]["TurnId"];
+export type TurnStatus = components["schemas"]["TurnStatus"];
+export type TurnSurface = components["schemas"]["TurnSurface"];
 export type Uptime = components["schemas"]["Uptime"];
 export type Usage = components["schemas"]["Usage"];
 export type UsageCounts = components["schemas"]["UsageCounts"];

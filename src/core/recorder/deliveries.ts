@@ -1,11 +1,11 @@
 import type { CoreParts } from "#core/parts.ts";
 import { isTurnEnd, type TurnEndEntry } from "#core/sessions/journal.ts";
+import { readTurnEntries } from "#core/sessions/turn-entries.ts";
 import { isEnded } from "#core/turns/turns.ts";
 import type { Pushes } from "#generated/push-types.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { HIDDEN } from "#kit/secret-headers.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
-import { yieldToOthers } from "#kit/yield.ts";
 import type {
   Delivery,
   DeliveryStep,
@@ -166,21 +166,6 @@ async function stepsOfTurn(store: TimelineStore, turn: Turn, noted: readonly Tim
     const why = noted.find((one) => isSameReturn(one, step));
     return why ? { ...step, detail: why.detail } : step;
   });
-}
-
-const PAGE = 200;
-
-/** The journal's entries of a turn, from its beginning to its end; between them lie those of the turns before it. */
-async function readTurnEntries(store: TimelineStore, turn: Turn): Promise<Entry[]> {
-  const found: Entry[] = [];
-  for (let after = turn.seq - 1; ; ) {
-    const entries = await store.readEntries(turn.sessionId, { after, limit: PAGE });
-    found.push(...entries.filter(({ turnId }) => turnId === turn.turnId));
-    const last = entries.at(-1);
-    if (last === undefined || entries.length < PAGE || found.some(isTurnEnd)) return found;
-    after = last.seq;
-    await yieldToOthers();
-  }
 }
 
 /** The same as steps: how long it waited each time, each attempt, why and when it ended, and its usage. */

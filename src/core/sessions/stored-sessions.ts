@@ -1,6 +1,7 @@
 import type { CoreParts } from "#core/parts.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { ListedSession, Message, Page, Session } from "#store/store.ts";
+import type { ListedSession, Message, Page, Session, Store, Turn } from "#store/store.ts";
+import { readTurnEntries } from "./turn-entries.ts";
 
 /** A session with a page of its messages, newest first. */
 export type SessionPage = {
@@ -8,11 +9,20 @@ export type SessionPage = {
   /** The summary of the compacted messages. */
   summary: string | null;
   messages: readonly Message[];
+  /** The turns of these messages, if they are asked for. */
+  turns: readonly Turn[] | undefined;
   /** The cursor for the next page; null on the last page. */
   nextCursor: string | null;
 };
 
-type PageRequest = { limit: number; cursor: string | undefined; includeCompacted: boolean };
+type PageRequest = {
+  limit: number;
+  cursor: string | undefined;
+  includeCompacted: boolean;
+  /** Only the messages of this turn. */
+  turnId: string | undefined;
+  includeTurns: boolean;
+};
 
 /** The most characters on a page, because a long answer delays other calls. */
 const PAGE_CHARACTERS = 512 * 1024;
@@ -37,19 +47,22 @@ export function createStoredSessions({ store, agents, clock }: CoreParts) {
     },
 
     /** Throws `session-not-found`, and `invalid-params` for a cursor that was not returned for this session. */
-    async read(sessionId: string, { limit, cursor, includeCompacted }: PageRequest): Promise<SessionPage> {
+    async read(sessionId: string, request: PageRequest): Promise<SessionPage> {
+      const { limit, cursor, includeCompacted, turnId, includeTurns } = request;
       const session = await store.getSession(sessionId);
       if (!session) throw sessionNotFound(sessionId);
       const before = cursor === undefined ? session.lastSeq + 1 : placeOf(session, cursor);
+      const range = { before, limit: limit + 1, characters: PAGE_CHARACTERS, includeCompacted };
       const [summary, found] = await Promise.all([
         store.readSummary(sessionId),
-        store.readMessages(sessionId, { before, limit: limit + 1, characters: PAGE_CHARACTERS, includeCompacted }),
+        turnId === undefined ? store.readMessages(sessionId, range) : readTurnMessages(store, sessionId, turnId),
       ]);
       const messages = found.slice(0, limit);
       const last = messages.at(-1);
       const hasMore = found.length > limit || charactersOf(messages) >= PAGE_CHARACTERS;
       const nextCursor = hasMore && last ? cursorOf(session, last) : null;
-      return { session, summary: summary?.text ?? null, messages, nextCursor };
+      const turns = includeTurns ? await readTurns(store, messages) : undefined;
+      return { session, summary: summary?.text ?? null, messages, turns, nextCursor };
     },
 
     /** Deletes a session with its messages, and cancels its turns. Throws `session-not-found`. */
@@ -63,6 +76,28 @@ export function createStoredSessions({ store, agents, clock }: CoreParts) {
 
 export function sessionNotFound(sessionId: string): GatewayError {
   return new GatewayError("session-not-found", `No session has the id ${sessionId}.`);
+}
+
+/** The messages of a turn, newest first; none for a turn of another session. */
+async function readTurnMessages(store: Store, sessionId: string, turnId: string): Promise<Message[]> {
+  const turn = await store.getTurn(turnId);
+  if (turn?.sessionId !== sessionId) return [];
+  const entries = await readTurnEntries(store, turn);
+  const seqs = entries.flatMap(({ seq, name }) => (name === "message.completed" ? [seq] : []));
+  const read = [turn.seq - 1, ...seqs].map((seq) =>
+    store.readMessages(sessionId, { before: seq + 1, limit: 1, includeCompacted: true }),
+  );
+  return (await Promise.all(read))
+    .flat()
+    .filter((message) => message.turnId === turnId)
+    .reverse();
+}
+
+/** The turns of messages, each once. */
+async function readTurns(store: Store, messages: readonly Message[]): Promise<Turn[]> {
+  const ids = [...new Set(messages.map(({ turnId }) => turnId))];
+  const turns = await Promise.all(ids.map((turnId) => store.getTurn(turnId)));
+  return turns.filter((turn) => turn !== undefined);
 }
 
 function charactersOf(messages: readonly Message[]): number {

@@ -1,10 +1,11 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
-import type { Message as MessageView, Session as SessionView } from "#generated/rpc-types.ts";
+import type { Message as MessageView, SessionTurn, Session as SessionView } from "#generated/rpc-types.ts";
 import { showToolCalls } from "#kit/tool-calls.ts";
 import { showUsage } from "#kit/usages.ts";
-import type { ListedSession, Message } from "#store/store.ts";
+import type { ListedSession, Message, Turn } from "#store/store.ts";
+import { turnSummaryOf } from "../rest/present.ts";
 
 type SessionMethods = "session.list" | "session.get" | "session.compact" | "session.delete";
 
@@ -14,10 +15,11 @@ export function session(core: Core): Pick<RpcHandlers<CallContext>, SessionMetho
       const { items, next = null } = await core.sessions.list({ limit, agent, cursor });
       return { sessions: items.map(sessionOf), nextCursor: next };
     },
-    "session.get": async ({ sessionId, limit, cursor, includeCompacted }) => {
-      const page = await core.sessions.read(sessionId, { limit, cursor, includeCompacted });
-      const { session, summary, messages, nextCursor } = page;
-      return { session: sessionOf(session), summary, messages: messages.map(messageOf), nextCursor };
+    "session.get": async ({ sessionId, turnId, cursor, ...request }) => {
+      const page = await core.sessions.read(sessionId, { ...request, turnId, cursor });
+      const { session, summary, messages, turns, nextCursor } = page;
+      const shown = { session: sessionOf(session), summary, messages: messages.map(messageOf), nextCursor };
+      return turns ? { ...shown, turns: Object.fromEntries(turns.map((turn) => [turn.turnId, turnOf(turn)])) } : shown;
     },
     "session.compact": (params, { caller }) => core.compactions.compact(params, caller.name),
     "session.delete": async ({ sessionId }) => {
@@ -46,6 +48,13 @@ function sessionOf(session: ListedSession): SessionView {
     preview: session.preview ?? null,
     usage: showUsage(session.usage),
   };
+}
+
+function turnOf(turn: Turn): SessionTurn {
+  const { turn_id, status, attempt, surface, created_at, started_at, ended_at, model, error, usage, delivery_id } =
+    turnSummaryOf(turn);
+  const times = { createdAt: created_at, startedAt: started_at, endedAt: ended_at };
+  return { turnId: turn_id, status, attempt, surface, ...times, model, error, usage, deliveryId: delivery_id };
 }
 
 function messageOf({ messageId, role, text, turnId, seq, createdAt, compacted, toolCalls }: Message): MessageView {

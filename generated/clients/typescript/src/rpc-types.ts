@@ -53,6 +53,9 @@ export interface AgentReload {
 /** `busy` while a turn runs, `failing` while its last turn ended because its backend failed, `idle` otherwise. */
 export type AgentState = "idle" | "busy" | "failing";
 
+/** How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash. */
+export type Attempt = number;
+
 /** The keys that are different now, dotted; `skills` where the skills are. */
 export type Changed = string[];
 
@@ -75,6 +78,12 @@ export interface ConfigProblem {
 
 /** Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before. */
 export type Cursor = string;
+
+/** One inbound request as the flight recorder keeps it. */
+export type DeliveryId = string;
+
+/** The name of an error, a row of the error table. Names are added over time, never changed. */
+export type ErrorName = string;
 
 /** How the gateway is, part by part. */
 export interface Health {
@@ -266,6 +275,8 @@ export interface SessionDetails {
   summary: string | null;
   /** The messages of this page. */
   messages: Message[];
+  /** The turns of these messages by their ids. Only with `includeTurns: true`. */
+  turns?: Record<string, SessionTurn>;
   nextCursor: NextCursor;
 }
 
@@ -285,6 +296,27 @@ export interface SessionSize {
   messages: number;
   /** Their tokens and those of the summary, as the backend counts them. */
   tokens: number;
+}
+
+/** The turn of a message. What is not known yet is null. */
+export interface SessionTurn {
+  turnId: TurnId;
+  status: TurnStatus;
+  attempt: Attempt;
+  surface: TurnSurface;
+  createdAt: Timestamp;
+  /** The start of the latest attempt. */
+  startedAt: Timestamp | null;
+  /** The time when the turn completed, failed or was cancelled. */
+  endedAt: Timestamp | null;
+  /** The requested model; after the end, the model that answered. Null if no model was named. */
+  model: ModelName | null;
+  /** The reason of a failure; null for any other turn. */
+  error: TurnError | null;
+  /** The usage of all attempts; null before the end. */
+  usage: Usage | null;
+  /** The recorded request that started the turn; null if there is none. */
+  deliveryId: DeliveryId | null;
 }
 
 /** A skill, by the `name` of its SKILL.md. */
@@ -345,8 +377,23 @@ export type ToolCalls = {
   result?: string;
 }[];
 
+/** Why a turn failed. */
+export interface TurnError {
+  name: ErrorName;
+  /** The short text of the error. */
+  title: string;
+  /** What went wrong in this case, where more can be told. */
+  detail?: string;
+}
+
 /** One run of an agent on a session. */
 export type TurnId = string;
+
+/** A turn goes queued → running → completed, failed or cancelled. The last three never change. */
+export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
+
+/** Where the turn was started; `hooks` are the webhooks. */
+export type TurnSurface = "rest" | "rpc" | "hooks" | "heartbeat";
 
 /** Milliseconds since the gateway started. */
 export type Uptime = number;
@@ -476,6 +523,10 @@ export interface SessionGetParams {
   cursor?: Cursor;
   /** Whether to list the compacted messages too, as far as they are kept. */
   includeCompacted?: boolean;
+  /** Only the messages of this turn, compacted ones too. None if the session does not have the turn. */
+  turnId?: TurnId;
+  /** Whether to add `turns`, the turns of the messages: their state, model, error and usage. */
+  includeTurns?: boolean;
 }
 
 /** The params of `session.compact`. */

@@ -35,6 +35,7 @@ from .rpc_types import (
     SessionList,
     SystemReload,
     Timestamp,
+    TurnId,
     UsageStats,
     UserId,
 )
@@ -135,6 +136,8 @@ class SessionMethods:
         limit: Optional[PageLimit] = None,
         cursor: Optional[Cursor] = None,
         include_compacted: Optional[bool] = None,
+        turn_id: Optional[TurnId] = None,
+        include_turns: Optional[bool] = None,
     ) -> Page[SessionDetails, Message]:
         """Get session details.
 
@@ -149,6 +152,8 @@ class SessionMethods:
                 "limit": limit,
                 "cursor": cursor,
                 "includeCompacted": include_compacted,
+                "turnId": turn_id,
+                "includeTurns": include_turns,
             },
         )
         return self._rpc.pages("session.get", "messages", fields)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import List, Literal, Optional
+from typing import Dict, List, Literal, Optional
 
 from ._reply import Reply
 
@@ -12,6 +12,9 @@ AgentName = str
 
 AgentState = Literal["idle", "busy", "failing"]
 """`busy` while a turn runs, `failing` while its last turn ended because its backend failed, `idle` otherwise."""
+
+Attempt = int
+"""How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash."""
 
 Changed = List[str]
 """The keys that are different now, dotted; `skills` where the skills are."""
@@ -23,6 +26,12 @@ also an address for announcements.
 
 Cursor = str
 """Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before."""
+
+DeliveryId = str
+"""One inbound request as the flight recorder keeps it."""
+
+ErrorName = str
+"""The name of an error, a row of the error table. Names are added over time, never changed."""
 
 HealthStatus = Literal["ok", "degraded"]
 """`degraded` as soon as one part is."""
@@ -83,6 +92,12 @@ more than 64 KiB of content before it.
 
 TurnId = str
 """One run of an agent on a session."""
+
+TurnStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
+"""A turn goes queued → running → completed, failed or cancelled. The last three never change."""
+
+TurnSurface = Literal["rest", "rpc", "hooks", "heartbeat"]
+"""Where the turn was started; `hooks` are the webhooks."""
 
 Uptime = int
 """Milliseconds since the gateway started."""
@@ -335,6 +350,8 @@ class SessionDetails(Reply):
     """What stands for the compacted messages; null before the first compaction."""
     messages: List[Message]
     """The messages of this page."""
+    turns: Optional[Dict[str, SessionTurn]]
+    """The turns of these messages by their ids. Only with `includeTurns: true`."""
     next_cursor: NextCursor
 
 
@@ -353,6 +370,28 @@ class SessionSize(Reply):
     """Messages that are not compacted."""
     tokens: int
     """Their tokens and those of the summary, as the backend counts them."""
+
+
+class SessionTurn(Reply):
+    """The turn of a message. What is not known yet is null."""
+
+    turn_id: TurnId
+    status: TurnStatus
+    attempt: Attempt
+    surface: TurnSurface
+    created_at: Timestamp
+    started_at: Optional[Timestamp]
+    """The start of the latest attempt."""
+    ended_at: Optional[Timestamp]
+    """The time when the turn completed, failed or was cancelled."""
+    model: Optional[ModelName]
+    """The requested model; after the end, the model that answered. Null if no model was named."""
+    error: Optional[TurnError]
+    """The reason of a failure; null for any other turn."""
+    usage: Optional[Usage]
+    """The usage of all attempts; null before the end."""
+    delivery_id: Optional[DeliveryId]
+    """The recorded request that started the turn; null if there is none."""
 
 
 class SkippedSkill(Reply):
@@ -410,6 +449,16 @@ class ToolCallsItem(Reply):
     """The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with
     `…`.
     """
+
+
+class TurnError(Reply):
+    """Why a turn failed."""
+
+    name: ErrorName
+    title: str
+    """The short text of the error."""
+    detail: Optional[str]
+    """What went wrong in this case, where more can be told."""
 
 
 class Usage(Reply):

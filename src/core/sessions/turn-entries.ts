@@ -1,0 +1,18 @@
+import { yieldToOthers } from "#kit/yield.ts";
+import type { Entry, Store, Turn } from "#store/store.ts";
+import { isTurnEnd } from "./journal.ts";
+
+const PAGE = 200;
+
+/** The journal's entries of a turn, from its beginning to its end; between them lie those of the turns before it. */
+export async function readTurnEntries(store: Pick<Store, "readEntries">, turn: Turn): Promise<Entry[]> {
+  const found: Entry[] = [];
+  for (let after = turn.seq - 1; ; ) {
+    const entries = await store.readEntries(turn.sessionId, { after, limit: PAGE });
+    found.push(...entries.filter(({ turnId }) => turnId === turn.turnId));
+    const last = entries.at(-1);
+    if (last === undefined || entries.length < PAGE || found.some(isTurnEnd)) return found;
+    after = last.seq;
+    await yieldToOthers();
+  }
+}
