@@ -150,7 +150,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/activity", token: TOKENS.admin });
       await page.getByText("Signed in with the API key ops").waitFor();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
-      await page.getByRole("button", { name: "Read it again" }).click();
+      await page.getByRole("button", { name: "Refresh" }).click();
       await page.getByRole("link", { name: /chat\/send/ }).waitFor();
       // Neither the code nor a reload of the page adds a refusal to the list.
       const refusals = async () => await page.locator("td[data-name='Outcome']").filter({ hasText: "refused" }).count();
@@ -173,7 +173,7 @@ browserTests(({ open }) => {
       await page.getByText("No delivery matches these filters.").waitFor();
       const headers = { authorization: `Bearer ${TOKENS.console}` };
       await fetch(`${gateway.url}/api/v1/keys/${key_id}`, { method: "DELETE", headers });
-      await page.getByRole("button", { name: "Read it again" }).click();
+      await page.getByRole("button", { name: "Refresh" }).click();
       await page.getByText("The token does not work any more.").waitFor();
       expect(page.url()).toBe(`${gateway.url}/console/activity?surface=hooks`);
       await page.getByLabel("Console token").fill(TOKENS.console);

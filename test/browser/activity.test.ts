@@ -242,7 +242,7 @@ browserTests(({ open }) => {
       for (const id of [turn_id, eventId, session_id]) {
         await page.keyboard.press("Control+k");
         await page.getByRole("combobox", { name: "Search" }).fill(String(id));
-        await page.getByRole("option", { name: /delivery/ }).waitFor();
+        await page.getByRole("option", { name: /Request,/ }).waitFor();
         await page.keyboard.press("Escape");
       }
       // A session and an event come before the requests that belong to them.
@@ -253,7 +253,7 @@ browserTests(({ open }) => {
       ] as const) {
         await page.keyboard.press("Control+k");
         await page.getByRole("combobox", { name: "Search" }).fill(String(id));
-        await page.getByRole("option", { name: /delivery/ }).waitFor();
+        await page.getByRole("option", { name: /Request,/ }).waitFor();
         await page.keyboard.press("Enter");
         await page.waitForURL(to);
       }
@@ -261,7 +261,7 @@ browserTests(({ open }) => {
       await page.getByRole("link", { name: /chat\/send/ }).waitFor();
       await page.keyboard.press("/");
       await page.getByRole("combobox", { name: "Search" }).fill("evt_01M7YN1B2AZD4Q9RXC5HT7N3MA");
-      await page.getByText("The gateway keeps nothing with this id any more.").waitFor();
+      await page.getByText("No matches for this ID.").waitFor();
       await page.keyboard.press("Escape");
       await page.keyboard.press("j");
       await page.keyboard.press("j");

@@ -47,7 +47,7 @@ browserTests(({ open }) => {
     };
     await page.keyboard.press("/");
     await page.getByRole("combobox", { name: "Search" }).fill(deliveryId);
-    await page.getByRole("option", { name: /delivery/ }).click();
+    await page.getByRole("option", { name: /Request,/ }).click();
     await page.waitForURL(new RegExp(deliveryId));
     await page.getByRole("button", { name: "Replay", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Replay", exact: true }).click();

@@ -87,7 +87,7 @@ browserTests(({ open }) => {
       await first.exited;
       await sign.getByText("Reconnecting").waitFor();
       await using second = await start(first.folder);
-      await sign.getByText("Live. Reloaded, some may be missing").waitFor();
+      await sign.getByText("Live · caught up after a gap").waitFor();
       // A page that is opened then has missed nothing.
       await page.getByRole("link", { name: "Agents" }).last().click();
       await page.getByRole("heading", { name: "Agents" }).waitFor();

@@ -106,7 +106,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/settings" });
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await page.getByText(/^Updated /).waitFor();
-      await page.getByRole("button", { name: "Read it again" }).waitFor();
+      await page.getByRole("button", { name: "Refresh" }).waitFor();
       await page.getByRole("tab", { name: "Configuration" }).click();
       await page.getByText("It was not read again since the gateway started.").waitFor();
       await page.getByRole("button", { name: "Reload now" }).click();
@@ -121,12 +121,12 @@ browserTests(({ open }) => {
       await page.getByText(/^Updated /).waitFor();
       await expect
         .poll(async () => {
-          await page.getByRole("button", { name: "Read it again" }).click();
+          await page.getByRole("button", { name: "Refresh" }).click();
           return await page.getByText("The file has problems.").count();
         })
         .toBe(1);
       await page.getByRole("tab", { name: "This browser" }).click();
-      expect(await page.getByRole("button", { name: "Read it again" }).count()).toBe(0);
+      expect(await page.getByRole("button", { name: "Refresh" }).count()).toBe(0);
     });
 
     it("MUST show how old each token is, and how much of each rate limit is used", async () => {
@@ -172,7 +172,7 @@ browserTests(({ open }) => {
       const send = page.getByRole("button", { name: /^Send/ });
       await send.waitFor();
       expect(await send.getAttribute("aria-disabled")).toBe("true");
-      expect(await send.getAttribute("title")).toContain("REST alone");
+      expect(await send.getAttribute("title")).toContain("API keys can't use this");
     });
   });
 });

@@ -2,10 +2,15 @@ import { signal } from "@preact/signals";
 
 /** The present moment, to the second. What shows an age reads it. */
 export const now = signal(Date.now());
+/** The gateway cannot be reached. The clock stands still, because nobody knows what has happened since. */
+export const isAway = signal(false);
 
-setInterval(() => {
-  if (!document.hidden) now.value = Date.now();
-}, 1_000);
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) now.value = Date.now();
+function tick(): void {
+  if (!document.hidden && !isAway.value) now.value = Date.now();
+}
+setInterval(tick, 1_000);
+document.addEventListener("visibilitychange", tick);
+isAway.subscribe((away) => {
+  document.documentElement.toggleAttribute("data-away", away);
+  tick();
 });

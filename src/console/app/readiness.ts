@@ -1,9 +1,10 @@
 import { signal } from "@preact/signals";
 import { rawFetch } from "./api.ts";
+import { isAway } from "./clock.ts";
 import { liveState, onPush, onReturn } from "./live.ts";
 
 const POLL_MS = 5_000;
-/** While it is not, whoever waits for it wants to know soon. */
+/** While it is away or not ready, whoever waits for it wants to know soon. */
 const POLL_AGAIN_MS = 1_000;
 
 type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
@@ -16,12 +17,14 @@ async function poll(): Promise<void> {
   try {
     const response = await rawFetch("/readyz", { cache: "no-store" });
     const { ready, parts } = (await response.json()) as Readiness;
+    isAway.value = false;
     const faults = Object.values(parts).filter(({ ok }) => !ok);
     const detail = faults.map(({ detail: cause = "" }) => cause).join(" ");
     notReady.value = ready ? undefined : { word: parts.intake?.ok === false ? "Draining" : "Not ready", detail };
   } catch {
     // A gateway that drains closes its door, and keeps its streams until the last turn has ended.
-    if (liveState.peek() !== "live") notReady.value = undefined;
+    isAway.value = liveState.peek() !== "live";
+    if (isAway.peek()) notReady.value = undefined;
     else notReady.value ??= { word: "Draining", detail: "It takes no new connections." };
   }
 }
@@ -32,14 +35,19 @@ export function watchReadiness(): () => void {
   let isEnded = false;
   const beat = async () => {
     await poll();
-    if (!isEnded) timer = setTimeout(beat, notReady.peek() ? POLL_AGAIN_MS : POLL_MS);
+    if (!isEnded) timer = setTimeout(beat, notReady.peek() || isAway.peek() ? POLL_AGAIN_MS : POLL_MS);
   };
   void beat();
-  const stops = [onReturn(poll), onPush(({ method }) => method === "health.changed" && void poll())];
+  const stops = [
+    onReturn(poll),
+    liveState.subscribe((state) => state === "reconnecting" && void poll()),
+    onPush(({ method }) => method === "health.changed" && void poll()),
+  ];
   return () => {
     isEnded = true;
     clearTimeout(timer);
     for (const stop of stops) stop();
     notReady.value = undefined;
+    isAway.value = false;
   };
 }

@@ -1,18 +1,21 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
+import { clockTime } from "../lib/format.ts";
 import { nameOf } from "../lib/identity.ts";
 import { Icon } from "../parts/icon.tsx";
 import { PageHead, Skeleton } from "../parts/page.tsx";
 import { Note, TroubleNote } from "../parts/trouble.tsx";
-import { now } from "./clock.ts";
+import { isAway, now } from "./clock.ts";
 import { activeKeys, bindKeys } from "./keys.ts";
 import { beginPage, hold, liveState, newsWait, nextTry, wasReset } from "./live.ts";
 import { type Page, type PageGroup, pageOf, pages, whyNoPage } from "./pages.ts";
 import { notReady, watchReadiness } from "./readiness.ts";
+import { remember } from "./recent.ts";
 import { go, hrefOf, path } from "./router.ts";
 import { identity, mayRpc, signOutEverywhere } from "./session.ts";
-import { nextTheme } from "./settings.ts";
+import { nextTheme, zone } from "./settings.ts";
+import { thing } from "./title.ts";
 import { toasts } from "./toasts.ts";
 
 const GROUPS: readonly PageGroup[] = ["Watch", "Run", "Keep"];
@@ -37,6 +40,11 @@ export function Shell() {
   useEffect(() => hold({ gateway: null }), [identity.value]);
   useEffect(watchReadiness, []);
   useEffect(beginPage, [at?.page]);
+  useLayoutEffect(() => {
+    const { page, params = {} } = at ?? {};
+    thing.value = page?.name === "Settings" ? undefined : Object.values(params)[0];
+    if (page) remember(page.name, path.value, params);
+  }, [path.value]);
   const close = () => {
     overlay.value = undefined;
   };
@@ -77,6 +85,7 @@ export function Shell() {
         </div>
       </nav>
       <main id="page" tabIndex={-1} class={at?.page.name.toLowerCase()}>
+        {isAway.value && <Away />}
         <Role />
         {at ? <LazyPage key={at.page.name} page={at.page} params={at.params} /> : <NoPage />}
       </main>
@@ -141,9 +150,9 @@ function LiveSign() {
   const title = fault
     ? fault.detail
     : isReloaded
-      ? "The gateway could not go on where this page was, so the page was read again."
+      ? "The gateway could not continue this stream. The page was reloaded."
       : state === "paused"
-        ? "New rows wait, so that nothing moves while you read."
+        ? "New rows wait while you read."
         : mayRpc.value
           ? undefined
           : "The live stream needs the console token or an RPC token.";
@@ -159,9 +168,23 @@ function LiveSign() {
   );
 }
 
+/** What is shown is as it was. */
+function Away() {
+  return (
+    <div class="away" role="alert">
+      <p>The gateway cannot be reached. This is the state of {clockTime(now.value, zone.value === "utc")}.</p>
+    </div>
+  );
+}
+
 /** The seconds until the stream is tried again. They are not read out: the word before them is. */
 function NextTry() {
-  const seconds = Math.ceil((nextTry.value - now.value) / 1_000);
+  const at = useSignal(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => (at.value = Date.now()), 250);
+    return () => clearInterval(timer);
+  }, []);
+  const seconds = Math.ceil((nextTry.value - at.value) / 1_000);
   return seconds > 0 ? <span aria-hidden="true"> in {seconds} s</span> : null;
 }
 
@@ -227,10 +250,9 @@ function Loaded({ page, params }: { page: Page; params: Record<string, string> }
 function NoPage() {
   return (
     <div class="empty">
-      <h1>There is nothing here</h1>
+      <h1>Page not found</h1>
       <p>
-        No page of the console has this address. <a href={hrefOf("/")}>See what is happening now</a>, or press{" "}
-        <kbd>/</kbd> to search.
+        The console has no page at this address. Open <a href={hrefOf("/")}>Live</a>, or press <kbd>/</kbd> to search.
       </p>
     </div>
   );

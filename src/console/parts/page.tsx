@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect } from "preact/hooks";
-import { visibleLine } from "#kit/visible.ts";
+import { useLayoutEffect } from "preact/hooks";
 import { now } from "../app/clock.ts";
 import { zone } from "../app/settings.ts";
+import { usePageTitle } from "../app/title.ts";
 import { clockTime } from "../lib/format.ts";
 import { Icon } from "./icon.tsx";
 
@@ -18,9 +18,7 @@ type Head = {
 
 /** The head of a page: its name, how much there is, and what can be done. */
 export function PageHead({ title, count, children, updated, refresh }: Head) {
-  useEffect(() => {
-    document.title = `${visibleLine(title)} · Agent Gateway`;
-  }, [title]);
+  usePageTitle(title);
   return (
     <header class="page-head">
       <h1>{title}</h1>
@@ -35,13 +33,7 @@ export function PageHead({ title, count, children, updated, refresh }: Head) {
                 {clockTime(Math.min(updated, now.value), zone.value === "utc")}
               </span>
             )}
-            <button
-              type="button"
-              class="icon-button"
-              title="Read it again"
-              aria-label="Read it again"
-              onClick={refresh}
-            >
+            <button type="button" class="icon-button" title="Refresh" aria-label="Refresh" onClick={refresh}>
               <Icon name="refresh-cw" />
             </button>
           </span>

@@ -40,6 +40,7 @@ const COLUMNS: readonly Column<Agent>[] = [
   {
     name: "Backend",
     width: "22%",
+    drop: 2,
     cell: ({ backend, model }) => (
       <>
         <span class="mono">{backend}</span> {model !== null && <span class="faint mono">{model}</span>}
@@ -50,7 +51,8 @@ const COLUMNS: readonly Column<Agent>[] = [
   { name: "Queued", width: "72px", align: "end", cell: ({ queued }) => <Amount value={queued} word="queued" /> },
   {
     name: "Events",
-    width: "72px",
+    width: "80px",
+    drop: 1,
     align: "end",
     narrow: "none",
     cell: ({ waitingEvents }) => <Amount value={waitingEvents} word="events" />,
@@ -58,6 +60,7 @@ const COLUMNS: readonly Column<Agent>[] = [
   {
     name: "Next beat",
     width: "124px",
+    drop: 1,
     align: "end",
     narrow: "none",
     cell: ({ heartbeat: { every, nextAt } }) =>
@@ -65,9 +68,6 @@ const COLUMNS: readonly Column<Agent>[] = [
   },
   { name: "Last turn", width: "88px", align: "end", cell: ({ lastTurnAt }) => <Ago at={lastTurnAt} /> },
 ];
-
-/** Beside an inspector, which shows the rest. */
-const SHORT = COLUMNS.filter(({ name }) => !["Backend", "Events", "Next beat"].includes(name));
 
 /** The agents: what each is doing, and each of them to talk to and to control. */
 function Page({ params: { agent } }: { params: Record<string, string> }) {
@@ -110,7 +110,7 @@ function Agents({ selected }: { selected: string | undefined }) {
             <Table
               label="Agents, in the order of the configuration"
               rows={agents}
-              columns={selected === undefined ? COLUMNS : SHORT}
+              columns={COLUMNS}
               keyOf={({ agentName }) => agentName}
               hrefOf={({ agentName }) => hrefOf(`/agents/${encodeURIComponent(agentName)}`)}
               selected={selected}

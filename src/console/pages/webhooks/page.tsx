@@ -30,10 +30,11 @@ const COLUMNS: readonly Column<HookAddress>[] = [
       </span>
     ),
   },
-  { name: "What it takes", width: "32%", cell: ({ does }) => <span title={does}>{does}</span> },
+  { name: "What it takes", width: "32%", drop: 1, cell: ({ does }) => <span title={does}>{does}</span> },
   {
     name: "Secret",
     width: "150px",
+    drop: 2,
     narrow: "none",
     cell: ({ verify }) => (verify === null ? <span class="faint">shared token</span> : SIGNED_AS[verify]),
   },

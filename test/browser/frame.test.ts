@@ -1,0 +1,169 @@
+import { describe, expect, it } from "vitest";
+import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+import { pages, pathOf, untilWhole } from "./pages.ts";
+import { createSeed } from "./seed.ts";
+
+browserTests(({ open }) => {
+  describe("the palette", () => {
+    it("MUST show what can be done on this page first, with its keys and its reasons", async () => {
+      await using gateway = await startPages();
+      await using page = await open(gateway, { path: "/console/agents/main" });
+      await page.getByRole("button", { name: "Pause" }).waitFor();
+      await page.keyboard.press("/");
+      const options = page.getByRole("option");
+      await options.first().waitFor();
+      const texts = await options.allTextContents();
+      expect(texts.findIndex((text) => text.startsWith("Pause"))).toBeLessThan(
+        texts.findIndex((text) => text.startsWith("Live")),
+      );
+      await options.filter({ hasText: "Live" }).locator("kbd", { hasText: "l" }).waitFor();
+      // An action with a reason is not run.
+      const reason = options.filter({ hasText: /No event waits|No events wait/ });
+      expect(await reason.getAttribute("aria-disabled")).toBe("true");
+      await page.getByRole("combobox", { name: "Search" }).fill("pause");
+      await page.keyboard.press("Enter");
+      await page.getByRole("dialog").getByText("Pause the agent main?").waitFor();
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("/");
+      await page.getByRole("combobox", { name: "Search" }).fill("nothing like this");
+      await page.getByText("No matches. Paste a full ID to look it up.").waitFor();
+    });
+
+    it("MUST lead to the actions of other pages, and to what was shown before", async () => {
+      await using gateway = await startPages();
+      await using page = await open(gateway, { path: "/console/agents/main" });
+      await page.getByRole("button", { name: "Pause" }).waitFor();
+      const search = async (text: string) => {
+        await page.keyboard.press("Control+k");
+        await page.getByRole("combobox", { name: "Search" }).fill(text);
+        await page.getByRole("option").filter({ hasText: text }).first().waitFor();
+        await page.keyboard.press("Enter");
+      };
+      await search("Create a key");
+      await page.getByRole("dialog").getByLabel("Name").waitFor();
+      await page.keyboard.press("Escape");
+      await search("Send a test webhook");
+      await page.getByRole("dialog", { name: "Send a test webhook" }).waitFor();
+      await page.keyboard.press("Escape");
+      await search("Pause main");
+      await page.getByRole("dialog").getByText("Pause the agent main?").waitFor();
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("g");
+      await page.keyboard.press("a");
+      await page.getByRole("heading", { name: "Activity", level: 1 }).waitFor();
+      await page.keyboard.press("/");
+      await page.getByRole("option").filter({ hasText: "main" }).filter({ hasText: "Agents" }).click();
+      await expect.poll(() => page.url()).toBe(`${gateway.url}/console/agents/main`);
+    });
+
+    it("MUST NOT do what the identity may not do", async () => {
+      await using gateway = await startPages();
+      await using page = await open(gateway, { path: "/console/activity", token: TOKENS.admin });
+      await page.getByRole("heading", { name: "Activity", level: 1 }).waitFor();
+      await page.keyboard.press("/");
+      await page.getByRole("combobox", { name: "Search" }).fill("Create a key");
+      const entry = page.getByRole("option").filter({ hasText: "Only the console token" });
+      await entry.waitFor();
+      await page.keyboard.press("Enter");
+      expect(page.url()).toBe(`${gateway.url}/console/activity`);
+    });
+  });
+
+  describe("the frame of a page", () => {
+    it("MUST name the thing in the title", async () => {
+      await using gateway = await startPages();
+      const { turn_id } = await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await using page = await open(gateway, { path: "/console/activity" });
+      await expect.poll(() => page.title()).toBe("Activity · Agent Gateway");
+      await page.goto(`${gateway.url}/console/agents/main`);
+      await expect.poll(() => page.title()).toBe("main · Agents");
+      await page.goto(`${gateway.url}/console/t/${turn_id}`);
+      await expect.poll(() => page.title()).toMatch(/^turn_\w+….{4} · (.+ · )?Sessions$/);
+    });
+
+    it("MUST show its heading before its script has come", async () => {
+      await using gateway = await startPages();
+      await using page = await open(gateway, { path: "/console/usage" });
+      await page.getByRole("heading", { name: "Usage", level: 1 }).waitFor();
+      let release = () => {};
+      const held = new Promise<void>((resolve) => (release = resolve));
+      await page.route(/\/console\/assets\/page/, async (route) => {
+        await held;
+        await route.continue();
+      });
+      await page.goto(`${gateway.url}/console/skills`);
+      await page.getByRole("heading", { name: "Skills", level: 1 }).waitFor();
+      await page.locator("[aria-busy='true']").waitFor();
+      release();
+      await page.locator("[aria-busy='true']").waitFor({ state: "detached" });
+    });
+
+    it("MUST say that the gateway is away, hold its clock, and go on by itself", async () => {
+      const gateway = await startPages();
+      await using page = await open(gateway, { path: "/console/agents" });
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      const heading = page.getByRole("heading", { name: "Agents", level: 1 });
+      await page.locator("tbody").getByText("main").waitFor();
+      const before = await heading.boundingBox();
+      await page.route(/\/readyz$/, (route) => route.abort());
+      await page.routeWebSocket(/\/rpc\/ws$/, (socket) => void socket.close({ code: 4000 }));
+      await page.context().setOffline(true);
+      await gateway[Symbol.asyncDispose]();
+      await page.getByText("The gateway cannot be reached. This is the state of").waitFor();
+      expect(await heading.boundingBox()).toEqual(before);
+      expect(await page.evaluate("document.documentElement.hasAttribute('data-away')")).toBe(true);
+      await page.context().setOffline(false);
+    });
+  });
+
+  describe("the width of every page", () => {
+    /** Columns that are shown in less than their word, parts that scroll sideways, and controls off the page. */
+    const FAULTS = `JSON.stringify([
+      ...[...document.querySelectorAll("#page .rows thead th")].map((th) => [th.textContent, th.getBoundingClientRect()])
+        .filter(([, { width }]) => width > 0 && width < 80).map(([name, { width }]) => name + " is " + width + " px wide"),
+      ...[document.documentElement].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)
+        .filter((over) => over > 0).map((over) => over + " px too wide"),
+      ...[...document.querySelectorAll("#page :is(a, button, input, select, textarea, summary)")]
+        .filter((one) => one.checkVisibility() && !one.closest("pre, .scroll-x, .tabs, .markdown"))
+        .map((one) => [one, one.getBoundingClientRect()])
+        .filter(([, { left, right, width }]) => width > 0 && (left < -1 || right > innerWidth + 1))
+        .map(([one]) => one.outerHTML.slice(0, 120) + " is off the page"),
+    ])`;
+
+    it.each(["light", "dark"] as const)(
+      "MUST have no column without room, nothing sideways, and every control on the page: %s",
+      async (colorScheme) => {
+        await using seed = await createSeed();
+        await using gateway = await startPages(seed.config);
+        await seed.fill(gateway);
+        await using page = await open(gateway, { colorScheme });
+        const { deliveries } = (await (
+          await fetch(`${gateway.url}/api/v1/deliveries?outcome=completed`, {
+            headers: { authorization: `Bearer ${TOKENS.console}` },
+          })
+        ).json()) as { deliveries: { delivery_id: string }[] };
+        const views = [
+          ...pages.map((name) => [name, pathOf(name)] as const),
+          ["Activity", `/console/d/${deliveries[0]?.delivery_id}`] as const,
+          ["Sessions", `/console/s/${encodeURIComponent("agent:support:rest:ada")}`] as const,
+          ["Agents", "/console/agents/support"] as const,
+          ["Webhooks", "/console/webhooks/deploys"] as const,
+          ["Settings", "/console/settings/tokens"] as const,
+          ["Settings", "/console/settings/configuration"] as const,
+        ];
+        const faults: string[] = [];
+        for (const width of [360, 700, 820, 1024, 1150, 1440]) {
+          await page.setViewportSize({ width, height: 800 });
+          for (const [name, path] of views) {
+            await page.goto(gateway.url + path);
+            await untilWhole(page, name);
+            const found = JSON.parse(String(await page.evaluate(FAULTS))) as string[];
+            faults.push(...found.map((fault) => `${path}, ${width} px: ${fault}`));
+          }
+        }
+        expect(faults).toEqual([]);
+      },
+      240_000,
+    );
+  });
+});
