@@ -78,7 +78,13 @@ const ROOMS: Record<string, Room> = {
   },
   "src/console/": {
     purpose: "the console: a client like any other, built into `dist/console`",
-    may: ["generated/clients/", "src/kit/visible.ts"],
+    may: [
+      "generated/clients/",
+      "src/kit/visible.ts",
+      // The grammar of mappings.
+      "src/kit/mapping-paths.ts",
+      "src/kit/secret-headers.ts",
+    ],
   },
 };
 

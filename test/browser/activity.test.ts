@@ -125,9 +125,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
       await page.getByRole("button", { name: "Mapping deploy matched" }).waitFor();
       await page.keyboard.press("r");
-      await page
-        .getByText("This starts a new turn of the agent main by the mapping deploy in the session webhook:deploys.")
-        .waitFor();
+      await page.getByText("The mapping deploy starts a turn of main in the session webhook:deploys.").waitFor();
       await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
       await page.waitForURL(
         (url) => /\/console\/d\/dlv_/.test(url.pathname) && !url.pathname.endsWith(String(deliveryId)),
@@ -138,14 +136,14 @@ browserTests(({ open }) => {
         .getByRole("link", { name: String(deliveryId) })
         .click();
       await page.waitForURL(new RegExp(String(deliveryId)));
-      await page.getByText("replayed as").waitFor();
+      await page.getByText("replayed as").first().waitFor();
       // An edited body that no mapping takes starts nothing, and both sides of the dialog say so.
       await page.getByRole("button", { name: "Edit and replay" }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByText("This starts a new turn").waitFor();
+      await dialog.getByText("starts a turn of").waitFor();
       await dialog.getByLabel("Payload").fill(JSON.stringify({ kind: "other" }));
-      await dialog.getByText("It is recorded, and starts nothing.").waitFor();
-      expect(await dialog.getByText("This starts a new turn").count()).toBe(0);
+      await dialog.getByText("the request is recorded, and starts nothing.").waitFor();
+      expect(await dialog.getByText("starts a turn of").count()).toBe(0);
     });
 
     it("MUST change a shown row in its place, also to an outcome that its filter does not let in", async () => {
@@ -177,13 +175,13 @@ browserTests(({ open }) => {
       }
     });
 
-    it("MUST name the agent that a replay of a wake or an agent call sets to work, and say where it starts nothing", async () => {
+    it("MUST name the agent and the session of a replay of a wake or an agent call, and say if it starts nothing", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { hook } = callers(gateway);
       const sent = [
-        [await hook("/hooks/wake", { text: "later" }), "This queues a new system event for the agent main."],
-        [await hook("/hooks/agent", { message: "Hello" }), "This starts a new turn of the agent main in the session"],
-        [await hook("/hooks/deploy", { kind: "rollback" }), "No mapping matches it today"],
+        [await hook("/hooks/wake", { text: "later" }), "Queues a system event for main."],
+        [await hook("/hooks/agent", { message: "Hello" }), "Starts a turn of main in a new session."],
+        [await hook("/hooks/deploy", { kind: "rollback" }), "No current mapping matches"],
       ] as const;
       await using page = await open(gateway);
       for (const [{ deliveryId }, words] of sent) {

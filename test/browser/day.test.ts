@@ -150,7 +150,7 @@ browserTests(({ open }) => {
     const payload = dialog.getByLabel("Payload");
     await payload.fill('{ "kind": "deploy", "service": ');
     await dialog.getByText(/This is not JSON yet/).waitFor();
-    await dialog.getByRole("button", { name: /The payload cannot be read yet/ }).waitFor();
+    await dialog.getByRole("button", { name: /The payload is not readable yet/ }).waitFor();
     await payload.fill('{ "kind": "deploy", "service": "billing" }');
     await dialog.getByText("billing is out").waitFor();
     await dialog.getByRole("button", { name: "Replay with this body" }).click();

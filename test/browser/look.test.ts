@@ -1,33 +1,11 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { root } from "#test/harness/process.ts";
+import { faultsOf } from "./axe.ts";
 import { browserTests, callers, codeFor, startPages, TOKENS } from "./browser.ts";
 import { pages, pathOf, untilWhole } from "./pages.ts";
 import { createSeed } from "./seed.ts";
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-type Violation = { id: string; impact: string; nodes: { html: string; failureSummary: string }[] };
-
-/** What axe finds serious on a page. In the dark only colours differ from the same page in light. */
-async function faultsOf(page: Page, colorScheme: "light" | "dark"): Promise<string[]> {
-  // The page's policy lets no script in but its own; the debugger is above it.
-  const session = await page.context().newCDPSession(page);
-  await session.send("Page.setBypassCSP", { enabled: true });
-  await session.send("Runtime.evaluate", { expression: axe });
-  const runOnly = colorScheme === "dark" ? ", runOnly: ['color-contrast']" : "";
-  const { violations } = (await page.evaluate(`axe.run(document, { resultTypes: ['violations']${runOnly} })`)) as {
-    violations: Violation[];
-  };
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) =>
-      nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
-    );
-}
 
 /** The pixels by which the page, or a part of it that is no code, is too wide. */
 const WIDER = `Math.max(...[document.documentElement, ...document.querySelectorAll(".tabs, .scroll-x")]

@@ -22,6 +22,7 @@ browserTests(({ open }) => {
     it("MUST show which mapping matches a payload while it is typed, and which pair failed", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await using page = await open(gateway, { path: "/console/webhooks" });
+      await page.getByRole("tab", { name: "Try" }).click();
       const payload = page.getByRole("textbox", { name: "Payload" });
       await payload.fill('{"kind":"deploy","service":"<img src=x onerror=alert(1)>"}');
       await page.getByText("Deploy of <img src=x onerror=alert(1)>").waitFor();
@@ -36,8 +37,6 @@ browserTests(({ open }) => {
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "billing" });
       await using page = await open(gateway, { path: `/console/webhooks?delivery=${deliveryId}` });
       await page.getByText("Deploy of billing").waitFor();
-      await page.getByRole("button", { name: "Pick values" }).click();
-      await page.getByTitle("{body.service}").waitFor();
       // One that is chosen from the list is tried where it was sent to.
       const recorded = page.getByLabel("Recorded");
       await recorded.selectOption("");
@@ -139,14 +138,14 @@ browserTests(({ open }) => {
       const rateLimit = { maxRequests: 2, windowMs: 60_000 };
       await using gateway = await startPages({ webhooks: { ...WEBHOOKS, token, rateLimit } });
       for (let n = 0; n < 3; n++) await callers(gateway).hook("/hooks/wake", { text: "hi" });
-      await using page = await open(gateway, { path: "/console/webhooks", token: TOKENS.admin });
+      await using page = await open(gateway, { path: "/console/webhooks?tab=senders", token: TOKENS.admin });
       const senders = page.getByRole("table", { name: /^Senders/ });
       const row = (name: string) => senders.getByRole("row", { name: `${name} ` });
-      await row("shared").getByText("41 of 90 days").waitFor();
+      await row("shared").getByText("41 days old (rotate every 90)").waitFor();
       await row("shared").getByText("2 of 2 in 60 s").waitFor();
       expect(await row("shared token").getByRole("meter").getAttribute("aria-valuenow")).toBe("2");
-      await row("<b>retired</b>").getByText("200 of 90 days").waitFor();
-      await row("undated").getByText("age not known").waitFor();
+      await row("<b>retired</b>").getByText("200 days old (rotate every 90)").waitFor();
+      await row("undated").getByText("unknown age").waitFor();
       await row("push").getByText("0 of 2 in 60 s").waitFor();
       await page.getByText("<b>retired</b>, in use since").waitFor();
     });

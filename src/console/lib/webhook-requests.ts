@@ -38,6 +38,15 @@ export function payloadOf(text: string): { body: Record<string, unknown> | unkno
   }
 }
 
+/** JSON in lines; another text stays as it is. */
+export function prettyText(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
 /** The same request with a value at the path of a `match` pair. Where the path cannot be, the request stays as it is. */
 export function withPair(request: HookRequest, path: string, value: string): HookRequest {
   const dot = path.indexOf(".");

@@ -59,13 +59,13 @@ export function Id({
 }
 
 /** A command to copy. */
-export function Command({ text }: { text: string }) {
+export function Command({ text, what = "Copy the command" }: { text: string; what?: string }) {
   return (
     <div class="command">
       <pre tabIndex={0}>
         <code>{text}</code>
       </pre>
-      <CopyButton text={text} what="Copy the command" />
+      <CopyButton text={text} what={what} />
     </div>
   );
 }

@@ -1,7 +1,8 @@
-import { signal, useSignal } from "@preact/signals";
+import { type Signal, signal, useSignal } from "@preact/signals";
 import { copyText } from "../app/toasts.ts";
 import { bytes } from "../lib/format.ts";
 import { CopyButton } from "./copy.tsx";
+import { ActionButton } from "./fields.tsx";
 
 /** The first part of a long text; the rest comes when asked for. */
 const FIRST = 64 * 1024;
@@ -12,25 +13,18 @@ const ENTRIES = 50;
 /** Pretty or raw, for every body on every page: who reads bytes reads all of them as bytes. */
 const view = signal<"pretty" | "raw">("pretty");
 
-/** How a place in a payload is written in a template. */
-export function placeOf(path: readonly (string | number)[]): string {
-  return `{${["body", ...path].join(".")}}`;
-}
-/** The same place with its value, as a line of `match`. */
-export function matchOf(path: readonly (string | number)[], value: unknown): string {
-  return `"${["body", ...path].join(".")}": ${JSON.stringify(value)}`;
-}
+/** Something that can be done with a value; `why` says why it cannot. */
+export type ValueAction = { word: string; run: () => void; why?: string | undefined };
+type Actions = ((path: (string | number)[], value: unknown) => readonly ValueAction[]) | undefined;
 
 type Shown = {
   text: string;
   /** The name of the text, for the buttons' words. */
   what: string;
-  /** Called when a value is clicked; without it the value itself is copied. */
-  pick?: ((path: (string | number)[], value: unknown) => void) | undefined;
 };
 
 /** A body: pretty where it is JSON, or raw, which is the text as it was kept. */
-export function Body({ text, what, pick }: Shown) {
+export function Body({ text, what }: Shown) {
   const whole = useSignal(false);
   const filter = useSignal("");
   const isLong = text.length > FIRST;
@@ -46,21 +40,13 @@ export function Body({ text, what, pick }: Shown) {
             </button>
           ))}
         </div>
-        {isPretty && (
-          <input
-            type="search"
-            placeholder="Filter"
-            aria-label={`Filter ${what}`}
-            value={filter.value}
-            onInput={({ currentTarget }) => (filter.value = currentTarget.value)}
-          />
-        )}
+        {isPretty && <TreeFilter of={filter} what={what} />}
         <span class="faint">{bytes(new Blob([text]).size)}</span>
         <CopyButton text={text} what={`Copy ${what}`} />
       </div>
       {isPretty ? (
         <div class="tree mono">
-          <Tree value={parsed.value} path={[]} filter={filter.value.toLowerCase()} pick={pick} />
+          <Tree value={parsed.value} path={[]} filter={filter.value.toLowerCase()} />
         </div>
       ) : (
         <pre class="raw" tabIndex={0}>
@@ -76,6 +62,33 @@ export function Body({ text, what, pick }: Shown) {
   );
 }
 
+function TreeFilter({ of, what }: { of: Signal<string>; what: string }) {
+  return (
+    <input
+      type="search"
+      placeholder="Filter"
+      aria-label={`Filter ${what}`}
+      value={of.value}
+      onInput={({ currentTarget }) => (of.value = currentTarget.value)}
+    />
+  );
+}
+
+/** A value as a tree in which a click on a value opens what can be done with it. */
+export function ActionTree({ value, what, actions }: { value: unknown; what: string; actions: Actions }) {
+  const filter = useSignal("");
+  return (
+    <div class="body">
+      <div class="body-bar">
+        <TreeFilter of={filter} what={what} />
+      </div>
+      <div class="tree mono">
+        <Tree value={value} path={[]} filter={filter.value.toLowerCase()} actions={actions} />
+      </div>
+    </div>
+  );
+}
+
 function parse(text: string): { value: unknown } | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -85,14 +98,15 @@ function parse(text: string): { value: unknown } | undefined {
   }
 }
 
-type Node = { value: unknown; path: (string | number)[]; filter: string; pick: Shown["pick"]; name?: string | number };
+type Node = { value: unknown; path: (string | number)[]; filter: string; actions?: Actions; name?: string | number };
 
-function Tree({ value, path, filter, pick, name }: Node) {
+function Tree({ value, path, filter, actions, name }: Node) {
   const isList = Array.isArray(value);
   const entries = isList ? [...value.entries()] : isObject(value) ? Object.entries(value) : undefined;
-  const open = useSignal(path.length < DEPTH && (entries?.length ?? 0) <= ENTRIES);
+  // In a tree with actions, the first level is the parts of the request.
+  const open = useSignal(path.length < (actions ? DEPTH + 1 : DEPTH) && (entries?.length ?? 0) <= ENTRIES);
   const all = useSignal(false);
-  if (!entries) return <Leaf value={value} path={path} pick={pick} {...(name !== undefined && { name })} />;
+  if (!entries) return <Leaf value={value} path={path} actions={actions} {...(name !== undefined && { name })} />;
   const matching = filter === "" ? entries : entries.filter(([key, inner]) => holds(key, inner, filter));
   if (filter !== "" && path.length > 0 && matching.length === 0) return null;
   const shown = all.value ? matching : matching.slice(0, ENTRIES * 2);
@@ -113,7 +127,7 @@ function Tree({ value, path, filter, pick, name }: Node) {
               value={inner}
               path={[...path, key]}
               filter={keyHolds(key, filter) ? "" : filter}
-              pick={pick}
+              actions={actions}
             />
           ))}
           {shown.length < matching.length && (
@@ -127,11 +141,11 @@ function Tree({ value, path, filter, pick, name }: Node) {
   );
 }
 
-function Leaf({ value, path, pick, name }: Omit<Node, "filter">) {
+function Leaf({ value, path, actions, name }: Omit<Node, "filter">) {
+  const isOpen = useSignal(false);
   const kind = value === null ? "null" : typeof value;
   const text = kind === "string" ? JSON.stringify(value) : String(value);
-  const act = () =>
-    pick ? pick(path, value) : void copyText(kind === "string" ? (value as string) : text, "Value copied");
+  const copy = () => void copyText(kind === "string" ? (value as string) : text, "Value copied");
   return (
     <div class="tree-leaf">
       {name !== undefined && <span class="tree-key">{name}: </span>}
@@ -139,11 +153,21 @@ function Leaf({ value, path, pick, name }: Omit<Node, "filter">) {
         type="button"
         class="tree-value"
         data-kind={kind}
-        title={pick ? placeOf(path) : "Copy the value"}
-        onClick={act}
+        title={actions ? path.join(".") : "Copy the value"}
+        aria-expanded={actions && isOpen.value}
+        onClick={actions ? () => (isOpen.value = !isOpen.value) : copy}
       >
         {text.length > 2_000 ? `${text.slice(0, 2_000)}…` : text}
       </button>
+      {actions && isOpen.value && (
+        <div class="tree-actions" role="group" aria-label={path.join(".")}>
+          {actions(path, value).map(({ word, run, why }) => (
+            <ActionButton key={word} onClick={run} why={why}>
+              {word}
+            </ActionButton>
+          ))}
+        </div>
+      )}
     </div>
   );
 }

@@ -1,66 +1,172 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { headersOfLines, payloadOf } from "#console/lib/webhook-requests.ts";
-import type { DryRun } from "#generated/clients/typescript/src/rest.ts";
-import { DryRunResult } from "./dry-run-result.tsx";
-import { Skeleton } from "./page.tsx";
+import type { DryRun, MappingDraft } from "#generated/clients/typescript/src/rest.ts";
+import { Facts, Skeleton } from "./page.tsx";
+import { State } from "./state.tsx";
 import { TroubleNote } from "./trouble.tsx";
 
-/** How long nothing is typed before the mappings are tried. */
+/** Nothing is asked before nothing was typed for so long. */
 const PAUSE_MS = 200;
 
-/** A request as it is typed; `name` asks one mapping alone. */
-type TrialInput = { headers: string; payload: string; name: string | undefined };
-type Trial = { result: DryRun | undefined; error: unknown; isStale: boolean };
+type Asked<Value> = { result: Value | undefined; error: unknown; isStale: boolean };
 
-/**
- * Tries the mappings with the typed request, once typing pauses. A request that cannot be read leaves the last result, and without one
- * nothing is asked.
- */
-export function useTrial(given: TrialInput | undefined): Trial {
-  const { headers, payload, name } = given ?? {};
-  const shown = useSignal<Trial>({ result: undefined, error: undefined, isStale: false });
+/** Asks again once the keys stop changing. Without `ask` the last result stays, as stale. */
+export function usePaused<Value>(
+  ask: ((signal: AbortSignal) => Promise<Value>) | undefined,
+  keys: readonly unknown[],
+  pauseMs = PAUSE_MS,
+): Asked<Value> {
+  const shown = useSignal<Asked<Value>>({ result: undefined, error: undefined, isStale: false });
+  const latest = useRef(ask);
+  latest.current = ask;
   useEffect(() => {
-    if (headers === undefined || payload === undefined) return undefined;
-    const [head, body] = [headersOfLines(headers), payloadOf(payload)];
-    if ("fault" in head || "fault" in body) {
+    if (!latest.current) {
       shown.value = { ...shown.peek(), isStale: shown.peek().result !== undefined };
       return undefined;
     }
     const own = new AbortController();
+    const show = (next: Asked<Value>) => {
+      if (!own.signal.aborted) shown.value = next;
+    };
     const timer = setTimeout(() => {
-      const asked = { ...head, body: body.body as Record<string, unknown>, ...(name !== undefined && { name }) };
-      rest()
-        .mappings.dryRun(asked, { signal: own.signal })
-        .then(
-          (result) => {
-            if (!own.signal.aborted) shown.value = { result, error: undefined, isStale: false };
-          },
-          (error: unknown) => {
-            if (!own.signal.aborted) shown.value = { result: undefined, error, isStale: false };
-          },
-        );
-    }, PAUSE_MS);
+      latest.current?.(own.signal).then(
+        (result) => show({ result, error: undefined, isStale: false }),
+        (error: unknown) => show({ result: undefined, error, isStale: false }),
+      );
+    }, pauseMs);
     return () => {
       clearTimeout(timer);
       own.abort();
     };
-  }, [headers, payload, name]);
+  }, [ask === undefined, ...keys]);
   return shown.value;
 }
 
+/** A request as it is typed; `name` asks only one mapping, `mapping` only that draft. */
+type TrialInput = { headers: string; payload: string; name?: string | undefined; mapping?: MappingDraft | undefined };
+export type Trial = Asked<DryRun>;
+
+/** Tries the mappings with the typed request, once typing pauses. */
+export function useTrial(given: TrialInput | undefined): Trial {
+  const { headers = "", payload = "", name, mapping } = given ?? {};
+  const [head, read] = [headersOfLines(headers), payloadOf(payload)];
+  const isReadable = given !== undefined && !("fault" in head) && !("fault" in read);
+  const of = mapping ? { mapping } : name !== undefined ? { name } : {};
+  const ask = (signal: AbortSignal) => {
+    const body = ("body" in read ? read.body : {}) as Record<string, unknown>;
+    return rest().mappings.dryRun({ ...head, ...of, body }, { signal });
+  };
+  return usePaused(isReadable ? ask : undefined, [headers, payload, JSON.stringify(of)]);
+}
+
+type Tried = DryRun["mappings"][number];
+
+/** For each mapping the message that it renders, or the pair that failed. */
 export function TrialResult({ trial: { result, error, isStale } }: { trial: Trial }) {
+  if (error !== undefined) return <TroubleNote error={error} />;
+  if (!result) return <Skeleton rows={6} />;
+  const matching = result.mappings.filter(({ matched }) => matched);
+  const failing = result.mappings.filter(({ matched }) => !matched);
+  const [first] = matching;
   return (
-    <>
-      {error !== undefined ? (
-        <TroubleNote error={error} />
-      ) : result ? (
-        <DryRunResult result={result} />
-      ) : (
-        <Skeleton rows={6} />
+    <div class="dry-run" data-stale={isStale}>
+      <p role="status">
+        {result.starts !== null ? (
+          <>
+            <State of="ok" word={result.starts} /> would start a turn.
+          </>
+        ) : (
+          <>
+            <State of="unmatched" word={first ? "Starts nothing" : "No mapping matches"} />{" "}
+            {first && `The match (${first.mapping}) only accepts signed requests at ${first.path}.`}
+          </>
+        )}
+      </p>
+      {matching.map((tried) => (
+        <Match key={tried.mapping} tried={tried} />
+      ))}
+      {failing.length > 0 && <Failing tried={failing} />}
+      {isStale && <p class="hint">Result for the last readable payload.</p>}
+    </div>
+  );
+}
+
+/** A mapping that matches: its message, and the turn. */
+function Match({ tried: { mapping, path, message, turn } }: { tried: Tried }) {
+  return (
+    <section class="dry-run-match" aria-label={`${mapping} matches`}>
+      <div class="line">
+        <State of="ok" word="matches" quiet />
+        <strong>{mapping}</strong>
+        <span class="mono faint">{path}</span>
+      </div>
+      {message !== null && <pre class="step-text">{message}</pre>}
+      {turn && (
+        <Facts
+          of={[
+            ["Agent", turn.agent],
+            ["Session", turn.session_id ?? "a new session"],
+            turn.model !== null && ["Model", turn.model],
+            turn.announce_to !== null && ["Announced to", turn.announce_to],
+          ]}
+        />
       )}
-      {isStale && <p class="hint">This is the result for the last payload that could be read.</p>}
-    </>
+    </section>
+  );
+}
+
+/** The distance of a miss: only the message is missing, a value differs, or there is no value. */
+function distanceOf({ failed }: Tried): number {
+  return failed?.path === "message" ? 0 : failed?.found === null ? 2 : 1;
+}
+
+/** The mappings that do not match, the nearest miss first, each with the first pair that failed. */
+function Failing({ tried }: { tried: readonly Tried[] }) {
+  const nearest = tried.toSorted((one, other) => distanceOf(one) - distanceOf(other));
+  const rows = nearest.map((one): Miss => {
+    const { mapping, path, failed } = one;
+    const isNear = one === nearest[0] && distanceOf(one) < 2;
+    return { key: mapping, head: <span title={path}>{mapping}</span>, failed, isNear };
+  });
+  return <Misses label="Mappings that do not match" word="Mapping" rows={rows} />;
+}
+
+export type Miss = { key: string; head: ComponentChildren; failed: Tried["failed"]; isNear?: boolean };
+
+/** A table of failed pairs: the path, the expected values, the value that was found. */
+export function Misses({ label, word, rows }: { label: string; word: string; rows: readonly Miss[] }) {
+  return (
+    <div class="scroll-x">
+      <table class="tried" aria-label={label}>
+        <thead>
+          <tr>
+            {[word, "Path", "Expected", "Found"].map((name) => (
+              <th scope="col" key={name}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ key, head, failed, isNear }) => (
+            <tr key={key} class={isNear ? "nearest" : ""}>
+              <td data-name={word}>{head}</td>
+              <td class="mono" data-name="Path">
+                {failed?.path}
+              </td>
+              <td class="mono" data-name="Expected">
+                {failed?.expected.map((one) => JSON.stringify(one)).join(" or ")}
+              </td>
+              <td class="mono" data-name="Found">
+                {failed?.found == null ? <span class="faint">nothing</span> : JSON.stringify(failed.found)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }

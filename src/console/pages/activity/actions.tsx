@@ -5,15 +5,12 @@ import { bindKeys } from "#console/app/keys.ts";
 import { go, hrefOf } from "#console/app/router.ts";
 import { copyText, say } from "#console/app/toasts.ts";
 import { curlNote, curlOfDelivery, mappedBy, prettyBody, roundedNumberOf } from "#console/lib/requests.ts";
-import { linesOfHeaders } from "#console/lib/webhook-requests.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
-import { useTrial } from "#console/parts/trial.tsx";
-import { useLoaded } from "#console/parts/use.ts";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
-import { DryRun } from "./dry-run.tsx";
-import { EditAndReplay } from "./edit-replay.tsx";
+import { DryRun, EditAndReplay, useReplayTrial } from "./edit-replay.tsx";
+import { Effect } from "./effect.tsx";
 
 type Action = "replay" | "edit" | "dry-run";
 
@@ -52,7 +49,7 @@ export function Actions({ delivery }: { delivery: Delivery }) {
   const isHook = delivery.surface === "hooks";
   const send = async (body?: Record<string, unknown> | unknown[]) => {
     const again = await rest().deliveries.replay(delivery.delivery_id, body && { body });
-    say(again.outcome === "unmatched" ? "Sent again. No mapping matches it today." : "Sent again.");
+    say(again.outcome === "unmatched" ? "Replayed. No current mapping matches." : "Replayed.");
     go(`/d/${again.delivery_id}`);
   };
   return (
@@ -79,70 +76,27 @@ export function Actions({ delivery }: { delivery: Delivery }) {
         </ActionButton>
       </div>
       {asking.value === "replay" && (
-        <Confirm title="Send this request again?" act="Replay" close={close} run={send}>
+        <Confirm title="Replay this request?" act="Replay" close={close} run={send}>
           <p>
-            <Effect of={delivery} />
+            <ReplayEffect delivery={delivery} />
           </p>
           <p class="muted">
-            Its kept body goes through today's mappings as a new delivery. Its signature and its idempotency key are not
-            looked at.
+            The stored body runs through the current mappings. The signature and the idempotency key are not checked.
           </p>
         </Confirm>
       )}
-      {asking.value === "edit" && (
-        <EditAndReplay delivery={delivery} effect={effectOf(delivery)} send={send} close={close} />
-      )}
+      {asking.value === "edit" && <EditAndReplay delivery={delivery} send={send} close={close} />}
       {asking.value === "dry-run" && <DryRun delivery={delivery} close={close} />}
     </>
   );
 }
 
-/** The effect of a replay, with the agent that it sets to work. */
-function Effect({ of }: { of: Delivery }) {
-  const asked = mappedBy(of);
-  return asked ? <MappedEffect of={of} name={asked.name} /> : <DirectEffect of={of} />;
-}
-
-/** Today's mappings say which of them takes the kept body, and whose turn that is. */
-function MappedEffect({ of, name }: { of: Delivery; name: string | undefined }) {
-  const payload = prettyBody(of) ?? "";
-  const { result } = useTrial({ headers: linesOfHeaders(of.headers), payload, name });
-  if (payload === "" || !result) return <>{effectOf(of)}</>;
-  const turn = result.mappings.find(({ mapping }) => mapping === result.starts)?.turn;
-  return result.starts !== null && turn ? (
-    <>
-      This starts a new turn of the agent <strong>{turn.agent}</strong> by the mapping {result.starts} in{" "}
-      {turn.session_id ? `the session ${turn.session_id}` : "a new session"}.
-    </>
-  ) : (
-    <>No mapping matches it today: it is recorded, and starts nothing.</>
-  );
-}
-
-/** The agent of the turn, or of the event, that it led to. */
-function DirectEffect({ of }: { of: Delivery }) {
-  const { turn_id, event_id, session_id, operation } = of;
-  const agent = useLoaded(async (signal) => {
-    if (event_id !== null) return (await rest().events.get(event_id, { signal })).agent;
-    return turn_id === null ? undefined : (await rest().turns.get(turn_id, { signal })).agent;
-  }).value.value;
-  if (agent === undefined) return <>{effectOf(of)}</>;
-  return (
-    <>
-      This {operation === "hooks.wake" ? "queues a new system event for" : "starts a new turn of"} the agent{" "}
-      <strong>{agent}</strong>
-      {session_id !== null && operation !== "hooks.wake" ? ` in the session ${session_id}` : ""}.
-    </>
-  );
-}
-
-/** The effect of a replay, as far as it is known before anything is asked. */
-function effectOf({ operation, mapping, session_id }: Delivery): string {
-  if (operation === "hooks.wake") return "This queues a new system event for the agent.";
-  const where = session_id ? ` in the session ${session_id}` : "";
-  return mapping
-    ? `This starts a new turn by the mapping ${mapping}${where}.`
-    : `This starts a new turn${where}, if a mapping matches it today.`;
+/** The effect of a replay as the request is stored. */
+function ReplayEffect({ delivery }: { delivery: Delivery }) {
+  const payload = prettyBody(delivery);
+  const { result } = useReplayTrial(delivery, payload);
+  if (payload === undefined) return <>The body is not JSON: the replay will be refused and recorded.</>;
+  return <Effect delivery={delivery} payload={payload} result={result} />;
 }
 
 function whyNoReplay({ replayable, surface, caller, outcome }: Delivery): string | undefined {

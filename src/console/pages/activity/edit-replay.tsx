@@ -1,64 +1,86 @@
 import { useSignal } from "@preact/signals";
+import { hrefOf } from "#console/app/router.ts";
 import { mappedBy, prettyBody } from "#console/lib/requests.ts";
 import { linesOfHeaders, payloadOf } from "#console/lib/webhook-requests.ts";
+import { RequestFields } from "#console/parts/code-field.tsx";
 import { Dialog } from "#console/parts/dialog.tsx";
-import { ActionButton, Field } from "#console/parts/fields.tsx";
-import { TrialResult, useTrial } from "#console/parts/trial.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { type Trial, TrialResult, useTrial } from "#console/parts/trial.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
+import { Effect } from "./effect.tsx";
+
+/** The dry run of a recorded request with this payload; nothing where no mapping is asked. */
+export function useReplayTrial(delivery: Delivery, payload: string | undefined): Trial {
+  const asked = mappedBy(delivery);
+  const headers = linesOfHeaders(delivery.headers);
+  return useTrial(asked && payload !== undefined ? { headers, payload, name: asked.name } : undefined);
+}
+
+/** The result of the current mappings for a recorded request. */
+export function DryRun({ delivery, close }: { delivery: Delivery; close: () => void }) {
+  const payload = prettyBody(delivery);
+  const trial = useReplayTrial(delivery, payload);
+  return (
+    <Dialog title="Dry run" close={close} size="wide">
+      <p class="muted">The current mappings with this request. Nothing is started or recorded.</p>
+      {payload === undefined ? (
+        <Note tone="warning">The body is not JSON: no mapping can read it.</Note>
+      ) : (
+        <TrialResult trial={trial} />
+      )}
+      <div class="dialog-actions">
+        <a class="button" href={hrefOf(`/webhooks?tab=try&build=1&delivery=${delivery.delivery_id}`)}>
+          Build a mapping
+        </a>
+        <button type="button" class="button" onClick={close}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  );
+}
 
 type Edited = {
   delivery: Delivery;
-  /** In words: what the replay starts. */
-  effect: string;
   send: (body: Record<string, unknown> | unknown[]) => Promise<void>;
   close: () => void;
 };
 
-/** The kept body to edit on one side, the result of its dry run on the other. */
-export function EditAndReplay({ delivery, effect, send, close }: Edited) {
-  const kept = prettyBody(delivery) ?? "{}";
-  const payload = useSignal(kept);
+/** The stored body to edit on one side, the result of its dry run on the other. */
+export function EditAndReplay({ delivery, send, close }: Edited) {
+  const stored = prettyBody(delivery) ?? "{}";
+  const payload = useSignal(stored);
   const read = payloadOf(payload.value);
-  const fault = "fault" in read ? read.fault : undefined;
-  const asked = mappedBy(delivery);
-  const trial = useTrial(
-    asked && { headers: linesOfHeaders(delivery.headers), payload: payload.value, name: asked.name },
-  );
+  const trial = useReplayTrial(delivery, payload.value);
   const action = useAction(async () => {
     if (!("body" in read)) return;
     await send(read.body);
     close();
   });
   return (
-    <Dialog title="Edit and replay" close={close} size="huge" isFirm={payload.value !== kept}>
+    <Dialog title="Edit and replay" close={close} size="huge" isFirm={payload.value !== stored}>
       <div class="pair-frame">
         <div class="pair">
           <div class="pair-side">
-            <Field word="Payload" error={fault}>
-              <textarea
-                class="code"
-                rows={18}
-                spellcheck={false}
-                value={payload.value}
-                onInput={({ currentTarget }) => (payload.value = currentTarget.value)}
-              />
-            </Field>
+            <RequestFields payload={payload} rows={18} />
             {payload.value.includes('"[hidden]"') && (
-              <p class="hint">A field that says [hidden] is sent with the secret that was kept.</p>
+              <p class="hint">A field with [hidden] is sent with the stored secret.</p>
             )}
           </div>
-          {asked ? (
-            <div class="pair-side" aria-live="polite" data-stale={trial.isStale}>
+          {mappedBy(delivery) ? (
+            <div class="pair-side" aria-live="polite">
               <TrialResult trial={trial} />
             </div>
           ) : (
-            <p class="muted">It goes to {delivery.path}, where no mapping is asked.</p>
+            <p class="muted">No mapping is tried at {delivery.path}.</p>
           )}
         </div>
       </div>
-      <p>{asked && trial.result?.starts === null ? "It is recorded, and starts nothing." : effect}</p>
+      <p>
+        <Effect delivery={delivery} payload={payload.value} result={trial.result} />
+      </p>
       {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
       <div class="dialog-actions">
         <button type="button" class="button" onClick={close}>
@@ -67,7 +89,7 @@ export function EditAndReplay({ delivery, effect, send, close }: Edited) {
         <ActionButton
           kind="primary"
           onClick={() => void action.run()}
-          why={fault === undefined ? undefined : "The payload cannot be read yet."}
+          why={"fault" in read ? "The payload is not readable yet." : undefined}
           isRunning={action.isRunning.value}
         >
           {action.isRunning.value ? "Sending…" : "Replay with this body"}

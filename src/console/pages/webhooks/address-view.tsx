@@ -11,7 +11,7 @@ import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { exampleFor, type HookAddress, secretWords, variableOf } from "./addresses.ts";
 
-/** One address: how to send to it, and what came in there last. */
+/** One address: how to send to it, and its last requests. */
 export function AddressView({ address, back }: { address: HookAddress; back: () => void }) {
   const { kind, key, name, path, verify, does, rule } = address;
   const example = useLoaded((signal) => exampleFor(address, signal), [key]);
@@ -38,7 +38,7 @@ export function AddressView({ address, back }: { address: HookAddress; back: () 
             <Icon name="send" size={14} /> Send a test
           </ActionButton>
           {kind === "mapping" && (
-            <ActionButton onClick={() => go(`/webhooks?target=${encodeURIComponent(key)}`)}>
+            <ActionButton onClick={() => go(`/webhooks?tab=try&target=${encodeURIComponent(key)}`)}>
               <Icon name="play" size={14} /> Try a payload
             </ActionButton>
           )}
@@ -55,31 +55,34 @@ export function AddressView({ address, back }: { address: HookAddress; back: () 
           ],
           rule && ["Message", <span class="mono">{rule.message}</span>],
           rule && ["Agent", <a href={hrefOf(`/agents/${encodeURIComponent(rule.agent)}`)}>{rule.agent}</a>],
-          rule && ["Session", rule.session === null ? "a new one each time" : <span class="mono">{rule.session}</span>],
+          rule && [
+            "Session",
+            rule.session === null ? "a new session each time" : <span class="mono">{rule.session}</span>,
+          ],
           rule?.model != null && ["Model", rule.model],
           rule?.announce_to != null && ["Announced to", rule.announce_to],
           kind === "shared" && [
             "Takes",
-            "Mappings without a signature. One that has a signature is reached at its own address alone.",
+            "Mappings without a signature. A mapping with a signature only takes requests at its own address.",
           ],
         ]}
       />
       <section class="section spaced">
-        <h2>Send one with curl</h2>
+        <h2>Send with curl</h2>
         {example.error.value !== undefined && <TroubleNote error={example.error.value} retry={example.reload} />}
         {example.value.value === undefined ? (
           <Skeleton rows={3} />
         ) : (
           <Command text={curlOfHook({ origin: location.origin, path, verify, headers, body: JSON.stringify(body) })} />
         )}
-        {verify !== null && <p class="hint">The command signs its body with openssl, as the sender would.</p>}
+        {verify !== null && <p class="hint">The command signs the body with openssl, as the sender does.</p>}
       </section>
       {kind === "mapping" && <Recent mapping={name} />}
     </article>
   );
 }
 
-/** The last requests that this mapping got. */
+/** The last requests of this mapping. */
 function Recent({ mapping }: { mapping: string }) {
   const loaded = useLoaded(
     (signal) => rest().deliveries.list({ surface: "hooks", mapping, limit: 5 }, { signal }),
@@ -89,13 +92,13 @@ function Recent({ mapping }: { mapping: string }) {
   return (
     <section class="section">
       <header>
-        <h2>Last deliveries</h2>
+        <h2>Last requests</h2>
         <div class="actions">
           <a href={hrefOf(`/activity?mapping=${encodeURIComponent(mapping)}`)}>All in Activity</a>
         </div>
       </header>
       {loaded.error.value !== undefined && <TroubleNote error={loaded.error.value} retry={loaded.reload} />}
-      {deliveries?.length === 0 && <p class="muted">None is kept.</p>}
+      {deliveries?.length === 0 && <p class="muted">No request is stored.</p>}
       <ul class="recent">
         {deliveries?.map(({ delivery_id, outcome, at }) => (
           <li key={delivery_id}>

@@ -39,7 +39,7 @@ export async function readAddresses(signal: AbortSignal): Promise<HookAddresses>
       name: "Wake",
       path: `${base}/wake`,
       verify: null,
-      does: "Queues a system event for an agent's next beat",
+      does: "Queues a system event for an agent's next heartbeat",
     },
     {
       kind: "agent",
@@ -47,7 +47,7 @@ export async function readAddresses(signal: AbortSignal): Promise<HookAddresses>
       name: "Agent",
       path: `${base}/agent`,
       verify: null,
-      does: "Starts a turn with the message that is sent",
+      does: "Starts a turn with the message",
     },
     {
       kind: "shared",
@@ -72,6 +72,11 @@ export async function readAddresses(signal: AbortSignal): Promise<HookAddresses>
   return { addresses, mappings, tokens, isServedHere: served !== undefined };
 }
 
+/** The newest recorded webhooks, for the last request and the failures of each address. */
+export async function readRecent(signal: AbortSignal) {
+  return (await rest().deliveries.list({ surface: "hooks", limit: 100 }, { signal })).deliveries;
+}
+
 /** The conditions under which a mapping matches, in words. */
 function conditionsOf({ match }: Pick<Rule, "match">): string[] {
   return Object.entries(match).map(([place, values]) => `${place} is ${values.join(" or ")}`);
@@ -85,7 +90,7 @@ export const SIGNED_AS: Readonly<Record<SignatureScheme, string>> = {
 };
 
 export function secretWords({ verify }: HookAddress): string {
-  return verify === null ? "The shared token" : `A signature as ${SIGNED_AS[verify]} makes it`;
+  return verify === null ? "The shared token" : `A signature of ${SIGNED_AS[verify]}`;
 }
 
 export function variableOf({ verify }: HookAddress): string {

@@ -7,120 +7,170 @@ import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
+import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
+import { Tabs } from "#console/parts/tabs.tsx";
+import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { AddressView } from "./address-view.tsx";
-import { type HookAddress, readAddresses, SIGNED_AS } from "./addresses.ts";
-import { NoMappings } from "./no-mappings.tsx";
+import { type HookAddress, readAddresses, readRecent, SIGNED_AS } from "./addresses.ts";
 import { SendTest } from "./send-test.tsx";
 import { OldTokens, Senders } from "./senders.tsx";
-import { Tester } from "./tester.tsx";
+import { Try } from "./try.tsx";
 import "./webhooks.css";
 
-const COLUMNS: readonly Column<HookAddress>[] = [
-  { name: "Name", width: "124px", narrow: "first", cell: ({ name }) => name },
-  {
-    name: "Address",
-    narrow: "first",
-    cell: ({ path }) => (
-      <span class="id">
-        <span class="mono">{path}</span>
-        <CopyButton text={() => location.origin + path} what={`Copy ${path} with its host`} />
-      </span>
-    ),
-  },
-  { name: "What it takes", width: "32%", drop: 1, cell: ({ does }) => <span title={does}>{does}</span> },
-  {
-    name: "Secret",
-    width: "150px",
-    drop: 2,
-    narrow: "none",
-    cell: ({ verify }) => (verify === null ? <span class="faint">shared token</span> : SIGNED_AS[verify]),
-  },
-];
+type Recent = Awaited<ReturnType<typeof readRecent>>;
 
-/** Where webhooks come in, what each would start, and a place to try payloads. */
+function columnsOf(recentOf: (address: HookAddress) => Recent): readonly Column<HookAddress>[] {
+  return [
+    { name: "Name", width: "124px", narrow: "first", cell: ({ name }) => name },
+    {
+      name: "Address",
+      width: "24%",
+      min: 140,
+      narrow: "first",
+      cell: ({ path }) => (
+        <span class="id">
+          <span class="mono">{path}</span>
+          <CopyButton text={() => location.origin + path} what={`Copy ${path} with its host`} />
+        </span>
+      ),
+    },
+    { name: "What it takes", drop: 2, cell: ({ does }) => <span title={does}>{does}</span> },
+    {
+      name: "Secret",
+      width: "120px",
+      narrow: "none",
+      drop: 1,
+      cell: ({ verify }) => (verify === null ? <span class="faint">shared token</span> : SIGNED_AS[verify]),
+    },
+    {
+      name: "Last request",
+      width: "112px",
+      drop: 3,
+      cell: (address) => {
+        const [last] = recentOf(address);
+        return last ? <Ago at={last.at} /> : <span class="faint">none lately</span>;
+      },
+    },
+    {
+      name: "Failing",
+      width: "96px",
+      narrow: "none",
+      drop: 3,
+      cell: (address) => {
+        const recent = recentOf(address);
+        const failing = recent.filter(({ outcome }) => FAILING.has(outcome)).length;
+        return failing > 0 && <State of="failed" word={`${failing} of ${recent.length}`} quiet />;
+      },
+    },
+  ];
+}
+const FAILING: ReadonlySet<string> = new Set(["failed", "refused", "unmatched", "dead"]);
+
+/** Where webhooks are received, who sends them, and a place to try payloads and build mappings. */
 function Page({ params: { mapping: chosen } }: { params: Record<string, string> }) {
   const loaded = useLoaded(readAddresses);
-  const back = () => go(`/webhooks${location.search}`);
-  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
+  const recent = useLoaded(readRecent);
   const { addresses = [], tokens = [], mappings: rules = [], isServedHere = true } = loaded.value.value ?? {};
   const mappings = addresses.filter(({ kind }) => kind === "mapping");
-  const address = addresses.find(({ key }) => key === chosen);
   const sending = query.value.get("send");
   const target = sending === null ? undefined : (addresses.find(({ key }) => key === sending) ?? addresses[1]);
+  const refresh = () => {
+    void loaded.reload();
+    void recent.reload();
+  };
+  const tab = query.value.get("tab");
+  const isTrying = ["delivery", "target", "build"].some((name) => query.value.has(name));
+  // A link that names only a request or a mapping opens the tab Try.
+  useEffect(() => {
+    if (isTrying && tab === null) setQuery({ tab: "try" });
+  }, [isTrying]);
   return (
     <>
       <PageHead
         title="Webhooks"
         count={mappings.length > 0 ? plural(mappings.length, "mapping") : undefined}
         updated={loaded.at.value}
-        refresh={() => void loaded.reload()}
+        refresh={refresh}
       >
         <ActionButton
           onClick={() => setQuery({ send: chosen ?? mappings[0]?.key ?? "agent" })}
-          why={addresses.length === 0 ? "The addresses are not read yet." : undefined}
+          why={addresses.length === 0 ? "The addresses are not loaded yet." : undefined}
         >
           <Icon name="send" size={14} /> Send a test webhook
         </ActionButton>
       </PageHead>
-      <Split
-        list={
-          <>
-            <OldTokens tokens={tokens} />
-            {!isServedHere && (
-              <Note tone="warning">
-                <strong>This address does not serve webhooks.</strong>
-                <p>
-                  Put <code>webhooks</code> into the surfaces of this listener, or use the host and port of the one that
-                  has it.
-                </p>
-              </Note>
-            )}
-            {loaded.error.value !== undefined && (
-              <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
-            )}
-            {addresses.length === 0 ? (
-              loaded.error.value === undefined && <Skeleton rows={6} />
-            ) : (
-              <>
-                <div class="section">
-                  <Table
-                    label="Addresses of webhooks"
-                    rows={addresses}
-                    columns={COLUMNS}
-                    keyOf={({ key }) => key}
-                    hrefOf={({ key }) => hrefOf(`/webhooks/${encodeURIComponent(key)}${location.search}`)}
-                    selected={chosen}
-                  />
-                </div>
-                <Senders tokens={tokens} mappings={rules} />
-                {mappings.length === 0 ? <NoMappings /> : <Tester mappings={mappings} />}
-              </>
-            )}
-          </>
-        }
-        inspector={
-          chosen !== undefined &&
-          loaded.value.value &&
-          (address ? (
-            <AddressView key={address.key} address={address} back={back} />
-          ) : (
-            <Note tone="warning">
-              <strong>No mapping is named {chosen}.</strong>
-              <p>
-                <code>webhooks.mappings</code> in the configuration does not have it any more.{" "}
-                <a href={hrefOf("/webhooks")}>See those that it has</a>.
-              </p>
-            </Note>
-          ))
-        }
-      />
+      <OldTokens tokens={tokens} />
+      {!isServedHere && (
+        <Note tone="warning">
+          <strong>This listener does not serve webhooks.</strong>
+          <p>
+            Add <code>webhooks</code> to the surfaces of this listener, or use the host and port of the listener that
+            serves them.
+          </p>
+        </Note>
+      )}
+      {loaded.error.value !== undefined && <TroubleNote error={loaded.error.value} retry={refresh} />}
+      {addresses.length === 0 ? (
+        loaded.error.value === undefined && <Skeleton rows={6} />
+      ) : (
+        <Tabs
+          label="Parts of Webhooks"
+          open={chosen === undefined ? (tab ?? "addresses") : "addresses"}
+          onOpen={(id) => go(`/webhooks${id === "addresses" ? "" : `?tab=${id}`}`, { replace: true })}
+          tabs={[
+            {
+              id: "addresses",
+              name: "Addresses",
+              body: () => <Addresses addresses={addresses} chosen={chosen} recent={recent.value.value ?? []} />,
+            },
+            { id: "senders", name: "Senders", body: () => <Senders tokens={tokens} mappings={rules} /> },
+            { id: "try", name: "Try", body: () => <Try mappings={mappings} /> },
+          ]}
+        />
+      )}
       {target && (
         <SendTest addresses={addresses} address={target} key={target.key} close={() => setQuery({ send: undefined })} />
       )}
     </>
+  );
+}
+
+type AddressList = { addresses: readonly HookAddress[]; chosen: string | undefined; recent: Recent };
+
+function Addresses({ addresses, chosen, recent }: AddressList) {
+  const back = () => go("/webhooks");
+  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
+  const address = addresses.find(({ key }) => key === chosen);
+  return (
+    <Split
+      list={
+        <Table
+          label="Addresses of webhooks"
+          rows={addresses}
+          columns={columnsOf(({ path, name }) => recent.filter((one) => one.path === path || one.mapping === name))}
+          keyOf={({ key }) => key}
+          hrefOf={({ key }) => hrefOf(`/webhooks/${encodeURIComponent(key)}`)}
+          selected={chosen}
+        />
+      }
+      inspector={
+        chosen !== undefined &&
+        (address ? (
+          <AddressView key={address.key} address={address} back={back} />
+        ) : (
+          <Note tone="warning">
+            <strong>No mapping is named {chosen}.</strong>
+            <p>
+              <code>webhooks.mappings</code> of the configuration does not have this name.{" "}
+              <a href={hrefOf("/webhooks")}>All addresses</a>
+            </p>
+          </Note>
+        ))
+      }
+    />
   );
 }
 

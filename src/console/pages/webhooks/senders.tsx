@@ -15,7 +15,7 @@ function isOld({ age_days, max_age_days }: WebhookToken): boolean {
   return (age_days ?? 0) >= max_age_days;
 }
 
-/** Asks for another token where one is in use for too long. */
+/** Asks for a new token if one is too old. */
 export function OldTokens({ tokens }: { tokens: readonly WebhookToken[] }) {
   const old = tokens.filter(isOld);
   if (old.length === 0) return null;
@@ -26,7 +26,7 @@ export function OldTokens({ tokens }: { tokens: readonly WebhookToken[] }) {
         {old
           .map(({ name, since, age_days }) => `${name}, in use since ${since} (${plural(age_days ?? 0, "day")})`)
           .join("; ")}
-        . Put a new token beside it, move the senders over, then take it away.
+        . Add a new token, move the senders to it, then remove the old one.
       </p>
     </Note>
   );
@@ -43,11 +43,11 @@ const COLUMNS: readonly Column<Sender>[] = [
       </>
     ),
   },
-  { name: "Age", width: "130px", cell: ({ token }) => token && <Age token={token} /> },
+  { name: "Age", width: "220px", cell: ({ token }) => token && <Age token={token} /> },
   { name: "Rate limit", cell: ({ name, rate }) => <RateLimit of={name} rate={rate} /> },
 ];
 
-/** Whose requests are counted together, how many more may come, and how old the secret is. */
+/** Each sender with the age of its secret and the use of its rate limit. */
 export function Senders({ tokens, mappings }: Pick<MappingList, "tokens" | "mappings">) {
   const senders: Sender[] = [
     ...tokens.map((token, n) => ({
@@ -61,14 +61,12 @@ export function Senders({ tokens, mappings }: Pick<MappingList, "tokens" | "mapp
       .filter(({ verify }) => verify !== null)
       .map(({ name, rate_limit }) => ({ key: `mapping ${name}`, name, secret: "signature", rate: rate_limit })),
   ];
-  if (senders.length === 0) return null;
-  return (
-    <section class="section">
-      <header>
-        <h2>Senders</h2>
-      </header>
-      <Table label="Senders, their rate limits and ages" rows={senders} columns={COLUMNS} keyOf={({ key }) => key} />
-    </section>
+  return senders.length === 0 ? (
+    <p class="muted">
+      No sender has a secret: the configuration has neither `webhooks.token` nor a mapping with `verify`.
+    </p>
+  ) : (
+    <Table label="Senders, their rate limits and ages" rows={senders} columns={COLUMNS} keyOf={({ key }) => key} />
   );
 }
 
@@ -76,11 +74,11 @@ function Age({ token }: { token: WebhookToken }) {
   const { age_days, max_age_days } = token;
   if (age_days === null)
     return (
-      <span class="faint" title="A `since` beside the token's value in the configuration tells it.">
-        age not known
+      <span class="faint" title="Add `since` to the token in the configuration.">
+        unknown age
       </span>
     );
-  const words = `${count(age_days)} of ${plural(max_age_days, "day")}`;
+  const words = `${plural(age_days, "day")} old (rotate every ${count(max_age_days)})`;
   return isOld(token) ? <State of="degraded" word={words} quiet /> : <span>{words}</span>;
 }
 

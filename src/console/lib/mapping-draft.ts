@@ -1,0 +1,126 @@
+import type { MappingDraft } from "#generated/clients/typescript/src/rest.ts";
+import { parseLookup } from "#kit/mapping-paths.ts";
+import { HIDDEN, isSecretHeader } from "#kit/secret-headers.ts";
+import { visibleLine } from "#kit/visible.ts";
+
+/** A mapping as it is written in the page. Pairs with the same place are alternatives. */
+export type Draft = {
+  name: string;
+  pairs: readonly { place: string; value: string }[];
+  message: string;
+  session: string;
+  agent: string;
+  model: string;
+  channel: string;
+  delivery: "" | "announce";
+};
+export const EMPTY_DRAFT: Draft = {
+  name: "new-mapping",
+  pairs: [],
+  message: "",
+  session: "",
+  agent: "",
+  model: "",
+  channel: "",
+  delivery: "",
+};
+const TEXTS = ["name", "message", "session", "agent", "model", "channel"] as const;
+const OPTIONAL = ["agent", "session", "model", "channel", "delivery"] as const;
+
+type Path = readonly (string | number)[];
+
+/** A place in a request as mappings write it: `body.issue.title`. */
+export function placeOf(path: Path): string {
+  return path.join(".");
+}
+
+/** Why no mapping reads the value at a place; undefined if one can. */
+export function whyUnreachable(path: Path, value: unknown): string | undefined {
+  if (path[0] === "body" && path.some((step) => String(step).includes(".")))
+    return "A key with a dot cannot be written as a path.";
+  const place = placeOf(path);
+  const lookup = parseLookup(place);
+  if ("flaw" in lookup) return `This place ${lookup.flaw}`;
+  if (/[{}\r\n]/.test(place)) return "A template cannot contain this key.";
+  return value === HIDDEN ? "The recorder hides this value." : undefined;
+}
+
+/** A value of JSON as `match` compares it. */
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+export function withMatch(draft: Draft, place: string, value: string): Draft {
+  if (draft.pairs.some((pair) => pair.place === place && pair.value === value)) return draft;
+  return { ...draft, pairs: [...draft.pairs, { place, value }] };
+}
+
+export function withMessage(draft: Draft, place: string): Draft {
+  const gap = draft.message === "" || /\s$/.test(draft.message) ? "" : " ";
+  return { ...draft, message: `${draft.message}${gap}{${place}}` };
+}
+
+const LONGEST_SESSION = 248;
+export function withSession(draft: Draft, value: string): Draft {
+  const name = value.replace(/^webhook:/, "").replaceAll(/[^!-~]+/g, "-");
+  return { ...draft, session: `webhook:${name.slice(0, LONGEST_SESSION)}` };
+}
+
+/** The draft as the gateway takes it: pairs with one place are one condition, empty fields are left out. */
+export function mappingOf(draft: Draft): MappingDraft {
+  const places = new Map<string, string[]>();
+  for (const { place, value } of draft.pairs) places.set(place, [...(places.get(place) ?? []), value]);
+  const pairs = [...places].map(([place, [first = "", ...others]]) => {
+    return [place, others.length === 0 ? first : [first, ...others]] as const;
+  });
+  const set = OPTIONAL.filter((name) => draft[name] !== "").map((name) => [name, draft[name]] as const);
+  return { name: draft.name, match: Object.fromEntries(pairs), message: draft.message, ...Object.fromEntries(set) };
+}
+
+/** An entry of `webhooks.mappings`, to be pasted into a configuration of JSON5 or YAML. */
+export function blockOf(draft: Draft, isYaml: boolean): string {
+  const { name, match, ...rest } = mappingOf(draft);
+  const pairs = Object.entries(match).map(([place, value]) => `    ${textAt(place)}: ${writtenOf(value)},\n`);
+  const fields = Object.entries(rest).map(([field, value]) => `  ${field}: ${writtenOf(value)},\n`);
+  const conditions = pairs.length === 0 ? "{}" : `{\n${pairs.join("")}  }`;
+  return `${textAt(name)}: {\n  match: ${conditions},\n${fields.join("")}}${isYaml ? "" : ","}`;
+}
+
+/** A value of the configuration, in which a dollar sign before a brace would begin a reference. */
+function writtenOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(writtenOf).join(", ")}]`;
+  return textAt(String(value).replaceAll("${", () => "$${"));
+}
+
+/** JSON of a text. Characters that would steer a terminal are escapes, as a copy has them. */
+function textAt(text: string): string {
+  return visibleLine(JSON.stringify(text));
+}
+
+const KEY = "agent-gateway.mapping-draft";
+
+/** Keeps the draft as long as the tab is open, without values from places that are named like a secret. */
+export function storeDraft(draft: Draft, storage: { setItem(key: string, value: string): void }): void {
+  const pairs = draft.pairs.filter(({ place }) => !place.split(".").some((step) => isSecretHeader(step.toLowerCase())));
+  storage.setItem(KEY, JSON.stringify({ ...draft, pairs }));
+}
+
+/** The stored draft; an empty one if nothing, or nothing sound, is stored. */
+export function storedDraft(storage: { getItem(key: string): string | null }): Draft {
+  try {
+    const found = JSON.parse(storage.getItem(KEY) ?? "{}") as Record<string, unknown>;
+    const texts = TEXTS.map((name) => [name, typeof found[name] === "string" ? found[name] : EMPTY_DRAFT[name]]);
+    const pairs = (found.pairs as Draft["pairs"]).map(({ place, value }) => ({
+      place: String(place),
+      value: String(value),
+    }));
+    return {
+      ...EMPTY_DRAFT,
+      ...Object.fromEntries(texts),
+      pairs,
+      delivery: found.delivery === "announce" ? "announce" : "",
+    };
+  } catch {
+    return EMPTY_DRAFT;
+  }
+}

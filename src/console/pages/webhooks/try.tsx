@@ -1,0 +1,204 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { rest } from "#console/app/api.ts";
+import { hrefOf, query, setQuery } from "#console/app/router.ts";
+import { clockTime } from "#console/lib/format.ts";
+import { mappedBy } from "#console/lib/requests.ts";
+import { linesOfHeaders, prettyText } from "#console/lib/webhook-requests.ts";
+import { RequestFields } from "#console/parts/code-field.tsx";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { TrialResult, useTrial } from "#console/parts/trial.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction, useLoaded } from "#console/parts/use.ts";
+import { exampleFor, type HookAddress } from "./addresses.ts";
+import { Builder, PickValues, useDraft } from "./builder.tsx";
+
+/** A payload with its headers on one side; on the other the result of each mapping, or a mapping that is built from the payload. */
+export function Try({ mappings }: { mappings: readonly HookAddress[] }) {
+  const headers = useSignal("");
+  const payload = useSignal("");
+  const isPicking = useSignal(true);
+  const draft = useDraft();
+  const isBuilding = mappings.length === 0 || query.value.has("build");
+  const hasPayload = payload.value.trim() !== "";
+  return (
+    <section class="section pair-frame" aria-label="Try">
+      <div class="try-bar">
+        <Segmented
+          label="Purpose"
+          chosen={isBuilding ? "1" : ""}
+          choose={(build) => setQuery({ build })}
+          choices={[
+            ["", "Try the mappings", mappings.length === 0 ? "The configuration has no mapping yet." : undefined],
+            ["1", "Build a mapping"],
+          ]}
+        />
+        <Recorded
+          take={(request) => {
+            headers.value = linesOfHeaders(request.headers);
+            payload.value = prettyText(request.body);
+          }}
+        />
+        {!isBuilding && <Target mappings={mappings} headers={headers} payload={payload} />}
+      </div>
+      <div class="pair">
+        <div class="pair-side">
+          {isBuilding && hasPayload && (
+            <Segmented
+              label="View of the request"
+              chosen={isPicking.value ? "pick" : "edit"}
+              choose={(view) => (isPicking.value = view === "pick")}
+              choices={[
+                ["pick", "Pick values"],
+                ["edit", "Edit"],
+              ]}
+            />
+          )}
+          {isBuilding && !hasPayload && <p class="muted">Choose a recorded request, or paste a payload.</p>}
+          {isBuilding && hasPayload && isPicking.value ? (
+            <PickValues draft={draft} headers={headers.value} payload={payload.value} />
+          ) : (
+            <RequestFields payload={payload} headers={headers} rows={14} />
+          )}
+        </div>
+        <div class="pair-side">
+          {isBuilding ? (
+            <Builder draft={draft} headers={headers.value} payload={payload.value} />
+          ) : (
+            <Result headers={headers.value} payload={payload.value} name={query.value.get("target") ?? undefined} />
+          )}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+type Choice = readonly [value: string, word: string, why?: string | undefined];
+
+function Segmented({
+  label,
+  chosen,
+  choose,
+  choices,
+}: {
+  label: string;
+  chosen: string;
+  choose: (value: string) => void;
+  choices: readonly Choice[];
+}) {
+  return (
+    <div class="segmented" role="group" aria-label={label}>
+      {choices.map(([value, word, why]) => (
+        <button
+          key={value}
+          type="button"
+          aria-pressed={value === chosen}
+          aria-disabled={why !== undefined}
+          title={why}
+          onClick={() => why === undefined && choose(value)}
+        >
+          {word}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Result(given: { headers: string; payload: string; name: string | undefined }) {
+  const trial = useTrial(given);
+  const match = trial.result?.mappings.find(({ matched }) => matched);
+  return (
+    <div aria-live="polite">
+      <TrialResult trial={trial} />
+      {given.name === undefined && trial.result?.starts === null && match && (
+        <ActionButton onClick={() => setQuery({ target: match.mapping })}>Try at {match.path}</ActionButton>
+      )}
+    </div>
+  );
+}
+
+/** The path that the payload is tried at, and a button that fills in a payload that matches. */
+function Target({
+  mappings,
+  headers,
+  payload,
+}: {
+  mappings: readonly HookAddress[];
+  headers: { value: string };
+  payload: { value: string };
+}) {
+  const only = mappings.find(({ key }) => key === query.value.get("target"));
+  const fill = useAction(async (of: HookAddress | undefined) => {
+    if (!of) return;
+    const example = await exampleFor(of);
+    headers.value = linesOfHeaders(example.headers);
+    payload.value = JSON.stringify(example.body, null, 2);
+    setQuery({ delivery: undefined });
+  });
+  return (
+    <>
+      <label class="filter">
+        <span>Sent to</span>
+        <select value={only?.key ?? ""} onChange={({ currentTarget }) => setQuery({ target: currentTarget.value })}>
+          <option value="">The shared path</option>
+          {mappings.map(({ key, path }) => (
+            <option key={key} value={key}>
+              {path}
+            </option>
+          ))}
+        </select>
+      </label>
+      <ActionButton onClick={() => void fill.run(only ?? mappings[0])} isRunning={fill.isRunning.value}>
+        Fill in an example
+      </ActionButton>
+      {fill.error.value !== undefined && <TroubleNote error={fill.error.value} />}
+    </>
+  );
+}
+
+type Take = (request: { headers: Record<string, string>; body: string }) => void;
+
+/** Chooses a recorded webhook, which the address names. */
+function Recorded({ take }: { take: Take }) {
+  const list = useLoaded((signal) => rest().deliveries.list({ surface: "hooks", limit: 50 }, { signal }));
+  const chosen = query.value.get("delivery") ?? "";
+  const one = useLoaded(
+    async (signal) => (chosen === "" ? undefined : await rest().deliveries.get(chosen, { signal })),
+    [chosen],
+  );
+  const delivery = one.value.value?.delivery_id === chosen ? one.value.value : undefined;
+  const isReadable = delivery?.body != null && delivery.body_encoding === "utf-8";
+  useEffect(() => {
+    if (delivery?.body != null && isReadable) take({ headers: delivery.headers, body: delivery.body });
+  }, [delivery]);
+  const deliveries = list.value.value?.deliveries ?? [];
+  const choose = (id: string) => {
+    const to = deliveries.find(({ delivery_id }) => delivery_id === id);
+    setQuery({ delivery: id, ...(to && { target: mappedBy(to)?.name }) });
+  };
+  return (
+    <>
+      <label class="filter">
+        <span>Recorded</span>
+        <select
+          value={chosen}
+          onFocus={() => void list.reload()}
+          onChange={({ currentTarget }) => choose(currentTarget.value)}
+        >
+          <option value="">Use a recorded request…</option>
+          {chosen !== "" && deliveries.every(({ delivery_id }) => delivery_id !== chosen) && (
+            <option value={chosen}>{chosen}</option>
+          )}
+          {deliveries.map(({ delivery_id, path, outcome, at }) => (
+            <option key={delivery_id} value={delivery_id}>
+              {clockTime(new Date(at).getTime(), false)} {path} · {outcome}
+            </option>
+          ))}
+        </select>
+      </label>
+      {chosen !== "" && <a href={hrefOf(`/d/${chosen}`)}>Open</a>}
+      {delivery && !isReadable && <Note tone="warning">The body of this request is not stored. Choose another.</Note>}
+      {one.error.value !== undefined && <TroubleNote error={one.error.value} />}
+    </>
+  );
+}

@@ -1,0 +1,114 @@
+import fc from "fast-check";
+import { describe, expect, it, test } from "vitest";
+import { parseJson } from "#config/parse-json.ts";
+import { parseYaml } from "#config/parse-yaml.ts";
+import { resolveReferences } from "#config/references.ts";
+import {
+  blockOf,
+  type Draft,
+  mappingOf,
+  storeDraft,
+  storedDraft,
+  textOf,
+  whyUnreachable,
+  withMatch,
+  withMessage,
+  withSession,
+} from "#console/lib/mapping-draft.ts";
+
+const EMPTY = storedDraft({ getItem: () => null });
+
+describe("a draft of a mapping", () => {
+  it("has one condition for the pairs with one place, and no empty field", () => {
+    let draft = withMatch(EMPTY, "body.status", "firing");
+    draft = withMatch(draft, "body.status", "resolved");
+    draft = withMatch(draft, "body.status", "firing");
+    draft = withMatch(draft, "headers.x-event", "alert");
+    draft = withMessage(withMessage(draft, "body.status"), "body.title");
+    expect(mappingOf(withSession(draft, "incidents at night"))).toEqual({
+      name: "new-mapping",
+      match: { "body.status": ["firing", "resolved"], "headers.x-event": "alert" },
+      message: "{body.status} {body.title}",
+      session: "webhook:incidents-at-night",
+    });
+  });
+
+  it("compares values as the gateway does", () => {
+    expect([1e2, true, "a", 0.1, -0].map(textOf)).toEqual(["100", "true", "a", "0.1", "0"]);
+  });
+
+  it.each([
+    [["body", "a.b"], "x", /dot/],
+    [["body", "__proto__", "x"], "x", /never read/],
+    [["body", ""], "x", /empty step/],
+    [["body", " a"], "x", /space/],
+    [["body", "a}b"], "x", /contain/],
+    [["body", "a\nb"], "x", /contain/],
+    [["headers", "authorization"], "x", /secret/],
+    [["body", "password"], "[hidden]", /hides/],
+  ])("does not take %j", (path, value, reason) => {
+    expect(whyUnreachable(path, value)).toMatch(reason);
+  });
+
+  it("takes indexes, brackets and dots of header names", () => {
+    for (const path of [
+      ["body", "list", 0, "a[b]"],
+      ["headers", "x.dotted"],
+      ["body", "constructor"],
+    ])
+      expect(whyUnreachable(path, "x")).toBeUndefined();
+  });
+});
+
+const texts = fc.string({ unit: "binary", maxLength: 30 });
+const drafts: fc.Arbitrary<Draft> = fc.record({
+  name: fc.constantFrom("incident", "a-1"),
+  pairs: fc.array(
+    fc.record({
+      place: texts,
+      value: fc.oneof(texts, fc.constantFrom("$".concat("{HOME}"), "$$".concat("{"), "\u202egnp")),
+    }),
+    {
+      maxLength: 4,
+    },
+  ),
+  message: fc.oneof(texts, fc.constantFrom("$".concat("{body.a} {{x}"), "'\"\\\n`")),
+  session: texts,
+  agent: texts,
+  model: texts,
+  channel: texts,
+  delivery: fc.constantFrom("", "announce"),
+});
+
+describe("the block of a draft", () => {
+  test("is the same mapping once the configuration has read it, whatever its texts are", () => {
+    fc.assert(
+      fc.property(drafts, (draft) => {
+        const { name, ...mapping } = mappingOf(draft);
+        const read = parseJson("gateway.json5", `{ mappings: {\n${blockOf(draft, false)}\n} }`);
+        expect(resolveReferences(read.value, {}).value).toEqual({ mappings: { [name]: mapping } });
+        const indented = blockOf(draft, true).replaceAll(/^/gm, "  ");
+        const { value } = parseYaml("gateway.yaml", `mappings:\n${indented}\n  other: 1\n`);
+        expect(resolveReferences(value, {}).value).toEqual({ mappings: { [name]: mapping, other: 1 } });
+      }),
+    );
+  });
+});
+
+describe("the stored draft", () => {
+  const stored = (draft: Draft) => {
+    const items = new Map<string, string>();
+    storeDraft(draft, { setItem: (key, value) => void items.set(key, value) });
+    return { text: [...items.values()].join(), draft: storedDraft({ getItem: (key) => items.get(key) ?? null }) };
+  };
+  it("is the draft, without values from places that are named like a secret", () => {
+    const draft = withMatch(withMessage(EMPTY, "body.title"), "body.status", "firing");
+    expect(stored(draft).draft).toEqual(draft);
+    const { text } = stored(withMatch(draft, "body.user.password", "sekrit"));
+    expect(text).not.toContain("sekrit");
+  });
+
+  it.each(["", "null", "7", "[]", '{"pairs":7}', '{"pairs":[null]}', "{"])("is empty where %j is stored", (text) => {
+    expect(storedDraft({ getItem: () => text })).toEqual(EMPTY);
+  });
+});
