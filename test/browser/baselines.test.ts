@@ -46,7 +46,7 @@ const MAKE_STILL = `(() => {
       for (const [what, by] of RULES) text = text.replace(what, by);
       if (text !== node.data) node.data = text;
     }
-    for (const element of document.querySelectorAll("time, .bars, .spark, .u-wrap, .meter, pre")) element.style.visibility = "hidden";
+    for (const element of document.querySelectorAll("time, .bars, .spark, .plot-bars, .meter, pre")) element.style.visibility = "hidden";
   };
   still();
   new MutationObserver(still).observe(document.body, { subtree: true, childList: true, characterData: true });

@@ -7,7 +7,7 @@ import { createSeed } from "./seed.ts";
 /** Elements that act on a click, and that the keyboard never reaches. A plot's figures are in the table below it. */
 const MOUSE_ONLY = `[...document.querySelectorAll("body *")]
   .filter((element) => "click" in getEventListeners(element))
-  .filter((element) => !element.matches("a[href], button, input, select, textarea, summary, label, dialog, [tabindex], [role=option], .u-wrap"))
+  .filter((element) => !element.matches("a[href], button, input, select, textarea, summary, label, dialog, [tabindex], [role=option]"))
   .map((element) => element.outerHTML.slice(0, 160))`;
 
 /** Elements that can be used and seen. Of a group that the arrow keys move in, only one takes part in the order of Tab. */

@@ -74,7 +74,7 @@ browserTests(({ open }) => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/usage" });
       const command = page.locator(".empty .command code");
-      expect(await page.getByRole("button", { name: /^Download CSV/ }).getAttribute("title")).toMatch(/no usage/);
+      expect(await page.getByRole("button", { name: /^Download CSV/ }).getAttribute("title")).toMatch(/No usage/);
       expect(await command.textContent()).toContain(`curl '${gateway.url}/api/v1/chat/send'`);
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { troublesOf } from "#console/lib/troubles.ts";
-import { csvOf, rowsOf, withGaps } from "#console/lib/usage-rows.ts";
+import { changeOf, csvOf, rowsOf, topOf, withGaps } from "#console/lib/usage-rows.ts";
 
 function counts(total: number) {
   return {
@@ -28,6 +28,17 @@ test("days without use are rows of zeros", () => {
     ["20", 0],
     ["21", 5],
     ["22", 0],
+  ]);
+});
+
+test("an axis ends at a round number, and a change has a sign", () => {
+  expect([0, 1, 7, 2_472, 5_001].map(topOf)).toEqual([1, 1, 10, 5_000, 10_000]);
+  expect([changeOf(3, 2), changeOf(1, 2), changeOf(2, 2), changeOf(2, 0), changeOf(2, undefined)]).toEqual([
+    "+50 %",
+    "−50 %",
+    "±0 %",
+    undefined,
+    undefined,
   ]);
 });
 

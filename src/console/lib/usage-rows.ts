@@ -38,6 +38,19 @@ export function rowOf(key: string, counts: Counts): UsageRow {
   };
 }
 
+/** The top of an axis: the next of 1, 2, 5, 10, 20, … */
+export function topOf(most: number): number {
+  const unit = 10 ** Math.floor(Math.log10(Math.max(1, most)));
+  return ([1, 2, 5].find((one) => one * unit >= most) ?? 10) * unit;
+}
+
+/** The change from the span before in percent; undefined where that had nothing. */
+export function changeOf(now: number, before: number | undefined): string | undefined {
+  if (!before) return undefined;
+  const percent = Math.round((now / before - 1) * 100);
+  return percent === 0 ? "±0 %" : `${percent > 0 ? "+" : "−"}${Math.abs(percent)} %`;
+}
+
 /** The groups as rows, the largest first; days and hours in their order. */
 export function rowsOf(groups: UsageStats["groups"], isByTime: boolean): UsageRow[] {
   const rows = groups.map(({ key, counts }) => rowOf(key, counts));

@@ -1,14 +1,13 @@
 import { rpc } from "#console/app/api.ts";
 import { hold, onPush } from "#console/app/live.ts";
 import { type Choices, choiceOf, query, setQuery } from "#console/app/router.ts";
-import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { zone } from "#console/app/settings.ts";
 import { count, duration, exact, money } from "#console/lib/format.ts";
-import { csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#console/lib/usage-rows.ts";
+import { changeOf, csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#console/lib/usage-rows.ts";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useHeld, useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 import { visible } from "#kit/visible.ts";
@@ -37,15 +36,17 @@ function Page() {
   const by: GroupBy = choiceOf(query.value, "by", GROUPS) ?? "agent";
   const step = days <= 1 ? "hour" : "day";
   const loaded = useLoaded(async () => {
-    if (!isConsole.peek()) return undefined;
     const to = Date.now();
-    const span = { from: new Date(to - days * 86_400_000).toISOString(), to: new Date(to).toISOString() };
-    const [byTime, byGroup] = await Promise.all([
-      rpc().usage.stats({ ...span, groupBy: step }),
-      rpc().usage.stats({ ...span, groupBy: by }),
+    const from = to - days * 86_400_000;
+    const read = (start: number, end: number, groupBy: GroupBy) =>
+      rpc().usage.stats({ from: new Date(start).toISOString(), to: new Date(end).toISOString(), groupBy });
+    const [byTime, byGroup, before] = await Promise.all([
+      read(from, to, step),
+      read(from, to, by),
+      read(2 * from - to, from, "surface"),
     ]);
-    const time = withGaps(rowsOf(byTime.groups, true), to - days * 86_400_000, to, step);
-    return { time, groups: rowsOf(byGroup.groups, false), total: rowOf("total", byTime.total) };
+    const [time, groups] = [withGaps(rowsOf(byTime.groups, true), from, to, step), rowsOf(byGroup.groups, false)];
+    return { time, groups, total: rowOf("total", byTime.total), before: rowOf("before", before.total) };
   }, [days, by]);
   const found = loaded.value.value;
   const isEmpty = found !== undefined && found.total.messages === 0 && found.total.total === 0;
@@ -58,19 +59,12 @@ function Page() {
     });
     return () => [release, stop].forEach((end) => void end());
   }, [isEmpty]);
-  if (!isConsole.value)
-    return (
-      <>
-        <PageHead title="Usage" />
-        <Note tone="warning">{RPC_REASON}</Note>
-      </>
-    );
   const word = GROUPS.find(([one]) => one === by)?.[1] ?? "Agent";
   return (
     <>
       <PageHead title="Usage" updated={loaded.at.value} refresh={() => void loaded.reload()}>
         <ActionButton
-          why={!found || found.groups.length === 0 ? "There is no usage to download." : undefined}
+          why={!found || found.groups.length === 0 ? "No usage in this span." : undefined}
           onClick={() => found && download(csvOf(found.groups, by), `usage-by-${by}-${days}-days.csv`)}
         >
           Download CSV
@@ -85,15 +79,15 @@ function Page() {
       )}
       {!found && loaded.error.value === undefined && <Skeleton rows={8} />}
       {isEmpty && (
-        <FirstRequest title="Nothing was used in this span." isLive onSent={() => void loaded.reload()}>
+        <FirstRequest title="No usage in this span." isLive onSent={() => void loaded.reload()}>
           <p class="muted">
-            Usage is counted by the hour and kept for 400 days: choose a longer span, or send a message.
+            Usage is counted by the hour and stored for 400 days. Choose a longer span, or send a message.
           </p>
         </FirstRequest>
       )}
       {found && !isEmpty && (
         <>
-          <Totals total={found.total} />
+          <Totals {...found} days={days} />
           <section class="section" aria-label={`Tokens by ${step}`}>
             <h2>Tokens by {step}</h2>
             <Plot rows={found.time} step={step} />
@@ -140,25 +134,32 @@ function Choice({ name, word, value, values }: Choosing) {
   );
 }
 
-function Totals({ total: { messages, completed, failed, input, output, cost, latencyMs } }: { total: UsageRow }) {
+type TotalsOf = { total: UsageRow; before: UsageRow; days: number };
+
+/** The sums of the span, each with its change from the span before. */
+function Totals({ total, before, days }: TotalsOf) {
+  const change = (pick: (row: UsageRow) => number | null | undefined) =>
+    changeOf(pick(total) ?? 0, pick(before) ?? undefined);
+  const facts = [
+    ["Messages", count(total.messages), change(({ messages }) => messages)],
+    ["Turns completed", count(total.completed), change(({ completed }) => completed)],
+    total.failed > 0 && ["Turns failed", count(total.failed), change(({ failed }) => failed)],
+    ["Tokens in", count(total.input), change(({ input }) => input)],
+    ["Tokens out", count(total.output), change(({ output }) => output)],
+    total.cost !== undefined && ["Cost, in units of your prices", money(total.cost), change(({ cost }) => cost)],
+    total.latencyMs !== null && ["Mean time", duration(total.latencyMs), change(({ latencyMs }) => latencyMs)],
+  ] as const;
+  const span = days === 1 ? "24 hours" : `${days} days`;
   return (
     <dl class="totals">
-      {(
-        [
-          ["Messages", count(messages)],
-          ["Turns completed", count(completed)],
-          failed > 0 && ["Turns failed", count(failed)],
-          ["Tokens in", count(input)],
-          ["Tokens out", count(output)],
-          cost !== undefined && ["Cost", money(cost)],
-          latencyMs !== null && ["Mean time", duration(latencyMs)],
-        ] as const
-      ).map(
+      {facts.map(
         (fact) =>
           fact && (
             <div key={fact[0]}>
               <dt>{fact[0]}</dt>
-              <dd>{fact[1]}</dd>
+              <dd>
+                {fact[1]} {fact[2] && <small title={`Compared with the ${span} before`}>{fact[2]}</small>}
+              </dd>
             </div>
           ),
       )}
@@ -191,7 +192,7 @@ function columnsOf(word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
     {
       name: word,
       narrow: "first",
-      cell: ({ key }) => (isTime ? exact(Date.parse(key), zone.value === "utc") : key || "not told"),
+      cell: ({ key }) => (isTime ? exact(Date.parse(key), zone.value === "utc") : key || "unknown"),
     },
     number("Messages", ({ messages }) => messages, "second"),
     number("Completed", ({ completed }) => completed, "none", 2),
