@@ -20,7 +20,7 @@ browserTests(({ open }) => {
     await page.getByRole("button", { name: "Create a key" }).click();
     await page.getByLabel("Name").fill("laptop");
     await page.getByRole("button", { name: "Create", exact: true }).click();
-    await page.getByText("Copy it now.").waitFor();
+    await page.getByText("Copy the key now.").waitFor();
     const command = String(await page.locator("dialog pre code").first().textContent());
     await page.getByRole("button", { name: /copied it/ }).click();
     await page.getByRole("link", { name: "Activity" }).first().click();

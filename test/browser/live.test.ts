@@ -278,7 +278,7 @@ browserTests(({ open }) => {
       await page.getByRole("button", { name: "Create a key" }).click();
       await page.getByLabel("Name").fill("support desk");
       await page.getByRole("button", { name: "Create", exact: true }).click();
-      await page.getByText("Copy it now.").waitFor();
+      await page.getByText("Copy the key now.").waitFor();
       const key = String(await page.locator("output").textContent()).trim();
       expect(key).toMatch(/^gw_[\w-]{43}$/);
       await page.getByRole("button", { name: "I have copied it" }).click();
@@ -293,7 +293,7 @@ browserTests(({ open }) => {
       // The question names this use, although the list was read before it.
       const row = page.getByRole("row", { name: /support desk/ });
       await row.getByRole("button", { name: "Revoke" }).click();
-      await page.getByText(/It was last used/).waitFor();
+      await page.getByText(/Last used /).waitFor();
       await page.getByRole("button", { name: "Revoke the key" }).click();
       await row.waitFor({ state: "detached" });
       expect((await send()).status).toBe(401);

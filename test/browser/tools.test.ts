@@ -90,6 +90,21 @@ browserTests(({ open }) => {
       expect(await page.evaluate("document.activeElement.id")).toBe("page");
     });
 
+    it("MUST offer to create a key beside a command that needs the first one", async () => {
+      await using gateway = await startPages({ gateway: { console: { token: TOKENS.console } } });
+      await using page = await open(gateway, { path: "/console/activity" });
+      await page.getByText("No API key exists yet.").waitFor();
+      await page.getByRole("link", { name: "Create a key" }).click();
+      await page.getByRole("dialog").getByLabel("Name").fill("first");
+      await page.getByRole("button", { name: "Create", exact: true }).click();
+      await page.getByRole("button", { name: "I have copied it" }).click();
+      expect(page.url()).toBe(`${gateway.url}/console/settings`);
+      await page.goto(`${gateway.url}/console/activity`);
+      await page.locator(".command").waitFor();
+      await page.getByText("Waiting for the first request").waitFor();
+      expect(await page.getByText("No API key exists yet.").count()).toBe(0);
+    });
+
     it("MUST teach how to make an RPC token where there is none", async () => {
       await using gateway = await startPages({
         gateway: { console: { token: TOKENS.console } },
@@ -107,15 +122,15 @@ browserTests(({ open }) => {
       await page.getByText(/^Updated /).waitFor();
       await page.getByRole("button", { name: "Refresh" }).waitFor();
       await page.getByRole("tab", { name: "Configuration" }).click();
-      await page.getByText("It was not read again since the gateway started.").waitFor();
+      await page.getByText("Not reloaded since the start of the gateway.").waitFor();
       await page.getByRole("button", { name: "Reload now" }).click();
-      await page.getByText(/^Last reload .*, as somebody asked for it:/).waitFor();
-      await page.getByText("Nothing has changed in the file.").waitFor();
+      await page.getByText(/^Last reload .*, by request:/).waitFor();
+      await page.getByText("No changes in the file.").waitFor();
       const file = join(gateway.folder, "gateway.json5");
       const text = readFileSync(file, "utf8");
       writeFileSync(file, text.replace("Repeats each message.", "Says it again."));
-      await page.getByText(/^Last reload .*, as a file changed:/).waitFor();
-      await page.getByText("The gateway read its configuration again.").waitFor();
+      await page.getByText(/^Last reload .*, after a change of a file:/).waitFor();
+      await page.getByText("Reloaded.").waitFor();
       writeFileSync(file, "{");
       await page.getByText(/^Updated /).waitFor();
       await expect

@@ -85,8 +85,3 @@ export function tokensOf(values: readonly ConfigValue[]): RpcToken[] {
   }
   return [...tokens.values()].sort((one, other) => one.index - other.index);
 }
-
-/** Says if a token may call a method: permissions are names of methods, or `*` for all. */
-export function isAllowed({ permissions }: RpcToken, method: string): boolean {
-  return permissions.includes("*") || permissions.includes(method);
-}

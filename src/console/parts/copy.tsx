@@ -1,6 +1,10 @@
+import { rest } from "../app/api.ts";
+import { hrefOf } from "../app/router.ts";
+import { whyNot } from "../app/session.ts";
 import { copyText } from "../app/toasts.ts";
 import { shortId } from "../lib/ids.ts";
 import { Icon } from "./icon.tsx";
+import { useLoaded } from "./use.ts";
 
 /** A button that copies a text. */
 export function CopyButton({
@@ -61,11 +65,27 @@ export function Id({
 /** A command to copy. */
 export function Command({ text, what = "Copy the command" }: { text: string; what?: string }) {
   return (
-    <div class="command">
-      <pre tabIndex={0}>
-        <code>{text}</code>
-      </pre>
-      <CopyButton text={text} what={what} />
-    </div>
+    <>
+      <div class="command">
+        <pre tabIndex={0}>
+          <code>{text}</code>
+        </pre>
+        <CopyButton text={text} what={what} />
+      </div>
+      {text.includes("$REST_API_KEY") && <FirstKey />}
+    </>
   );
+}
+
+/** Where no REST key exists, the variable of a command has no value yet. */
+function FirstKey() {
+  const isMissing = useLoaded(
+    async (signal) =>
+      whyNot("keys") === undefined && (await rest().keys.list({ limit: 1 }, { signal })).keys.length === 0,
+  );
+  return isMissing.value.value === true ? (
+    <p class="hint">
+      No API key exists yet. <a href={hrefOf("/settings?create=1")}>Create a key</a> to set <code>REST_API_KEY</code>.
+    </p>
+  ) : null;
 }

@@ -147,3 +147,24 @@ export function ActionButton({
     </button>
   );
 }
+
+/** A choice of one of a few values. */
+export function Select<Value extends string>({
+  value,
+  choices,
+  choose,
+}: {
+  value: Value;
+  choices: readonly (readonly [value: Value, word: string])[];
+  choose: (value: Value) => void;
+}) {
+  return (
+    <select value={value} onChange={({ currentTarget }) => choose(currentTarget.value as Value)}>
+      {choices.map(([one, word]) => (
+        <option key={one} value={one}>
+          {word}
+        </option>
+      ))}
+    </select>
+  );
+}

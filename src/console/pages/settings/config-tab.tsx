@@ -1,8 +1,8 @@
 import type { Signal } from "@preact/signals";
-import { rpc } from "#console/app/api.ts";
+import { rest, rpc } from "#console/app/api.ts";
 import { onPush } from "#console/app/live.ts";
 import { choiceOf, query } from "#console/app/router.ts";
-import { isConsole, RPC_REASON } from "#console/app/session.ts";
+import { whyNot } from "#console/app/session.ts";
 import { type ConfigReply, type ConfigValue, originText, sectionsOf, valueText } from "#console/lib/config-view.ts";
 import { plural } from "#console/lib/format.ts";
 import { ActionButton, FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
@@ -12,11 +12,8 @@ import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
-import { useAction, useHeld, useLoaded } from "#console/parts/use.ts";
+import { type Loaded, useAction, useHeld, useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
-import { readConfig } from "./read-config.ts";
-import { type ReadState, useReadState } from "./read-state.ts";
-import { ReloadResult } from "./reload-result.tsx";
 
 type Info = RpcMethods["system.info"]["result"];
 
@@ -28,21 +25,20 @@ const ORIGINS = [
   ["try-out", "Try-out"],
 ] as const;
 
-/** The configuration in force with the origin of each value, and a button that reads the file again. */
-export function ConfigTab({ read }: { read: Signal<ReadState | undefined> }) {
-  const config = useLoaded(readConfig);
-  const info = useLoaded(() => (isConsole.peek() ? rpc().system.info() : Promise.resolve(undefined)));
-  useReadState(read, [config, info]);
-  const readAgain = () => Promise.all([config.reload(), info.reload()]);
+/** The configuration in force with the origin of each value, and a button that reloads the file. */
+export function ConfigTab({ head }: { head: Signal<Loaded<unknown> | undefined> }) {
+  const config = useLoaded((signal) => rest().config.get({ signal }));
+  const why = whyNot("system.reload");
+  const info = useLoaded(async () => (whyNot("system.info") === undefined ? rpc().system.info() : undefined));
+  const readAgain = async () => void (await Promise.all([config.reload(), info.reload()]));
   const action = useAction(async () => {
     await rpc().system.reload();
     await readAgain();
   });
   useHeld(() => {
-    const stop = onPush(({ method }) => method === "system.reloaded" && void readAgain());
-    return () => void stop();
+    head.value = { ...config, reload: readAgain };
+    return onPush(({ method }) => method === "system.reloaded" && void readAgain());
   }, []);
-  const why = isConsole.value ? undefined : RPC_REASON;
   const shown = config.value.value;
   return (
     <section class="section" aria-label="Configuration">
@@ -55,11 +51,10 @@ export function ConfigTab({ read }: { read: Signal<ReadState | undefined> }) {
         )}
         <div class="actions">
           <ActionButton why={why} isRunning={action.isRunning.value} onClick={() => void action.run()}>
-            <Icon name="refresh-cw" size={14} /> {action.isRunning.value ? "Reading…" : "Reload now"}
+            <Icon name="refresh-cw" size={14} /> {action.isRunning.value ? "Reloading…" : "Reload now"}
           </ActionButton>
         </div>
       </header>
-      {why && <Note tone="warning">{why}</Note>}
       {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
       {shown && <LastReload of={shown.last_reload} />}
       {info.error.value !== undefined && <TroubleNote error={info.error.value} retry={() => void info.reload()} />}
@@ -72,19 +67,43 @@ export function ConfigTab({ read }: { read: Signal<ReadState | undefined> }) {
   );
 }
 
-const CAUSES = { file: "a file changed", signal: "SIGHUP came", rpc: "somebody asked for it" } as const;
+const CAUSES = { file: "after a change of a file", signal: "by SIGHUP", rpc: "by request" } as const;
 
 /** The result of the last reload of the configuration. */
 function LastReload({ of: last }: { of: ConfigReply["last_reload"] }) {
-  return last === null ? (
-    <p class="muted">It was not read again since the gateway started.</p>
-  ) : (
+  if (last === null) return <p class="muted">Not reloaded since the start of the gateway.</p>;
+  const { reloaded, changed, needs_restart, problems } = last;
+  const words = !reloaded
+    ? "The file has problems. The configuration before stays in force."
+    : changed.length + needs_restart.length > 0
+      ? "Reloaded."
+      : "No changes in the file.";
+  return (
     <>
       <p class="muted">
-        Last reload <Ago at={last.at} />, as {CAUSES[last.cause]}:
+        Last reload <Ago at={last.at} />, {CAUSES[last.cause]}:
       </p>
       <div role="status">
-        <ReloadResult {...last} needsRestart={last.needs_restart} />
+        <Note tone={reloaded ? (needs_restart.length > 0 ? "warning" : "ok") : "bad"}>
+          <strong>{words}</strong>
+          {changed.length > 0 && (
+            <p>
+              Changed: <span class="mono">{changed.join(", ")}</span>
+            </p>
+          )}
+          {needs_restart.length > 0 && (
+            <p>
+              Needs a restart: <span class="mono">{needs_restart.join(", ")}</span>
+            </p>
+          )}
+          <ul class="problems">
+            {problems.map(({ file, line, column, message }, n) => (
+              <li key={n}>
+                <span class="mono">{[file, line, column].filter((part) => part !== null).join(":")}</span> {message}
+              </li>
+            ))}
+          </ul>
+        </Note>
       </div>
     </>
   );
@@ -96,6 +115,7 @@ const COLUMNS: readonly Column<ConfigValue>[] = [
   {
     name: "Set by",
     width: "220px",
+    drop: 3,
     cell: (value) => <span class={value.origin === "default" ? "faint" : ""}>{originText(value)}</span>,
   },
 ];
@@ -109,7 +129,7 @@ function Values({ config: { values } }: { config: ConfigReply }) {
         <FilterText name="find" word="Find" placeholder="A setting or value" />
         <FilterSelect name="origin" word="Set by" values={ORIGINS} />
       </Filters>
-      {sections.length === 0 && <Empty title="No setting fits." />}
+      {sections.length === 0 && <Empty title="No matching settings." />}
       {sections.map(({ name, values: inside }) => (
         <section key={name} class="config-section" aria-label={name}>
           <h2 class="mono">{name}</h2>

@@ -1,8 +1,8 @@
 import { type Signal, useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { now } from "#console/app/clock.ts";
-import { isConsole, KEYS_REASON } from "#console/app/session.ts";
+import { query, setQuery } from "#console/app/router.ts";
+import { whyNot } from "#console/app/session.ts";
 import { keyState } from "#console/lib/key-expiry.ts";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
@@ -11,14 +11,9 @@ import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
-import { useLoaded } from "#console/parts/use.ts";
+import { type Loaded, useHeld, useLoaded } from "#console/parts/use.ts";
 import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
-import { Revoke, Rotate } from "./change-key.tsx";
-import { CreateKey } from "./create-key.tsx";
-import { NewKey } from "./new-key.tsx";
-import { type ReadState, useReadState } from "./read-state.ts";
-
-type Key = KeyList["keys"][number];
+import { CreateKey, type Key, NewKey, Revoke, Rotate } from "./key-dialogs.tsx";
 
 /** All pages of the list: there are few keys. */
 async function readKeys(signal: AbortSignal): Promise<Key[]> {
@@ -32,36 +27,42 @@ async function readKeys(signal: AbortSignal): Promise<Key[]> {
   return keys;
 }
 
-/** REST keys: who has one, and how to make and revoke one. */
-export function KeysTab({ read }: { read: Signal<ReadState | undefined> }) {
-  const loaded = useLoaded((signal) => (isConsole.peek() ? readKeys(signal) : Promise.resolve([])));
-  useReadState(read, [loaded]);
-  const isCreating = useSignal(false);
-  const minted = useSignal<MintedKey | undefined>(undefined);
-  const revoking = useSignal<Key | undefined>(undefined);
-  const rotating = useSignal<Key | undefined>(undefined);
+/** The dialog that is open. */
+type Asking = { create: true } | { created: MintedKey } | { rotate: Key } | { revoke: Key };
+
+/** REST keys: their use and their ends; create, rotate and revoke one. */
+export function KeysTab({ head }: { head: Signal<Loaded<unknown> | undefined> }) {
+  const why = whyNot("keys");
+  const loaded = useLoaded((signal) => (why === undefined ? readKeys(signal) : Promise.resolve([])));
+  const asking = useSignal<Asking | undefined>(
+    why === undefined && query.peek().has("create") ? { create: true } : undefined,
+  );
   const keys = loaded.value.value;
-  const why = isConsole.value ? undefined : KEYS_REASON;
-  // A key is used elsewhere: whoever comes back to this window sees when.
-  useEffect(() => {
+  // A key is used elsewhere: after a return to this window, its last use is shown.
+  useHeld(() => {
+    head.value = loaded;
     const reload = () => void loaded.reload();
     addEventListener("focus", reload);
     return () => removeEventListener("focus", reload);
   }, []);
+  const show = (next?: Asking) => {
+    asking.value = next;
+    setQuery({ create: undefined });
+    if (!next || "created" in next) void loaded.reload();
+  };
+  const close = () => show();
+  // After a rotation the new key is shown.
+  const closeRotate = () => asking.peek() && "rotate" in (asking.peek() ?? {}) && show();
+  const created = (key: MintedKey) => show({ created: key });
+  const open = asking.value;
   return (
     <section class="section" aria-label="API keys">
       <header>
         <p class="muted">
-          A REST key opens <code>/api/v1</code>. The gateway keeps its hash alone, so it is shown once.
+          A REST key opens <code>/api/v1</code>. Only a hash is stored; the key is shown once.
         </p>
         <div class="actions">
-          <ActionButton
-            kind="primary"
-            why={why}
-            onClick={() => {
-              isCreating.value = true;
-            }}
-          >
+          <ActionButton kind="primary" why={why} onClick={() => show({ create: true })}>
             <Icon name="plus" size={14} /> Create a key
           </ActionButton>
         </div>
@@ -72,9 +73,9 @@ export function KeysTab({ read }: { read: Signal<ReadState | undefined> }) {
       )}
       {keys === undefined && loaded.error.value === undefined && <Skeleton rows={3} />}
       {keys?.length === 0 && !why && (
-        <Empty title="There is no key yet.">
+        <Empty title="No API keys yet.">
           <p class="muted">
-            Create one, and send it as <code>Authorization: Bearer</code> with every call of REST.
+            Create one, and send it as <code>Authorization: Bearer</code> with every REST call.
           </p>
         </Empty>
       )}
@@ -83,65 +84,25 @@ export function KeysTab({ read }: { read: Signal<ReadState | undefined> }) {
           label="API keys"
           rows={keys}
           columns={columnsOf(keys, {
-            rotate: (key) => {
-              rotating.value = key;
-            },
+            rotate: (key) => show({ rotate: key }),
             async revoke(key) {
               // The question names the last use, and must not name an old one.
               await loaded.reload();
-              revoking.value = loaded.value.peek()?.find(({ key_id }) => key_id === key.key_id) ?? key;
+              show({ revoke: loaded.value.peek()?.find(({ key_id }) => key_id === key.key_id) ?? key });
             },
           })}
           keyOf={(key) => key.key_id ?? `config:${key.name}`}
         />
       )}
-      {isCreating.value && (
-        <CreateKey
-          close={() => {
-            isCreating.value = false;
-          }}
-          created={(key) => {
-            isCreating.value = false;
-            minted.value = key;
-            void loaded.reload();
-          }}
-        />
-      )}
-      {minted.value && (
-        <NewKey
-          minted={minted.value}
-          close={() => {
-            minted.value = undefined;
-            void loaded.reload();
-          }}
-        />
-      )}
-      {rotating.value && (
-        <Rotate
-          rotated={rotating.value}
-          close={() => {
-            rotating.value = undefined;
-          }}
-          done={(key) => {
-            minted.value = key;
-            void loaded.reload();
-          }}
-        />
-      )}
-      {revoking.value && (
-        <Revoke
-          revoked={revoking.value}
-          close={() => {
-            revoking.value = undefined;
-          }}
-          done={() => void loaded.reload()}
-        />
-      )}
+      {open && "create" in open && <CreateKey close={close} created={created} />}
+      {open && "created" in open && <NewKey minted={open.created} close={close} />}
+      {open && "rotate" in open && <Rotate of={open.rotate} close={closeRotate} done={created} />}
+      {open && "revoke" in open && <Revoke of={open.revoke} close={close} done={close} />}
     </section>
   );
 }
 
-const IN_FILE = "This key stands in the configuration. Change gateway.rest.auth.keys in the file.";
+const IN_FILE = "Defined in the configuration. Change gateway.rest.auth.keys in the file.";
 
 const STATE_WORDS = { active: "", expiring: "expires soon", expired: "expired", replaced: "replaced" } as const;
 
@@ -176,7 +137,7 @@ function columnsOf(
       width: "104px",
       drop: 3,
       narrow: "first",
-      cell: ({ prefix }) => (prefix ? <span class="mono">{prefix}…</span> : <span class="faint">not known</span>),
+      cell: ({ prefix }) => (prefix ? <span class="mono">{prefix}…</span> : <span class="faint">–</span>),
     },
     { name: "Scopes", width: "80px", drop: 3, cell: ({ scopes }) => scopes.join(", ") },
     {

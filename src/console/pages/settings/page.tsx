@@ -1,32 +1,69 @@
 import { useSignal } from "@preact/signals";
 import { go } from "#console/app/router.ts";
+import { keysOn, theme, zone } from "#console/app/settings.ts";
+import { Field, Select } from "#console/parts/fields.tsx";
 import { PageHead } from "#console/parts/page.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
-import { BrowserTab } from "./browser-tab.tsx";
+import type { Loaded } from "#console/parts/use.ts";
 import { ConfigTab } from "./config-tab.tsx";
 import { KeysTab } from "./keys-tab.tsx";
-import type { ReadState } from "./read-state.ts";
 import { TokensTab } from "./tokens-tab.tsx";
 import "./settings.css";
 
-/** Keys, what the gateway runs with, and what this browser has chosen. */
+/** Keys, the configuration, and the settings of this browser. */
 function Page({ params: { tab = "keys" } }: { params: Record<string, string> }) {
-  const read = useSignal<ReadState | undefined>(undefined);
+  const head = useSignal<Loaded<unknown> | undefined>(undefined);
+  const shown = tab === "browser" ? undefined : head.value;
   return (
     <>
-      <PageHead title="Settings" updated={read.value?.at.value} refresh={read.value?.reload} />
+      <PageHead title="Settings" updated={shown?.at.value} refresh={shown && (() => void shown.reload())} />
       <Tabs
         label="Settings"
         open={tab}
         onOpen={(id) => go(id === "keys" ? "/settings" : `/settings/${id}`, { replace: true })}
         tabs={[
-          { id: "keys", name: "API keys", body: () => <KeysTab read={read} /> },
-          { id: "tokens", name: "RPC tokens", body: () => <TokensTab read={read} /> },
-          { id: "configuration", name: "Configuration", body: () => <ConfigTab read={read} /> },
+          { id: "keys", name: "API keys", body: () => <KeysTab head={head} /> },
+          { id: "tokens", name: "RPC tokens", body: () => <TokensTab head={head} /> },
+          { id: "configuration", name: "Configuration", body: () => <ConfigTab head={head} /> },
           { id: "browser", name: "This browser", body: () => <BrowserTab /> },
         ]}
       />
     </>
+  );
+}
+
+/** The settings that this browser stores. */
+function BrowserTab() {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  const themes = [
+    ["system", "As the system"],
+    ["light", "Light"],
+    ["dark", "Dark"],
+  ] as const;
+  const zones = [
+    ["local", `Local, ${timeZone}`],
+    ["utc", "UTC"],
+  ] as const;
+  return (
+    <section class="section form" aria-label="This browser">
+      <Field word="Theme">
+        <Select value={theme.value} choices={themes} choose={(next) => (theme.value = next)} />
+      </Field>
+      <Field word="Time zone">
+        <Select value={zone.value} choices={zones} choose={(next) => (zone.value = next)} />
+      </Field>
+      <label class="switch">
+        <input
+          type="checkbox"
+          checked={keysOn.value === "on"}
+          onChange={({ currentTarget }) => (keysOn.value = currentTarget.checked ? "on" : "off")}
+        />
+        <span>
+          Single-key shortcuts (<kbd>?</kbd> lists them)
+        </span>
+      </label>
+      <p class="hint">Stored in this browser. The token is stored in the tab until the tab is closed.</p>
+    </section>
   );
 }
 

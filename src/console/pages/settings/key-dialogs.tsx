@@ -1,0 +1,186 @@
+import { useSignal } from "@preact/signals";
+import { rest } from "#console/app/api.ts";
+import { now } from "#console/app/clock.ts";
+import { say } from "#console/app/toasts.ts";
+import { chatCommand } from "#console/lib/curl.ts";
+import { relative } from "#console/lib/format.ts";
+import { expiryOf, LIFETIMES } from "#console/lib/key-expiry.ts";
+import { Command, CopyButton } from "#console/parts/copy.tsx";
+import { Confirm, Dialog } from "#console/parts/dialog.tsx";
+import { Field, Select } from "#console/parts/fields.tsx";
+import { Exact } from "#console/parts/time.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction } from "#console/parts/use.ts";
+import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
+
+export type Key = KeyList["keys"][number];
+
+const SCOPES = [
+  ["chat", "Chat", "Sends messages, triggers skills, reads turns. For an application."],
+  ["admin", "Admin", "Also reads and replays requests and events, and tries mappings. For an operator."],
+] as const;
+
+/** Asks for the purpose and the rights of a key, and creates it. */
+export function CreateKey({ close, created }: { close: () => void; created: (key: MintedKey) => void }) {
+  const name = useSignal("");
+  const scope = useSignal<"chat" | "admin">("chat");
+  const days = useSignal("90");
+  const action = useAction(async () => {
+    const expires_at = expiryOf(days.value, Date.now());
+    const body = { name: name.value.trim(), scopes: [scope.value], ...(expires_at !== null && { expires_at }) };
+    created(await rest().keys.create(body));
+  });
+  return (
+    <Dialog title="Create a key" close={close}>
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void action.run();
+        }}
+      >
+        <Field word="Name" hint="The purpose. Shown in logs and in usage.">
+          <input
+            type="text"
+            required
+            maxLength={64}
+            autoFocus
+            value={name.value}
+            placeholder="support desk"
+            onInput={({ currentTarget }) => (name.value = currentTarget.value)}
+          />
+        </Field>
+        <fieldset>
+          <legend class="field-name">Scope</legend>
+          {SCOPES.map(([value, word, hint]) => (
+            <label key={value} class="choice">
+              <input
+                type="radio"
+                name="scope"
+                value={value}
+                checked={scope.value === value}
+                onChange={() => (scope.value = value)}
+              />
+              <span>
+                {word} <span class="hint">{hint}</span>
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        <Expiry days={days.value} choose={(next) => (days.value = next)} />
+        {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+        <div class="dialog-actions">
+          <button type="button" class="button" onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class="button primary" disabled={action.isRunning.value || name.value.trim() === ""}>
+            {action.isRunning.value ? "Creating…" : "Create"}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** The lifetime of a key, with the date of its end. */
+function Expiry({ days, choose }: { days: string; choose: (days: string) => void }) {
+  const at = expiryOf(days, now.value);
+  return (
+    <Field word="Expires" hint={at === null ? "The key works until it is revoked." : <Exact at={at} />}>
+      <Select value={days} choices={LIFETIMES} choose={choose} />
+    </Field>
+  );
+}
+
+/** A new key, shown once, with a call that uses it. */
+export function NewKey({ minted, close }: { minted: MintedKey; close: () => void }) {
+  const { name, key, config_line, expires_at } = minted;
+  return (
+    <Dialog title={`Key created: ${name}`} close={close} size="wide" isFirm>
+      <Note tone="warning">Copy the key now. Only a hash is stored; the key is shown once.</Note>
+      <div class="new-key">
+        <output class="mono">{key}</output>
+        <CopyButton text={key} what="Copy the key" label="Copy" />
+      </div>
+      <h3>Try the key</h3>
+      <Command text={chatCommand(location.origin, { message: "Hello" }, key)} />
+      {expires_at && (
+        <p>
+          Expires on <Exact at={expires_at} />.
+        </p>
+      )}
+      <details>
+        <summary>Add the key to the configuration</summary>
+        <p class="hint">
+          With the memory store, keys are lost at a restart. This line in <code>gateway.rest.auth.keys</code> keeps the
+          key valid. It contains the hash, not the key.
+        </p>
+        <Command text={config_line} />
+      </details>
+      <div class="dialog-actions">
+        <button type="button" class="button primary" onClick={close}>
+          I have copied it
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+const OVERLAPS = [
+  ["0", "Now"],
+  ["3600", "In an hour"],
+  ["86400", "In a day"],
+  ["604800", "In a week"],
+  ["2592000", "In 30 days"],
+] as const;
+
+type Change<Result extends unknown[]> = { of: Key; close: () => void; done: (...result: Result) => void };
+
+/** Replaces a key by a new one. The old key stays valid for a while. */
+export function Rotate({ of: { key_id, name }, close, done }: Change<[MintedKey]>) {
+  const overlap = useSignal<(typeof OVERLAPS)[number][0]>("86400");
+  const days = useSignal("90");
+  return (
+    <Confirm
+      title={`Rotate the key ${name}?`}
+      act="Rotate the key"
+      close={close}
+      run={async () => {
+        const body = { overlap_seconds: Number(overlap.value), expires_at: expiryOf(days.value, Date.now()) };
+        done(await rest().keys.rotate(key_id ?? "", body));
+      }}
+    >
+      <p>Creates a key with the same name and scopes. The old key stays valid until the end that you choose.</p>
+      <Field word="The old key ends">
+        <Select value={overlap.value} choices={OVERLAPS} choose={(next) => (overlap.value = next)} />
+      </Field>
+      <Expiry days={days.value} choose={(next) => (days.value = next)} />
+    </Confirm>
+  );
+}
+
+/** Ends a key at once. */
+export function Revoke({ of: { key_id, name, last_used_at }, close, done }: Change<[]>) {
+  return (
+    <Confirm
+      title={`Revoke the key ${name}?`}
+      act="Revoke the key"
+      isDanger
+      close={close}
+      run={async () => {
+        await rest().keys.revoke(key_id ?? "");
+        say(`Key revoked: ${name}`);
+        done();
+      }}
+    >
+      <p>
+        New calls with this key are refused, and open streams end. Running turns continue.{" "}
+        <strong>
+          {last_used_at === null
+            ? "Never used."
+            : `Last used ${relative(new Date(last_used_at).getTime(), Date.now())}.`}
+        </strong>
+      </p>
+    </Confirm>
+  );
+}
