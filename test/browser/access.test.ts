@@ -151,12 +151,13 @@ browserTests(({ open }) => {
       await page.getByText("Signed in with the API key ops").waitFor();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.getByRole("button", { name: "Refresh" }).click();
-      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await page.getByRole("link", { name: "completed Hello" }).waitFor();
       // Neither the code nor a reload of the page adds a refusal to the list.
-      const refusals = async () => await page.locator("td[data-name='Outcome']").filter({ hasText: "refused" }).count();
+      const refusals = async () =>
+        await page.locator(".work > .state:first-child").filter({ hasText: "refused" }).count();
       expect(await refusals()).toBe(0);
       await page.reload();
-      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await page.getByRole("link", { name: "completed Hello" }).waitFor();
       expect(await refusals()).toBe(0);
     });
 
@@ -170,7 +171,7 @@ browserTests(({ open }) => {
         key: string;
       };
       await using page = await open(gateway, { path: "/console/activity?surface=hooks", token: key });
-      await page.getByText("No delivery matches these filters.").waitFor();
+      await page.getByText("No request matches these filters.").waitFor();
       const headers = { authorization: `Bearer ${TOKENS.console}` };
       await fetch(`${gateway.url}/api/v1/keys/${key_id}`, { method: "DELETE", headers });
       await page.getByRole("button", { name: "Refresh" }).click();

@@ -25,15 +25,16 @@ browserTests(({ open }) => {
       await rest("/api/v1/chat/send", { message: "Hello" });
       const { deliveryId } = await hook("/hooks/deploy", { kind: "deploy", service: "billing", state: "done" });
       await using page = await open(gateway, { path: "/console/activity" });
+      await page.getByRole("button", { name: "More filters" }).click();
       await page.getByLabel("Surface").selectOption("hooks");
       await page.waitForURL(/\?surface=hooks$/);
       const rows = page.getByRole("table", { name: "Requests, newest first" }).getByRole("row");
       await expect.poll(() => rows.count()).toBe(2);
       await page.getByLabel("Agent", { exact: true }).fill("nobody");
-      await page.getByText("No delivery matches these filters.").waitFor();
+      await page.getByText("No request matches these filters.").waitFor();
       await page.getByLabel("Agent", { exact: true }).fill("main");
       await page.waitForURL(/\?surface=hooks&agent=main$/);
-      await page.getByRole("link", { name: /\/hooks\/deploy/ }).click();
+      await page.getByRole("link", { name: "completed Deploy of billing done" }).click();
       await page.waitForURL(new RegExp(`/console/d/${deliveryId}`));
       await page.getByRole("button", { name: "Mapping deploy matched" }).waitFor();
       expect(await page.locator(".step-text").first().textContent()).toBe("Deploy of billing done");
@@ -55,13 +56,14 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/agents" });
       await page.getByRole("link", { name: "main" }).first().waitFor();
       const asked: Route[] = [];
-      // The first read hangs; the one that follows when the subscription has begun is answered.
+      // The first read hangs; the one for the filter is answered.
       await page.route("**/api/v1/deliveries?*", async (route) => {
         if (asked.push(route) > 1) await route.continue();
       });
       await page.getByRole("link", { name: "Activity" }).click();
       const rows = page.getByRole("table", { name: "Requests, newest first" }).getByRole("row");
-      await expect.poll(() => rows.count()).toBe(3);
+      await expect.poll(() => asked.length).toBe(1);
+      await page.getByRole("button", { name: "More filters" }).click();
       await page.getByLabel("Surface").selectOption("hooks");
       await expect.poll(() => rows.count()).toBe(2);
       const late = asked[0] as Route;
@@ -73,22 +75,37 @@ browserTests(({ open }) => {
       expect(await rows.count()).toBe(2);
     });
 
-    it("MUST show the status beside the outcome where there is one, and nothing in its place where there is none", async () => {
-      await using gateway = await startPages();
-      const { rest, stranger } = callers(gateway);
-      await rest("/api/v1/chat/send", { message: "Hello" });
+    it("MUST say in a row what was said, whose work it is, who asked, and why nothing came of it", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      const { hook, rest, stranger } = callers(gateway);
+      await rest("/api/v1/chat/send", { message: "Where is\n\n  my order?" });
+      await hook("/hooks/deploy", { kind: "deploy", service: "billing", state: "done" });
       await stranger("/hooks/wake", { text: "Let me in" });
       await using page = await open(gateway, { path: "/console/activity" });
-      const outcomes = page.locator("td[data-name='Outcome']");
-      const texts = async () => (await outcomes.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " "));
-      await expect.poll(texts).toEqual(["⊘ refused 401", "● completed"]);
+      const rows = page.locator("tbody tr");
+      const texts = async () =>
+        (await rows.allInnerTexts()).map((text) =>
+          text.replaceAll(/\s+/g, " ").replace(/( \d+ m?s)? ?(now|\d+s ago)$/, ""),
+        );
+      await expect
+        .poll(texts)
+        .toEqual([
+          "⊘ refused hooks.wake unauthenticated 127.0.0.1",
+          "● completed Deploy of billing done main deploy",
+          "● completed Where is my order? main ci",
+        ]);
+      expect(await rows.locator(".work").first().getAttribute("title")).toContain("/hooks/wake");
+      await rows.nth(1).getByRole("link").click();
+      await expect.poll(() => page.title()).toMatch(/^dlv_.+ · Deploy of billing done · Activity$/);
+      await page.keyboard.press("Escape");
+      await expect.poll(() => page.title()).toBe("Activity · Agent Gateway");
     });
 
     it("MUST take a value that its address cannot have for none, on each page", async () => {
       await using gateway = await startPages();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await using page = await open(gateway, { path: "/console/activity?surface=x&outcome=y&hours=9e99" });
-      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await page.getByRole("link", { name: /completed Hello/ }).waitFor();
       for (const days of ["-1", "letters", "0.5"]) {
         await page.goto(`${gateway.url}/console/usage?days=${days}&by=x`);
         await page.getByRole("cell", { name: "main" }).waitFor();
@@ -99,14 +116,14 @@ browserTests(({ open }) => {
       await page.goto(`${gateway.url}/console/api?surface=x`);
       await page.getByRole("link", { name: "chat.send", exact: true }).waitFor();
       await page.goto(`${gateway.url}/console/events?status=x`);
-      await page.getByText("No event waits.").waitFor();
+      await page.getByText("No events are waiting.").waitFor();
     });
 
     it("MUST draw the segments of a request in true proportion", async () => {
       await using gateway = await startPages({ agents: { main: { backend: "echo", echo: { delayMs: 300 } } } });
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await using page = await open(gateway, { path: "/console/activity" });
-      await page.getByRole("link", { name: /chat\/send/ }).click();
+      await page.getByRole("link", { name: /completed Hello/ }).click();
       await page.locator(".bar-legend", { hasText: "ran" }).waitFor();
       const drawn = await page.locator(".bar > div").evaluateAll((all) =>
         all.map((segment) => ({
@@ -150,7 +167,7 @@ browserTests(({ open }) => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await callers(gateway).hook("/hooks/wake", { text: "Look at the build." });
       await using page = await open(gateway, { path: "/console/activity?outcome=queued" });
-      const outcomes = page.locator("td[data-name='Outcome']");
+      const outcomes = page.locator(".work > .state:first-child");
       await outcomes.filter({ hasText: "queued" }).waitFor();
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await callers(gateway).console("/api/v1/agents/main/beat", {});
@@ -219,14 +236,14 @@ browserTests(({ open }) => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await callers(gateway).stranger("/hooks/wake", { text: "let me in" });
       await using page = await open(gateway, { path: "/console/activity?outcome=refused" });
-      await page.getByRole("link", { name: /\/hooks\/wake/ }).click();
+      await page.getByRole("link", { name: /refused hooks\.wake/ }).click();
       await page.getByText("Refused: unknown token").waitFor();
       await page
         .getByText("The sender was not authenticated, so the body was not stored.")
         .first()
         .waitFor({ state: "attached" });
       await page.goto(`${gateway.url}/console/d/dlv_01M7YN0XENG6PX2VW8BN0JQS4T`);
-      await page.getByText("This delivery is no longer stored.").waitFor();
+      await page.getByText("This request is no longer stored.").waitFor();
       await page.getByText("recorder.entries").waitFor();
     });
 
@@ -236,7 +253,7 @@ browserTests(({ open }) => {
       const { turn_id, session_id } = await rest("/api/v1/chat/send", { message: "Hello" });
       const { eventId } = await hook("/hooks/wake", { text: "later" });
       await using page = await open(gateway, { path: "/console/activity" });
-      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await page.getByRole("link", { name: /completed Hello/ }).waitFor();
       for (const id of [turn_id, eventId, session_id]) {
         await page.keyboard.press("Control+k");
         await page.getByRole("combobox", { name: "Search" }).fill(String(id));
@@ -256,7 +273,7 @@ browserTests(({ open }) => {
         await page.waitForURL(to);
       }
       await page.goto(`${gateway.url}/console/activity`);
-      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await page.getByRole("link", { name: /completed Hello/ }).waitFor();
       await page.keyboard.press("/");
       await page.getByRole("combobox", { name: "Search" }).fill("evt_01M7YN1B2AZD4Q9RXC5HT7N3MA");
       await page.getByText("No matches for this ID.").waitFor();

@@ -29,7 +29,7 @@ browserTests(({ open }) => {
 
     // The request appears by itself; its timeline says what became of it.
     await page
-      .getByRole("link", { name: /chat\/send/ })
+      .getByRole("link", { name: /completed/ })
       .first()
       .click();
     await page.getByText(/Reply completed in/).waitFor();
@@ -57,7 +57,7 @@ browserTests(({ open }) => {
     await post("/hooks/agent", { message: "Let me in" }, { authorization: "Bearer nobody-has-this-token" });
     await page.goto(`${gateway.url}/console/activity?outcome=refused`);
     await page
-      .getByRole("link", { name: /hooks\/agent/ })
+      .getByRole("link", { name: /refused hooks\.agent/ })
       .first()
       .click();
     await page.getByText("Refused: unknown token").waitFor();
@@ -133,7 +133,7 @@ browserTests(({ open }) => {
     await dialog.getByText("401").first().waitFor();
     await page.goto(`${gateway.url}/console/activity?outcome=refused`);
     await page
-      .getByRole("link", { name: /hooks\/push/ })
+      .getByRole("link", { name: /refused hooks\.mapped/ })
       .first()
       .click();
     await page.getByText("Compare the secret of the mapping's verify").waitFor();

@@ -67,7 +67,7 @@ browserTests(({ open }) => {
         goOn = resolve;
       });
       await page.route("**/api/v1/deliveries?*", async (route) => {
-        if (!route.request().url().includes("cursor=")) await held;
+        if (!route.request().url().includes("before=")) await held;
         await route.continue();
       });
       await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
@@ -97,10 +97,10 @@ browserTests(({ open }) => {
       await page.getByRole("button", { name: "1 new" }).waitFor();
       expect(await hrefs(page)).toEqual(shown);
       await page.getByRole("button", { name: "1 new" }).click();
-      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await page.getByRole("link", { name: "completed new", exact: true }).waitFor();
       await expect.poll(() => page.evaluate("scrollY")).toBe(0);
       await callers(gateway).rest("/api/v1/chat/send", { message: "newer" });
-      await expect.poll(() => page.getByRole("link", { name: /chat\/send/ }).count()).toBe(2);
+      await expect.poll(() => page.getByRole("link", { name: /completed new/ }).count()).toBe(2);
     });
 
     it("MUST leave no gap where what came live has pushed others out, and begin at the newest with another filter", async () => {
@@ -121,6 +121,7 @@ browserTests(({ open }) => {
         for (const href of await hrefs(page)) seen.add(href ?? "");
       }
       expect([...seen]).toEqual(all);
+      await page.getByRole("button", { name: "More filters" }).click();
       await page.getByLabel("Surface").selectOption("rpc");
       await expect.poll(async () => (await hrefs(page)).map((href) => href?.split("?")[0])).toEqual(all.slice(0, 100));
     });

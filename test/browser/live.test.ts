@@ -4,7 +4,7 @@ import { agentProgram } from "#test/backends/stand-ins/acp.ts";
 import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 
 function outcomes(page: Page): Promise<string[]> {
-  return page.locator("td[data-name='Outcome']").allTextContents();
+  return page.locator(".work > .state:first-child").allTextContents();
 }
 function isLive(page: Page) {
   return page.locator(".live-sign[data-state='live']").first().waitFor();
@@ -18,7 +18,7 @@ browserTests(({ open }) => {
       });
       await using page = await open(gateway, { path: "/console/activity" });
       await isLive(page);
-      await page.getByText("No request has come in yet.").waitFor();
+      await page.getByText("No requests yet.").waitFor();
       const sent = callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.getByRole("link", { name: /chat\/send/ }).waitFor();
       await sent;

@@ -16,7 +16,7 @@ browserTests(({ open }) => {
       await session.send("Network.emulateNetworkConditions", SLOW);
       await page.goto(`${gateway.url}/console/activity`);
       await page.locator("[aria-busy='true']").first().waitFor();
-      const rows = page.locator("td[data-name='Outcome']");
+      const rows = page.locator(".work > .state:first-child");
       await expect.poll(() => rows.count(), { timeout: 15_000 }).toBeGreaterThan(40);
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       const before = await rows.count();

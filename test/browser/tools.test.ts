@@ -86,7 +86,7 @@ browserTests(({ open }) => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/activity" });
       await page.getByRole("button", { name: "Send a test message" }).press("Enter");
-      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await page.getByRole("link", { name: /Hello from the console/ }).waitFor();
       expect(await page.evaluate("document.activeElement.id")).toBe("page");
     });
 

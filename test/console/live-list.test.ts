@@ -14,7 +14,6 @@ import {
   movedNewer,
   movedOlder,
   PAGE,
-  pageBehind,
   released,
 } from "#console/lib/live-list.ts";
 
@@ -71,10 +70,11 @@ describe("a list that follows what happens", () => {
     expect(list.hasMore).toBe(false);
   });
 
-  it("MUST keep a bounded number while it is live, and say that there are older ones and that the last page does not adjoin", () => {
-    const many = down(500, 500);
-    const list = merged(emptyList<Item>(), many, { keyOf, isReading: false });
-    expect([list.items.length, list.hasMore, list.isTrimmed]).toEqual([MOST_SHOWN, true, true]);
+  it("MUST keep a bounded number while it is live, and say that there are older ones", () => {
+    const list = merged(emptyList<Item>(), down(5_000, 500), { keyOf, isReading: false });
+    expect([list.items.length, list.older.length, list.hasMore]).toEqual([MOST_SHOWN, 300, false]);
+    const longer = merged(list, down(9_000, 3_000), { keyOf, isReading: false });
+    expect([longer.items.length, longer.older.length, longer.hasMore]).toEqual([MOST_SHOWN, MOST_ROWS, true]);
   });
 
   it("MUST say that some are missing once more wait than are kept", () => {
@@ -125,11 +125,10 @@ describe("going older and newer", () => {
     expect(ends(list)).toEqual(ends(deep(5)));
   });
 
-  it("MUST find the page behind the last one in a longer page, after live ones pushed others out", () => {
+  it("MUST show those again that live ones pushed out, without a gap", () => {
     const list = merged(deep(1), down(10_150, 150), { keyOf, isReading: false });
-    expect([...ends(list), list.isTrimmed]).toEqual(["10150", "9951", MOST_SHOWN, true]);
-    expect(pageBehind(list, down(10_200, 500), keyOf)?.[0]?.id).toBe("9950");
-    expect(pageBehind(list, down(20_000, 500), keyOf)).toBeUndefined();
+    expect(ends(list)).toEqual(["10150", "9951", MOST_SHOWN]);
+    expect(ids(movedOlder(list).items.slice(-51))).toBe(ids(down(9_951, 51)));
   });
 });
 

@@ -13,10 +13,8 @@ export type LiveList<Item> = {
   readonly waiting: readonly Item[];
   /** There are older items than the last one here. */
   readonly hasMore: boolean;
-  /** Some are missing between these items and the newest ones: only reading the list anew leads there. */
+  /** Some are missing between these items and the newest ones: only reading the list again leads there. */
   readonly isCut: boolean;
-  /** The oldest were let go since the last page was read: that page's cursor leaves a gap. */
-  readonly isTrimmed: boolean;
 };
 
 /** A page of a list, as it is asked of the gateway. */
@@ -41,7 +39,6 @@ export function filled<Item>(items: readonly Item[], hasMore: boolean): LiveList
     waiting: [],
     hasMore,
     isCut: false,
-    isTrimmed: false,
   };
 }
 
@@ -64,7 +61,7 @@ export function extended<Item>(
 ): LiveList<Item> {
   const known = new Set([...list.newer, ...list.items, ...list.older].map(keyOf));
   const older = [...list.older, ...page.filter((item) => !known.has(keyOf(item)))];
-  return movedOlder({ ...list, older, hasMore, isTrimmed: false });
+  return movedOlder({ ...list, older, hasMore });
 }
 
 /** Shows a page of the older ones that were read already; as many of the newest are not shown any more. */
@@ -131,31 +128,18 @@ export function caughtUp<Item>(
   return { ...list, waiting: page.slice(0, MOST_WAITING), isCut: true };
 }
 
-/** Takes those that wait in, at the top. A list that is away from the newest is read anew instead. */
+/** Takes those that wait in, at the top. A list that is away from the newest is read again instead. */
 export function released<Item>(list: LiveList<Item>): LiveList<Item> {
   if (list.waiting.length === 0) return list;
   const items = [...list.waiting, ...list.items];
-  const isOver = items.length > MOST_SHOWN;
+  const older = [...items.slice(MOST_SHOWN), ...list.older];
   return {
     ...list,
     items: items.slice(0, MOST_SHOWN),
     waiting: [],
-    // Older ones that were read would not adjoin any more.
-    older: isOver ? [] : list.older,
-    hasMore: list.hasMore || isOver,
-    isTrimmed: list.isTrimmed || isOver,
+    older: older.slice(0, MOST_ROWS),
+    hasMore: list.hasMore || older.length > MOST_ROWS,
   };
-}
-
-/** The older page that begins behind the last shown one, out of a longer one; undefined where that one is not in it. */
-export function pageBehind<Item>(
-  list: LiveList<Item>,
-  page: readonly Item[],
-  keyOf: Keyed<Item>,
-): readonly Item[] | undefined {
-  const last = list.items.at(-1);
-  const at = last === undefined ? -1 : page.findIndex((item) => keyOf(item) === keyOf(last));
-  return at < 0 ? undefined : page.slice(at + 1);
 }
 
 /** Changes the items, in their places. */

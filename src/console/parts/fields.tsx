@@ -27,8 +27,10 @@ export function FilterSelect({ name, word, values }: Choice) {
   );
 }
 
-/** A filter of free text, taken over when the reader stops typing. */
-export function FilterText({ name, word, placeholder = "" }: { name: string; word: string; placeholder?: string }) {
+type Text = { name: string; word: string; placeholder?: string; names?: readonly string[] | undefined };
+
+/** A filter of free text, taken over when the reader stops typing. `names` are offered. */
+export function FilterText({ name, word, placeholder = "", names }: Text) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const field = useRef<HTMLInputElement>(null);
   const current = query.value.get(name) ?? "";
@@ -42,18 +44,33 @@ export function FilterText({ name, word, placeholder = "" }: { name: string; wor
         ref={field}
         type="search"
         placeholder={placeholder}
+        list={names && `${name}-names`}
         defaultValue={current}
         onInput={({ currentTarget: { value } }) => {
           clearTimeout(timer.current);
           timer.current = setTimeout(() => setQuery({ [name]: value.trim() }), 250);
         }}
       />
+      {names && (
+        <datalist id={`${name}-names`}>
+          {names.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      )}
     </label>
   );
 }
 
+type FiltersOf = {
+  names: readonly string[];
+  children: ComponentChildren;
+  /** Further filters by their names, shown on demand; one that is set is always shown. */
+  more?: { fields: Readonly<Record<string, ComponentChildren>>; opened?: () => void };
+};
+
 /** The row of filters of a list. `f` leads to the first of them. */
-export function Filters({ names, children }: { names: readonly string[]; children: ComponentChildren }) {
+export function Filters({ names, more, children }: FiltersOf) {
   const row = useRef<HTMLDivElement>(null);
   useEffect(
     () =>
@@ -63,18 +80,26 @@ export function Filters({ names, children }: { names: readonly string[]; childre
     [],
   );
   const set = names.filter((name) => query.value.has(name)).length;
-  const isOpen = useSignal(false);
+  const isAsked = useSignal(false);
+  const isOpen = isAsked.value;
+  const toggle = () => {
+    isAsked.value = !isAsked.peek();
+  };
+  useEffect(() => {
+    if (isOpen) more?.opened?.();
+  }, [isOpen]);
   return (
-    <div class="filters" ref={row} role="search" aria-label="Filters" data-open={isOpen.value}>
-      <button
-        type="button"
-        class="button filters-toggle"
-        aria-expanded={isOpen.value}
-        onClick={() => (isOpen.value = !isOpen.value)}
-      >
+    <div class="filters" ref={row} role="search" aria-label="Filters" data-open={isOpen}>
+      <button type="button" class="button filters-toggle" aria-expanded={isOpen} onClick={toggle}>
         Filters{set > 0 && ` (${set})`}
       </button>
       {children}
+      {Object.entries(more?.fields ?? {}).map(([name, field]) => (isOpen || query.value.has(name)) && field)}
+      {more && (
+        <button type="button" class="button filters-more" aria-expanded={isOpen} onClick={toggle}>
+          {isOpen ? "Fewer filters" : "More filters"}
+        </button>
+      )}
       {set > 0 && (
         <button
           type="button"
@@ -122,9 +147,12 @@ export function ActionButton({
   kind = "",
   hotkey,
   isRunning = false,
+  name,
 }: {
   children: ComponentChildren;
   onClick: () => void;
+  /** Its name, where it shows only an icon. */
+  name?: string;
   /** Why it cannot be used now. */
   why?: string | undefined;
   kind?: "" | "primary" | "danger";
@@ -138,7 +166,8 @@ export function ActionButton({
       class={`button ${kind}`}
       aria-disabled={why !== undefined || isRunning}
       aria-keyshortcuts={hotkey}
-      title={why}
+      title={why ?? (hotkey && name ? `${name} (${hotkey})` : name)}
+      aria-label={name && why ? `${name}: ${why}` : name}
       onClick={() => why === undefined && !isRunning && onClick()}
     >
       {children}

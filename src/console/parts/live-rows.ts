@@ -13,21 +13,16 @@ import {
   movedNewer,
   movedOlder,
   PAGE,
-  pageBehind,
   released,
 } from "../lib/live-list.ts";
-
-/** The most that the gateway gives at once. */
-const LONGEST_PAGE = 500;
-/** So many of the longest pages are looked through for the end of what is shown. */
-const MOST_POLLED = 10;
 
 type Page<Item> = { items: readonly Item[]; cursor: string | null };
 
 type LiveRowsOf<Item> = {
   keyOf: (item: Item) => string;
-  /** A page of them, newest first. */
-  read: (page: { limit: number; cursor?: string }, signal: AbortSignal) => Promise<Page<Item>>;
+  /** A page of them, newest first: behind a cursor, or with `isKeyset` behind the item with the key `before`. */
+  read: (page: { limit: number; cursor?: string; before?: string }, signal: AbortSignal) => Promise<Page<Item>>;
+  isKeyset?: true;
   /** The subscription that brings changes. */
   request: Parameters<typeof hold>[0];
   /** The item that a push brings; undefined where it brings none, or none that the filters let through. `isShown` knows the keys of the list. */
@@ -49,7 +44,9 @@ export class LiveRows<Item> {
   readonly beforeMove: { current: (() => void) | undefined } = { current: undefined };
   /** The options of the last rendering of the page. */
   of: LiveRowsOf<Item>;
+  /** The cursor of the last page, and the key of its last item. */
   #cursor: string | null = null;
+  #cursorKey: string | undefined;
   readonly #running = new Set<AbortController>();
   /** News that came while a page was read, which may lack them: the newest first. */
   readonly #news: Item[] = [];
@@ -132,40 +129,35 @@ export class LiveRows<Item> {
   }
 
   async #readNewest(signal: AbortSignal, isKept: boolean): Promise<void> {
-    const page = await this.#read(signal, PAGE, null);
+    const page = await this.#read(signal, {});
     const how = { keyOf: this.of.keyOf, isReading: this.#isReading };
     const kept = isKept ? caughtUp(this.list.peek(), page.items, how) : undefined;
-    if (!kept) this.#cursor = page.cursor;
+    if (!kept) this.#setCursor(page);
     const list = kept ?? filled(page.items, page.cursor !== null);
     this.list.value = merged(list, this.#news.splice(0), how);
   }
 
   async #readOlder(signal: AbortSignal): Promise<void> {
-    const page = await this.#pageBehind(signal);
-    if (!page) return this.#readNewest(signal, false);
+    const { keyOf, isKeyset } = this.of;
+    const last = this.list.peek().items.at(-1);
+    const key = last === undefined ? undefined : keyOf(last);
+    // The items behind the last one were dropped, and the cursor would leave a gap.
+    if (!isKeyset && key !== this.#cursorKey) return this.#readNewest(signal, false);
+    const place = isKeyset ? { ...(key !== undefined && { before: key }) } : { cursor: this.#cursor ?? "" };
+    const page = await this.#read(signal, place);
     this.beforeMove.current?.();
-    this.#cursor = page.cursor;
-    this.list.value = extended(this.list.peek(), page.items, page.cursor !== null, this.of.keyOf);
+    this.#setCursor(page);
+    this.list.value = extended(this.list.peek(), page.items, page.cursor !== null, keyOf);
   }
 
-  /** The page after those that were read; undefined if their end is not found. */
-  async #pageBehind(signal: AbortSignal): Promise<Page<Item> | undefined> {
-    if (!this.list.peek().isTrimmed) return this.#read(signal, PAGE, this.#cursor);
-    // The last page's cursor does not adjoin any more: the end of what is shown is looked for from the newest on.
-    let next: string | null = null;
-    for (let n = 0; n < MOST_POLLED; n++) {
-      const page: Page<Item> = await this.#read(signal, LONGEST_PAGE, next);
-      const items = pageBehind(this.list.peek(), page.items, this.of.keyOf);
-      if (items && (items.length > 0 || page.cursor === null)) return { items, cursor: page.cursor };
-      if (items) return this.#read(signal, PAGE, page.cursor);
-      if (page.cursor === null) return undefined;
-      next = page.cursor;
-    }
-    return undefined;
+  #setCursor({ items, cursor }: Page<Item>): void {
+    const last = items.at(-1);
+    this.#cursor = cursor;
+    this.#cursorKey = last === undefined ? this.#cursorKey : this.of.keyOf(last);
   }
 
-  async #read(signal: AbortSignal, limit: number, cursor: string | null): Promise<Page<Item>> {
-    const page = await this.of.read({ limit, ...(cursor !== null && { cursor }) }, signal);
+  async #read(signal: AbortSignal, place: { cursor?: string; before?: string }): Promise<Page<Item>> {
+    const page = await this.of.read({ limit: PAGE, ...place }, signal);
     signal.throwIfAborted();
     return page;
   }

@@ -31,6 +31,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   expired: "failed",
   refused: "refused",
   degraded: "warning",
+  retrying: "warning",
 };
 
 /** The state of a thing: a shape, a colour and always the word. */

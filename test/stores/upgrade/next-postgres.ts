@@ -10,6 +10,6 @@ end $$;
 create table labels (label text primary key);
 `;
 
-const newest = known[0].version + 1;
+const newest = Math.max(...known.map(({ version }) => version)) + 1;
 
 export const MIGRATIONS = [...known, { version: newest, oldest: 1, sql: step }];

@@ -4,6 +4,7 @@ import { rest } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { go, hrefOf } from "#console/app/router.ts";
 import { copyText, say } from "#console/app/toasts.ts";
+import { markdownOf } from "#console/lib/moment.ts";
 import { curlNote, curlOfDelivery, mappedBy, prettyBody, roundedNumberOf } from "#console/lib/requests.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
@@ -12,15 +13,16 @@ import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { DryRun, EditAndReplay, useReplayTrial } from "./edit-replay.tsx";
 import { Effect } from "./effect.tsx";
 
-type Action = "replay" | "edit" | "dry-run";
+type Action = "replay" | "edit" | "dry-run" | "announce";
 
 /** The buttons of a request, each with its key. A button that cannot be used says why. */
-export function Actions({ delivery }: { delivery: Delivery }) {
+export function Actions({ delivery, changed }: { delivery: Delivery; changed: () => void }) {
   const asking = useSignal<Action | undefined>(undefined);
   const whyNot: Record<Action, string | undefined> = {
     replay: whyNoReplay(delivery),
     edit: whyNoEdit(delivery),
     "dry-run": whyNoDryRun(delivery),
+    announce: whyNoAnnounce(delivery),
   };
   const latest = useRef(whyNot);
   latest.current = whyNot;
@@ -29,11 +31,13 @@ export function Actions({ delivery }: { delivery: Delivery }) {
     if (why === undefined) asking.value = what;
     else say(why, "bad");
   };
+  const { announcement } = delivery;
   const close = () => {
     asking.value = undefined;
   };
   const copyCurl = () =>
     void copyText(curlOfDelivery(delivery, location.origin), ["Copied as curl.", curlNote(delivery)].join(" ").trim());
+  const copyMarkdown = () => void copyText(markdownOf(delivery, location.origin), "Copied as Markdown");
   const copyLink = () => void copyText(location.origin + hrefOf(`/d/${delivery.delivery_id}`), "Link copied");
   useEffect(
     () =>
@@ -41,16 +45,23 @@ export function Actions({ delivery }: { delivery: Delivery }) {
         { key: "r", does: "Replay", run: () => ask("replay") },
         { key: "e", does: "Edit and replay", run: () => ask("edit") },
         { key: "d", does: "Dry run", run: () => ask("dry-run") },
+        ...(announcement ? [{ key: "s", does: "Send the reply again", run: () => ask("announce") }] : []),
         { key: "c", does: "Copy as curl", run: copyCurl },
-        { key: "y", does: "Copy the link", run: copyLink },
+        { key: "y", does: "Copy link", run: copyLink },
+        { key: "Y", does: "Copy as Markdown", run: copyMarkdown },
       ]),
-    [delivery.delivery_id],
+    [delivery.delivery_id, announcement === null],
   );
   const isHook = delivery.surface === "hooks";
   const send = async (body?: Record<string, unknown> | unknown[]) => {
     const again = await rest().deliveries.replay(delivery.delivery_id, body && { body });
     say(again.outcome === "unmatched" ? "Replayed. No current mapping matches." : "Replayed.");
     go(`/d/${again.delivery_id}`);
+  };
+  const announce = async () => {
+    await rest().turns.announce(delivery.turn_id ?? "");
+    say("The reply is queued.");
+    changed();
   };
   return (
     <>
@@ -60,19 +71,26 @@ export function Actions({ delivery }: { delivery: Delivery }) {
         </ActionButton>
         {isHook && (
           <>
-            <ActionButton onClick={() => ask("edit")} why={whyNot.edit} hotkey="e">
-              <Icon name="pencil" size={14} /> Edit and replay
+            <ActionButton onClick={() => ask("edit")} why={whyNot.edit} hotkey="e" name="Edit and replay">
+              <Icon name="pencil" size={14} /> Edit
             </ActionButton>
-            <ActionButton onClick={() => ask("dry-run")} why={whyNot["dry-run"]} hotkey="d">
-              <Icon name="play" size={14} /> Dry run
-            </ActionButton>
+            {mappedBy(delivery) && (
+              <ActionButton onClick={() => ask("dry-run")} why={whyNot["dry-run"]} hotkey="d">
+                <Icon name="play" size={14} /> Dry run
+              </ActionButton>
+            )}
           </>
         )}
-        <ActionButton onClick={copyCurl} hotkey="c">
-          <Icon name="terminal" size={14} /> curl
+        {announcement && (
+          <ActionButton onClick={() => ask("announce")} why={whyNot.announce} hotkey="s">
+            <Icon name="send" size={14} /> Send reply
+          </ActionButton>
+        )}
+        <ActionButton onClick={copyCurl} hotkey="c" name="Copy as curl">
+          <Icon name="terminal" size={14} />
         </ActionButton>
-        <ActionButton onClick={copyLink} hotkey="y">
-          <Icon name="link" size={14} /> Link
+        <ActionButton onClick={copyLink} hotkey="y" name="Copy link">
+          <Icon name="link" size={14} />
         </ActionButton>
       </div>
       {asking.value === "replay" && (
@@ -83,6 +101,15 @@ export function Actions({ delivery }: { delivery: Delivery }) {
           <p class="muted">
             The stored body runs through the current mappings. The signature and the idempotency key are not checked.
           </p>
+        </Confirm>
+      )}
+      {asking.value === "announce" && announcement && (
+        <Confirm title="Send the reply again?" act="Send" close={close} run={announce}>
+          <p>
+            The channel <strong>{announcement.channel}</strong> receives the reply again, with the same{" "}
+            <code>webhook-id</code>. No new turn starts.
+          </p>
+          {announcement.reason !== null && <p class="muted">Last attempt: {announcement.reason}</p>}
         </Confirm>
       )}
       {asking.value === "edit" && <EditAndReplay delivery={delivery} send={send} close={close} />}
@@ -101,21 +128,28 @@ function ReplayEffect({ delivery }: { delivery: Delivery }) {
 
 function whyNoReplay({ replayable, surface, caller, outcome }: Delivery): string | undefined {
   if (replayable) return undefined;
-  if (surface !== "hooks") return "It came by an API, whose client can send it again. Copy it as curl.";
-  if (outcome === "challenge") return "A sender asked whether the address is ours; there is nothing to do again.";
+  if (surface !== "hooks") return "Only webhooks can be replayed. Copy this request as curl.";
+  if (outcome === "challenge") return "A challenge of a sender starts nothing.";
   if (caller === null) return "The sender was not authenticated, so the body was not stored.";
-  return "Its body is not kept.";
+  return NO_BODY;
+}
+
+const NO_BODY = "The body is not stored.";
+
+function whyNoAnnounce({ announcement }: Delivery): string | undefined {
+  const isOpen = announcement?.state === "waiting" || announcement?.state === "retrying";
+  return isOpen ? `The reply is ${announcement.state}: the gateway sends it.` : undefined;
 }
 
 function whyNoEdit(delivery: Delivery): string | undefined {
   const reason = whyNoReplay(delivery);
   if (reason) return reason;
-  if (prettyBody(delivery) === undefined) return "Its body is not JSON.";
+  if (prettyBody(delivery) === undefined) return "The body is not JSON.";
   const rounded = roundedNumberOf(delivery.body ?? "");
-  return rounded && `Its body holds ${rounded}, which an edit would round. A replay sends it as it came.`;
+  return rounded && `The body holds ${rounded}, which an edit would round. A replay sends it unchanged.`;
 }
 
 function whyNoDryRun(delivery: Delivery): string | undefined {
-  if (!mappedBy(delivery)) return `It came to ${delivery.path}, where no mapping is asked.`;
-  return delivery.body === null ? "Its body is not kept." : undefined;
+  if (!mappedBy(delivery)) return `No mapping runs at ${delivery.path}.`;
+  return delivery.body === null ? NO_BODY : undefined;
 }

@@ -10,7 +10,7 @@ import { useAction } from "#console/parts/use.ts";
 type First = { title?: string; isLive: boolean; onSent: () => void; children?: ComponentChildren };
 
 /** A page before the first request: one command, and a button that does the same. */
-export function FirstRequest({ title = "No request has come in yet.", isLive, onSent, children }: First) {
+export function FirstRequest({ title = "No requests yet.", isLive, onSent, children }: First) {
   const action = useAction(async () => {
     await rest().chat.send({ message: "Hello from the console" });
     onSent();
@@ -24,7 +24,7 @@ export function FirstRequest({ title = "No request has come in yet.", isLive, on
       </ActionButton>
       {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
       <p class="muted" role="status">
-        {isLive ? "Waiting for the first request. It appears here by itself." : "Read again after you have sent one."}
+        {isLive ? "Waiting for the first request." : "Refresh after the first request."}
       </p>
     </Empty>
   );

@@ -1,6 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { rest, troubleOf } from "#console/app/api.ts";
 import { hrefOf, query, setQuery } from "#console/app/router.ts";
+import { useTitleNote } from "#console/app/title.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { bytes } from "#console/lib/format.ts";
 import type { Step } from "#console/lib/steps.ts";
@@ -15,6 +16,7 @@ import { Ago, Exact } from "#console/parts/time.tsx";
 import { Timeline } from "#console/parts/timeline.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
+import { ReplySign } from "#console/parts/work-row.tsx";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { Actions } from "./actions.tsx";
 
@@ -33,10 +35,10 @@ type InspectorOf = {
 export function Inspector({ id, back, row }: InspectorOf) {
   const loaded = useLoaded((signal) => rest().deliveries.get(id, { signal }), [id]);
   const delivery = loaded.value.value;
-  // The list follows what happens: once its row has changed, there is more to tell.
+  // The list follows what happens: once its row has changed, the timeline has more steps.
   useEffect(() => {
-    if (delivery && row && row.outcome !== delivery.outcome) void loaded.reload();
-  }, [row?.outcome]);
+    if (delivery && row && stateOf(row) !== stateOf(delivery)) void loaded.reload();
+  }, [row && stateOf(row)]);
   const isOpen = delivery !== undefined && OPEN.has(delivery.outcome);
   useEffect(() => {
     if (!isOpen) return undefined;
@@ -46,7 +48,11 @@ export function Inspector({ id, back, row }: InspectorOf) {
   if (loaded.error.value !== undefined && !delivery)
     return <Gone id={id} error={loaded.error.value} back={back} retry={loaded.reload} />;
   if (!delivery) return <Skeleton rows={10} />;
-  return <Shown delivery={delivery} back={back} isOpen={isOpen} />;
+  return <Shown delivery={delivery} back={back} isOpen={isOpen} reload={() => void loaded.reload()} />;
+}
+
+function stateOf({ outcome, announcement }: Row): string {
+  return [outcome, announcement?.state, announcement?.reason].join(" ");
 }
 
 function Gone({ id, error, back, retry }: { id: string; error: unknown; back: () => void; retry: () => void }) {
@@ -54,10 +60,10 @@ function Gone({ id, error, back, retry }: { id: string; error: unknown; back: ()
     <>
       <BackLink back={back} />
       <Note tone="warning">
-        <strong>This delivery is no longer stored.</strong>
+        <strong>This request is no longer stored.</strong>
         <p class="mono">{id}</p>
         <p>
-          The flight recorder erases the oldest deliveries first. <code>recorder.entries</code> and{" "}
+          The flight recorder erases the oldest requests first. <code>recorder.entries</code> and{" "}
           <code>recorder.bytes</code> in the configuration are its limits.
         </p>
       </Note>
@@ -70,16 +76,18 @@ function Gone({ id, error, back, retry }: { id: string; error: unknown; back: ()
 function BackLink({ back }: { back: () => void }) {
   return (
     <button type="button" class="link back" onClick={back}>
-      <Icon name="arrow-left" size={14} /> All deliveries
+      <Icon name="arrow-left" size={14} /> All requests
     </button>
   );
 }
 
-type ShownOf = Pick<InspectorOf, "back"> & { delivery: Delivery; isOpen: boolean };
+type ShownOf = Pick<InspectorOf, "back"> & { delivery: Delivery; isOpen: boolean; reload: () => void };
 
-function Shown({ delivery, back, isOpen }: ShownOf) {
+function Shown({ delivery, back, isOpen, reload }: ShownOf) {
   const steps = delivery.timeline as Step[];
   const attempts = steps.filter(({ name }) => name === "turn.started").length;
+  const { preview, operation, path, announcement } = delivery;
+  useTitleNote((preview || operation || path).slice(0, 60));
   return (
     <article aria-label={`Request ${delivery.delivery_id}`}>
       <header class="inspector-head">
@@ -88,8 +96,10 @@ function Shown({ delivery, back, isOpen }: ShownOf) {
           <State of={delivery.outcome} />
           {delivery.status !== null && <span class="mono">{delivery.status}</span>}
           <span class="mono">{delivery.method}</span>
-          <span class="mono break">{delivery.path}</span>
+          <span class="mono break">{path}</span>
+          {announcement && <ReplySign {...announcement} isWhole />}
         </div>
+        {preview && <p class="said">{preview}</p>}
         <div class="line">
           <Id id={delivery.delivery_id} most={40} />
           <span class="faint">
@@ -102,7 +112,7 @@ function Shown({ delivery, back, isOpen }: ShownOf) {
             ) : null,
           )}
         </div>
-        <Actions delivery={delivery} />
+        <Actions delivery={delivery} changed={reload} />
       </header>
       <FailureNote steps={steps} agent={delivery.agent} />
       <Tabs

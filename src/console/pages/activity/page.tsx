@@ -1,22 +1,23 @@
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { rest } from "#console/app/api.ts";
+import { rest, rpc, troubleOf } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import type { AnyPush } from "#console/app/live.ts";
 import { choiceOf, go, hrefOf, query } from "#console/app/router.ts";
 import { isConsole } from "#console/app/session.ts";
 import { camelToSnake } from "#console/lib/case.ts";
-import { FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
+import { ActionButton, FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { countOf, LiveTable } from "#console/parts/live-table.tsx";
 import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
-import { ReplaySign, State } from "#console/parts/state.tsx";
-import type { Column } from "#console/parts/table.tsx";
-import { Ago } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
-import type { DeliveryOutcome } from "#generated/clients/typescript/src/rest.ts";
+import { WORK_COLUMNS } from "#console/parts/work-row.tsx";
+import type { DeliveryOutcome, DeliverySummary } from "#generated/clients/typescript/src/rest.ts";
 import { FirstRequest } from "./first-request.tsx";
-import { Inspector, type Row } from "./inspector.tsx";
+import { Inspector } from "./inspector.tsx";
+import { ReplayAll } from "./replay-all.tsx";
 import "./activity.css";
 
 const SURFACES = [
@@ -30,88 +31,85 @@ const OUTCOMES = (
     ...(["completed", "failed", "cancelled", "handled", "dead", "gone"] as const),
   ] satisfies readonly DeliveryOutcome[]
 ).map((one) => [one, one] as const);
+const REPLIES = [
+  ["failed", "not delivered"],
+  ["retrying", "retrying"],
+  ["waiting", "waiting"],
+  ["delivered", "delivered"],
+] as const;
 const HOURS = [
   ["1", "Last hour"],
   ["24", "Last day"],
   ["168", "Last week"],
 ] as const;
-const FILTERS = ["surface", "outcome", "mapping", "agent", "session", "hours", "id"] as const;
+/** Other pages lead here with an id, which has no field of its own. */
+const FILTERS = "outcome announcement hours surface agent mapping session channel id".split(" ");
 
 /** The address's filters, as a query of the gateway. */
-function askedOf(given: URLSearchParams) {
+function queryOf(given: URLSearchParams) {
   const surface = choiceOf(given, "surface", SURFACES);
   const outcome = choiceOf(given, "outcome", OUTCOMES);
+  const announcement = choiceOf(given, "announcement", REPLIES);
   const hours = Number(choiceOf(given, "hours", HOURS) ?? 0);
-  const [mapping, agent, session, id] = ["mapping", "agent", "session", "id"].map((name) => given.get(name));
+  const texts = (["mapping", "agent", "channel", "id"] as const).flatMap((name) => {
+    const text = given.get(name);
+    return text ? [[name, text] as const] : [];
+  });
+  const session = given.get("session");
   return {
+    ...(Object.fromEntries(texts) as { [Name in "mapping" | "agent" | "channel" | "id"]?: string }),
     ...(surface && { surface }),
     ...(outcome && { outcome }),
-    ...(mapping && { mapping }),
-    ...(agent && { agent }),
+    ...(announcement && { announcement }),
     ...(session && { session_id: session }),
-    ...(id && { id }),
     ...(hours > 0 && { from: new Date(Date.now() - hours * 3_600_000).toISOString() }),
   };
 }
 
 /** Says if a pushed row passes the filters. */
-function isWanted(row: Row, given: URLSearchParams): boolean {
-  const { surface, outcome, mapping, agent, session_id, id } = askedOf(given);
+function isWanted(row: DeliverySummary, given: URLSearchParams): boolean {
+  const { announcement, channel, id, from: _, ...same } = queryOf(given);
   return (
-    (surface === undefined || row.surface === surface) &&
-    (outcome === undefined || row.outcome === outcome) &&
-    (mapping === undefined || row.mapping === mapping) &&
-    (agent === undefined || row.agent === agent) &&
-    (session_id === undefined || row.session_id === session_id) &&
+    Object.entries(same).every(([name, value]) => row[name as keyof typeof same] === value) &&
+    (announcement === undefined || row.announcement?.state === announcement) &&
+    (channel === undefined || row.announcement?.channel === channel) &&
     (id === undefined || idsOf(row).includes(id))
   );
 }
 
-function idsOf({ delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id }: Row) {
+function idsOf({ delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id }: DeliverySummary) {
   return [delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id];
 }
 
-function rowOf({ method, params }: AnyPush): Row | undefined {
+function rowOf({ method, params }: AnyPush): DeliverySummary | undefined {
   if (method !== "delivery.recorded" && method !== "delivery.changed") return undefined;
-  return camelToSnake((params as { delivery: object }).delivery) as Row;
+  return camelToSnake((params as { delivery: object }).delivery) as unknown as DeliverySummary;
 }
 
-const COLUMNS: readonly Column<Row>[] = [
-  {
-    name: "Request",
-    narrow: "first",
-    cell: ({ operation, path, method, replay_of }) => (
-      <>
-        {replay_of && <ReplaySign />} <span class="mono">{path}</span> <span class="faint">{operation || method}</span>
-      </>
-    ),
-  },
-  {
-    name: "Outcome",
-    width: "152px",
-    narrow: "first",
-    // Many have no status: that of a call is decided by its turn, after the call was recorded.
-    cell: ({ outcome, status }) => (
-      <>
-        <State of={outcome} /> {status !== null && <span class="mono faint">{status}</span>}
-      </>
-    ),
-  },
-  { name: "Caller", width: "18%", cell: ({ caller, address }) => caller ?? <span class="faint">{address}</span> },
-  { name: "When", width: "88px", align: "end", cell: ({ at }) => <Ago at={at} /> },
-];
+/** A page of the list. Nothing is stored behind a delivery that was erased: the oldest are erased first. */
+async function readPage(page: { limit: number; before?: string }, signal: AbortSignal) {
+  try {
+    const { deliveries, next_cursor } = await rest().deliveries.list({ ...queryOf(query.peek()), ...page }, { signal });
+    return { items: deliveries, cursor: next_cursor };
+  } catch (error) {
+    if (page.before === undefined || troubleOf(error).name !== "delivery-not-found") throw error;
+    return { items: [], cursor: null };
+  }
+}
+
+function keyOf({ delivery_id }: DeliverySummary) {
+  return delivery_id;
+}
 
 /** The flight recorder: every inbound request, and its outcome. */
 function Page({ params: { delivery } }: { params: Record<string, string> }) {
   const given = query.value;
   const filters = FILTERS.map((name) => given.get(name) ?? "").join("\n");
-  const rows = useLiveRows<Row>({
-    keyOf: ({ delivery_id }) => delivery_id,
-    async read(page, signal) {
-      const asked = { ...askedOf(query.peek()), ...page };
-      const { deliveries, next_cursor } = await rest().deliveries.list(asked, { signal });
-      return { items: deliveries, cursor: next_cursor };
-    },
+  const isReplaying = useSignal(false);
+  const rows = useLiveRows<DeliverySummary>({
+    keyOf,
+    read: readPage,
+    isKeyset: true,
     request: { gateway: null, deliveries: true },
     itemOf(push, isShown) {
       const row = rowOf(push);
@@ -122,69 +120,92 @@ function Page({ params: { delivery } }: { params: Record<string, string> }) {
     isReading: delivery !== undefined,
   });
   const list = rows.list.value;
+  const { items } = list;
   const back = () => go(`/activity${location.search}`);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
-  const isFiltered = Object.keys(askedOf(given)).length > 0;
-  const { items } = list;
+  const isFiltered = Object.keys(queryOf(given)).length > 0;
+  const isEmpty = items.length === 0 && !rows.isLoading.value && rows.error.value === undefined;
   return (
     <>
       <PageHead
         title="Activity"
-        count={countOf(list, "delivery", "deliveries")}
+        count={countOf(list, "request")}
         updated={rows.at.value}
         refresh={() => void rows.reload()}
-      />
+      >
+        {isFiltered && !isEmpty && delivery === undefined && (
+          <ActionButton onClick={() => (isReplaying.value = true)}>
+            <Icon name="rotate-ccw" size={14} /> Replay all
+          </ActionButton>
+        )}
+      </PageHead>
       <Split
         list={
           <>
-            <Filters names={FILTERS}>
-              <FilterSelect name="surface" word="Surface" values={SURFACES} />
-              <FilterSelect name="outcome" word="Outcome" values={OUTCOMES} />
-              <FilterSelect name="hours" word="When" values={HOURS} />
-              <FilterText name="mapping" word="Mapping" />
-              <FilterText name="agent" word="Agent" />
-              <FilterText name="session" word="Session" />
-              <FilterText name="id" word="Id" placeholder="Any id" />
-            </Filters>
+            {(isFiltered || !isEmpty) && <ActivityFilters />}
             {rows.error.value !== undefined && (
               <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />
             )}
-            {items.length === 0 && rows.isLoading.value ? (
-              <Skeleton rows={12} />
-            ) : items.length === 0 && rows.error.value === undefined ? (
-              isFiltered ? (
-                <Empty title="No delivery matches these filters.">
-                  <p class="muted">
-                    The flight recorder stores the last <code>recorder.entries</code> deliveries; older ones are erased.
-                  </p>
-                </Empty>
-              ) : (
-                <FirstRequest isLive={isConsole.value} onSent={() => void rows.reload()} />
-              )
-            ) : (
+            {items.length > 0 ? (
               <LiveTable
                 label="Requests, newest first"
                 rows={rows}
-                columns={COLUMNS}
-                keyOf={({ delivery_id }) => delivery_id}
+                columns={WORK_COLUMNS}
+                keyOf={keyOf}
                 hrefOf={({ delivery_id }) => hrefOf(`/d/${delivery_id}${location.search}`)}
                 selected={delivery}
               />
+            ) : !isEmpty ? (
+              rows.isLoading.value && <Skeleton rows={12} />
+            ) : isFiltered ? (
+              <Empty title="No request matches these filters.">
+                <p class="muted">
+                  The flight recorder stores the last <code>recorder.entries</code> requests; older ones are erased.
+                </p>
+              </Empty>
+            ) : (
+              <FirstRequest isLive={isConsole.value} onSent={() => void rows.reload()} />
             )}
           </>
         }
         inspector={
           delivery && (
-            <Inspector
-              key={delivery}
-              id={delivery}
-              back={back}
-              row={items.find(({ delivery_id }) => delivery_id === delivery)}
-            />
+            <Inspector key={delivery} id={delivery} back={back} row={items.find((row) => keyOf(row) === delivery)} />
           )
         }
       />
+      {isReplaying.value && <ReplayAll query={queryOf(query.peek())} close={() => (isReplaying.value = false)} />}
     </>
+  );
+}
+
+/** What a field can be filled with. Both lists are optional: a token may not read them. */
+async function readNames() {
+  const [agents, mappings] = await Promise.allSettled([rpc().agent.list(), rest().mappings.list()]);
+  return {
+    agents: agents.status === "fulfilled" ? agents.value.agents.map(({ agentName }) => agentName) : [],
+    mappings: mappings.status === "fulfilled" ? mappings.value.mappings.map(({ name }) => name) : [],
+  };
+}
+
+function ActivityFilters() {
+  const names = useSignal<Awaited<ReturnType<typeof readNames>> | undefined>(undefined);
+  const opened = async () => {
+    names.value ??= await readNames();
+  };
+  const fields = {
+    surface: <FilterSelect name="surface" word="Surface" values={SURFACES} />,
+    agent: <FilterText name="agent" word="Agent" names={names.value?.agents} />,
+    mapping: <FilterText name="mapping" word="Mapping" names={names.value?.mappings} />,
+    session: <FilterText name="session" word="Session" />,
+    channel: <FilterText name="channel" word="Channel" />,
+  };
+  return (
+    <Filters names={FILTERS} more={{ fields, opened: () => void opened() }}>
+      <FilterSelect name="outcome" word="Outcome" values={OUTCOMES} />
+      <FilterSelect name="announcement" word="Reply" values={REPLIES} />
+      <FilterSelect name="hours" word="When" values={HOURS} />
+    </Filters>
   );
 }
 

@@ -12,12 +12,12 @@ export function EventRequests({ id }: { id: string }) {
   const deliveries = loaded.value.value?.deliveries;
   return (
     <section class="section reply" aria-labelledby="event-requests">
-      <h3 id="event-requests">Delivery</h3>
+      <h3 id="event-requests">Request</h3>
       {loaded.error.value !== undefined && (
         <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
       )}
       {!deliveries && loaded.error.value === undefined && <Skeleton rows={1} />}
-      {deliveries?.length === 0 && <p class="muted">The flight recorder no longer keeps the request.</p>}
+      {deliveries?.length === 0 && <p class="muted">The request is no longer stored.</p>}
       <ul>
         {deliveries?.map(({ delivery_id, path, outcome, caller, at }) => (
           <li key={delivery_id}>

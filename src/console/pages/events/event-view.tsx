@@ -41,7 +41,7 @@ export function EventView({ id, beats, back, changed }: Shown) {
       <Note tone="warning">
         <strong>This event is no longer stored.</strong>
         <p>
-          <code>sessions.eventRetention</code> in the configuration says how long events are kept once they have ended.
+          <code>sessions.eventRetention</code> in the configuration sets how long ended events are stored.
         </p>
       </Note>
     ) : (
@@ -60,12 +60,12 @@ export function EventView({ id, beats, back, changed }: Shown) {
         </div>
         <div class="bar-actions">
           <ActionButton
-            why={event.status === "dead" ? undefined : "Only a dead event can be replayed."}
+            why={event.status === "dead" ? undefined : "Only dead events can be queued again."}
             onClick={() => {
               isAsking.value = true;
             }}
           >
-            <Icon name="rotate-ccw" size={14} /> Replay
+            <Icon name="rotate-ccw" size={14} /> Queue again
           </ActionButton>
           {event.status === "queued" && <BeatNow agent={event.agent} done={() => void loaded.reload()} />}
         </div>
@@ -73,7 +73,7 @@ export function EventView({ id, beats, back, changed }: Shown) {
       {event.reason !== null && (
         <Note tone={event.status === "dead" ? "bad" : "warning"}>
           <strong>
-            {event.status === "dead" ? `Given up after ${plural(event.attempts, "attempt")}` : "The last turn failed"}
+            {event.status === "dead" ? `Failed after ${plural(event.attempts, "attempt")}` : "Last turn failed"}
           </strong>
           <p>{event.reason}</p>
         </Note>
@@ -111,8 +111,8 @@ export function EventView({ id, beats, back, changed }: Shown) {
       <EventRequests id={id} />
       {isAsking.value && (
         <Confirm
-          title="Replay this event?"
-          act="Replay"
+          title="Queue this event again?"
+          act="Queue"
           close={() => {
             isAsking.value = false;
           }}
@@ -123,7 +123,10 @@ export function EventView({ id, beats, back, changed }: Shown) {
             changed();
           }}
         >
-          <p>The agent {event.agent} handles it at its next beat, in a new turn. Its attempts are counted anew.</p>
+          <p>
+            The agent {event.agent} handles the event at its next heartbeat, in a new turn. Attempts are counted from
+            the start.
+          </p>
         </Confirm>
       )}
     </article>
@@ -131,9 +134,5 @@ export function EventView({ id, beats, back, changed }: Shown) {
 }
 
 function Beat({ at }: { at: string | null | undefined }) {
-  return at === null ? (
-    <>The agent has no heartbeat, so nothing takes the event. Set its heartbeat.every.</>
-  ) : (
-    <Countdown to={at} over="now" />
-  );
+  return at === null ? <>none: the agent's heartbeat is off. Set heartbeat.every.</> : <Countdown to={at} over="now" />;
 }

@@ -1,11 +1,16 @@
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { rest, rpc } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { onPush } from "#console/app/live.ts";
 import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { isConsole } from "#console/app/session.ts";
+import { plural } from "#console/lib/format.ts";
 import { curlOfHook } from "#console/lib/webhook-requests.ts";
+import { Bulk } from "#console/parts/bulk.tsx";
 import { Command } from "#console/parts/copy.tsx";
+import { ActionButton, Filters, FilterText } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { countOf, LiveTable } from "#console/parts/live-table.tsx";
 import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
@@ -20,12 +25,14 @@ import { type Beats, EventView } from "./event-view.tsx";
 import "./events.css";
 
 const TABS: readonly (readonly [status: EventStatus, word: string, none: string])[] = [
-  ["queued", "Waiting", "No event waits."],
-  ["handled", "Handled", "No event was handled lately."],
-  ["dead", "Dead", "No event was given up."],
+  ["queued", "Waiting", "No events are waiting."],
+  ["handled", "Handled", "No events were handled recently."],
+  ["dead", "Dead", "No events have failed."],
 ];
 
 const NO_BEATS: Beats = new Map();
+/** More than a row has room for. */
+const SHOWN_CHARACTERS = 300;
 
 /** When each agent beats next, by its name. Without the console token nobody can ask. */
 async function readBeats(): Promise<Beats> {
@@ -46,7 +53,7 @@ function columnsOf(status: EventStatus, beats: Beats): Column<SystemEvent>[] {
       narrow: "first",
       cell: ({ text, reason }) => (
         <>
-          {text}
+          <bdi>{text.slice(0, SHOWN_CHARACTERS)}</bdi>
           {status === "dead" && reason !== null && <span class="event-reason"> {reason}</span>}
         </>
       ),
@@ -60,20 +67,23 @@ function columnsOf(status: EventStatus, beats: Beats): Column<SystemEvent>[] {
   ];
 }
 
-/** System events: what waits for a beat, what was handled, and what was given up. */
+/** System events: those that wait for a heartbeat, were handled, or failed too often. */
 function Page({ params: { event } }: { params: Record<string, string> }) {
   const asked = query.value.get("status");
   const [status, , none] = TABS.find(([one]) => one === asked) ?? TABS[0] ?? ["queued", "", ""];
+  const agent = query.value.get("agent") ?? "";
+  const isQueueing = useSignal(false);
   const beats = useLoaded(readBeats);
+  const readPage = async (page: { limit: number; cursor?: string }, signal: AbortSignal) => {
+    const { events, next_cursor } = await rest().events.list({ status, ...(agent && { agent }), ...page }, { signal });
+    return { items: events, cursor: next_cursor };
+  };
   const rows = useLiveRows<SystemEvent>({
     keyOf: ({ event_id }) => event_id,
-    async read(page, signal) {
-      const { events, next_cursor } = await rest().events.list({ status, ...page }, { signal });
-      return { items: events, cursor: next_cursor };
-    },
+    read: readPage,
     request: { gateway: null },
     itemOf: () => undefined,
-    keys: [status],
+    keys: [status, agent],
     isReading: event !== undefined,
   });
   useEffect(() => {
@@ -96,13 +106,21 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
   const back = () => go(`/events${location.search}`);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
   const { items } = rows.list.value;
+  const agents = [...(beats.value.value ?? NO_BEATS).keys()];
   const body = (
     <>
+      {(agent !== "" || items.length > 0) && (
+        <Filters names={["agent"]}>
+          <FilterText name="agent" word="Agent" names={agents} />
+        </Filters>
+      )}
       {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
       {items.length === 0 && rows.isLoading.value ? (
         <Skeleton rows={6} />
       ) : items.length === 0 && rows.error.value === undefined ? (
-        <Empty title={none}>{status !== "dead" && <FirstEvent />}</Empty>
+        <Empty title={agent === "" ? none : "No event matches these filters."}>
+          {status !== "dead" && agent === "" && <FirstEvent />}
+        </Empty>
       ) : (
         <LiveTable
           label={`${status} events, newest first`}
@@ -122,7 +140,13 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
         count={countOf(rows.list.value, "event")}
         updated={rows.at.value}
         refresh={() => void rows.reload()}
-      />
+      >
+        {status === "dead" && items.length > 0 && (
+          <ActionButton onClick={() => (isQueueing.value = true)}>
+            <Icon name="rotate-ccw" size={14} /> Queue all again
+          </ActionButton>
+        )}
+      </PageHead>
       <Split
         list={
           <Tabs
@@ -144,6 +168,39 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
           )
         }
       />
+      {isQueueing.value && (
+        <Bulk<SystemEvent>
+          title="Queue all dead events again?"
+          act="Queue"
+          done="queued"
+          noun="event"
+          read={readPage}
+          whyNot={() => undefined}
+          effect={(events) => <QueueEffect events={events} />}
+          run={({ event_id }) => rest().events.replay(event_id)}
+          leftOut={["event-not-dead", "event-not-found", "agent-not-found"]}
+          close={() => (isQueueing.value = false)}
+        />
+      )}
+    </>
+  );
+}
+
+/** The agents that get the events, each with their number. */
+function QueueEffect({ events }: { events: readonly SystemEvent[] }) {
+  const agents = [...new Set(events.map((event) => event.agent))];
+  return (
+    <>
+      <ul>
+        {agents.map((agent) => (
+          <li key={agent}>
+            {plural(events.filter((event) => event.agent === agent).length, "event")} for the agent {agent}
+          </li>
+        ))}
+      </ul>
+      <p class="muted">
+        Each agent handles its events at its next heartbeat. Their attempts are counted from the start.
+      </p>
     </>
   );
 }
@@ -156,7 +213,7 @@ function FirstEvent() {
   const body = JSON.stringify({ text: "The nightly build is green." });
   return (
     <>
-      <p class="muted">An event waits until its agent's next beat. This queues one:</p>
+      <p class="muted">An event waits for its agent's next heartbeat. This queues one:</p>
       <Command text={curlOfHook({ origin: location.origin, path: `${path}/wake`, verify: null, body })} />
     </>
   );

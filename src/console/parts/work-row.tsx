@@ -1,0 +1,77 @@
+import { now } from "../app/clock.ts";
+import { duration } from "../lib/format.ts";
+import { ReplaySign, State } from "./state.tsx";
+import type { Column } from "./table.tsx";
+import { Ago } from "./time.tsx";
+
+/** A unit of work, as a row shows it: a delivery has all of these fields, a turn is shown with those that it has. */
+export type Work = {
+  outcome: string;
+  /** What was said to the agent; null where nothing was. */
+  preview: string | null;
+  operation: string;
+  path: string;
+  agent: string | null;
+  mapping: string | null;
+  caller: string | null;
+  address: string;
+  at: string;
+  ended_at: string | null;
+  replay_of: string | null;
+  announcement: { channel: string; state: string; reason: string | null } | null;
+  error: { name: string; detail: string | null } | null;
+};
+
+/** The columns of a list of work: each row is a sentence. */
+export const WORK_COLUMNS: readonly Column<Work>[] = [
+  { name: "Request", narrow: "first", cell: (work) => <Said work={work} /> },
+  { name: "Agent", width: "12%", drop: 2, cell: ({ agent }) => agent },
+  {
+    name: "Source",
+    width: "14%",
+    drop: 1,
+    cell: ({ mapping, caller, address }) => mapping ?? caller ?? <span class="faint">{address}</span>,
+  },
+  { name: "Took", width: "88px", drop: 3, align: "end", cell: tookOf },
+  { name: "When", width: "88px", align: "end", cell: ({ at }) => <Ago at={at} /> },
+];
+
+function Said({ work }: { work: Work }) {
+  const { outcome, preview, operation, path, error, replay_of, announcement } = work;
+  const title = [operation, path, error && (error.detail ?? error.name)].filter(Boolean).join("\n");
+  return (
+    <span class="work" title={title}>
+      <State of={outcome} quiet />
+      <span class="work-said">
+        {preview ? <bdi>{preview}</bdi> : <span class="mono">{operation || path}</span>}
+        {error && <span class="faint"> {outcome === "refused" ? error.name : (error.detail ?? error.name)}</span>}
+      </span>
+      {replay_of && <ReplaySign />}
+      {announcement && <ReplySign {...announcement} />}
+    </span>
+  );
+}
+
+/** A reply that has not reached its channel; with `isWhole` every state, with the channel and the reason. */
+export function ReplySign({ channel, state, reason, isWhole }: NonNullable<Work["announcement"]> & { isWhole?: true }) {
+  if (!isWhole && state !== "failed" && state !== "retrying") return null;
+  const word = state === "failed" ? "not delivered" : state;
+  const words = [`to ${channel}`, reason].filter(Boolean).join(": ");
+  return (
+    <span title={`Reply ${words}`}>
+      <State of={state} word={isWhole ? `reply ${word}` : word} quiet />
+      {isWhole && <span class="muted"> {words}</span>}
+    </span>
+  );
+}
+
+function tookOf({ outcome, at, ended_at }: Work) {
+  if (ended_at === null && outcome !== "running") return null;
+  return <Took at={at} ended_at={ended_at} />;
+}
+
+function Took({ at, ended_at }: Pick<Work, "at" | "ended_at">) {
+  const since = new Date(at).getTime();
+  if (ended_at !== null) return <>{duration(Math.max(0, new Date(ended_at).getTime() - since))}</>;
+  return <span class="faint">{duration(Math.max(0, Math.floor((now.value - since) / 1_000) * 1_000))}</span>;
+}
