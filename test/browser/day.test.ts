@@ -154,7 +154,7 @@ browserTests(({ open }) => {
     await payload.fill('{ "kind": "deploy", "service": "billing" }');
     await dialog.getByText("billing is out").waitFor();
     await dialog.getByRole("button", { name: "Replay with this body" }).click();
-    await page.getByText(/The body was replaced/).waitFor();
+    await page.getByText(/^Body edited/).waitFor();
     await page.getByText("Reply completed in").waitFor();
     await page
       .getByRole("article")

@@ -50,7 +50,7 @@ browserTests(({ open }) => {
       await using gateway = await startPages(CONFIG);
       await using page = await open(gateway, { path: "/console/skills", token: TOKENS.admin });
       await page.getByRole("link", { name: "summarise" }).waitFor();
-      const invalid = page.getByRole("region", { name: "Not valid" });
+      const invalid = page.getByRole("region", { name: /invalid folders \(not loaded\)/ });
       await invalid.getByText("skills/nameless").waitFor();
       await invalid.getByText("name is missing").waitFor();
       await invalid.getByText("skills/<img src=x onerror=document.title='run'>").waitFor();
@@ -58,9 +58,9 @@ browserTests(({ open }) => {
       expect(await page.title()).not.toBe("run");
       expect(await page.locator("main img").count()).toBe(0);
       await page.goto(`${gateway.url}/console/skills/nameless`);
-      await page.getByText("The skill nameless is not valid.").waitFor();
+      await page.getByText("The skill nameless is invalid.").waitFor();
       await page.goto(`${gateway.url}/console/skills/${encodeURIComponent(HOSTILE.replaceAll("/", ""))}`);
-      await page.getByText("There is no skill <img").waitFor();
+      await page.getByText("No skill is named <img").waitFor();
       expect(await page.title()).not.toBe("run");
     });
 
@@ -80,7 +80,7 @@ browserTests(({ open }) => {
     it("MUST say that a skill has no text, or that its name is not to be had", async () => {
       await using gateway = await startPages(CONFIG);
       await using page = await open(gateway, { path: "/console/skills/empty-text?tab=text" });
-      await page.getByText("It has no text behind its front matter.").waitFor();
+      await page.getByText("No text follows the front matter.").waitFor();
       await page.goto(`${gateway.url}/console/skills/list?tab=text`);
       await page.getByText("the name list is reserved: give the skill and its folder another one").first().waitFor();
     });
@@ -91,7 +91,7 @@ browserTests(({ open }) => {
       const trigger = page.getByRole("button", { name: "Trigger" });
       await trigger.click();
       const topic = page.getByLabel("topic (required)");
-      await page.getByRole("alert").filter({ hasText: "It is required." }).waitFor();
+      await page.getByRole("alert").filter({ hasText: "Required." }).waitFor();
       await topic.fill("disks");
       await page.getByLabel("length").fill("3");
       await trigger.click();
@@ -102,13 +102,13 @@ browserTests(({ open }) => {
       await page.getByRole("heading", { level: 1 }).waitFor();
     });
 
-    it("MUST read the folders again, and list what was mended", async () => {
+    it("MUST reload the folders, and list the fixed one", async () => {
       await using gateway = await startPages(CONFIG);
       await using page = await open(gateway, { path: "/console/skills" });
       await page.getByText("name is missing").waitFor();
       write("nameless", "SKILL.md", skillText("nameless", "It has a name."));
-      await page.getByRole("button", { name: "Read the folders again" }).click();
-      await page.getByRole("button", { name: "Read them" }).click();
+      await page.getByRole("button", { name: "Reload" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Reload" }).click();
       await page.getByRole("link", { name: "nameless" }).waitFor();
       await page.getByText("name is missing").waitFor({ state: "detached" });
     });

@@ -26,7 +26,7 @@ describe("the calls of the gateway's own specs", () => {
 
   it("have the spec's examples, with references followed", () => {
     expect(callOf("turns.get").params).toMatchObject([{ name: "turn_id", in: "path", isRequired: true }]);
-    expect(callOf("deliveries.list").params.find(({ name }) => name === "surface")?.values).toContain("hooks");
+    expect(callOf("deliveries.list").params.find(({ name }) => name === "surface")?.options).toContain('"hooks"');
     expect(JSON.parse(callOf("agent.status").bodies[0]?.text ?? "")).toEqual({
       jsonrpc: "2.0",
       id: 1,
@@ -96,7 +96,7 @@ describe("the calls of the gateway's own specs", () => {
 
 describe("a request of a filled form", () => {
   it("has the path, the query, the headers and the body", () => {
-    expect(requestOf(callOf("deliveries.list"), { surface: "hooks", id: "a b&c", mapping: "" }, "")).toEqual({
+    expect(requestOf(callOf("deliveries.list"), { surface: '"hooks"', id: "a b&c", mapping: "" }, "")).toEqual({
       method: "GET",
       path: "/api/v1/deliveries?surface=hooks&id=a+b%26c",
       headers: {},

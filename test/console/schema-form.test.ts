@@ -70,10 +70,10 @@ describe("a form of a JSON Schema", () => {
     const values = { environment: '"staging"', tags: "[", retries: "1.5", share: "much" };
     expect(paramsOf(fields, values)).toEqual({
       faults: {
-        service: "It is required.",
-        tags: "This is not JSON yet.",
-        retries: "It must be a whole number.",
-        share: "It must be a number.",
+        service: "Required.",
+        tags: "Not JSON yet.",
+        retries: "Must be a whole number.",
+        share: "Must be a number.",
       },
     });
   });

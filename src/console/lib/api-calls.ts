@@ -1,17 +1,10 @@
 import { type Identity, type Right, whyNot } from "./identity.ts";
+import { fieldOf, type SchemaField } from "./schema-form.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A parameter of a path, a query or a header, or a param of an RPC method. */
-export type ApiParam = {
-  name: string;
-  in: "path" | "query" | "header";
-  isRequired: boolean;
-  description: string;
-  example: string;
-  /** The values that it may have, where they are few. */
-  values: readonly string[];
-};
+/** A parameter of a path, a query or a header. */
+export type ApiParam = SchemaField & { in: "path" | "query" | "header" };
 
 /** An operation of REST or a method of RPC, as its spec describes it. */
 export type ApiCall = {
@@ -56,10 +49,6 @@ function resolve(spec: Json, node: unknown, depth = 8): Json {
   return resolve(spec, found, depth - 1);
 }
 
-function shownText(value: unknown): string {
-  return value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
-}
-
 const METHODS = ["get", "post", "put", "patch", "delete"] as const;
 
 /** Every operation of an OpenAPI document. */
@@ -78,14 +67,12 @@ function restCall(spec: Json, { path, method, operation, item }: Place): ApiCall
   const params = [...listOf(item.parameters), ...listOf(operation.parameters)].map((given): ApiParam => {
     const param = resolve(spec, given);
     const schema = resolve(spec, param.schema);
-    return {
-      name: textOf(param.name),
-      in: param.in as ApiParam["in"],
-      isRequired: param.required === true,
-      description: textOf(param.description),
-      example: shownText(param.example ?? schema.example ?? listOf(schema.examples)[0]),
-      values: listOf(schema.enum).map(shownText),
-    };
+    const examples = [param.example ?? schema.example ?? listOf(schema.examples)[0]].filter((one) => one !== undefined);
+    const described = { ...schema, description: param.description, title: undefined, examples };
+    const field = fieldOf(textOf(param.name), described, param.required === true);
+    // A path, a query or a header is one line.
+    const kind = field.kind === "long" ? "text" : field.kind;
+    return { ...field, kind, limits: "", in: param.in as ApiParam["in"] };
   });
   const content = objectOf(objectOf(resolve(spec, operation.requestBody).content)["application/json"]);
   const examples = Object.entries(objectOf(content.examples)).map(([name, given]) => {
@@ -178,9 +165,11 @@ export function requestOf(
   let filled = path;
   const query = new URLSearchParams();
   const headers: Record<string, string> = bodies.length > 0 ? { "content-type": "application/json" } : {};
-  for (const { name, in: place } of params) {
-    const value = values[name];
-    if (!value) continue;
+  for (const { name, in: place, kind } of params) {
+    const typed = values[name];
+    if (!typed) continue;
+    // A choice is JSON.
+    const value = kind === "choice" ? String(JSON.parse(typed)) : typed;
     if (place === "path") filled = filled.replaceAll(`{${name}}`, () => encodeURIComponent(value));
     else if (place === "query") query.append(name, value);
     else headers[name.toLowerCase()] = value;

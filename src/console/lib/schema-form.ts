@@ -69,30 +69,32 @@ function shown(kind: SchemaField["kind"], value: unknown): string {
   return kind === "json" ? JSON.stringify(value, null, 2) : JSON.stringify(value);
 }
 
+/** The field of one value. */
+export function fieldOf(name: string, schema: Schema, isRequired: boolean): SchemaField {
+  const kind = kindOf(schema);
+  const options = (choicesOf(schema) ?? []).map((one) => JSON.stringify(one));
+  const only = isRequired && options.length === 1 ? options[0] : undefined;
+  const [example] = Array.isArray(schema.examples) ? (schema.examples as unknown[]) : [];
+  return {
+    name,
+    kind,
+    options,
+    isRequired,
+    limits: limitsOf(schema),
+    word: textOf(schema.title) ?? name,
+    description: textOf(schema.description),
+    initial: only ?? shown(kind, schema.default),
+    placeholder: shown(kind, example),
+  };
+}
+
 /** The fields of a schema of an object, those that are required first. */
 export function fieldsOf(schema: Schema): SchemaField[] {
   const properties = isObject(schema.properties) ? schema.properties : {};
   const required = new Set(Array.isArray(schema.required) ? (schema.required as unknown[]) : []);
-  const fields = Object.entries(properties).map(([name, given]): SchemaField => {
-    const property = isObject(given) ? given : {};
-    const kind = kindOf(property);
-    const options = (choicesOf(property) ?? []).map((one) => JSON.stringify(one));
-    const isRequired = required.has(name);
-    const only = isRequired && options.length === 1 ? options[0] : undefined;
-    const [example] = Array.isArray(property.examples) ? (property.examples as unknown[]) : [];
-    return {
-      name,
-      kind,
-      options,
-      isRequired,
-      limits: limitsOf(property),
-      word: textOf(property.title) ?? name,
-      description: textOf(property.description),
-      initial: only ?? shown(kind, property.default),
-      placeholder: shown(kind, example),
-    };
-  });
-  return fields.sort((one, other) => Number(other.isRequired) - Number(one.isRequired));
+  return Object.entries(properties)
+    .map(([name, given]) => fieldOf(name, isObject(given) ? given : {}, required.has(name)))
+    .sort((one, other) => Number(other.isRequired) - Number(one.isRequired));
 }
 
 /** Says if a schema lets in fields that it does not name. */
@@ -125,16 +127,16 @@ function typedValue(
   typed: string,
 ): { value: unknown } | { fault: string } | undefined {
   const isText = kind === "text" || kind === "long";
-  if (isText ? typed === "" : typed.trim() === "") return isRequired ? { fault: "It is required." } : undefined;
+  if (isText ? typed === "" : typed.trim() === "") return isRequired ? { fault: "Required." } : undefined;
   if (isText) return { value: typed };
   if (kind === "number" || kind === "integer") {
     const value = Number(typed);
-    if (!Number.isFinite(value)) return { fault: "It must be a number." };
-    return kind === "integer" && !Number.isInteger(value) ? { fault: "It must be a whole number." } : { value };
+    if (!Number.isFinite(value)) return { fault: "Must be a number." };
+    return kind === "integer" && !Number.isInteger(value) ? { fault: "Must be a whole number." } : { value };
   }
   try {
     return { value: JSON.parse(typed) as unknown };
   } catch {
-    return { fault: "This is not JSON yet." };
+    return { fault: "Not JSON yet." };
   }
 }

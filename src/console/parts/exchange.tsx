@@ -14,7 +14,7 @@ export function Exchange({ of, isWhole = false }: { of: RawExchange; isWhole?: b
           <State of={isGood ? "ok" : "failed"} word={`${status} ${statusText}`.trim()} />
         </span>
         <span class="mono">{duration(ms)}</span>
-        {isOpen && <span class="muted">still coming…</span>}
+        {isOpen && <span class="muted">receiving…</span>}
       </header>
       <details class="wire" open={isWhole}>
         <summary>Request</summary>
@@ -24,16 +24,12 @@ export function Exchange({ of, isWhole = false }: { of: RawExchange; isWhole?: b
         </pre>
       </details>
       <details class="wire" open={isWhole}>
-        <summary>Headers of the answer ({headers.length})</summary>
+        <summary>Response headers ({headers.length})</summary>
         <pre class="raw" tabIndex={0}>
           {head(`${status} ${statusText}`, headers)}
         </pre>
       </details>
-      {text === "" ? (
-        <p class="muted">The answer has no body{isOpen && " yet"}.</p>
-      ) : (
-        <Body text={text} what="the answer" />
-      )}
+      {text === "" ? <p class="muted">No body{isOpen && " yet"}.</p> : <Body text={text} what="the response" />}
     </section>
   );
 }

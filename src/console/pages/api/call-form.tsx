@@ -4,30 +4,25 @@ import { bindKeys } from "#console/app/keys.ts";
 import { type RawRequest, useExchange } from "#console/app/raw-exchange.ts";
 import { identity } from "#console/app/session.ts";
 import { copyText } from "#console/app/toasts.ts";
-import {
-  type ApiCall,
-  type ApiParam,
-  effectOfCall,
-  isRemoving,
-  requestOf,
-  whyNotCallable,
-} from "#console/lib/api-calls.ts";
+import { type ApiCall, effectOfCall, isRemoving, requestOf, whyNotCallable } from "#console/lib/api-calls.ts";
 import { curlOf, type SecretVariable } from "#console/lib/curl.ts";
+import { CodeField } from "#console/parts/code-field.tsx";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { Exchange } from "#console/parts/exchange.tsx";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { Markdown } from "#console/parts/markdown.tsx";
+import { ParamField } from "#console/parts/param-field.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 
-/** One call: its form, filled with the spec's example, and what came of sending it. */
+/** One call: its form, filled with the example of the spec, and the raw exchange. */
 export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
   const values = useSignal<Record<string, string>>({});
   const body = useSignal(call.bodies[0]?.text ?? "");
   const isAsking = useSignal(false);
   const { exchange, error, isRunning, send, stop } = useExchange();
   const who = identity.value;
-  const denied = who ? whyNotCallable(call, who) : "Nobody is signed in.";
+  const denied = who ? whyNotCallable(call, who) : "Sign in first.";
   const made = requestOf(call, values.value, body.value);
   const why = denied ?? ("missing" in made ? `Fill in ${made.missing} first.` : undefined);
   const effect = effectOfCall(call);
@@ -66,11 +61,11 @@ export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
           <span class="faint">{call.summary}</span>
         </div>
         <div class="line mono">
-          <span class="muted">{call.method}</span> <span class="break">{call.path}</span>
+          <Method of={call} /> <span class="break">{call.path}</span>
         </div>
       </header>
       <details class="about">
-        <summary>What it does</summary>
+        <summary>Description</summary>
         <Markdown text={call.description || call.summary} />
       </details>
       {denied !== undefined && <Note tone="warning">{denied}</Note>}
@@ -91,7 +86,8 @@ export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
             {call.params.map((param) => (
               <ParamField
                 key={`${param.in} ${param.name}`}
-                param={param}
+                field={param}
+                error={undefined}
                 value={values.value[param.name] ?? ""}
                 set={(value) => {
                   values.value = { ...values.value, [param.name]: value };
@@ -136,6 +132,15 @@ export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
   );
 }
 
+/** The method, marked where the call is not a GET. */
+export function Method({ of: { method } }: { of: Pick<ApiCall, "method"> }) {
+  return (
+    <span class="method" data-method={method}>
+      {method}
+    </span>
+  );
+}
+
 /** The variable of the token that a call takes. */
 function secretOf({ identities, surface }: ApiCall): SecretVariable | undefined {
   if (identities.length === 0) return undefined;
@@ -165,33 +170,6 @@ function rawOf(
   };
 }
 
-function ParamField({ param, value, set }: { param: ApiParam; value: string; set: (value: string) => void }) {
-  const { name, in: place, isRequired, description, example, values } = param;
-  const word = `${name}${isRequired ? " (required)" : ""}`;
-  const hint = place === "header" ? `A header. ${description}` : description;
-  return (
-    <Field word={word} hint={<Ticks text={hint} />}>
-      {values.length > 0 ? (
-        <select value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
-          <option value="">Any</option>
-          {values.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-      ) : (
-        <input
-          class="mono"
-          value={value}
-          placeholder={example}
-          spellcheck={false}
-          autocomplete="off"
-          onInput={({ currentTarget }) => set(currentTarget.value)}
-        />
-      )}
-    </Field>
-  );
-}
-
 function BodyField({ call, body, set }: { call: ApiCall; body: string; set: (text: string) => void }) {
   return (
     <>
@@ -212,22 +190,15 @@ function BodyField({ call, body, set }: { call: ApiCall; body: string; set: (tex
           </select>
         </Field>
       )}
-      <Field word="Body" hint={isJson(body) ? undefined : "This is not JSON: the gateway will refuse it."}>
-        <textarea
-          class="code"
-          rows={Math.min(18, Math.max(4, body.split("\n").length))}
-          spellcheck={false}
-          value={body}
-          onInput={({ currentTarget }) => set(currentTarget.value)}
-        />
-      </Field>
+      <CodeField
+        word="Body"
+        hint={isJson(body) ? undefined : "Not JSON: the gateway will refuse this body."}
+        rows={Math.min(18, Math.max(4, body.split("\n").length))}
+        value={body}
+        set={set}
+      />
     </>
   );
-}
-
-/** A line of a spec: what stands between backticks is code. */
-function Ticks({ text }: { text: string }) {
-  return <>{text.split("`").map((part, n) => (n % 2 === 1 ? <code key={`${n} ${part}`}>{part}</code> : part))}</>;
 }
 
 function isJson(text: string): boolean {

@@ -11,7 +11,7 @@ import { Split } from "#console/parts/split.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import { CallForm } from "./call-form.tsx";
+import { CallForm, Method } from "./call-form.tsx";
 import "./api.css";
 
 async function readSpec(path: string, signal: AbortSignal): Promise<Record<string, unknown>> {
@@ -35,9 +35,9 @@ const COLUMNS: readonly Column<ApiCall>[] = [
   { name: "Call", width: "172px", narrow: "first", cell: ({ id }) => <span class="mono">{id}</span> },
   {
     name: "Request",
-    cell: ({ method, path }) => (
-      <span class="mono" title={`${method} ${path}`}>
-        <span class="muted">{method}</span> {path}
+    cell: (call) => (
+      <span class="mono" title={`${call.method} ${call.path}`}>
+        <Method of={call} /> {call.path}
       </span>
     ),
   },
@@ -46,12 +46,11 @@ const COLUMNS: readonly Column<ApiCall>[] = [
     name: "Access",
     width: "108px",
     narrow: "none",
-    cell: (call) =>
-      whyNotCallable(call, identity.value) === undefined ? (
-        <span class="faint">{call.identities.length === 0 ? "open" : "your token"}</span>
-      ) : (
-        <span class="faint">another token</span>
-      ),
+    cell: (call) => {
+      const why = whyNotCallable(call, identity.value);
+      if (why !== undefined) return <span title={why}>another token</span>;
+      return call.identities.length === 0 && <span class="faint">no token</span>;
+    },
   },
 ];
 
@@ -65,7 +64,7 @@ function holds({ id, path, summary, group }: ApiCall, text: string): boolean {
   return `${id} ${path} ${summary} ${group}`.toLowerCase().includes(text.toLowerCase());
 }
 
-/** Every call of the gateway, to try with the signed-in identity. */
+/** Every call of the gateway, to try with the signed-in token. */
 function Page() {
   const loaded = useLoaded(readCalls);
   const [chosen, text] = ["call", "q"].map((name) => query.value.get(name) ?? "");
@@ -104,7 +103,7 @@ function Page() {
             {loaded.value.value === undefined ? (
               loaded.error.value === undefined && <Skeleton rows={12} />
             ) : calls.length === 0 ? (
-              <Empty title="No call fits this filter." />
+              <Empty title="No matches." />
             ) : (
               <Table
                 label="Calls of the gateway"
@@ -124,10 +123,10 @@ function Page() {
             chosen &&
             loaded.value.value && (
               <Note tone="warning">
-                <strong>This gateway has no call {chosen}.</strong>
+                <strong>No call is named {chosen}.</strong>
                 <p>
                   <button type="button" class="link" onClick={back}>
-                    See those that it has
+                    All calls
                   </button>
                 </p>
               </Note>

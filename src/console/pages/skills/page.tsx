@@ -12,8 +12,7 @@ import { Split } from "#console/parts/split.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import { type InvalidFolder, InvalidFolders } from "./invalid-folders.tsx";
-import { ReloadSkills } from "./reload-skills.tsx";
+import { type InvalidFolder, InvalidFolders, ReloadSkills } from "./folders.tsx";
 import { SkillView } from "./skill-view.tsx";
 import "./skills.css";
 import type { Skill } from "./trigger-form.tsx";
@@ -69,7 +68,7 @@ function Page({ params: { skill: chosen } }: { params: Record<string, string> })
           }}
           why={isConsole.value ? undefined : RPC_REASON}
         >
-          Read the folders again
+          Reload
         </ActionButton>
       </PageHead>
       <Split
@@ -121,14 +120,10 @@ function NoSkill({ id, invalid }: { id: string; invalid: readonly InvalidFolder[
   const reason = invalid.find(({ folder }) => folder === id)?.reason;
   return (
     <Note tone="warning">
-      <strong>{reason === undefined ? `There is no skill ${id}.` : `The skill ${id} is not valid.`}</strong>
+      <strong>{reason === undefined ? `No skill is named ${id}.` : `The skill ${id} is invalid.`}</strong>
       <p>
-        {reason === undefined ? (
-          "Its folder is gone, or was not there when the folders were read."
-        ) : (
-          <span class="break">{reason}.</span>
-        )}{" "}
-        <a href={hrefOf("/skills")}>See those that there are</a>.
+        {reason !== undefined && <span class="break">{reason}. </span>}
+        <a href={hrefOf("/skills")}>All skills</a>
       </p>
     </Note>
   );
@@ -145,12 +140,11 @@ EOF`;
 
 function NoSkills() {
   return (
-    <Empty title="There is no skill yet. A skill is a folder with a SKILL.md that tells an agent how to do something.">
+    <Empty title="No skills yet. A skill is a folder with a SKILL.md that teaches an agent a task.">
       <Command text={FIRST_SKILL} />
       <p class="muted">
-        Run this beside the configuration, then read the folders again. The gateway looks into <code>./skills</code>, or
-        into the folders that <code>skills.dirs</code> names, and every agent has what it finds there, unless its{" "}
-        <code>skills</code> names some.
+        Run this next to the configuration, then Reload. The gateway reads <code>./skills</code>, or the folders of{" "}
+        <code>skills.dirs</code>. Every agent has all skills, unless its <code>skills</code> names some.
       </p>
     </Empty>
   );

@@ -43,15 +43,15 @@ function About({ skill }: { skill: Skill }) {
     <div class="section">
       <Facts
         of={[
-          ["Agents", agents.length === 0 ? <span class="faint">no agent has it</span> : <AgentLinks agents={agents} />],
+          ["Agents", agents.length === 0 ? <span class="faint">no agent</span> : <AgentLinks agents={agents} />],
           license !== undefined && ["License", license],
           compatibility !== undefined && ["Needs", compatibility],
           allowed_tools !== undefined && ["Tools", <span class="mono">{allowed_tools.join(", ")}</span>],
           ...Object.entries(metadata ?? {}).map(([name, value]) => [name, value] as const),
-          ["Params", params_schema ? "as its schema says" : "any JSON object"],
+          ["Params", params_schema ? "see the schema" : "any JSON object"],
         ]}
       />
-      {params_schema && <RawJson value={params_schema} word="The schema of its params" />}
+      {params_schema && <RawJson value={params_schema} word="Schema of the params" />}
     </div>
   );
 }
@@ -64,7 +64,7 @@ function Instructions({ id }: { id: string }) {
   if (text === undefined) return <Skeleton rows={4} />;
   return (
     <section class="section" aria-label="Instructions">
-      {text === "" ? <p class="muted">It has no text behind its front matter.</p> : <Markdown text={text} />}
+      {text === "" ? <p class="muted">No text follows the front matter.</p> : <Markdown text={text} />}
       <p class="hint">
         From <code>{id}/SKILL.md</code>, without the front matter.
       </p>

@@ -4,12 +4,12 @@ import { bindKeys } from "#console/app/keys.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { curlOf } from "#console/lib/curl.ts";
 import { fieldsOf, paramsOf, takesMore } from "#console/lib/schema-form.ts";
+import { CodeField } from "#console/parts/code-field.tsx";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
+import { ParamField } from "#console/parts/param-field.tsx";
 import type { SkillList } from "#generated/clients/typescript/src/rest.ts";
-import { ParamField } from "./param-field.tsx";
-import { Reply } from "./reply.tsx";
-import { useTrigger } from "./use-trigger.ts";
+import { Reply, useTrigger } from "./reply.tsx";
 
 export type Skill = SkillList["skills"][number];
 
@@ -90,24 +90,15 @@ export function TriggerForm({ skill }: { skill: Skill }) {
           />
         ))}
         {hasMore && (
-          <Field
+          <CodeField
             word={fields.length === 0 ? "Params" : "Other params"}
-            hint={
-              fields.length === 0
-                ? "Any JSON object, or nothing."
-                : "A JSON object with fields that the schema does not name."
-            }
+            hint={fields.length === 0 ? "A JSON object, or nothing." : "A JSON object with fields outside the schema."}
             error={faults[MORE]}
-          >
-            <textarea
-              class="code"
-              rows={fields.length === 0 ? 5 : 2}
-              spellcheck={false}
-              placeholder="{}"
-              value={values.value[MORE] ?? ""}
-              onInput={({ currentTarget }) => set(MORE)(currentTarget.value)}
-            />
-          </Field>
+            rows={fields.length === 0 ? 5 : 2}
+            placeholder="{}"
+            value={values.value[MORE] ?? ""}
+            set={set(MORE)}
+          />
         )}
         <div class="bar-actions">
           <ActionButton kind="primary" onClick={send} why={why} isRunning={isRunning}>
@@ -118,7 +109,7 @@ export function TriggerForm({ skill }: { skill: Skill }) {
             <Icon name="terminal" size={14} /> curl
           </ActionButton>
         </div>
-        <p class="hint">It starts a real turn in a new session.</p>
+        <p class="hint">Starts a real turn in a new session.</p>
       </form>
       {state.value && <Reply of={state.value} />}
     </>
@@ -136,9 +127,9 @@ function readForm(fields: ReturnType<typeof fieldsOf>, values: Record<string, st
   try {
     const more: unknown = JSON.parse(text);
     if (typeof more !== "object" || more === null || Array.isArray(more))
-      return { faults: { ...faults, [MORE]: "It must be a JSON object." } };
+      return { faults: { ...faults, [MORE]: "Must be a JSON object." } };
     return "params" in read ? { params: { ...more, ...read.params } } : read;
   } catch {
-    return { faults: { ...faults, [MORE]: "This is not JSON yet." } };
+    return { faults: { ...faults, [MORE]: "Not JSON yet." } };
   }
 }

@@ -49,6 +49,7 @@ function columnsOf(recentOf: (address: HookAddress) => Recent): readonly Column<
       name: "Last request",
       width: "112px",
       drop: 3,
+      narrow: "first",
       cell: (address) => {
         const [last] = recentOf(address);
         return last ? <Ago at={last.at} /> : <span class="faint">none lately</span>;

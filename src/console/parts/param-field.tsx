@@ -1,16 +1,17 @@
-import type { SchemaField } from "#console/lib/schema-form.ts";
-import { Field } from "#console/parts/fields.tsx";
+import type { SchemaField } from "../lib/schema-form.ts";
+import { Field } from "./fields.tsx";
+import { Prose } from "./prose.tsx";
 
 type Of = { field: SchemaField; value: string; set: (value: string) => void; error: string | undefined };
 
-/** The field of one param. */
+/** The field of one value of a JSON Schema. */
 export function ParamField({ field, value, set, error }: Of) {
   const { word, isRequired, description, limits, kind } = field;
   const hint = [description, limits && `${limits[0]?.toUpperCase()}${limits.slice(1)}.`, kind === "json" && "As JSON."]
     .filter(Boolean)
     .join(" ");
   return (
-    <Field word={isRequired ? `${word} (required)` : word} hint={hint || undefined} error={error}>
+    <Field word={isRequired ? `${word} (required)` : word} hint={hint && <Prose text={hint} />} error={error}>
       <Control field={field} value={value} set={set} />
     </Field>
   );

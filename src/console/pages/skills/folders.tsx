@@ -1,0 +1,58 @@
+import { rpc } from "#console/app/api.ts";
+import { say } from "#console/app/toasts.ts";
+import { plural } from "#console/lib/format.ts";
+import { Confirm } from "#console/parts/dialog.tsx";
+import { State } from "#console/parts/state.tsx";
+import type { SkillList } from "#generated/clients/typescript/src/rest.ts";
+
+export type InvalidFolder = SkillList["invalid"][number];
+
+/** The folders without a valid skill, with the reasons. */
+export function InvalidFolders({ invalid }: { invalid: readonly InvalidFolder[] }) {
+  return invalid.length === 0 ? null : (
+    <section class="section invalid-skills" aria-labelledby="invalid-skills">
+      <header>
+        <h2 id="invalid-skills">{plural(invalid.length, "invalid folder")} (not loaded)</h2>
+      </header>
+      <ul>
+        {invalid.map(({ path, reason }) => (
+          <li key={`${path} ${reason}`}>
+            <span class="state-line">
+              <State of="failed" word="invalid" quiet /> <span class="mono break">{path}</span>
+            </span>
+            <p class="break">{reason}</p>
+          </li>
+        ))}
+      </ul>
+      <p class="hint">Fix the folder, then Reload.</p>
+    </section>
+  );
+}
+
+/** Reads the folders of skills through the reload of an agent, which reads all of them. Returns the number of invalid folders. */
+async function readFolders(): Promise<number> {
+  const { agents } = await rpc().agent.list();
+  const [first] = agents;
+  if (!first) throw new Error("There is no agent to reload.");
+  const { skills, problems } = await rpc().agent.reload({ agentName: first.agentName });
+  if (problems.length > 0)
+    say(`The configuration has ${plural(problems.length, "problem")}. The last valid one stays in force.`, "bad");
+  return skills.skipped.length;
+}
+
+/** Asks before the folders are reloaded: new turns use the result. */
+export function ReloadSkills({ onRead, close }: { onRead: () => Promise<void>; close: () => void }) {
+  const run = async () => {
+    const invalid = await readFolders();
+    say(invalid === 0 ? "Reloaded. Every folder is valid." : `Reloaded. ${plural(invalid, "invalid folder")}.`);
+    await onRead();
+  };
+  return (
+    <Confirm title="Reload the skills?" act="Reload" run={run} close={close}>
+      <p>
+        The gateway reads every folder of <code>skills.dirs</code>, and the configuration of the first agent. New turns
+        use the result.
+      </p>
+    </Confirm>
+  );
+}
