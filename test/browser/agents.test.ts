@@ -51,7 +51,7 @@ browserTests(({ open }) => {
       await hook("/hooks/wake", { text: "The build is green." });
       const sent = rest("/api/v1/chat/send", { message: "Hello" });
       await page.getByText("2 turns and 1 event wait until it is resumed.").waitFor();
-      const beat = page.getByRole("button", { name: "Beat now" });
+      const beat = page.getByRole("button", { name: "Run heartbeat now" });
       expect(await beat.getAttribute("aria-disabled")).toBe("true");
       const state = page.locator("td[data-name='State']");
       expect(await state.textContent()).toContain("paused");

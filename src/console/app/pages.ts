@@ -15,111 +15,30 @@ export type Page = {
   /** Every path that it shows; `path` is the first. */
   patterns: readonly string[];
   /** What it needs to show anything. */
-  needs?: Right;
+  needs: Right | undefined;
   load: () => Promise<Module>;
 };
 
-/** Every page, in the order of the navigation. Each is loaded when it is first opened. */
-export const pages: readonly Page[] = [
-  {
-    name: "Live",
-    group: "Watch",
-    icon: "radio",
-    key: "l",
-    path: "/",
-    patterns: ["/"],
-    needs: "rest",
-    load: () => import("../pages/live/page.tsx"),
-  },
-  {
-    name: "Activity",
-    group: "Watch",
-    icon: "activity",
-    key: "a",
-    path: "/activity",
-    patterns: ["/activity", "/d/:delivery"],
-    needs: "rest",
-    load: () => import("../pages/activity/page.tsx"),
-  },
-  {
-    name: "Events",
-    group: "Watch",
-    icon: "calendar-clock",
-    key: "e",
-    path: "/events",
-    patterns: ["/events", "/e/:event"],
-    needs: "rest",
-    load: () => import("../pages/events/page.tsx"),
-  },
-  {
-    name: "Agents",
-    group: "Run",
-    icon: "bot",
-    key: "g",
-    path: "/agents",
-    patterns: ["/agents", "/agents/:agent"],
-    needs: "agent.list",
-    load: () => import("../pages/agents/page.tsx"),
-  },
-  {
-    name: "Sessions",
-    group: "Run",
-    icon: "messages-square",
-    key: "s",
-    path: "/sessions",
-    patterns: ["/sessions", "/s/:session", "/t/:turn"],
-    needs: "session.list",
-    load: () => import("../pages/sessions/page.tsx"),
-  },
-  {
-    name: "Skills",
-    group: "Run",
-    icon: "wrench",
-    key: "k",
-    path: "/skills",
-    patterns: ["/skills", "/skills/:skill"],
-    needs: "rest",
-    load: () => import("../pages/skills/page.tsx"),
-  },
-  {
-    name: "Webhooks",
-    group: "Run",
-    icon: "webhook",
-    key: "w",
-    path: "/webhooks",
-    patterns: ["/webhooks", "/webhooks/:mapping"],
-    needs: "rest",
-    load: () => import("../pages/webhooks/page.tsx"),
-  },
-  {
-    name: "Usage",
-    group: "Keep",
-    icon: "chart-column",
-    key: "u",
-    path: "/usage",
-    patterns: ["/usage"],
-    needs: "usage.stats",
-    load: () => import("../pages/usage/page.tsx"),
-  },
-  {
-    name: "Settings",
-    group: "Keep",
-    icon: "settings",
-    key: "t",
-    path: "/settings",
-    patterns: ["/settings", "/settings/:tab"],
-    load: () => import("../pages/settings/page.tsx"),
-  },
-  {
-    name: "API",
-    group: "Keep",
-    icon: "terminal",
-    key: "i",
-    path: "/api",
-    patterns: ["/api"],
-    load: () => import("../pages/api/page.tsx"),
-  },
+type Row = [PageGroup, name: string, icon: string, key: string, patterns: [string, ...string[]], needs?: Right];
+
+const ROWS: readonly Row[] = [
+  ["Watch", "Live", "radio", "l", ["/"], "rest"],
+  ["Watch", "Activity", "activity", "a", ["/activity", "/d/:delivery"], "rest"],
+  ["Watch", "Events", "calendar-clock", "e", ["/events", "/e/:event"], "rest"],
+  ["Run", "Agents", "bot", "g", ["/agents", "/agents/:agent"], "agent.list"],
+  ["Run", "Sessions", "messages-square", "s", ["/sessions", "/s/:session", "/t/:turn"], "session.list"],
+  ["Run", "Skills", "wrench", "k", ["/skills", "/skills/:skill"], "rest"],
+  ["Run", "Webhooks", "webhook", "w", ["/webhooks", "/webhooks/:mapping"], "rest"],
+  ["Keep", "Usage", "chart-column", "u", ["/usage"], "usage.stats"],
+  ["Keep", "Settings", "settings", "t", ["/settings", "/settings/:tab"]],
+  ["Keep", "API", "terminal", "i", ["/api"]],
 ];
+
+/** Every page, in the order of the navigation. Each is loaded when it is first opened, from the folder of its name. */
+export const pages: readonly Page[] = ROWS.map(([group, name, icon, key, patterns, needs]) => {
+  const load = (): Promise<Module> => import(`../pages/${name.toLowerCase()}/page.tsx`);
+  return { group, name, icon, key, path: patterns[0], patterns, needs, load };
+});
 
 /** The page that shows a path, and the parts of the path. */
 export function pageOf(path: string): { page: Page; params: Record<string, string> } | undefined {

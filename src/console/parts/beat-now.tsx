@@ -1,4 +1,5 @@
 import { rest } from "#console/app/api.ts";
+import { whyNot } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
 import { ActionButton } from "./fields.tsx";
 import { Icon } from "./icon.tsx";
@@ -6,10 +7,10 @@ import { TroubleNote } from "./trouble.tsx";
 import { useAction } from "./use.ts";
 
 const WORDS = {
-  started: "A beat begins: the agent handles its events.",
-  "nothing-waiting": "No event waits for this agent.",
-  running: "A beat runs already.",
-  paused: "The agent is paused: its events wait until it is resumed.",
+  started: "Heartbeat started.",
+  "nothing-waiting": "No events are waiting for this agent.",
+  running: "A heartbeat is already running.",
+  paused: "The agent is paused. Events wait until it is resumed.",
 } as const;
 
 /** Makes an agent handle its waiting events at once. */
@@ -21,8 +22,8 @@ export function BeatNow({ agent, why, done }: { agent: string; why?: string | un
   });
   return (
     <>
-      <ActionButton onClick={() => void action.run()} why={why} isRunning={action.isRunning.value}>
-        <Icon name="play" size={14} /> Beat now
+      <ActionButton onClick={() => void action.run()} why={whyNot("rest") ?? why} isRunning={action.isRunning.value}>
+        <Icon name="play" size={14} /> Run heartbeat now
       </ActionButton>
       {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
     </>

@@ -1,4 +1,5 @@
 import { rpc } from "#console/app/api.ts";
+import { whyNot } from "#console/app/session.ts";
 import { BeatNow } from "#console/parts/beat-now.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
@@ -20,7 +21,7 @@ export function Controls({ agent, reread, onReload }: Controlled) {
   return (
     <>
       <div class="bar-actions">
-        <ActionButton onClick={() => void reload.run()} isRunning={reload.isRunning.value}>
+        <ActionButton onClick={() => void reload.run()} why={whyNot("agent.reload")} isRunning={reload.isRunning.value}>
           <Icon name="refresh-cw" size={14} /> {reload.isRunning.value ? "Reloading…" : "Reload"}
         </ActionButton>
         <BeatNow

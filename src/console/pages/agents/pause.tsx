@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { rest } from "#console/app/api.ts";
+import { whyNot } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
 import { plural } from "#console/lib/format.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
@@ -23,7 +24,7 @@ function Pause({ agent: { agentName }, reread }: Paused) {
   const isAsking = useSignal(false);
   return (
     <>
-      <ActionButton onClick={() => (isAsking.value = true)}>
+      <ActionButton onClick={() => (isAsking.value = true)} why={whyNot("rest")}>
         <Icon name="pause" size={14} /> Pause
       </ActionButton>
       {isAsking.value && (
@@ -51,7 +52,12 @@ function Resume({ agent: { agentName }, reread }: Paused) {
   });
   return (
     <>
-      <ActionButton kind="primary" isRunning={action.isRunning.value} onClick={() => void action.run()}>
+      <ActionButton
+        kind="primary"
+        why={whyNot("rest")}
+        isRunning={action.isRunning.value}
+        onClick={() => void action.run()}
+      >
         <Icon name="play" size={14} /> Resume
       </ActionButton>
       {action.error.value !== undefined && <TroubleNote error={action.error.value} />}

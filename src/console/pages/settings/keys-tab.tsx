@@ -137,7 +137,7 @@ function columnsOf(
       width: "104px",
       drop: 3,
       narrow: "first",
-      cell: ({ prefix }) => (prefix ? <span class="mono">{prefix}…</span> : <span class="faint">–</span>),
+      cell: ({ prefix }) => prefix && <span class="mono">{prefix}…</span>,
     },
     { name: "Scopes", width: "80px", drop: 3, cell: ({ scopes }) => scopes.join(", ") },
     {

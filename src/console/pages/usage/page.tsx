@@ -1,10 +1,10 @@
 import { rpc } from "#console/app/api.ts";
 import { hold, onPush } from "#console/app/live.ts";
-import { type Choices, choiceOf, query, setQuery } from "#console/app/router.ts";
+import { choiceOf, query, setQuery } from "#console/app/router.ts";
 import { zone } from "#console/app/settings.ts";
 import { count, duration, exact, money } from "#console/lib/format.ts";
 import { changeOf, csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#console/lib/usage-rows.ts";
-import { ActionButton } from "#console/parts/fields.tsx";
+import { ActionButton, Select } from "#console/parts/fields.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
@@ -70,9 +70,13 @@ function Page() {
           Download CSV
         </ActionButton>
       </PageHead>
-      <div class="filters">
-        <Choice name="days" word="Span" value={String(days)} values={DAYS} />
-        <Choice name="by" word="By" value={by} values={GROUPS} />
+      <div class="filters" data-open="true">
+        <label class="filter">
+          Span <Select value={String(days)} choices={DAYS} choose={(next) => setQuery({ days: next })} />
+        </label>
+        <label class="filter">
+          By <Select value={by} choices={GROUPS} choose={(next) => setQuery({ by: next })} />
+        </label>
       </div>
       {loaded.error.value !== undefined && (
         <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
@@ -113,24 +117,6 @@ function Page() {
         </>
       )}
     </>
-  );
-}
-
-type Choosing = { name: string; word: string; value: string; values: Choices };
-
-/** A choice that always has a value, kept in the address. */
-function Choice({ name, word, value, values }: Choosing) {
-  return (
-    <label class="usage-choice">
-      <span>{word}</span>
-      <select value={value} onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}>
-        {values.map(([one, text]) => (
-          <option key={one} value={one}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }
 
