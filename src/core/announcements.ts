@@ -131,12 +131,13 @@ export function createAnnouncements(parts: CoreParts) {
     /** The health of each channel. */
     health(): HealthPart[] {
       const { announcements } = store.stats();
+      const replies = announcements === 1 ? "reply is" : "replies are";
+      const waiting = announcements === 0 ? "" : ` ${announcements} ${replies} waiting.`;
       return [...settings().channels.keys()].map((channel) => {
         const name = `channels.${channel}`;
         const last = failing.get(channel);
         if (!last) return { name, status: "ok", detail: null };
-        const detail = `Its last announcement failed: ${last.reason}. In all ${announcements} wait.`;
-        return { name, status: "degraded", detail };
+        return { name, status: "degraded", detail: `Last delivery failed: ${last.reason}.${waiting}` };
       });
     },
     /** Waits at most `ms` for running announcements, and with a store in memory for all that can be sent now. Then gives the rest back. */

@@ -59,9 +59,10 @@ browserTests(({ open }) => {
         expect.stringContaining("paused"),
       ]);
       await page.getByRole("link", { name: "Live" }).first().click();
-      await page.getByText("The agent main is paused: 2 turns and 1 event wait until it is resumed.").waitFor();
+      const trouble = page.getByRole("list", { name: "Troubles" }).getByRole("listitem");
+      await trouble.getByText("paused, 2 turns and 1 event waiting").waitFor();
       expect(await page.locator(".agent-cards .state").textContent()).toContain("paused");
-      await page.getByRole("link", { name: "Look there" }).click();
+      await trouble.getByRole("link").click();
       await page.getByRole("button", { name: "Resume" }).click();
       await page.getByText("Resumed: what waited starts now.").waitFor();
       await page.getByRole("button", { name: "Pause" }).waitFor();

@@ -75,7 +75,7 @@ describe("a reply that is announced", () => {
     expect(turn.json).toMatchObject({ status: "completed", reply: "hello" });
     expect(await healthOf(gateway)).toMatchObject({
       status: "degraded",
-      detail: "Its last announcement failed: it answered 503. In all 1 wait.",
+      detail: "Last delivery failed: it answered 503. 1 reply is waiting.",
     });
     const { text: metrics } = await gateway.rest.call("ops.metrics", { key: gateway.rpcToken });
     expect(metrics).toMatch(/^gateway_announcements_total\{channel="ops",outcome="retried"\} 1$/m);

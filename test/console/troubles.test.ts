@@ -1,57 +1,81 @@
 import { describe, expect, it } from "vitest";
-import { troublesOf } from "#console/lib/troubles.ts";
+import type { Now } from "#console/lib/live-now.ts";
+import type { Work } from "#console/lib/live-stream.ts";
+import { causeOfWork, troublesOf } from "#console/lib/troubles.ts";
+import { agent } from "./agent.ts";
 
-type Agents = Parameters<typeof troublesOf>[1];
-
-function agent(more: Partial<Agents[number]>): Agents[number] {
-  return {
-    agentName: "main",
-    description: "",
-    backend: "echo",
-    model: null,
-    state: "idle",
-    paused: false,
-    pausedAt: null,
-    running: 0,
-    queued: 0,
-    waitingEvents: 0,
-    skills: [],
-    heartbeat: { every: "30m", nextAt: null },
-    lastTurnAt: null,
-    ...more,
-  };
+function troubles(parts: Now["parts"], agents: Now["agents"] = [], reason?: string) {
+  return troublesOf({ agents, parts }, () => reason).map(
+    ({ subject, words, path, isBad }) => `${isBad ? "✕" : "▲"} ${subject} | ${words} | ${path}`,
+  );
 }
-function health(detail: string) {
-  return {
-    status: "ok" as const,
-    parts: [{ name: "agents.main", status: "ok" as const, detail }],
-    store: { type: "memory" as const, durable: false },
-    nodeId: "node_1",
-    uptimeMs: 1,
-    version: "1",
-  };
+function degraded(name: string, detail: string | null) {
+  return { name, status: "degraded" as const, detail };
+}
+function ok(name: string, detail: string | null) {
+  return { name, status: "ok" as const, detail };
 }
 
 describe("what is wrong", () => {
   it.each([
-    [{ queued: 1 }, "1 turn waits until it is resumed."],
-    [{ waitingEvents: 2 }, "2 events wait until it is resumed."],
-    [{ queued: 3, waitingEvents: 1 }, "3 turns and 1 event wait until it is resumed."],
-  ])("names a paused agent that something waits for, once: %j", (waiting, detail) => {
+    [{ queued: 1 }, "1 turn"],
+    [{ waitingEvents: 2 }, "2 events"],
+    [{ queued: 3, waitingEvents: 1 }, "3 turns and 1 event"],
+  ])("names a paused agent with waiting work, once: %j", (waiting, what) => {
     const paused = agent({ paused: true, ...waiting });
-    const path = "/agents/main";
-    expect(troublesOf(health("It is paused."), [paused])).toEqual([{ what: "The agent main is paused", detail, path }]);
+    expect(troubles([ok("agents.main", "It is paused.")], [paused])).toEqual([
+      `▲ main | paused, ${what} waiting | /agents/main`,
+    ]);
   });
 
   it("names no paused agent that nothing waits for", () => {
-    expect(troublesOf(health("It is paused."), [agent({ paused: true })])).toEqual([]);
+    expect(troubles([ok("agents.main", "It is paused.")], [agent({ paused: true })])).toEqual([]);
   });
 
-  it("names an agent both as paused and as failing", () => {
-    const agents = [agent({ paused: true, queued: 1, state: "failing" })];
-    expect(troublesOf(undefined, agents).map(({ what }) => what)).toEqual([
-      "The agent main",
-      "The agent main is paused",
+  it("names a failing agent once, with the reason of its last failure, and leads to its failed requests", () => {
+    const failing = agent({ agentName: "a b", state: "failing" });
+    const path = "/activity?agent=a%20b&outcome=failed";
+    const wrong = degraded("agents.a b", "The backend failed in the last turn.");
+    expect(troubles([wrong], [failing], "503: it is away")).toEqual([
+      `✕ a b | last turn failed: 503: it is away | ${path}`,
     ]);
+    expect(troubles([wrong], [failing])).toEqual([`✕ a b | the backend failed in the last turn | ${path}`]);
+    expect(troubles([], [failing])).toEqual([`✕ a b | degraded | ${path}`]);
+  });
+
+  it("leads from a channel to the replies that were not delivered", () => {
+    expect(troubles([degraded("channels.dead", "Last delivery failed: it answered 410. 1 reply is waiting.")])).toEqual(
+      [
+        "✕ dead | last delivery failed: it answered 410. 1 reply is waiting | /activity?announcement=failed&channel=dead",
+      ],
+    );
+  });
+
+  it("counts dead events, in place of the calls that list them", () => {
+    const detail = "Dead events: 2. GET /api/v1/events?status=dead lists them, and they can be replayed.";
+    expect(troubles([ok("events", detail)])).toEqual([
+      "✕ Events | 2 events failed after 3 attempts | /events?status=dead",
+    ]);
+  });
+
+  it("has the gravest first, and all other parts by their names", () => {
+    expect(troubles([ok("rest.keys", "ci expires on 2026-12-01."), degraded("store", null)])).toEqual([
+      "✕ Store | degraded | /settings/configuration",
+      "▲ API keys | ci expires on 2026-12-01 | /settings",
+    ]);
+    expect(troubles([ok("store", null), ok("queue", null)])).toEqual([]);
+  });
+});
+
+describe("why an agent failed", () => {
+  const work = (outcome: string, detail: string | null = null, name = "main") =>
+    ({ agent: name, outcome, error: detail === null ? null : { name: "turn-failed", detail } }) as Work;
+
+  it("is the error of its newest work, unless that has completed", () => {
+    const failed = work("failed", "the agent's service answered 503: it is away.");
+    expect(causeOfWork([work("running"), work("failed", "x", "other"), failed], "main")).toBe("503: it is away");
+    expect(causeOfWork([work("completed"), failed], "main")).toBeUndefined();
+    expect(causeOfWork([work("failed")], "main")).toBeUndefined();
+    expect(causeOfWork([], "main")).toBeUndefined();
   });
 });

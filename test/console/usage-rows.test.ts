@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { troublesOf } from "#console/lib/troubles.ts";
 import { changeOf, csvOf, rowsOf, topOf, withGaps } from "#console/lib/usage-rows.ts";
 
 function counts(total: number) {
@@ -47,25 +46,4 @@ test("a CSV file quotes what it must, and no spreadsheet runs it", () => {
   const [head, line] = csvOf(row ? [row] : [], "agent").split("\r\n");
   expect(head).toBe("agent,messages,completed,failed,cancelled,input,output,total,cost,latencyMs");
   expect(line).toBe(`"'=HYPERLINK(""x"")",1,1,0,0,1,1,2,,4.2`);
-});
-
-test("what is wrong is told in words, the gravest first", () => {
-  const part = (name: string, status: "ok" | "degraded", detail: string | null = null) => ({ name, status, detail });
-  const health = {
-    parts: [
-      part("store", "ok"),
-      part("webhookToken.shared", "ok", "It is 100 days old."),
-      part("agents.main", "degraded", "It fails."),
-    ],
-  } as unknown as Parameters<typeof troublesOf>[0];
-  const agents = [
-    { agentName: "main", state: "failing" },
-    { agentName: "other", state: "failing" },
-  ] as unknown as Parameters<typeof troublesOf>[1];
-  expect(troublesOf(health, agents).map(({ what }) => what)).toEqual([
-    "The agent main",
-    "The agent other",
-    "webhookToken.shared",
-  ]);
-  expect(troublesOf(undefined, [])).toEqual([]);
 });

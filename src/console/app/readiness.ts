@@ -3,7 +3,7 @@ import { rawFetch } from "./api.ts";
 import { isAway } from "./clock.ts";
 import { liveState, onPush, onReturn } from "./live.ts";
 
-const POLL_MS = 5_000;
+const POLL_MS = 15_000;
 /** While it is away or not ready, whoever waits for it wants to know soon. */
 const POLL_AGAIN_MS = 1_000;
 

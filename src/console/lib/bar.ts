@@ -49,6 +49,7 @@ const ENDS: Readonly<Record<string, Kind | ((d: Detail, attempt: number) => Kind
   "announcement.retried": UNDELIVERED,
   "announcement.failed": UNDELIVERED,
   "announcement.returned": WAITED,
+  "announcement.requeued": WAITED,
 };
 
 /** The kind of the segment that begins with a step of this name and has not ended. */

@@ -104,6 +104,7 @@ const STEPS: Readonly<
   ],
   "announcement.failed": ["failed", (d) => `Reply not delivered to ${text(d.channel)}${because(d.reason ?? d.status)}`],
   "announcement.returned": ["waiting", () => "Delivery interrupted by a stop · next attempt after the start"],
+  "announcement.requeued": ["replay", (d) => `Reply sent to ${text(d.channel)} again by ${text(d.by)}`],
   "announcement.unaddressed": ["waiting", () => "No channel for the reply: only WebSocket subscribers receive it"],
 };
 

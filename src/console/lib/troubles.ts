@@ -1,61 +1,87 @@
-import { plural } from "#console/lib/format.ts";
-import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
+import { plural } from "./format.ts";
+import { DEAD, type Now } from "./live-now.ts";
+import type { Work } from "./live-stream.ts";
 
-type Health = RpcMethods["system.health"]["result"];
-type Agent = RpcMethods["agent.list"]["result"]["agents"][number];
-
-/** Something that is wrong, in words, with where to look. */
-export type Wrong = { what: string; detail: string; path: string };
+/** Something that is wrong: its subject, what is wrong with that, and the place to look at. */
+export type Trouble = { subject: string; words: string; path: string; isBad: boolean };
 
 const NAMES: Readonly<Record<string, string>> = {
-  store: "The store",
-  queue: "The queue of turns",
-  events: "System events",
+  store: "Store",
+  queue: "Queue of turns",
+  events: "Events",
   memory: "Memory",
-  eventLoop: "The event loop",
+  eventLoop: "Event loop",
+  "webhooks.token": "Webhook token",
+  "rest.keys": "API keys",
+};
+const PATHS: Readonly<Record<string, string>> = {
+  queue: "/activity?outcome=queued",
+  events: "/events?status=dead",
+  "rest.keys": "/settings",
 };
 
-function partOf({ name, detail }: Health["parts"][number]): Wrong {
-  const [kind = "", ...rest] = name.split(".");
-  const which = rest.join(".");
-  const words = detail ?? "It is degraded.";
-  if (kind === "agents")
-    return { what: `The agent ${which}`, detail: words, path: `/agents/${encodeURIComponent(which)}` };
-  if (kind === "channels") return { what: `The channel ${which}`, detail: words, path: "/activity" };
-  if (kind === "events") return { what: NAMES.events ?? kind, detail: words, path: "/events?status=dead" };
+/** All that is wrong now, the gravest first. `reasonOf`: why the last turn of an agent failed, if that is known. */
+export function troublesOf(
+  { agents, parts }: Pick<Now, "agents" | "parts">,
+  reasonOf: (agent: string) => string | undefined,
+): Trouble[] {
+  const paused = new Set(agents.flatMap((agent) => (agent.paused ? [`agents.${agent.agentName}`] : [])));
+  const degraded = parts.filter(({ status }) => status !== "ok");
+  const known = new Set(degraded.map(({ name }) => name));
+  const failing = agents.filter(({ state, agentName }) => state === "failing" && !known.has(`agents.${agentName}`));
+  const all = [
+    ...degraded,
+    ...failing.map(({ agentName }) => ({ name: `agents.${agentName}`, detail: null, status: "degraded" })),
+    ...parts.filter(({ name, status, detail }) => status === "ok" && detail !== null && !paused.has(name)),
+  ].map((part) => troubleOf(part, reasonOf));
+  const waiting = agents.flatMap(({ agentName, paused: isPaused, queued, waitingEvents }) => {
+    const what = [queued > 0 && plural(queued, "turn"), waitingEvents > 0 && plural(waitingEvents, "event")];
+    if (!isPaused || queued + waitingEvents === 0) return [];
+    const words = `paused, ${what.filter(Boolean).join(" and ")} waiting`;
+    return [{ subject: agentName, words, path: pathOfAgent(agentName), isBad: false }];
+  });
+  return [...all, ...waiting].sort((one, other) => Number(other.isBad) - Number(one.isBad));
+}
+
+/** Why the newest failed work of an agent failed, unless it has completed other work since. */
+export function causeOfWork(work: readonly Work[], agent: string): string | undefined {
+  const last = work.find((one) => one.agent === agent && (one.outcome === "failed" || one.outcome === "completed"));
+  const { detail = null } = last?.error ?? {};
+  return last?.outcome === "failed" && detail !== null
+    ? detail.replace(/^the (?:agent's service|remote agent|provider) answered /, "").replace(/\.+$/, "")
+    : undefined;
+}
+
+type Part = { name: string; status: string; detail: string | null };
+
+function troubleOf({ name, status, detail }: Part, reasonOf: (agent: string) => string | undefined): Trouble {
+  const [, kind, which = ""] = /^(agents|channels)\.(.*)$/.exec(name) ?? [];
+  const words = lowered(detail ?? "degraded");
+  const isBad = status !== "ok";
+  if (kind === "channels")
+    return { subject: which, words, path: `/activity?announcement=failed&channel=${encodeURIComponent(which)}`, isBad };
+  if (kind === "agents") {
+    const reason = reasonOf(which);
+    const path = isBad ? `/activity?agent=${encodeURIComponent(which)}&outcome=failed` : pathOfAgent(which);
+    return { subject: which, words: isBad && reason ? `last turn failed: ${reason}` : words, path, isBad };
+  }
+  const dead = name === "events" ? DEAD.exec(detail ?? "")?.[1] : undefined;
   return {
-    what: NAMES[kind] ?? name,
-    detail: words,
-    path: kind === "queue" ? "/activity?outcome=queued" : "/settings/configuration",
+    subject: NAMES[name] ?? name,
+    words: dead
+      ? lowered((detail ?? "").replace(DEAD, `${plural(Number(dead), "event")} failed after 3 attempts.`))
+      : words,
+    path: PATHS[name] ?? "/settings/configuration",
+    isBad: isBad || dead !== undefined,
   };
 }
 
-/** An agent that is paused is wrong only as far as something waits for it. */
-function waitOf({ agentName, queued, waitingEvents }: Agent): Wrong {
-  const waiting = [queued > 0 && plural(queued, "turn"), waitingEvents > 0 && plural(waitingEvents, "event")];
-  return {
-    what: `The agent ${agentName} is paused`,
-    detail: `${waiting.filter(Boolean).join(" and ")} ${queued + waitingEvents === 1 ? "waits" : "wait"} until it is resumed.`,
-    path: `/agents/${encodeURIComponent(agentName)}`,
-  };
+function pathOfAgent(name: string): string {
+  return `/agents/${encodeURIComponent(name)}`;
 }
 
-/** All that is wrong now, the gravest first: parts that are degraded, then those that only have something to say. */
-export function troublesOf(health: Health | undefined, agents: readonly Agent[]): Wrong[] {
-  const degraded = (health?.parts ?? []).filter(({ status }) => status !== "ok").map(partOf);
-  const told = new Set(degraded.map(({ what }) => what));
-  const failing = agents
-    .filter(({ state, agentName }) => state === "failing" && !told.has(`The agent ${agentName}`))
-    .map(({ agentName }) => ({
-      what: `The agent ${agentName}`,
-      detail: "Its backend keeps failing. Its turns are tried again, and fail with a reason.",
-      path: `/agents/${encodeURIComponent(agentName)}`,
-    }));
-  const paused = agents.filter((agent) => agent.paused);
-  const waiting = paused.filter(({ queued, waitingEvents }) => queued + waitingEvents > 0).map(waitOf);
-  const ofPaused = new Set(paused.map(({ agentName }) => `agents.${agentName}`));
-  const warned = (health?.parts ?? [])
-    .filter(({ name, status, detail }) => status === "ok" && detail !== null && !ofPaused.has(name))
-    .map(partOf);
-  return [...degraded, ...failing, ...waiting, ...warned];
+/** A sentence as the rest of a line. */
+function lowered(sentence: string): string {
+  const words = sentence.trim().replace(/\.$/, "");
+  return /^[A-Z][a-z]/.test(words) ? words.charAt(0).toLowerCase() + words.slice(1) : words;
 }

@@ -1,0 +1,190 @@
+import { type Signal, useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { bindKeys } from "#console/app/keys.ts";
+import { gathered, hold, whenHeld } from "#console/app/live.ts";
+import { hrefOf } from "#console/app/router.ts";
+import { mayRpc, whyNot } from "#console/app/session.ts";
+import { plural } from "#console/lib/format.ts";
+import { pathOfWork, type Work, type Written, writtenAfter } from "#console/lib/live-stream.ts";
+import type { LiveRows } from "#console/parts/live-rows.ts";
+import { State } from "#console/parts/state.tsx";
+import { ClockTime } from "#console/parts/time.tsx";
+import { FirstRequest } from "../activity/first-request.tsx";
+import { Took, What } from "./columns.tsx";
+
+const SHOWN = 100;
+/** The reader follows the newest line from this many pixels above it. */
+const NEAR_END_PX = 24;
+/** Replies are followed after this time: most turns have ended by then. */
+const FOLLOW_AFTER_MS = 300;
+const MOST_WRITTEN = 50;
+
+type TailOf = { rows: LiveRows<Work>; isReading: Signal<boolean>; failing: number };
+
+/** The work as a log, a line each, the newest at the end. The replies of running turns are shown while they are written. */
+export function Tail({ rows, isReading, failing }: TailOf) {
+  const log = useRef<HTMLDivElement>(null);
+  const isPaused = useSignal(false);
+  const written = useWritten();
+  const { items, waiting } = rows.list.value;
+  useLayoutEffect(() => {
+    if (!isReading.peek()) log.current?.scrollTo({ top: log.current.scrollHeight, behavior: "instant" });
+  });
+  const goOn = () => {
+    isPaused.value = false;
+    isReading.value = false;
+    rows.release();
+  };
+  const pauseOrGoOn = () => {
+    if (isReading.peek()) return goOn();
+    isPaused.value = true;
+    isReading.value = true;
+  };
+  const move = (step: number) => {
+    const links = [...(log.current?.querySelectorAll("a") ?? [])];
+    const at = links.indexOf(document.activeElement as HTMLAnchorElement);
+    links[at < 0 ? links.length - 1 : Math.min(links.length - 1, Math.max(0, at + step))]?.focus();
+  };
+  useEffect(
+    () =>
+      bindKeys([
+        { key: "p", does: "Pause or go on", run: pauseOrGoOn },
+        { key: ".", does: "Jump to live", run: goOn },
+        { key: "j", does: "Next line", run: () => move(1) },
+        { key: "k", does: "Previous line", run: () => move(-1) },
+      ]),
+    [],
+  );
+  if (items.length === 0 && !rows.isLoading.value)
+    return <FirstRequest isLive={mayRpc.value} onSent={() => void rows.reload()} />;
+  return (
+    <section class="tail" aria-label="Tail">
+      <div
+        class="tail-log"
+        role="log"
+        aria-label="Work, the newest last"
+        aria-busy={rows.isLoading.value}
+        tabIndex={0}
+        ref={log}
+        onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
+          isReading.value = isPaused.value || scrollHeight - scrollTop - clientHeight >= NEAR_END_PX;
+        }}
+      >
+        <ol>
+          {items
+            .slice(0, SHOWN)
+            .reverse()
+            .map((work) => (
+              <Line key={work.delivery_id} work={work} written={written.value.get(work.turn_id ?? "")} />
+            ))}
+        </ol>
+      </div>
+      <div class="tail-foot">
+        <button type="button" class="button" onClick={pauseOrGoOn}>
+          {isReading.value ? "Go on" : "Pause"} <kbd>p</kbd>
+        </button>
+        {failing > 0 && (
+          <a href={hrefOf("/")}>
+            <State of="failed" word={`${failing} failing`} quiet />
+          </a>
+        )}
+        <span class="muted" role="status">
+          {isReading.value &&
+            (waiting.length === 0 ? "Paused" : `Paused · ${waiting.length > 100 ? "100+" : waiting.length} new`)}
+        </span>
+      </div>
+    </section>
+  );
+}
+
+/** The replies that are being written, by turn; at most four changes a second. */
+function useWritten(): Signal<ReadonlyMap<string, Written>> {
+  const written = useSignal<ReadonlyMap<string, Written>>(new Map());
+  useEffect(
+    () =>
+      gathered(
+        ({ method }) => method === "message.delta",
+        (pushes) => {
+          const next = new Map(written.peek());
+          for (const { params } of pushes) {
+            const piece = params as { turnId: string; offset: number; text: string };
+            next.set(piece.turnId, writtenAfter(next.get(piece.turnId), piece));
+          }
+          for (const oldest of next.keys()) if (next.size > MOST_WRITTEN) next.delete(oldest);
+          written.value = next;
+        },
+      ),
+    [],
+  );
+  return written;
+}
+
+function Line({ work, written }: { work: Work; written: Written | undefined }) {
+  const line = useRef<HTMLLIElement>(null);
+  const { outcome, agent, at, tokens, session_id: session } = work;
+  const isRunning = outcome === "running";
+  useEffect(() => {
+    if (!isRunning || session === null || whyNot("session.get")) return undefined;
+    return whileSeen(line, () => {
+      const request = { sessions: { [session]: null } };
+      const stop = hold(request);
+      void whenHeld(request);
+      return stop;
+    });
+  }, [isRunning, session]);
+  return (
+    <li ref={line}>
+      <a class="tail-line" href={hrefOf(pathOfWork(work))}>
+        <ClockTime at={at} />
+        <span class="tail-agent">{agent ?? "–"}</span>
+        <span class="tail-in">
+          <What {...work} />
+        </span>
+        <span class="faint" aria-hidden="true">
+          →
+        </span>
+        <Outcome work={work} written={written} />
+        <span class="tail-facts muted">
+          <Took {...work} />
+          {tokens !== null && tokens > 0 && ` · ${plural(tokens, "token")}`}
+        </span>
+      </a>
+    </li>
+  );
+}
+
+/** The reply, or what came of the work in place of one. */
+function Outcome({ work, written }: { work: Work; written: Written | undefined }) {
+  const { outcome, reply_preview: reply, announcement, error } = work;
+  if (outcome === "running" && written)
+    return (
+      <span class="tail-out writing">
+        <span class="sr-only">running</span>
+        <span aria-hidden="true">{written.text.replace(/\s+/g, " ")}</span>
+      </span>
+    );
+  if (outcome === "completed" && announcement?.state !== "failed")
+    return <span class="tail-out">{reply || <span class="faint">no reply</span>}</span>;
+  const word = outcome === "completed" ? `not delivered to ${announcement?.channel}` : outcome;
+  return (
+    <span class="tail-out">
+      <State of={outcome === "completed" ? "failed" : outcome} word={word} quiet />{" "}
+      <span class="muted">{error?.detail ?? announcement?.reason}</span>
+    </span>
+  );
+}
+
+/** Begins something while an element is on the screen, and a short time has passed. */
+function whileSeen({ current: element }: { current: Element | null }, begin: () => () => void): () => void {
+  let stop: (() => void) | undefined;
+  const watcher = new IntersectionObserver((changes) => {
+    stop?.();
+    stop = changes.at(-1)?.isIntersecting ? begin() : undefined;
+  });
+  const timer = setTimeout(() => element && watcher.observe(element), FOLLOW_AFTER_MS);
+  return () => {
+    clearTimeout(timer);
+    watcher.disconnect();
+    stop?.();
+  };
+}
