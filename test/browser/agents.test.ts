@@ -3,22 +3,15 @@ import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 
 browserTests(({ open }) => {
   describe("the page of the agents", () => {
-    it("MUST send a message, stream the reply in, and lead to its session", async () => {
-      await using gateway = await startPages({
-        agents: { main: { backend: "echo", echo: { delayMs: 1_000, chunks: 4 } } },
-      });
+    it("MUST lead to a conversation with the agent, by a link and by a key", async () => {
+      await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents/main" });
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
-      await page.getByRole("textbox", { name: "Message to main" }).fill("One two three four five six");
-      await page.keyboard.press("Enter");
-      const turn = page.locator(".try-turn .state");
-      await expect.poll(() => turn.textContent()).toContain("running");
-      await expect.poll(() => turn.textContent()).toContain("completed");
-      const messages = page.getByRole("list", { name: "Messages" }).getByRole("listitem");
-      expect(await messages.count()).toBe(2);
-      expect(await messages.nth(1).textContent()).toContain("One two three four five six");
-      await page.getByRole("link", { name: "agent:main:console:console" }).click();
+      await page.getByRole("link", { name: "Send a message" }).click();
       await page.getByRole("article", { name: "Session agent:main:console:console" }).waitFor();
+      await page.goBack();
+      await page.getByRole("link", { name: "New session" }).waitFor();
+      await page.keyboard.press("m");
+      await page.getByRole("textbox", { name: "Message to main" }).waitFor();
     });
 
     it("MUST show an agent that fails, and why, without a reload of the page", async () => {
@@ -28,7 +21,10 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/agents/main" });
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Will this work?" });
-      await page.locator(".note.bad").getByText("The backend failed in the last turn").waitFor();
+      await page.locator(".note.bad").getByText("the model is overloaded").waitFor();
+      expect(await page.locator("td[data-name='Agent'], th[data-name='Agent']").first().textContent()).toContain(
+        "the model is overloaded",
+      );
       await page.getByRole("button", { name: "Reload" }).click();
       await page.getByText("Reloaded. Nothing is different.").waitFor();
     });
@@ -50,7 +46,10 @@ browserTests(({ open }) => {
       await hook("/hooks/agent", { message: "Deploy." });
       await hook("/hooks/wake", { text: "The build is green." });
       const sent = rest("/api/v1/chat/send", { message: "Hello" });
-      await page.getByText("2 turns and 1 event wait until it is resumed.").waitFor();
+      await page.getByText("2 queued, 1 event waiting.").waitFor();
+      expect(await page.getByRole("link", { name: "2 queued" }).first().getAttribute("href")).toContain(
+        "outcome=queued&agent=main",
+      );
       const beat = page.getByRole("button", { name: "Run heartbeat now" });
       expect(await beat.getAttribute("aria-disabled")).toBe("true");
       const state = page.locator("td[data-name='State']");

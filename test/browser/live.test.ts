@@ -208,9 +208,10 @@ browserTests(({ open }) => {
       const { session_id } = await callers(gateway).rest("/api/v1/chat/send", { message: "do: tool", user_id: "ada" });
       await using page = await open(gateway, { path: `/console/s/${encodeURIComponent(String(session_id))}` });
       const calls = page.locator(".tool-calls");
-      expect(await calls.locator("summary").textContent()).toBe("1 tool call, 1 failed");
+      const summary = calls.locator("summary").first();
+      expect(await summary.textContent()).toBe("1 tool call, 1 failed");
       expect(await calls.getByText("Read /etc/motd").isVisible()).toBe(false);
-      await calls.locator("summary").click();
+      await summary.click();
       await calls.getByText("Read /etc/motd").waitFor();
       await expect.poll(() => calls.textContent()).toContain("failed");
     });
@@ -248,9 +249,9 @@ browserTests(({ open }) => {
       await page.getByRole("button", { name: "Delete" }).click();
       await page.getByText("This cannot be undone.").waitFor();
       await page.getByRole("button", { name: "Delete the session" }).click();
-      await page.getByText("There is no session yet.").waitFor();
+      await page.getByText("No sessions yet.").waitFor();
       await page.goto(`${gateway.url}/console/s/agent%3Amain%3Arest%3Aada`);
-      await page.getByText("This session is not kept, or never was.").waitFor();
+      await page.getByText("This session is not stored.").waitFor();
     });
   });
 

@@ -130,22 +130,50 @@ describe("a live transcript", () => {
     expect(done.turns.a?.status).toBe("completed");
   });
 
+  test("takes model, usage and times of an ended turn from the stored page", () => {
+    const done = replayed([push("turn.completed", { turnId: "a", reply: "x" })]);
+    const turn = {
+      turnId: "a",
+      status: "completed",
+      attempt: 1,
+      surface: "rest",
+      deliveryId: null,
+      error: null,
+    } as const;
+    const times = {
+      createdAt: "2026-01-01T00:00:00.000Z",
+      startedAt: "2026-01-01T00:00:01.000Z",
+      endedAt: "2026-01-01T00:00:02.000Z",
+    };
+    const usage = { input: 1, output: 2, total: 3 };
+    const paged = withPage(done, { messages: [], turns: { a: { ...turn, ...times, model: "fast", usage } } });
+    expect(paged.turns.a).toMatchObject({ model: "fast", usage, at: times.endedAt });
+    const running = { ...turn, ...times, status: "running", endedAt: null, model: null, usage: null } as const;
+    expect(withPage(paged, { messages: [], turns: { a: running } }).turns.a).toMatchObject({ status: "completed" });
+  });
+
   test("joins pages without doubling, and what is stored wins", () => {
     const live = replayed([asked("b", 7, "New?"), begun("b", 9), piece("b", 0, "Ne")]);
-    const paged = withPage(live, [
+    const messages = [
       stored("b", 7, "user", "New?"),
       stored("a", 4, "assistant", "Old."),
       stored("a", 1, "user", "Old?"),
-    ]);
+    ];
+    const paged = withPage(live, { messages });
     expect(texts(paged)).toEqual(["Old?", "Old.", "New?", "Ne"]);
-    expect(texts(withPage(paged, [stored("b", 10, "assistant", "New.")]))).toEqual(["Old?", "Old.", "New?", "New."]);
+    expect(texts(withPage(paged, { messages: [stored("b", 10, "assistant", "New.")] }))).toEqual([
+      "Old?",
+      "Old.",
+      "New?",
+      "New.",
+    ]);
   });
 
   test("begins anew where the newest page does not reach what is shown", () => {
-    const old = withPage(EMPTY, [stored("a", 1, "user", "Old?")]);
+    const old = withPage(EMPTY, { messages: [stored("a", 1, "user", "Old?")] });
     const far = [stored("z", 90, "user", "Far?")];
     expect(startsAnew(old, far, false)).toBe(true);
-    expect(texts(onlyNewest(old, far))).toEqual(["Far?"]);
+    expect(texts(onlyNewest(old, { messages: far }))).toEqual(["Far?"]);
     expect(startsAnew(old, [stored("b", 5, "user", "Next?"), stored("a", 1, "user", "Old?", true)], false)).toBe(false);
   });
 
@@ -159,7 +187,7 @@ describe("a live transcript", () => {
     const page = [stored("t299", 2992, "assistant", "Yes"), stored("t299", 2991, "user", "Hi")];
     expect(startsAnew(long, page, false)).toBe(false);
     expect(startsAnew(long, page, true)).toBe(true);
-    const newest = onlyNewest(long, page);
+    const newest = onlyNewest(long, { messages: page });
     expect(texts(newest)).toEqual(["Hi", "Yes", "Wai"]);
     expect(Object.keys(newest.turns).sort()).toEqual(["open", "t299"]);
     expect(startsAnew(newest, page, true)).toBe(false);

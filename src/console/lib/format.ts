@@ -84,3 +84,14 @@ export function clockTime(at: number, isUtc: boolean): string {
     ...(isUtc && { timeZone: "UTC" }),
   }).format(at);
 }
+
+/** A text of JSON with a line for each value; any other text, and numbers that would change, as they are. */
+export function pretty(text: string): string {
+  try {
+    const value: unknown = JSON.parse(text);
+    const written = text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
+    return JSON.stringify(value) === written ? JSON.stringify(value, null, 2) : text;
+  } catch {
+    return text;
+  }
+}

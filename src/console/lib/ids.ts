@@ -23,3 +23,17 @@ export function looksLikeId(text: string): boolean {
     (kindOfId(text) !== undefined || /[:_\-\d]/.test(text))
   );
 }
+
+/** The session of the console with an agent, and a new one. Both begin with their first message. */
+export function consoleSession(agent: string): string {
+  return `agent:${agent}:console:console`;
+}
+export function newConsoleSession(agent: string, now = Date.now()): string {
+  return `console:${agent}:${now.toString(36)}`;
+}
+
+/** The agent of a session of the console that may not exist yet; undefined for any other session. */
+export function agentOfNew(sessionId: string): string | undefined {
+  const [, named, other] = /^(?:agent:([^:]+):console:console|console:([^:]+):[\w-]+)$/.exec(sessionId) ?? [];
+  return named ?? other;
+}

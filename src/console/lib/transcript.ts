@@ -2,7 +2,7 @@ import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 type Details = RpcMethods["session.get"]["result"];
 type Message = Details["messages"][number];
-type Usage = Details["session"]["usage"];
+type Turn = NonNullable<Details["turns"]>[string];
 
 /** A message as a reader sees it: stored, or a reply that is still being written. */
 export type TranscriptMessage = Message & {
@@ -12,16 +12,13 @@ export type TranscriptMessage = Message & {
   hasGap: boolean;
 };
 
-export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
-export type TranscriptTurn = {
-  turnId: string;
-  status: TurnStatus;
-  /** When it came into this state. */
-  at: string;
-  attempt: number;
-  error?: { name: string; title: string; detail?: string } | undefined;
-  usage?: Usage | undefined;
-};
+type TurnStatus = Turn["status"];
+/** A turn as the last push reported it, or as it is stored. */
+export type TranscriptTurn = Pick<Turn, "turnId" | "status" | "attempt"> &
+  Partial<Turn> & {
+    /** The time of its last change of state. */
+    at: string;
+  };
 
 export type Transcript = {
   /** Oldest first, each turn's together. */
@@ -48,11 +45,17 @@ function inOrder(messages: readonly TranscriptMessage[]): TranscriptMessage[] {
   return [...messages].sort((one, other) => turnOf(one) - turnOf(other) || one.seq - other.seq);
 }
 
-/** With a page of stored messages. What is stored wins over what was pushed; nothing is doubled. */
-export function withPage(transcript: Transcript, page: readonly Message[]): Transcript {
-  const stored = new Map(page.map((message) => [message.messageId, { ...message, isOpen: false, hasGap: false }]));
+/** A page of stored messages, with their turns. */
+export type StoredPage = Pick<Details, "messages" | "turns">;
+
+/** With a page of stored messages and turns. What is stored wins over what was pushed; nothing is doubled. */
+export function withPage(transcript: Transcript, { messages, turns = {} }: StoredPage): Transcript {
+  const stored = new Map(messages.map((message) => [message.messageId, { ...message, isOpen: false, hasGap: false }]));
   const notStored = transcript.messages.filter(({ messageId }) => !stored.has(messageId));
-  return { ...transcript, messages: inOrder([...notStored, ...stored.values()]) };
+  return Object.values(turns).reduce<Transcript>(
+    (all, turn) => withTurn(all, { ...turn, at: turn.endedAt ?? turn.startedAt ?? turn.createdAt }),
+    { ...transcript, messages: inOrder([...notStored, ...stored.values()]) },
+  );
 }
 
 /** A conversation that is followed for hours keeps this many messages; the older ones can be read again. */
@@ -69,10 +72,10 @@ export function startsAnew({ messages }: Transcript, page: readonly Message[], f
 }
 
 /** The newest page and the replies that are being written, with the turns of these and those that have not ended. */
-export function onlyNewest(transcript: Transcript, page: readonly Message[]): Transcript {
+export function onlyNewest(transcript: Transcript, page: StoredPage): Transcript {
   const newest = withPage({ ...transcript, messages: transcript.messages.filter(({ isOpen }) => isOpen) }, page);
   const shown = new Set(newest.messages.map(({ turnId }) => turnId));
-  const turns = Object.entries(transcript.turns).filter(([turnId, turn]) => shown.has(turnId) || !hasEnded(turn));
+  const turns = Object.entries(newest.turns).filter(([turnId, turn]) => shown.has(turnId) || !hasEnded(turn));
   return { ...newest, turns: Object.fromEntries(turns) };
 }
 
@@ -81,12 +84,12 @@ export function hasEnded({ status }: { status: TurnStatus }): boolean {
   return ENDED.has(status);
 }
 
-/** With a turn's state. One that has ended never goes back. */
+/** With a turn's state. A turn that has ended never runs again. */
 export function withTurn(transcript: Transcript, turn: TranscriptTurn): Transcript {
   const before = transcript.turns[turn.turnId];
-  if (before && hasEnded(before)) return transcript;
+  if (before && hasEnded(before) && !hasEnded(turn)) return transcript;
   if (before?.status === "running" && turn.status === "queued") return transcript;
-  return { ...transcript, turns: { ...transcript.turns, [turn.turnId]: turn } };
+  return { ...transcript, turns: { ...transcript.turns, [turn.turnId]: { ...before, ...turn } } };
 }
 
 /** The turns that wait or run, in the order in which they came. */
@@ -111,8 +114,8 @@ type Params = {
   offset: number;
   attempt: number;
   reply: string;
-  usage: Usage;
-  error: TranscriptTurn["error"];
+  usage: Turn["usage"];
+  error: Turn["error"];
   toolCalls: Message["toolCalls"];
 };
 type Change = (transcript: Transcript, params: Params) => Transcript;

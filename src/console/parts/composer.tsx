@@ -1,5 +1,4 @@
 import { useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
 import { ActionButton } from "./fields.tsx";
 import { Icon } from "./icon.tsx";
@@ -12,15 +11,21 @@ type Composed = {
   send: (message: string, idempotencyKey: string) => Promise<unknown>;
   /** Why nothing can be sent now. */
   why?: string | undefined;
-  children?: ComponentChildren;
+  /** Stops the turn that runs; undefined while none runs. */
+  stop?: (() => Promise<unknown>) | undefined;
+  whyNoStop?: string | undefined;
 };
 
-function newKey(): string {
+/** The longest pause between the two presses of Escape that stop a turn. */
+const TWICE_MS = 800;
+
+/** An idempotency key. */
+export function newKey(): string {
   return `console-${Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("")}`;
 }
 
-/** A field for a message. Enter sends it, Shift+Enter begins a line. */
-export function Composer({ label, send, why, children }: Composed) {
+/** A field for a message. Enter sends it, Shift+Enter begins a line; while a turn runs, Escape twice stops the turn. */
+export function Composer({ label, send, why, stop, whyNoStop }: Composed) {
   const text = useSignal("");
   const field = useRef<HTMLTextAreaElement>(null);
   const lastSent = useRef({ text: "", key: "" });
@@ -31,6 +36,8 @@ export function Composer({ label, send, why, children }: Composed) {
     lastSent.current = { text: "", key: "" };
     if (text.peek() === message) text.value = "";
   });
+  const stopping = useAction(async () => await stop?.());
+  const escapedAt = useRef(0);
   const isEmpty = text.value.trim() === "";
   const submit = () => {
     if (why === undefined && !isEmpty) void action.run(text.peek()).then(() => field.current?.focus());
@@ -53,6 +60,10 @@ export function Composer({ label, send, why, children }: Composed) {
         value={text.value}
         onInput={({ currentTarget }) => (text.value = currentTarget.value)}
         onKeyDown={(event) => {
+          if (event.key === "Escape" && stop && whyNoStop === undefined) {
+            if (event.timeStamp - escapedAt.current < TWICE_MS) void stopping.run();
+            escapedAt.current = event.timeStamp;
+          }
           // An input method ends a word with Enter, too.
           if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
           event.preventDefault();
@@ -60,19 +71,30 @@ export function Composer({ label, send, why, children }: Composed) {
         }}
       />
       {action.error.value !== undefined && <TroubleNote error={action.error.value} repeat={submit} />}
+      {stopping.error.value !== undefined && <TroubleNote error={stopping.error.value} />}
       <div class="composer-bar">
-        {children}
         <span id={hint} class="faint">
           <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> new line
+          {stop && whyNoStop === undefined && (
+            <>
+              , <kbd>Esc Esc</kbd> stops
+            </>
+          )}
         </span>
-        <ActionButton
-          kind="primary"
-          onClick={submit}
-          why={why ?? (isEmpty ? "Write a message first." : undefined)}
-          isRunning={action.isRunning.value}
-        >
-          <Icon name="send" size={14} /> {action.isRunning.value ? "Sending…" : "Send"}
-        </ActionButton>
+        {stop ? (
+          <ActionButton onClick={() => void stopping.run()} why={whyNoStop} isRunning={stopping.isRunning.value}>
+            <Icon name="x" size={14} /> {stopping.isRunning.value ? "Stopping…" : "Stop"}
+          </ActionButton>
+        ) : (
+          <ActionButton
+            kind="primary"
+            onClick={submit}
+            why={why ?? (isEmpty ? "Write a message first." : undefined)}
+            isRunning={action.isRunning.value}
+          >
+            <Icon name="send" size={14} /> {action.isRunning.value ? "Sending…" : "Send"}
+          </ActionButton>
+        )}
       </div>
     </form>
   );

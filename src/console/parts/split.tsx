@@ -1,12 +1,29 @@
-import { signal } from "@preact/signals";
+import { type Signal, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 const KEY = "agent-gateway.split";
-const share = signal(Math.min(75, Math.max(30, Number(localStorage.getItem(KEY)) || 58)));
+const USUAL = 58;
+/** The share of the list in percent, by its default. */
+const shares = new Map<number, Signal<number>>();
 
-/** A list with an inspector beside it. On a narrow screen the inspector takes the page, and the focus goes there. */
-export function Split({ list, inspector }: { list: ComponentChildren; inspector: ComponentChildren | undefined }) {
+function keyOf(usual: number): string {
+  return usual === USUAL ? KEY : `${KEY}.${usual}`;
+}
+function shareOf(usual: number): Signal<number> {
+  const known = shares.get(usual) ?? signal(within(Number(localStorage.getItem(keyOf(usual))) || usual));
+  shares.set(usual, known);
+  return known;
+}
+function within(share: number): number {
+  return Math.min(75, Math.max(25, share));
+}
+
+type SplitOf = { list: ComponentChildren; inspector: ComponentChildren | undefined; usual?: number };
+
+/** A list with an inspector next to the list, which has the `usual` share in percent until the reader moves the bar. On a narrow screen the inspector takes the page, and the focus goes there. */
+export function Split({ list, inspector, usual = USUAL }: SplitOf) {
+  const share = shareOf(usual);
   const frame = useRef<HTMLDivElement>(null);
   const details = useRef<HTMLElement>(null);
   const wasOpen = useRef(Boolean(inspector));
@@ -17,8 +34,8 @@ export function Split({ list, inspector }: { list: ComponentChildren; inspector:
     if (opened && !document.activeElement?.checkVisibility()) details.current?.focus();
   }, [isOpen]);
   const set = (next: number) => {
-    share.value = Math.min(75, Math.max(30, next));
-    localStorage.setItem(KEY, String(Math.round(share.value)));
+    share.value = within(next);
+    localStorage.setItem(keyOf(usual), String(Math.round(share.value)));
   };
   const drag = (event: PointerEvent) => {
     const target = event.currentTarget as HTMLElement;
@@ -41,7 +58,7 @@ export function Split({ list, inspector }: { list: ComponentChildren; inspector:
           aria-orientation="vertical"
           aria-label="Width of the list"
           aria-valuenow={Math.round(share.value)}
-          aria-valuemin={30}
+          aria-valuemin={25}
           aria-valuemax={75}
           tabIndex={0}
           onPointerDown={drag}

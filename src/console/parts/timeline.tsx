@@ -7,6 +7,7 @@ import { Bar, BarLegend } from "./bar.tsx";
 import { RawJson } from "./json.tsx";
 import { Prose } from "./prose.tsx";
 import { ClockTime, Running } from "./time.tsx";
+import { Waterfall } from "./waterfall.tsx";
 
 /** A bar of what took how long, and below it the steps in words. `isOpen`: the last step is not the end. */
 export function Timeline({ steps, isOpen }: { steps: readonly Step[]; isOpen: boolean }) {
@@ -17,11 +18,15 @@ export function Timeline({ steps, isOpen }: { steps: readonly Step[]; isOpen: bo
   const began = Date.parse(first.at);
   return (
     <div class="timeline">
-      {segments.length > 0 && (
-        <div class="bars">
-          <Bar segments={segments} axis={axis} />
-          <BarLegend segments={segments} axis={axis} />
-        </div>
+      {steps.some(({ name }) => name === "turn.started") ? (
+        <Waterfall steps={steps} isOpen={isOpen} />
+      ) : (
+        segments.length > 0 && (
+          <div class="bars">
+            <Bar segments={segments} axis={axis} />
+            <BarLegend segments={segments} axis={axis} />
+          </div>
+        )
       )}
       <ol>
         {steps.map((step, n) => (

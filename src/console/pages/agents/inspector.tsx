@@ -1,24 +1,29 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { rpc } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
-import { hrefOf } from "#console/app/router.ts";
+import { go, hrefOf } from "#console/app/router.ts";
+import { count } from "#console/lib/format.ts";
+import { consoleSession, newConsoleSession } from "#console/lib/ids.ts";
 import { Icon } from "#console/parts/icon.tsx";
 import { Facts } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Ago, Countdown } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
-import { useLoaded } from "#console/parts/use.ts";
 import { Controls } from "./controls.tsx";
 import type { Agent } from "./pause.tsx";
-import { PausedNote } from "./pause.tsx";
+import { PausedNote, QueueLink } from "./pause.tsx";
 import { type Reload, Reloaded } from "./reloaded.tsx";
-import { TryAgent } from "./try-agent.tsx";
 
-type Shown = { agent: Agent; back: () => void; reread: () => Promise<void> };
+type Shown = {
+  agent: Agent;
+  /** Why the agent is degraded. */
+  fault: string | undefined;
+  back: () => void;
+  reread: () => Promise<void>;
+};
 
 /** One agent: what it is, how it does, and a message to it. */
-export function Inspector({ agent, back, reread }: Shown) {
+export function Inspector({ agent, fault, back, reread }: Shown) {
   const reload = useSignal<Reload | undefined>(undefined);
   const { agentName, description, backend, model, state, paused, heartbeat, skills, lastTurnAt } = agent;
   const named = encodeURIComponent(agentName);
@@ -28,10 +33,10 @@ export function Inspector({ agent, back, reread }: Shown) {
         {
           key: "m",
           does: "Write a message to the agent",
-          run: () => document.querySelector<HTMLElement>(".try-agent textarea")?.focus(),
+          run: () => go(`/s/${encodeURIComponent(consoleSession(agentName))}`),
         },
       ]),
-    [],
+    [agentName],
   );
   return (
     <article aria-label={`Agent ${agentName}`}>
@@ -45,11 +50,19 @@ export function Inspector({ agent, back, reread }: Shown) {
           {(!paused || state !== "idle") && <State of={state} />}
         </div>
         {description && <p class="agent-description">{description}</p>}
+        <div class="bar-actions">
+          <a class="button primary" href={hrefOf(`/s/${encodeURIComponent(consoleSession(agentName))}`)}>
+            <Icon name="send" size={14} /> Send a message <kbd aria-hidden="true">m</kbd>
+          </a>
+          <a class="button" href={hrefOf(`/s/${encodeURIComponent(newConsoleSession(agentName))}`)}>
+            New session
+          </a>
+        </div>
         <Controls agent={agent} reread={reread} onReload={(result) => (reload.value = result)} />
       </header>
       {reload.value && <Reloaded result={reload.value} close={() => (reload.value = undefined)} />}
       <PausedNote agent={agent} />
-      <Fault agentName={agentName} state={state} />
+      <Fault agentName={agentName} fault={fault} />
       <div class="section">
         <Facts
           of={[
@@ -69,7 +82,12 @@ export function Inspector({ agent, back, reread }: Shown) {
                 </span>
               ),
             ],
-            ["Turns", `${agent.running} running, ${agent.queued} queued`],
+            [
+              "Turns",
+              <span key="turns">
+                {count(agent.running)} running, <QueueLink agent={agent} />
+              </span>,
+            ],
             [
               "Events",
               <a key="events" href={hrefOf(`/events?agent=${named}`)}>
@@ -113,28 +131,17 @@ export function Inspector({ agent, back, reread }: Shown) {
           ]}
         />
       </div>
-      <TryAgent agentName={agentName} />
     </article>
   );
 }
 
-/** The words of the gateway's health about a failing agent. */
-function Fault({ agentName, state }: Pick<Agent, "agentName" | "state">) {
-  const health = useLoaded((signal) => rpc().system.health({}, { signal }), [state]);
-  const part = health.value.value?.parts.find(({ name }) => name === `agents.${agentName}`);
-  if (state !== "failing" && (part === undefined || part.status === "ok")) return null;
-  return (
+function Fault({ agentName, fault }: Pick<Agent, "agentName"> & Pick<Shown, "fault">) {
+  return fault === undefined ? null : (
     <Note tone="bad">
-      <strong>
-        {part?.detail ?? (state === "failing" ? "Its backend failed in its last turn." : "The agent is degraded.")}
-      </strong>
-      {state === "failing" && (
-        <p>
-          <a href={hrefOf(`/activity?outcome=failed&agent=${encodeURIComponent(agentName)}`)}>
-            Show the requests that failed
-          </a>
-        </p>
-      )}
+      <strong>{fault}</strong>
+      <p>
+        <a href={hrefOf(`/activity?outcome=failed&agent=${encodeURIComponent(agentName)}`)}>View failed requests</a>
+      </p>
     </Note>
   );
 }

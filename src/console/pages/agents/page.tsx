@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
-import { rpc } from "#console/app/api.ts";
+import { rest, rpc } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { gathered, hold, onReturn } from "#console/app/live.ts";
 import { go, hrefOf } from "#console/app/router.ts";
@@ -18,6 +18,8 @@ import type { Agent } from "./pause.tsx";
 
 /** The agents are read again at most this often, however much happens. */
 const REREAD_MS = 1_000;
+/** The most failing agents whose last error is read. */
+const MOST_ASKED = 20;
 
 /** A number that is worth a look; a zero is not. */
 function Amount({ value, word }: { value: number; word: string }) {
@@ -29,8 +31,24 @@ function Amount({ value, word }: { value: number; word: string }) {
   );
 }
 
-const COLUMNS: readonly Column<Agent>[] = [
-  { name: "Agent", narrow: "first", cell: ({ agentName }) => <strong>{agentName}</strong> },
+/** An agent, with the reason for which it is degraded. */
+type Row = Agent & { fault: string | undefined };
+
+const COLUMNS: readonly Column<Row>[] = [
+  {
+    name: "Agent",
+    narrow: "first",
+    cell: ({ agentName, description, fault }) => (
+      <span class="agent-cell">
+        <strong>{agentName}</strong>
+        {(fault ?? description) && (
+          <span class={fault ? "agent-fault" : "faint"} title={fault ?? description ?? ""}>
+            {fault ?? description}
+          </span>
+        )}
+      </span>
+    ),
+  },
   {
     name: "State",
     width: "96px",
@@ -87,7 +105,8 @@ function toList() {
 
 function Agents({ selected }: { selected: string | undefined }) {
   const loaded = useLoaded((signal) => rpc().agent.list({}, { signal }));
-  const agents = loaded.value.value?.agents;
+  const faults = useFaults(loaded.value.value?.agents);
+  const agents = loaded.value.value?.agents.map((agent) => ({ ...agent, fault: faults.get(agent.agentName) }));
   useAgentPushes(agents, loaded.reload);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: toList }]), []);
   const shown = agents?.find(({ agentName }) => agentName === selected);
@@ -118,7 +137,7 @@ function Agents({ selected }: { selected: string | undefined }) {
           }
           inspector={
             shown ? (
-              <Inspector key={shown.agentName} agent={shown} back={toList} reread={loaded.reload} />
+              <Inspector key={shown.agentName} agent={shown} fault={shown.fault} back={toList} reread={loaded.reload} />
             ) : (
               selected && <NoAgent name={selected} />
             )
@@ -141,6 +160,34 @@ function NoAgent({ name }: { name: string }) {
       </p>
     </Note>
   );
+}
+
+/** The error of the last failed turn of an agent, where the identity may read turns. */
+async function lastErrorOf(agent: string): Promise<readonly [agent: string, error: string] | undefined> {
+  const { turns } = await rest()
+    .turns.list({ agent, status: "failed", limit: 1 })
+    .catch(() => ({ turns: [] }));
+  const { title, detail } = turns[0]?.error ?? {};
+  return title === undefined ? undefined : [agent, detail ? `${title}: ${detail}` : title];
+}
+
+/** Why agents are degraded, as the health of the gateway says. */
+function useFaults(agents: readonly Agent[] = []): ReadonlyMap<string, string> {
+  const failing = agents.filter(({ state }) => state === "failing").map(({ agentName }) => agentName);
+  const health = useLoaded(
+    async (signal) => {
+      if (agents.length === 0) return [];
+      const { parts } = await rpc().system.health({}, { signal });
+      return parts.filter(({ name, status }) => name.startsWith("agents.") && status !== "ok");
+    },
+    [agents.length === 0, failing.join("\n")],
+  );
+  const errors = useLoaded(() => Promise.all(failing.slice(0, MOST_ASKED).map(lastErrorOf)), [failing.join("\n")]);
+  return new Map([
+    ...failing.map((name) => [name, "The last turn failed."] as const),
+    ...(health.value.value ?? []).map(({ name, detail }) => [name.slice(7), detail ?? "Degraded."] as const),
+    ...(errors.value.value ?? []).flatMap((one) => (one ? [one] : [])),
+  ]);
 }
 
 /** Reads the agents again when something happens to one of them. */

@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { rest } from "#console/app/api.ts";
+import { hrefOf } from "#console/app/router.ts";
 import { whyNot } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
-import { plural } from "#console/lib/format.ts";
+import { count, plural } from "#console/lib/format.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
@@ -65,14 +66,24 @@ function Resume({ agent: { agentName }, reread }: Paused) {
   );
 }
 
-/** Why the agent does nothing. */
-export function PausedNote({ agent: { paused, pausedAt, queued, waitingEvents } }: { agent: Agent }) {
-  return paused ? (
+/** The number of queued turns, which leads to their requests. */
+export function QueueLink({ agent: { agentName, queued } }: { agent: Agent }) {
+  const words = `${count(queued)} queued`;
+  return queued === 0 ? (
+    words
+  ) : (
+    <a href={hrefOf(`/activity?outcome=queued&agent=${encodeURIComponent(agentName)}`)}>{words}</a>
+  );
+}
+
+/** Why the agent starts no turn. */
+export function PausedNote({ agent }: { agent: Agent }) {
+  return agent.paused ? (
     <Note tone="warning">
       <strong>
-        Paused <Ago at={pausedAt} />.
+        Paused <Ago at={agent.pausedAt} />.
       </strong>{" "}
-      {plural(queued, "turn")} and {plural(waitingEvents, "event")} wait until it is resumed.
+      <QueueLink agent={agent} />, {plural(agent.waitingEvents, "event")} waiting.
     </Note>
   ) : null;
 }

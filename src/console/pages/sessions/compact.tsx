@@ -6,8 +6,8 @@ import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { Facts } from "#console/parts/page.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
+import type { Details } from "#console/parts/use-conversation.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
-import type { Details } from "./use-transcript.ts";
 
 type Result = RpcMethods["session.compact"]["result"];
 type Compacted = { session: Details["session"]; close: () => void; done: () => void };

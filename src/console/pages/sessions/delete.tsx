@@ -4,7 +4,7 @@ import { say } from "#console/app/toasts.ts";
 import { plural } from "#console/lib/format.ts";
 import type { TranscriptTurn } from "#console/lib/transcript.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
-import type { Details } from "./use-transcript.ts";
+import type { Details } from "#console/parts/use-conversation.ts";
 
 type Deleted = { session: Details["session"]; open: readonly TranscriptTurn[]; close: () => void };
 

@@ -1,43 +1,51 @@
 import { useSignal } from "@preact/signals";
-import type { RefObject } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { rpc, troubleOf } from "#console/app/api.ts";
+import { useEffect } from "preact/hooks";
+import { troubleOf } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
-import { liveState } from "#console/app/live.ts";
 import { hrefOf } from "#console/app/router.ts";
+import { whyNot } from "#console/app/session.ts";
 import { copyText } from "#console/app/toasts.ts";
-import { openTurns, type Transcript } from "#console/lib/transcript.ts";
-import { Composer } from "#console/parts/composer.tsx";
+import { agentOfNew } from "#console/lib/ids.ts";
+import { openTurns } from "#console/lib/transcript.ts";
+import { Conversation, Talk, ViewSwitch } from "#console/parts/conversation.tsx";
 import { Id } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
-import { Markdown } from "#console/parts/markdown.tsx";
 import { Facts, Skeleton } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { Messages, TurnLine, ViewSwitch } from "#console/parts/transcript.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { UsageWords } from "#console/parts/usage.tsx";
+import { type ConversationState, useConversation } from "#console/parts/use-conversation.ts";
 import { Compact } from "./compact.tsx";
 import { Delete } from "./delete.tsx";
-import { type Details, useTranscript } from "./use-transcript.ts";
 
-/** One conversation: what was said, what is being said, and how to go on. */
-export function Inspector({ id, back }: { id: string; back: () => void }) {
-  const isAtEnd = useRef(true);
-  const conversation = useTranscript(id, () => isAtEnd.current);
+type Opened = { id: string; back: () => void };
+
+/** One conversation: what was said, what is said now, and the next message. A session of the console may not exist yet. */
+export function Inspector({ id, back }: Opened) {
+  const conversation = useConversation(id);
   const { transcript, loaded } = conversation;
-  const details = loaded.value.value;
-  if (transcript.value.isDeleted || (loaded.error.value !== undefined && isGone(loaded.error.value)))
+  const error = loaded.error.value;
+  const agent = loaded.value.value?.session.agentName ?? agentOfNew(id);
+  const isMissing = error !== undefined && troubleOf(error).name === "session-not-found";
+  useEffect(() => bindKeys([{ key: "y", does: "Copy the link", run: () => copyLink(id) }]), [id]);
+  if (transcript.value.isDeleted || (isMissing && agent === undefined))
     return <Gone id={id} back={back} wasDeleted={transcript.value.isDeleted} />;
-  if (loaded.error.value !== undefined && !details)
-    return <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />;
-  if (!details) return <Skeleton rows={10} />;
-  return <Shown details={details} back={back} isAtEnd={isAtEnd} {...conversation} />;
+  if (error !== undefined && !isMissing && !loaded.value.value)
+    return <TroubleNote error={error} retry={() => void loaded.reload()} />;
+  if (agent === undefined || (!loaded.value.value && !isMissing)) return <Skeleton rows={10} />;
+  return (
+    <article aria-label={`Session ${id}`} class="session">
+      <Head id={id} agent={agent} back={back} conversation={conversation} />
+      <Conversation of={conversation} sessionId={id} agentName={agent} />
+      <Talk of={conversation} sessionId={id} agentName={agent} />
+    </article>
+  );
 }
 
-function isGone(error: unknown): boolean {
-  return troubleOf(error).name === "session-not-found";
+function copyLink(id: string): void {
+  void copyText(location.origin + hrefOf(`/s/${encodeURIComponent(id)}`), "Link copied");
 }
 
 export function BackLink({ back }: { back: () => void }) {
@@ -48,17 +56,17 @@ export function BackLink({ back }: { back: () => void }) {
   );
 }
 
-function Gone({ id, back, wasDeleted }: { id: string; back: () => void; wasDeleted: boolean }) {
+function Gone({ id, back, wasDeleted }: Opened & { wasDeleted: boolean }) {
   return (
     <div class="inspector-head">
       <BackLink back={back} />
       <Note tone="warning">
-        <strong>{wasDeleted ? "This session was deleted." : "This session is not kept, or never was."}</strong>
+        <strong>{wasDeleted ? "This session was deleted." : "This session is not stored."}</strong>
         <p class="mono">{id}</p>
         {!wasDeleted && (
           <p>
-            A session is kept for <code>sessions.retention</code> after its last message, and one of a webhook for{" "}
-            <code>sessions.webhookRetention</code>. Set them to keep more.
+            <code>sessions.retention</code> is how long a session is stored after its last message, and{" "}
+            <code>sessions.webhookRetention</code> for a webhook's session.
           </p>
         )}
       </Note>
@@ -66,133 +74,51 @@ function Gone({ id, back, wasDeleted }: { id: string; back: () => void; wasDelet
   );
 }
 
-type ShownOf = ReturnType<typeof useTranscript> & { details: Details; back: () => void; isAtEnd: RefObject<boolean> };
+type HeadOf = Opened & { agent: string; conversation: ConversationState };
 
-function Shown({ details, back, isAtEnd, transcript, loaded, older, isLoadingOlder, olderError, readOlder }: ShownOf) {
-  const { session, summary } = details;
+function Head({ id, agent, back, conversation: { loaded, transcript } }: HeadOf) {
   const asking = useSignal<"compact" | "delete" | undefined>(undefined);
   const close = () => (asking.value = undefined);
-  const { messages, turns } = transcript.value;
+  const session = loaded.value.value?.session;
   const open = openTurns(transcript.value);
-  const link = () => location.origin + hrefOf(`/s/${encodeURIComponent(session.sessionId)}`);
-  useEffect(
-    () => bindKeys([{ key: "y", does: "Copy the link", run: () => void copyText(link(), "Link copied") }]),
-    [session.sessionId],
-  );
-  const spoken = new Set(messages.map(({ turnId }) => turnId));
+  const missing = session ? undefined : "The session begins with the first message.";
   return (
-    <article aria-label={`Session ${session.sessionId}`} class="session">
-      <header class="inspector-head">
-        <BackLink back={back} />
-        <div class="line">
-          <Id id={session.sessionId} most={48} />
-          {open.some(({ status }) => status === "running") && <State of="running" />}
-        </div>
-        <Facts
-          of={[
-            [
-              "Agent",
-              <a key="agent" href={hrefOf(`/agents/${encodeURIComponent(session.agentName)}`)}>
-                {session.agentName}
-              </a>,
-            ],
-            session.userId !== null && ["User", session.userId],
-            session.channel !== null && ["Channel", session.channel],
-            ["Last active", <Ago key="at" at={session.updatedAt} />],
-            ["Tokens", <UsageWords key="usage" usage={session.usage} />],
-          ]}
-        />
-        <div class="bar-actions">
-          <ActionButton onClick={() => (asking.value = "compact")}>
-            <Icon name="fold-vertical" size={14} /> Compact
-          </ActionButton>
-          <ActionButton onClick={() => void copyText(link(), "Link copied")} hotkey="y">
-            <Icon name="link" size={14} /> Link
-          </ActionButton>
-          <ActionButton kind="danger" onClick={() => (asking.value = "delete")}>
-            <Icon name="trash-2" size={14} /> Delete
-          </ActionButton>
-          <ViewSwitch />
-        </div>
-      </header>
-      {loaded.error.value !== undefined && (
-        <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
-      )}
-      {summary !== null && (
-        <details class="summary">
-          <summary>The summary that the agent reads instead of the compacted messages</summary>
-          <Markdown text={summary} />
-        </details>
-      )}
-      {olderError.value !== undefined && <TroubleNote error={olderError.value} retry={() => void readOlder()} />}
-      {older.value !== null && (
-        <button
-          type="button"
-          class="button more"
-          disabled={isLoadingOlder.value}
-          onClick={() => void keepPlace(readOlder)}
-        >
-          {isLoadingOlder.value ? "Loading…" : "Show older messages"}
-        </button>
-      )}
-      {messages.length === 0 && <p class="muted">No message of this session is kept.</p>}
-      <Messages messages={messages} turns={turns} agentName={session.agentName} />
-      {open
-        .filter(({ turnId }) => !spoken.has(turnId))
-        .map((turn) => (
-          <TurnLine key={turn.turnId} turn={turn} />
-        ))}
-      <Tail transcript={transcript.value} isAtEnd={isAtEnd} />
-      <div class="session-composer">
-        <Composer
-          label={`Message to ${session.agentName}`}
-          send={async (message, idempotencyKey) => {
-            const { agentName, sessionId } = session;
-            await rpc().agent.sendMessage({ agentName, message, sessionId, idempotencyKey });
-            if (liveState.peek() !== "live") await loaded.reload();
-          }}
-        />
+    <header class="inspector-head">
+      <BackLink back={back} />
+      <div class="line">
+        <Id id={id} most={48} />
+        {open.some(({ status }) => status === "running") && <State of="running" />}
       </div>
-      {asking.value === "compact" && <Compact session={session} close={close} done={() => void loaded.reload()} />}
-      {asking.value === "delete" && <Delete session={session} open={open} close={close} />}
-    </article>
+      <Facts
+        of={[
+          [
+            "Agent",
+            <a key="agent" href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
+              {agent}
+            </a>,
+          ],
+          session?.userId != null && ["User", session.userId],
+          session?.channel != null && ["Channel", session.channel],
+          session && ["Last active", <Ago key="at" at={session.updatedAt} />],
+          session && ["Tokens", <UsageWords key="usage" usage={session.usage} />],
+        ]}
+      />
+      <div class="bar-actions">
+        <ActionButton onClick={() => (asking.value = "compact")} why={whyNot("session.compact") ?? missing}>
+          <Icon name="fold-vertical" size={14} /> Compact
+        </ActionButton>
+        <ActionButton onClick={() => copyLink(id)} hotkey="y">
+          <Icon name="link" size={14} /> Link
+        </ActionButton>
+        <ActionButton kind="danger" onClick={() => (asking.value = "delete")} why={whyNot("session.delete") ?? missing}>
+          <Icon name="trash-2" size={14} /> Delete
+        </ActionButton>
+        <ViewSwitch />
+      </div>
+      {session && asking.value === "compact" && (
+        <Compact session={session} close={close} done={() => void loaded.reload()} />
+      )}
+      {session && asking.value === "delete" && <Delete session={session} open={open} close={close} />}
+    </header>
   );
-}
-
-/** The element that scrolls around another: the inspector on a wide screen, the page on a narrow one. */
-function scrollerOf(element: Element | null): Element {
-  const inspector = element?.closest(".split-inspector");
-  return inspector && getComputedStyle(inspector).overflowY === "auto"
-    ? inspector
-    : (document.scrollingElement ?? document.documentElement);
-}
-
-/** Messages that come in above leave what is being read where it is. */
-async function keepPlace(read: () => Promise<void>): Promise<void> {
-  const scroller = scrollerOf(document.querySelector(".session"));
-  const below = scroller.scrollHeight - scroller.scrollTop;
-  await read();
-  requestAnimationFrame(() => {
-    scroller.scrollTop = scroller.scrollHeight - below;
-  });
-}
-
-/** The end of the conversation. Whoever reads there stays there while it grows; whoever reads above is not moved. */
-function Tail({ transcript, isAtEnd }: { transcript: Transcript; isAtEnd: RefObject<boolean> }) {
-  const end = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const scroller = scrollerOf(end.current);
-    const target = scroller === document.scrollingElement ? document : scroller;
-    const watch = () => {
-      isAtEnd.current = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80;
-    };
-    target.addEventListener("scroll", watch, { passive: true });
-    return () => target.removeEventListener("scroll", watch);
-  }, []);
-  useLayoutEffect(() => {
-    if (!isAtEnd.current) return;
-    const scroller = scrollerOf(end.current);
-    scroller.scrollTop = scroller.scrollHeight;
-  }, [transcript]);
-  return <div ref={end} />;
 }

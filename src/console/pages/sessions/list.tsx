@@ -1,5 +1,6 @@
 import { rpc } from "#console/app/api.ts";
 import { go, hrefOf, query } from "#console/app/router.ts";
+import { whyNot } from "#console/app/session.ts";
 import { chatCommand } from "#console/lib/curl.ts";
 import { count } from "#console/lib/format.ts";
 import { shortId } from "#console/lib/ids.ts";
@@ -18,9 +19,12 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     name: "Session",
     narrow: "first",
-    cell: ({ sessionId }) => (
-      <span class="mono" title={sessionId}>
-        {shortId(sessionId, 44)}
+    cell: ({ sessionId, preview }) => (
+      <span class="session-cell">
+        {preview !== null && <span>{preview}</span>}
+        <span class={`mono ${preview === null ? "" : "faint"}`} title={sessionId}>
+          {shortId(sessionId, 44)}
+        </span>
       </span>
     ),
   },
@@ -29,8 +33,8 @@ const COLUMNS: readonly Column<Row>[] = [
     name: "State",
     width: "116px",
     narrow: "first",
-    cell: ({ isRunning, turnsQueued }) =>
-      isRunning ? (
+    cell: ({ turnsRunning, turnsQueued }) =>
+      turnsRunning > 0 ? (
         <State of="running" />
       ) : turnsQueued > 0 ? (
         <State of="queued" word={`${count(turnsQueued)} queued`} />
@@ -52,11 +56,12 @@ const COLUMNS: readonly Column<Row>[] = [
 ];
 
 /** The columns that fit beside the inspector. */
-const BESIDE = COLUMNS.filter(({ name }) => ["Session", "Agent", "Last active"].includes(name));
+const BESIDE = COLUMNS.filter(({ name }) => ["Session", "State", "Last active"].includes(name));
 
 type Listed = ReturnType<typeof useSessions> & { selected: string | undefined };
 
-export function SessionList({ rows, names, shown, agentsError, selected }: Listed) {
+export function SessionList({ rows, names, agentsError, selected }: Listed) {
+  const shown = rows.list.value;
   const { items } = shown;
   const agent = query.value.get("agent");
   const agents = agent && !names.includes(agent) ? [...names, agent] : names;
@@ -72,7 +77,7 @@ export function SessionList({ rows, names, shown, agentsError, selected }: Liste
       ) : items.length === 0 && rows.error.value === undefined ? (
         agent ? (
           <Empty title={`The agent ${agent} has no sessions.`}>
-            <p class="muted">One begins with the first message to the agent.</p>
+            <p class="muted">A session begins with the first message to the agent.</p>
           </Empty>
         ) : (
           <FirstSession agent={names[0]} />
@@ -102,14 +107,14 @@ function FirstSession({ agent }: { agent: string | undefined }) {
     go(`/s/${encodeURIComponent(sessionId)}`);
   });
   return (
-    <Empty title="There is no session yet.">
-      <p class="muted">One begins with the first message to an agent:</p>
+    <Empty title="No sessions yet.">
+      <p class="muted">A session begins with the first message to an agent:</p>
       <Command text={chatCommand(location.origin, { message: "Hello", user_id: "ada" })} />
       <ActionButton
         kind="primary"
         onClick={() => void action.run()}
         isRunning={action.isRunning.value}
-        why={agent === undefined ? "The agents are not known yet." : undefined}
+        why={agent === undefined ? "No agent is loaded." : whyNot("agent.sendMessage")}
       >
         {action.isRunning.value ? "Sending…" : "Send a test message"}
       </ActionButton>

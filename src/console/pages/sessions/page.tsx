@@ -16,7 +16,7 @@ function toList() {
   return go(`/sessions${location.search}`);
 }
 
-/** The conversations that are kept, and each of them to read, to continue, to compact and to delete. */
+/** The stored conversations, each to read, to continue, to compact and to delete. */
 function Page({ params: { session, turn } }: { params: Record<string, string> }) {
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: toList }]), []);
   const inspector = turn ? (
@@ -44,7 +44,7 @@ function Live({ session, inspector }: { session: string | undefined; inspector: 
         updated={sessions.rows.at.value}
         refresh={() => void sessions.rows.reload()}
       />
-      <Split list={<SessionList {...sessions} selected={session} />} inspector={inspector} />
+      <Split usual={34} list={<SessionList {...sessions} selected={session} />} inspector={inspector} />
     </>
   );
 }

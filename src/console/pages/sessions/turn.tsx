@@ -1,185 +1,193 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { rest, troubleOf } from "#console/app/api.ts";
-import { gathered, hold, onReturn } from "#console/app/live.ts";
 import { hrefOf } from "#console/app/router.ts";
-import { isConsole } from "#console/app/session.ts";
+import { whyNot } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
-import { duration } from "#console/lib/format.ts";
+import type { Step } from "#console/lib/steps.ts";
+import { type CalledTool, stepsOfTurn } from "#console/lib/waterfall.ts";
+import { Conversation, ViewSwitch } from "#console/parts/conversation.tsx";
 import { Id } from "#console/parts/copy.tsx";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
-import { Markdown, Plain } from "#console/parts/markdown.tsx";
+import { Markdown } from "#console/parts/markdown.tsx";
 import { Facts, Skeleton } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
-import { Exact, Running } from "#console/parts/time.tsx";
+import { Exact } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { UsageWords } from "#console/parts/usage.tsx";
 import { useLoaded } from "#console/parts/use.ts";
+import { useConversation } from "#console/parts/use-conversation.ts";
+import { Waterfall } from "#console/parts/waterfall.tsx";
 import type { Turn } from "#generated/clients/typescript/src/rest.ts";
 import { BackLink } from "./inspector.tsx";
 
-/** Without the live stream, a turn that goes on is read again this often. */
+/** A turn that has not ended is read again at this interval if its session cannot be followed. */
 const REREAD_MS = 2_000;
 
-/** One run of an agent: its state, and what came of it. */
+/** One run of an agent: its state, its parts in time, and what was said. */
 export function TurnInspector({ id, back }: { id: string; back: () => void }) {
   const loaded = useLoaded((signal) => rest().turns.get(id, { signal }), [id]);
   const turn = loaded.value.value;
   const isOpen = turn?.status === "queued" || turn?.status === "running";
+  const mayFollow = whyNot("session.get") === undefined;
   useEffect(() => {
-    if (!turn || !isOpen) return undefined;
-    if (!isConsole.peek()) {
-      const timer = setInterval(() => !document.hidden && void loaded.reload(), REREAD_MS);
-      return () => clearInterval(timer);
-    }
-    const release = hold({ sessions: { [turn.session_id]: null } });
-    const stop = gathered(
-      ({ method, params }) => method.startsWith("turn.") && (params as { turnId?: string }).turnId === id,
-      () => void loaded.reload(),
-    );
-    const unsubscribe = onReturn(() => void loaded.reload());
-    return () => {
-      release();
-      stop();
-      unsubscribe();
-    };
-  }, [isOpen, turn?.session_id]);
-  if (loaded.error.value !== undefined && !turn)
-    return <Gone id={id} error={loaded.error.value} back={back} retry={loaded.reload} />;
-  if (!turn) return <Skeleton rows={8} />;
-  return <Shown turn={turn} isOpen={isOpen} back={back} reload={loaded.reload} />;
+    if (!isOpen || mayFollow) return undefined;
+    const timer = setInterval(() => !document.hidden && void loaded.reload(), REREAD_MS);
+    return () => clearInterval(timer);
+  }, [isOpen, mayFollow]);
+  if (!turn) return loaded.error.value === undefined ? <Skeleton rows={8} /> : <Gone id={id} back={back} of={loaded} />;
+  return (
+    <article aria-label={`Turn ${id}`} class="session">
+      <Head turn={turn} isOpen={isOpen} back={back} reload={loaded.reload} />
+      {mayFollow ? (
+        <Followed turn={turn} isOpen={isOpen} reload={loaded.reload} />
+      ) : (
+        <>
+          <Parts turn={turn} isOpen={isOpen} calls={[]} />
+          {turn.reply ? <Markdown text={turn.reply} /> : <p class="muted">No reply{isOpen ? " yet" : ""}.</p>}
+        </>
+      )}
+    </article>
+  );
 }
 
-type Missing = { id: string; error: unknown; back: () => void; retry: () => void };
+type Missing = { id: string; back: () => void; of: Pick<ReturnType<typeof useLoaded>, "error" | "reload"> };
 
-function Gone({ id, error, back, retry }: Missing) {
-  return troubleOf(error).name === "turn-not-found" ? (
+function Gone({ id, back, of: { error, reload } }: Missing) {
+  return troubleOf(error.value).name === "turn-not-found" ? (
     <div class="inspector-head">
       <BackLink back={back} />
       <Note tone="warning">
-        <strong>This turn is no longer stored.</strong>
+        <strong>This turn is not stored.</strong>
         <p class="mono">{id}</p>
         <p>
-          A turn is kept as long as its session: <code>sessions.retention</code> after its last message, or{" "}
-          <code>sessions.webhookRetention</code> for a webhook's.
+          A turn is stored as long as its session: <code>sessions.retention</code> after its last message, or{" "}
+          <code>sessions.webhookRetention</code> for a webhook's session.
         </p>
       </Note>
     </div>
   ) : (
-    <TroubleNote error={error} retry={retry} />
+    <TroubleNote error={error.value} retry={() => void reload()} />
   );
 }
 
-type ShownOf = { turn: Turn; isOpen: boolean; back: () => void; reload: () => Promise<void> };
+type ShownOf = { turn: Turn; isOpen: boolean; reload: () => Promise<void> };
 
-function Shown({ turn, isOpen, back, reload }: ShownOf) {
-  const asking = useSignal(false);
-  const { turn_id, session_id, agent, status, attempt, created_at, started_at, ended_at, model, reply, error } = turn;
-  const ran = started_at && ended_at ? Date.parse(ended_at) - Date.parse(started_at) : undefined;
+/** The messages of the turn as they are written. Each change of the turn's state reads the turn again. */
+function Followed({ turn, isOpen, reload }: ShownOf) {
+  const { turn_id, session_id, agent } = turn;
+  const conversation = useConversation(session_id, turn_id);
+  const { messages, turns } = conversation.transcript.value;
+  const { status = turn.status, attempt = turn.attempt } = turns[turn_id] ?? {};
+  useEffect(() => {
+    if (status !== turn.status || attempt !== turn.attempt) void reload();
+  }, [status, attempt]);
   return (
-    <article aria-label={`Turn ${turn_id}`}>
-      <header class="inspector-head">
-        <BackLink back={back} />
-        <div class="line">
-          <State of={status} />
-          <Id id={turn_id} most={40} />
-        </div>
-        <div class="bar-actions">
-          <a class="button" href={hrefOf(`/s/${encodeURIComponent(session_id)}`)}>
-            <Icon name="messages-square" size={14} /> Open the session
-          </a>
-          <ActionButton
-            kind="danger"
-            onClick={() => (asking.value = true)}
-            why={isOpen ? undefined : "It has ended already."}
-          >
-            <Icon name="x" size={14} /> Cancel the turn
-          </ActionButton>
-        </div>
-      </header>
+    <>
+      <Parts turn={turn} isOpen={isOpen} calls={messages.flatMap(({ toolCalls = [] }) => toolCalls)} />
+      <Conversation of={conversation} sessionId={session_id} agentName={agent} />
+    </>
+  );
+}
+
+/** The waterfall: by the timeline of the recorded request, or by what the turn itself shows. */
+function Parts({ turn, isOpen, calls }: Omit<ShownOf, "reload"> & { calls: readonly CalledTool[] }) {
+  const { delivery_id, status, attempt } = turn;
+  const recorded = useLoaded<readonly Step[]>(
+    async (signal) => {
+      if (delivery_id === null) return [];
+      const { timeline } = await rest().deliveries.get(delivery_id, { signal });
+      return (timeline as Step[]).slice(timeline.findIndex(({ name }) => name === "turn.queued"));
+    },
+    [delivery_id],
+  );
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) void recorded.reload();
+    isFirst.current = false;
+  }, [status, attempt]);
+  const steps = recorded.value.value?.length ? recorded.value.value : stepsOfTurn(turn, calls);
+  return (
+    <section class="section" aria-label="Time">
+      <Waterfall steps={steps} isOpen={isOpen} />
+    </section>
+  );
+}
+
+function Head({ turn, isOpen, back, reload }: ShownOf & { back: () => void }) {
+  const asking = useSignal(false);
+  const { turn_id, session_id, agent, status, attempt, created_at, ended_at, model, error, delivery_id, usage } = turn;
+  const why = isOpen ? whyNot("rest") : "The turn has ended.";
+  return (
+    <header class="inspector-head">
+      <BackLink back={back} />
+      <div class="line">
+        <State of={status} />
+        <Id id={turn_id} most={40} />
+      </div>
+      <div class="bar-actions">
+        <a class="button" href={hrefOf(`/s/${encodeURIComponent(session_id)}`)}>
+          <Icon name="messages-square" size={14} /> Open the session
+        </a>
+        <ActionButton kind="danger" onClick={() => (asking.value = true)} why={why}>
+          <Icon name="x" size={14} /> Stop the turn
+        </ActionButton>
+        <ViewSwitch />
+      </div>
       {error && (
         <Note tone="bad">
           <strong>{error.title}</strong>
           {error.detail && <p>{error.detail}</p>}
         </Note>
       )}
-      <div class="section">
-        <Facts
-          of={[
-            [
-              "Agent",
-              <a key="agent" href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
-                {agent}
-              </a>,
-            ],
-            [
-              "Session",
-              <Id key="session" id={session_id} href={hrefOf(`/s/${encodeURIComponent(session_id)}`)} most={40} />,
-            ],
-            [
-              "Request",
-              turn.delivery_id === null ? (
-                <span key="none" class="faint">
-                  none is recorded
-                </span>
-              ) : (
-                <Id key="delivery" id={turn.delivery_id} href={hrefOf(`/d/${turn.delivery_id}`)} most={40} />
-              ),
-            ],
-            ["Model", model ?? <span class="faint">the agent's own</span>],
-            ["Queued", <Exact key="queued" at={created_at} />],
-            ["Started", <Exact key="started" at={started_at} />],
-            ["Ended", <Exact key="ended" at={ended_at} />],
-            ran !== undefined && [
-              "Ran",
-              <span key="ran" class="mono">
-                {duration(ran)}
-              </span>,
-            ],
-            isOpen && [
-              status === "running" ? "Running for" : "Waiting for",
-              <Running key="since" since={started_at ?? created_at} />,
-            ],
-            attempt > 1 && ["Attempt", String(attempt)],
-            turn.usage !== null && ["Tokens", <UsageWords key="usage" usage={turn.usage} />],
-          ]}
-        />
-      </div>
-      <section class="section" aria-label="Reply">
-        <h2>Reply</h2>
-        {reply ? (
-          <div class="turn-reply">
-            <Markdown text={reply} />
-          </div>
-        ) : (
-          <p class="muted">
-            {isOpen ? "There is no reply yet. The session shows it while it is written." : "There is no reply."}
-          </p>
-        )}
-      </section>
+      <Facts
+        of={[
+          [
+            "Agent",
+            <a key="agent" href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
+              {agent}
+            </a>,
+          ],
+          [
+            "Session",
+            <Id key="session" id={session_id} href={hrefOf(`/s/${encodeURIComponent(session_id)}`)} most={40} />,
+          ],
+          [
+            "Request",
+            delivery_id === null ? (
+              <span class="faint">none</span>
+            ) : (
+              <Id key="delivery" id={delivery_id} href={hrefOf(`/d/${delivery_id}`)} most={40} />
+            ),
+          ],
+          ["Model", model ?? <span class="faint">default of the agent</span>],
+          ["Queued", <Exact key="queued" at={created_at} />],
+          ended_at !== null && ["Ended", <Exact key="ended" at={ended_at} />],
+          attempt > 1 && ["Attempt", String(attempt)],
+          usage !== null && ["Tokens", <UsageWords key="usage" usage={usage} />],
+        ]}
+      />
       {asking.value && (
         <Confirm
-          title="Cancel this turn?"
-          act="Cancel the turn"
+          title="Stop this turn?"
+          act="Stop the turn"
           isDanger
           close={() => (asking.value = false)}
           run={async () => {
             await rest().turns.cancel(turn_id);
-            say("Cancelled.");
+            say("Stopped.");
             await reload();
           }}
         >
           <p>
             {status === "running"
-              ? `The agent ${agent} stops. What it has written until then is kept.`
-              : `The agent ${agent} never begins it.`}{" "}
-            The tokens that it used are counted.
+              ? `The agent ${agent} stops. The text until then and its tokens are stored.`
+              : `The agent ${agent} does not start this turn.`}
           </p>
-          <Plain text={turn_id} />
         </Confirm>
       )}
-    </article>
+    </header>
   );
 }

@@ -1,15 +1,13 @@
-import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { rpc } from "#console/app/api.ts";
 import { gathered, hold } from "#console/app/live.ts";
 import { query } from "#console/app/router.ts";
-import { changed, merged, without } from "#console/lib/live-list.ts";
+import { merged, without } from "#console/lib/live-list.ts";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
-/** A session, and what it is doing as far as that was seen. */
-export type Row = RpcMethods["session.list"]["result"]["sessions"][number] & { isRunning?: boolean };
+export type Row = RpcMethods["session.list"]["result"]["sessions"][number];
 function keyOf({ sessionId }: Row) {
   return sessionId;
 }
@@ -22,7 +20,6 @@ export function useSessions(isReading: boolean) {
   const agents = useLoaded(() => rpc().agent.list());
   const names = agents.value.value?.agents.map(({ agentName }) => agentName) ?? [];
   const agent = query.value.get("agent") ?? "";
-  const running = useSignal<ReadonlySet<string>>(new Set());
   const rows = useLiveRows<Row>({
     keyOf,
     async read(page, signal) {
@@ -53,12 +50,9 @@ export function useSessions(isReading: boolean) {
       ({ method }) => /^(message\.c|turn|session)/.test(method),
       (pushes) => {
         const ids = new Set<string>();
-        const now = new Set(running.peek());
         for (const { method, params } of pushes) {
           const { sessionId } = params as { sessionId?: string };
           if (sessionId === undefined) continue;
-          if (method === "turn.started") now.add(sessionId);
-          else if (/^turn\.(completed|failed|cancelled)$/.test(method)) now.delete(sessionId);
           if (method !== "session.deleted") ids.add(sessionId);
           else {
             ids.delete(sessionId);
@@ -66,7 +60,6 @@ export function useSessions(isReading: boolean) {
             list.value = without(list.peek(), (row) => keyOf(row) === sessionId);
           }
         }
-        running.value = now;
         void poll([...ids]);
       },
     );
@@ -76,6 +69,5 @@ export function useSessions(isReading: boolean) {
     };
   }, [names.join("\n")]);
 
-  const shown = changed(rows.list.value, (row) => ({ ...row, isRunning: running.value.has(row.sessionId) }));
-  return { rows, names, shown, agentsError: agents.error };
+  return { rows, names, agentsError: agents.error };
 }

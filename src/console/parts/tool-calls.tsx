@@ -1,0 +1,37 @@
+import { pretty } from "../lib/format.ts";
+import { State } from "./state.tsx";
+
+type Content = { ok: boolean; reason?: string; arguments?: string; result?: string };
+export type ToolCall = Content & { tool: string; ms: number };
+
+/** The arguments of a tool call and its result, or the reason of its failure. */
+export function ToolContent({ ok, reason, arguments: args, result }: Content) {
+  if (args === undefined && result === undefined && !reason)
+    return <p class="faint">The arguments and the result are not stored.</p>;
+  return (
+    <dl class="tool-content">
+      {(
+        [
+          ["Arguments", args],
+          ["Result", result],
+          ["Error", ok ? undefined : reason],
+        ] as const
+      ).map(
+        ([name, text]) =>
+          text !== undefined && (
+            <div key={name} data-tone={name === "Error" ? "failed" : undefined}>
+              <dt>{name}</dt>
+              <dd>
+                <pre tabIndex={0}>{pretty(text)}</pre>
+              </dd>
+            </div>
+          ),
+      )}
+    </dl>
+  );
+}
+
+/** The outcome of a tool call as a state. */
+export function ToolState({ ok }: Pick<Content, "ok">) {
+  return <State of={ok ? "ok" : "failed"} />;
+}
