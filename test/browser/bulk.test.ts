@@ -1,0 +1,134 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it } from "vitest";
+import { faultsOf } from "./axe.ts";
+import { browserTests, callers, startPages } from "./browser.ts";
+
+const SECRET = `whsec_${Buffer.from("the secret of a channel").toString("base64")}`;
+
+/** A receiver of replies that answers as a test says. */
+async function startChannel() {
+  const state = { status: 410, received: 0 };
+  const server = createServer((req, res) => {
+    req.resume().on("end", () => {
+      state.received++;
+      res.writeHead(state.status).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return Object.assign(state, {
+    channels: { dead: { type: "webhook", url, secret: SECRET } },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  });
+}
+
+browserTests(({ open }) => {
+  describe("a reply that was not delivered", () => {
+    it("MUST be marked in its row, found by the filter, and sent again by key", async () => {
+      await using channel = await startChannel();
+      await using gateway = await startPages({ channels: channel.channels });
+      const { hook, rest } = callers(gateway);
+      await rest("/api/v1/chat/send", { message: "Hello" });
+      await hook("/hooks/agent", { message: "Tell ops", delivery: "announce", channel: "dead" });
+      await using page = await open(gateway, { path: "/console/activity" });
+      await page.getByText("✕ not delivered").waitFor();
+      await page.getByLabel("Reply").selectOption("not delivered");
+      await page.waitForURL(/\?announcement=failed$/);
+      const rows = page.locator("a.row-link");
+      await expect.poll(() => rows.allInnerTexts()).toEqual([expect.stringContaining("Tell ops")]);
+      await page.goto(`${gateway.url}/console/activity?announcement=failed&channel=dead`);
+      await rows.first().click();
+      await page
+        .getByRole("article")
+        .getByText(/to dead: it answered 410/)
+        .first()
+        .waitFor();
+      channel.status = 200;
+      await page.keyboard.press("s");
+      await page.getByRole("dialog").getByText("receives the reply again").waitFor();
+      expect(await faultsOf(page, "light")).toEqual([]);
+      await page.keyboard.press("Enter");
+      await page.getByRole("article").getByText("● reply delivered").waitFor();
+      expect(channel.received).toBe(2);
+    });
+  });
+
+  describe("replaying all of a list", () => {
+    it("MUST count first, name the effects and what is left out, and show the progress", async () => {
+      await using gateway = await startPages();
+      const { hook, rest } = callers(gateway);
+      for (const message of ["one", "two", "three"]) await hook("/hooks/agent", { message });
+      await rest("/api/v1/chat/send", { message: "Hello" });
+      await using page = await open(gateway, { path: "/console/activity" });
+      await page.locator("a.row-link").first().waitFor();
+      expect(await page.getByRole("button", { name: "Replay all" }).count()).toBe(0);
+      await page.getByLabel("Outcome").selectOption("completed");
+      await page.getByRole("button", { name: "Replay all" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText("3 turns of the agent main").waitFor();
+      await dialog.getByText("1 left out: only webhooks can be replayed").waitFor();
+      expect(await faultsOf(page, "light")).toEqual([]);
+      await dialog.getByRole("button", { name: "Replay 3 requests" }).press("Enter");
+      await dialog.getByText("Finished. 3 of 3 replayed, 1 left out").waitFor();
+      await dialog.getByRole("button", { name: "Close" }).click();
+      await expect.poll(() => page.locator("a.row-link").count()).toBe(7);
+      await expect.poll(() => page.getByText("↻ replay").count()).toBe(3);
+    });
+
+    it("MUST stop on request, and start nothing more", async () => {
+      await using gateway = await startPages();
+      for (const message of ["one", "two", "three"]) await callers(gateway).hook("/hooks/agent", { message });
+      await using page = await open(gateway, { path: "/console/activity?surface=hooks" });
+      let goOn = () => {};
+      const held = new Promise<void>((resolve) => (goOn = resolve));
+      let asked = 0;
+      await page.route("**/replay", async (route) => {
+        if (++asked === 2) await held;
+        await route.continue();
+      });
+      await page.getByRole("button", { name: "Replay all" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("button", { name: "Replay 3 requests" }).click();
+      await dialog.getByText("1 of 3 replayed").waitFor();
+      // It does not close while it works.
+      await page.keyboard.press("Escape");
+      await dialog.getByRole("button", { name: "Stop" }).click();
+      goOn();
+      await dialog.getByText("Stopped. 2 of 3 replayed").waitFor();
+      expect(asked).toBe(2);
+    });
+  });
+
+  describe("dead events", () => {
+    it("MUST be filtered by their agent, and queued again all at once", async () => {
+      // An agent that refuses each message.
+      await using channel = await startChannel();
+      const broken = { backend: "http", http: { url: channel.channels.dead.url } };
+      await using gateway = await startPages({ agents: { main: broken, other: broken } });
+      const { hook, console: call } = callers(gateway);
+      for (const agent of ["main", "main", "other"]) await hook("/hooks/wake", { text: `For ${agent}`, agent });
+      await using page = await open(gateway, { path: "/console/events?status=dead" });
+      const rows = page.locator("a.row-link");
+      const beatAll = async () => {
+        for (const agent of ["main", "other"]) await call(`/api/v1/agents/${agent}/beat`, {});
+        return rows.count();
+      };
+      await expect.poll(beatAll, { timeout: 20_000, interval: 200 }).toBe(3);
+      await page.getByLabel("Agent").fill("main");
+      await page.waitForURL(/agent=main/);
+      await expect.poll(() => rows.count()).toBe(2);
+      await page.getByRole("button", { name: "Queue all again" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText("2 events for the agent main").waitFor();
+      expect(await faultsOf(page, "light")).toEqual([]);
+      await dialog.getByRole("button", { name: "Queue 2 events" }).click();
+      await dialog.getByText("Finished. 2 of 2 queued").waitFor();
+      await dialog.getByRole("button", { name: "Close" }).click();
+      await expect.poll(() => rows.count()).toBe(0);
+    });
+  });
+});
