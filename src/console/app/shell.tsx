@@ -157,7 +157,13 @@ function LiveSign() {
           ? undefined
           : "The live stream needs the console token or an RPC token.";
   return (
-    <span class="live-sign" data-state={state} data-reloaded={isReloaded} role="status" title={title}>
+    <span
+      class="live-sign"
+      data-state={state}
+      data-calm={!isReloaded && state !== "reconnecting" && state !== "not-ready"}
+      role="status"
+      title={title}
+    >
       <span class="live-dot" aria-hidden="true" />
       <span>
         {state === "not-ready" ? fault?.word : isReloaded ? "Live · caught up after a gap" : LIVE_WORDS[state]}
