@@ -75,6 +75,8 @@ browserTests(({ open }) => {
       const { turn_id } = await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await using page = await open(gateway, { path: "/console/activity" });
       await expect.poll(() => page.title()).toBe("Activity · Agent Gateway");
+      await page.locator("tbody a").first().click();
+      await expect.poll(() => page.title()).toMatch(/^dlv_\w+….{4} · main · Activity$/);
       await page.goto(`${gateway.url}/console/agents/main`);
       await expect.poll(() => page.title()).toBe("main · Agents");
       await page.goto(`${gateway.url}/console/t/${turn_id}`);

@@ -4,7 +4,7 @@ import { rest, rpc, troubleOf } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import type { AnyPush } from "#console/app/live.ts";
 import { choiceOf, go, hrefOf, query } from "#console/app/router.ts";
-import { isConsole } from "#console/app/session.ts";
+import { mayRpc } from "#console/app/session.ts";
 import { camelToSnake } from "#console/lib/case.ts";
 import { ActionButton, FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
@@ -164,7 +164,7 @@ function Page({ params: { delivery } }: { params: Record<string, string> }) {
                 </p>
               </Empty>
             ) : (
-              <FirstRequest isLive={isConsole.value} onSent={() => void rows.reload()} />
+              <FirstRequest isLive={mayRpc.value} onSent={() => void rows.reload()} />
             )}
           </>
         }

@@ -4,7 +4,7 @@ import { rest, rpc } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { onPush } from "#console/app/live.ts";
 import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
-import { isConsole } from "#console/app/session.ts";
+import { whyNot } from "#console/app/session.ts";
 import { plural } from "#console/lib/format.ts";
 import { curlOfHook } from "#console/lib/webhook-requests.ts";
 import { Bulk } from "#console/parts/bulk.tsx";
@@ -36,7 +36,7 @@ const SHOWN_CHARACTERS = 300;
 
 /** When each agent beats next, by its name. Without the console token nobody can ask. */
 async function readBeats(): Promise<Beats> {
-  if (!isConsole.peek()) return new Map();
+  if (whyNot("agent.list") !== undefined) return new Map();
   const { agents } = await rpc().agent.list();
   return new Map(agents.map(({ agentName, heartbeat }) => [agentName, heartbeat.nextAt]));
 }

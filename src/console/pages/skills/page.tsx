@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { go, hrefOf } from "#console/app/router.ts";
-import { isConsole, RPC_REASON } from "#console/app/session.ts";
+import { whyNot } from "#console/app/session.ts";
 import { plural } from "#console/lib/format.ts";
 import { Command } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
@@ -66,7 +66,7 @@ function Page({ params: { skill: chosen } }: { params: Record<string, string> })
           onClick={() => {
             isAsking.value = true;
           }}
-          why={isConsole.value ? undefined : RPC_REASON}
+          why={whyNot("system.reload")}
         >
           Reload
         </ActionButton>
