@@ -3,6 +3,7 @@ import { copyText } from "../app/toasts.ts";
 import { bytes } from "../lib/format.ts";
 import { CopyButton } from "./copy.tsx";
 import { ActionButton } from "./fields.tsx";
+import { Segmented } from "./segmented.tsx";
 
 /** The first part of a long text; the rest comes when asked for. */
 const FIRST = 64 * 1024;
@@ -10,7 +11,7 @@ const FIRST = 64 * 1024;
 const DEPTH = 3;
 const ENTRIES = 50;
 
-/** Pretty or raw, for every body on every page: who reads bytes reads all of them as bytes. */
+/** The view of every body on every page. */
 const view = signal<"pretty" | "raw">("pretty");
 
 /** Something that can be done with a value; `why` says why it cannot. */
@@ -23,7 +24,7 @@ type Shown = {
   what: string;
 };
 
-/** A body: pretty where it is JSON, or raw, which is the text as it was kept. */
+/** A body: pretty if it is JSON, or raw. */
 export function Body({ text, what }: Shown) {
   const whole = useSignal(false);
   const filter = useSignal("");
@@ -33,13 +34,15 @@ export function Body({ text, what }: Shown) {
   return (
     <div class="body">
       <div class="body-bar">
-        <div class="segmented" role="group" aria-label={`How ${what} is shown`}>
-          {(["pretty", "raw"] as const).map((one) => (
-            <button key={one} type="button" aria-pressed={view.value === one} onClick={() => (view.value = one)}>
-              {one === "pretty" ? "Pretty" : "Raw"}
-            </button>
-          ))}
-        </div>
+        <Segmented
+          label={`View of ${what}`}
+          chosen={view.value}
+          choose={(one) => (view.value = one)}
+          choices={[
+            ["pretty", "Pretty"],
+            ["raw", "Raw"],
+          ]}
+        />
         {isPretty && <TreeFilter of={filter} what={what} />}
         <span class="faint">{bytes(new Blob([text]).size)}</span>
         <CopyButton text={text} what={`Copy ${what}`} />

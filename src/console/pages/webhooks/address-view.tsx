@@ -1,5 +1,4 @@
-import { rest } from "#console/app/api.ts";
-import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
+import { go, hrefOf, setQuery } from "#console/app/router.ts";
 import { curlOfHook } from "#console/lib/webhook-requests.ts";
 import { Command, CopyButton } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
@@ -9,10 +8,18 @@ import { State } from "#console/parts/state.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import { exampleFor, type HookAddress, secretWords, variableOf } from "./addresses.ts";
+import { exampleFor, type HookAddress, type Requests, secretWords, variableOf } from "./addresses.ts";
 
 /** One address: how to send to it, and its last requests. */
-export function AddressView({ address, back }: { address: HookAddress; back: () => void }) {
+export function AddressView({
+  address,
+  requests,
+  back,
+}: {
+  address: HookAddress;
+  requests: Requests;
+  back: () => void;
+}) {
   const { kind, key, name, path, verify, does, rule } = address;
   const example = useLoaded((signal) => exampleFor(address, signal), [key]);
   const url = location.origin + path;
@@ -77,34 +84,31 @@ export function AddressView({ address, back }: { address: HookAddress; back: () 
         )}
         {verify !== null && <p class="hint">The command signs the body with openssl, as the sender does.</p>}
       </section>
-      {kind === "mapping" && <Recent mapping={name} />}
+      <Recent of={address} requests={requests} />
     </article>
   );
 }
 
-/** The last requests of this mapping. */
-function Recent({ mapping }: { mapping: string }) {
-  const loaded = useLoaded(
-    (signal) => rest().deliveries.list({ surface: "hooks", mapping, limit: 5 }, { signal }),
-    [mapping, query.value.get("send")],
-  );
-  const { deliveries } = loaded.value.value ?? {};
+const SHOWN = 5;
+
+/** The last requests of an address. */
+function Recent({ of, requests }: { of: HookAddress; requests: Requests }) {
+  const query = of.kind === "mapping" ? `mapping=${encodeURIComponent(of.name)}` : "surface=hooks";
   return (
     <section class="section">
       <header>
         <h2>Last requests</h2>
         <div class="actions">
-          <a href={hrefOf(`/activity?mapping=${encodeURIComponent(mapping)}`)}>All in Activity</a>
+          <a href={hrefOf(`/activity?${query}`)}>All in Activity</a>
         </div>
       </header>
-      {loaded.error.value !== undefined && <TroubleNote error={loaded.error.value} retry={loaded.reload} />}
-      {deliveries?.length === 0 && <p class="muted">No request is stored.</p>}
+      {requests.length === 0 && <p class="muted">None among the newest 100 webhooks.</p>}
       <ul class="recent">
-        {deliveries?.map(({ delivery_id, outcome, at }) => (
+        {requests.slice(0, SHOWN).map(({ delivery_id, outcome, preview, at }) => (
           <li key={delivery_id}>
             <State of={outcome} quiet />
-            <a class="mono" href={hrefOf(`/d/${delivery_id}`)}>
-              {delivery_id}
+            <a class="one-line" href={hrefOf(`/d/${delivery_id}`)}>
+              {preview ?? delivery_id}
             </a>
             <span class="faint when">
               <Ago at={at} />

@@ -77,6 +77,13 @@ export async function readRecent(signal: AbortSignal) {
   return (await rest().deliveries.list({ surface: "hooks", limit: 100 }, { signal })).deliveries;
 }
 
+export type Requests = Awaited<ReturnType<typeof readRecent>>;
+
+/** The requests to an address, newest first: to its path, or taken by its mapping. */
+export function requestsOf({ path, kind, name }: HookAddress, recent: Requests): Requests {
+  return recent.filter((one) => one.path === path || (kind === "mapping" && one.mapping === name));
+}
+
 /** The conditions under which a mapping matches, in words. */
 function conditionsOf({ match }: Pick<Rule, "match">): string[] {
   return Object.entries(match).map(([place, values]) => `${place} is ${values.join(" or ")}`);

@@ -14,15 +14,13 @@ import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { AddressView } from "./address-view.tsx";
-import { type HookAddress, readAddresses, readRecent, SIGNED_AS } from "./addresses.ts";
+import { type HookAddress, type Requests, readAddresses, readRecent, requestsOf, SIGNED_AS } from "./addresses.ts";
 import { SendTest } from "./send-test.tsx";
-import { OldTokens, Senders } from "./senders.tsx";
+import { Senders } from "./senders.tsx";
 import { Try } from "./try.tsx";
 import "./webhooks.css";
 
-type Recent = Awaited<ReturnType<typeof readRecent>>;
-
-function columnsOf(recentOf: (address: HookAddress) => Recent): readonly Column<HookAddress>[] {
+function columnsOf(recent: Requests): readonly Column<HookAddress>[] {
   return [
     { name: "Name", width: "124px", narrow: "first", cell: ({ name }) => name },
     {
@@ -51,7 +49,7 @@ function columnsOf(recentOf: (address: HookAddress) => Recent): readonly Column<
       drop: 3,
       narrow: "first",
       cell: (address) => {
-        const [last] = recentOf(address);
+        const [last] = requestsOf(address, recent);
         return last ? <Ago at={last.at} /> : <span class="faint">none lately</span>;
       },
     },
@@ -61,9 +59,9 @@ function columnsOf(recentOf: (address: HookAddress) => Recent): readonly Column<
       narrow: "none",
       drop: 3,
       cell: (address) => {
-        const recent = recentOf(address);
-        const failing = recent.filter(({ outcome }) => FAILING.has(outcome)).length;
-        return failing > 0 && <State of="failed" word={`${failing} of ${recent.length}`} quiet />;
+        const requests = requestsOf(address, recent);
+        const failing = requests.filter(({ outcome }) => FAILING.has(outcome)).length;
+        return failing > 0 && <State of="failed" word={`${failing} of ${requests.length}`} quiet />;
       },
     },
   ];
@@ -82,6 +80,7 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
     void loaded.reload();
     void recent.reload();
   };
+  const old = tokens.filter(({ age_days, max_age_days }) => (age_days ?? 0) >= max_age_days).length;
   const tab = query.value.get("tab");
   const isTrying = ["delivery", "target", "build"].some((name) => query.value.has(name));
   // A link that names only a request or a mapping opens the tab Try.
@@ -103,7 +102,6 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
           <Icon name="send" size={14} /> Send a test webhook
         </ActionButton>
       </PageHead>
-      <OldTokens tokens={tokens} />
       {!isServedHere && (
         <Note tone="warning">
           <strong>This listener does not serve webhooks.</strong>
@@ -127,19 +125,31 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
               name: "Addresses",
               body: () => <Addresses addresses={addresses} chosen={chosen} recent={recent.value.value ?? []} />,
             },
-            { id: "senders", name: "Senders", body: () => <Senders tokens={tokens} mappings={rules} /> },
+            {
+              id: "senders",
+              name: old === 0 ? "Senders" : `Senders · ${plural(old, "old token")}`,
+              body: () => <Senders tokens={tokens} mappings={rules} />,
+            },
             { id: "try", name: "Try", body: () => <Try mappings={mappings} /> },
           ]}
         />
       )}
       {target && (
-        <SendTest addresses={addresses} address={target} key={target.key} close={() => setQuery({ send: undefined })} />
+        <SendTest
+          addresses={addresses}
+          address={target}
+          key={target.key}
+          close={() => {
+            setQuery({ send: undefined });
+            refresh();
+          }}
+        />
       )}
     </>
   );
 }
 
-type AddressList = { addresses: readonly HookAddress[]; chosen: string | undefined; recent: Recent };
+type AddressList = { addresses: readonly HookAddress[]; chosen: string | undefined; recent: Requests };
 
 function Addresses({ addresses, chosen, recent }: AddressList) {
   const back = () => go("/webhooks");
@@ -151,7 +161,7 @@ function Addresses({ addresses, chosen, recent }: AddressList) {
         <Table
           label="Addresses of webhooks"
           rows={addresses}
-          columns={columnsOf(({ path, name }) => recent.filter((one) => one.path === path || one.mapping === name))}
+          columns={columnsOf(recent)}
           keyOf={({ key }) => key}
           hrefOf={({ key }) => hrefOf(`/webhooks/${encodeURIComponent(key)}`)}
           selected={chosen}
@@ -160,7 +170,7 @@ function Addresses({ addresses, chosen, recent }: AddressList) {
       inspector={
         chosen !== undefined &&
         (address ? (
-          <AddressView key={address.key} address={address} back={back} />
+          <AddressView key={address.key} address={address} requests={requestsOf(address, recent)} back={back} />
         ) : (
           <Note tone="warning">
             <strong>No mapping is named {chosen}.</strong>

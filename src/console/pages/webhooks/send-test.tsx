@@ -4,6 +4,7 @@ import { rest } from "#console/app/api.ts";
 import { type RawExchange, useExchange } from "#console/app/raw-exchange.ts";
 import { hrefOf, setQuery } from "#console/app/router.ts";
 import { headersOfLines, linesOfHeaders, payloadOf } from "#console/lib/webhook-requests.ts";
+import { RequestFields } from "#console/parts/code-field.tsx";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { Exchange } from "#console/parts/exchange.tsx";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
@@ -15,12 +16,12 @@ import { exampleFor, type HookAddress, SIGNED_AS, variableOf } from "./addresses
 
 type Of = { addresses: readonly HookAddress[]; address: HookAddress; close: () => void };
 
-/** Sends a webhook as its sender would: from the browser, with the shared token or a signature. */
+/** Sends a webhook from the browser, with the shared token or a signature. */
 export function SendTest({ addresses, address, close }: Of) {
   const { kind, path, verify } = address;
   const payload = useSignal("");
   const headers = useSignal("");
-  // Kept as long as the dialog is open, and nowhere else.
+  // Stored nowhere, and gone with the dialog.
   const secret = useSignal("");
   const example = useLoaded((signal) => exampleFor(address, signal), [address.key]);
   useEffect(() => {
@@ -60,7 +61,7 @@ export function SendTest({ addresses, address, close }: Of) {
         </Field>
         <Field
           word={verify === null ? "Webhook token" : `Secret of ${SIGNED_AS[verify]}`}
-          hint={`${verify === null ? "webhooks.token" : `webhooks.mappings.${address.name}.verify.secret`} of the configuration. It is used for this request and not kept.`}
+          hint={`${verify === null ? "webhooks.token" : `webhooks.mappings.${address.name}.verify.secret`} of the configuration. Used only for this request, and not stored.`}
         >
           <input
             type="password"
@@ -70,27 +71,7 @@ export function SendTest({ addresses, address, close }: Of) {
             onInput={({ currentTarget }) => (secret.value = currentTarget.value)}
           />
         </Field>
-        <Field word="Payload" error={"fault" in parsed ? parsed.fault : undefined}>
-          <textarea
-            class="code"
-            rows={7}
-            spellcheck={false}
-            value={payload.value}
-            onInput={({ currentTarget }) => (payload.value = currentTarget.value)}
-          />
-        </Field>
-        {kind !== "wake" && kind !== "agent" && (
-          <Field word="Headers" error={"fault" in head ? head.fault : undefined}>
-            <textarea
-              class="code"
-              rows={2}
-              spellcheck={false}
-              placeholder="x-github-event: push"
-              value={headers.value}
-              onInput={({ currentTarget }) => (headers.value = currentTarget.value)}
-            />
-          </Field>
-        )}
+        <RequestFields payload={payload} headers={kind === "wake" || kind === "agent" ? undefined : headers} rows={7} />
         <div class="dialog-actions">
           <button type="button" class="button" onClick={close}>
             Close
@@ -107,30 +88,27 @@ export function SendTest({ addresses, address, close }: Of) {
 }
 
 function effectOf({ kind, name }: HookAddress): string {
-  if (kind === "wake") return "This queues a real system event.";
-  if (kind === "agent") return "This starts a real turn.";
-  return kind === "shared"
-    ? "This starts a real turn, if a mapping matches."
-    : `This starts a real turn by ${name}, if it matches.`;
+  if (kind === "wake") return "Queues a real system event.";
+  if (kind === "agent") return "Starts a real turn.";
+  return kind === "shared" ? "Starts a real turn, if a mapping matches." : `Starts a real turn, if ${name} matches.`;
 }
 
 type SignedTest = { verify: HookAddress["verify"]; secret: string; isReadable: boolean };
 function whyNot({ verify, secret, isReadable }: SignedTest): string | undefined {
-  if (!isReadable) return "The payload or the headers cannot be read.";
+  if (!isReadable) return "The payload or the headers are not readable yet.";
   if (secret === "") return verify === null ? "Type the webhook token first." : "Type the secret first.";
-  // Browsers sign on secure pages alone.
   if (verify !== null && !globalThis.isSecureContext)
-    return "The browser signs on https or localhost alone. Use the curl command.";
+    return "Browsers sign only on https or localhost. Use the curl command.";
   return undefined;
 }
 
-/** The headers that prove to the gateway that the sender knows the secret. */
+/** The headers that authenticate the sender. */
 async function proofOf({ verify }: HookAddress, secret: string, body: string): Promise<Record<string, string>> {
   if (verify === null) return { authorization: `Bearer ${secret}` };
   return await sign(body, secret, { scheme: verify });
 }
 
-/** The answer, and the delivery that it made. */
+/** The answer, with a link to the recorded request. */
 function Sent({ exchange }: { exchange: RawExchange }) {
   const requestId = exchange.headers.find(([name]) => name === "x-request-id")?.[1];
   const found = useLoaded(
@@ -144,16 +122,14 @@ function Sent({ exchange }: { exchange: RawExchange }) {
     <div class="sent" ref={top}>
       {found.value.value ? (
         <p>
-          It was recorded as{" "}
+          Recorded as{" "}
           <a class="mono" href={hrefOf(`/d/${found.value.value.delivery_id}`)}>
             {found.value.value.delivery_id}
           </a>
           .
         </p>
       ) : (
-        <p class="muted">
-          {found.isLoading.value ? "Looking for it in the flight recorder…" : "The flight recorder does not have it."}
-        </p>
+        <p class="muted">{found.isLoading.value ? "Loading the recorded request…" : "The request is not recorded."}</p>
       )}
       <Exchange of={exchange} />
     </div>

@@ -4,33 +4,11 @@ import { Meter } from "#console/parts/meter.tsx";
 import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { Note } from "#console/parts/trouble.tsx";
 import type { MappingList } from "#generated/clients/typescript/src/rest.ts";
 
 type WebhookToken = MappingList["tokens"][number];
 type RateLimitUse = WebhookToken["rate_limit"];
 type Sender = { key: string; name: string; secret: string; token?: WebhookToken; rate: RateLimitUse };
-
-function isOld({ age_days, max_age_days }: WebhookToken): boolean {
-  return (age_days ?? 0) >= max_age_days;
-}
-
-/** Asks for a new token if one is too old. */
-export function OldTokens({ tokens }: { tokens: readonly WebhookToken[] }) {
-  const old = tokens.filter(isOld);
-  if (old.length === 0) return null;
-  return (
-    <Note tone="warning">
-      <strong>{old.length === 1 ? "A shared token is old." : "Shared tokens are old."}</strong>
-      <p>
-        {old
-          .map(({ name, since, age_days }) => `${name}, in use since ${since} (${plural(age_days ?? 0, "day")})`)
-          .join("; ")}
-        . Add a new token, move the senders to it, then remove the old one.
-      </p>
-    </Note>
-  );
-}
 
 const COLUMNS: readonly Column<Sender>[] = [
   {
@@ -79,7 +57,7 @@ function Age({ token }: { token: WebhookToken }) {
       </span>
     );
   const words = `${plural(age_days, "day")} old (rotate every ${count(max_age_days)})`;
-  return isOld(token) ? <State of="degraded" word={words} quiet /> : <span>{words}</span>;
+  return age_days >= max_age_days ? <State of="degraded" word={words} quiet /> : <span>{words}</span>;
 }
 
 function RateLimit({ of, rate }: { of: string; rate: RateLimitUse }) {

@@ -7,6 +7,7 @@ import { mappedBy } from "#console/lib/requests.ts";
 import { linesOfHeaders, prettyText } from "#console/lib/webhook-requests.ts";
 import { RequestFields } from "#console/parts/code-field.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
+import { Segmented } from "#console/parts/segmented.tsx";
 import { TrialResult, useTrial } from "#console/parts/trial.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction, useLoaded } from "#console/parts/use.ts";
@@ -70,37 +71,6 @@ export function Try({ mappings }: { mappings: readonly HookAddress[] }) {
         </div>
       </div>
     </section>
-  );
-}
-
-type Choice = readonly [value: string, word: string, why?: string | undefined];
-
-function Segmented({
-  label,
-  chosen,
-  choose,
-  choices,
-}: {
-  label: string;
-  chosen: string;
-  choose: (value: string) => void;
-  choices: readonly Choice[];
-}) {
-  return (
-    <div class="segmented" role="group" aria-label={label}>
-      {choices.map(([value, word, why]) => (
-        <button
-          key={value}
-          type="button"
-          aria-pressed={value === chosen}
-          aria-disabled={why !== undefined}
-          title={why}
-          onClick={() => why === undefined && choose(value)}
-        >
-          {word}
-        </button>
-      ))}
-    </div>
   );
 }
 

@@ -1,0 +1,31 @@
+type Choice<Value extends string> = readonly [value: Value, word: string, why?: string | undefined];
+
+/** Buttons of which one is pressed. One that cannot be chosen says why. */
+export function Segmented<Value extends string>({
+  label,
+  chosen,
+  choose,
+  choices,
+}: {
+  label: string;
+  chosen: Value;
+  choose: (value: Value) => void;
+  choices: readonly Choice<Value>[];
+}) {
+  return (
+    <div class="segmented" role="group" aria-label={label}>
+      {choices.map(([value, word, why]) => (
+        <button
+          key={value}
+          type="button"
+          aria-pressed={value === chosen}
+          aria-disabled={why !== undefined}
+          title={why}
+          onClick={() => why === undefined && choose(value)}
+        >
+          {word}
+        </button>
+      ))}
+    </div>
+  );
+}
