@@ -95,11 +95,12 @@ browserTests(({ open }) => {
       await topic.fill("disks");
       await page.getByLabel("length").fill("3");
       await trigger.click();
-      const reply = page.getByRole("region", { name: "Reply" });
-      await reply.getByText('/summarise {"topic":"disks","length":3}').waitFor();
-      await reply.getByText("completed").waitFor();
-      await reply.getByRole("link", { name: /^turn_/ }).click();
-      await page.getByRole("heading", { level: 1 }).waitFor();
+      const turn = page.getByRole("article", { name: /^Turn turn_/ });
+      await turn.getByText('/summarise {"topic":"disks","length":3}').first().waitFor();
+      await turn.getByText("completed").first().waitFor();
+      expect(await topic.inputValue()).toBe("disks");
+      await turn.getByRole("link", { name: "Open the session" }).click();
+      await page.getByRole("heading", { name: "Sessions" }).waitFor();
     });
 
     it("MUST reload the folders, and list the fixed one", async () => {

@@ -27,7 +27,7 @@ import { BackLink } from "./inspector.tsx";
 const REREAD_MS = 2_000;
 
 /** One run of an agent: its state, its parts in time, and what was said. */
-export function TurnInspector({ id, back }: { id: string; back: () => void }) {
+export function TurnInspector({ id, back }: { id: string; back?: (() => void) | undefined }) {
   const loaded = useLoaded((signal) => rest().turns.get(id, { signal }), [id]);
   const turn = loaded.value.value;
   const isOpen = turn?.status === "queued" || turn?.status === "running";
@@ -53,12 +53,16 @@ export function TurnInspector({ id, back }: { id: string; back: () => void }) {
   );
 }
 
-type Missing = { id: string; back: () => void; of: Pick<ReturnType<typeof useLoaded>, "error" | "reload"> };
+type Missing = {
+  id: string;
+  back: (() => void) | undefined;
+  of: Pick<ReturnType<typeof useLoaded>, "error" | "reload">;
+};
 
 function Gone({ id, back, of: { error, reload } }: Missing) {
   return troubleOf(error.value).name === "turn-not-found" ? (
     <div class="inspector-head">
-      <BackLink back={back} />
+      {back && <BackLink back={back} />}
       <Note tone="warning">
         <strong>This turn is not stored.</strong>
         <p class="mono">{id}</p>
@@ -116,13 +120,13 @@ function Parts({ turn, isOpen, calls }: Omit<ShownOf, "reload"> & { calls: reado
   );
 }
 
-function Head({ turn, isOpen, back, reload }: ShownOf & { back: () => void }) {
+function Head({ turn, isOpen, back, reload }: ShownOf & { back: (() => void) | undefined }) {
   const asking = useSignal(false);
   const { turn_id, session_id, agent, status, attempt, created_at, ended_at, model, error, delivery_id, usage } = turn;
   const why = isOpen ? whyNot("rest") : "The turn has ended.";
   return (
     <header class="inspector-head">
-      <BackLink back={back} />
+      {back && <BackLink back={back} />}
       <div class="line">
         <State of={status} />
         <Id id={turn_id} most={40} />

@@ -1,21 +1,24 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { rest } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { curlOf } from "#console/lib/curl.ts";
 import { fieldsOf, paramsOf, takesMore } from "#console/lib/schema-form.ts";
+import { TurnInspector } from "#console/pages/sessions/turn.tsx";
 import { CodeField } from "#console/parts/code-field.tsx";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { ParamField } from "#console/parts/param-field.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction } from "#console/parts/use.ts";
 import type { SkillList } from "#generated/clients/typescript/src/rest.ts";
-import { Reply, useTrigger } from "./reply.tsx";
 
 export type Skill = SkillList["skills"][number];
 
 const MORE = "\0more";
 
-/** A form of the skill's params, and the reply as the agent writes it. */
+/** A form of the skill's params, and the turn that it starts. */
 export function TriggerForm({ skill }: { skill: Skill }) {
   const { skill_id, agents, params_schema } = skill;
   const schema = params_schema ?? {};
@@ -24,7 +27,11 @@ export function TriggerForm({ skill }: { skill: Skill }) {
   const values = useSignal<Record<string, string>>({});
   const agent = useSignal(agents[0] ?? "");
   const isTried = useSignal(false);
-  const { run, stop, state } = useTrigger();
+  const turnId = useSignal<string | undefined>(undefined);
+  const start = useAction(async () => {
+    turnId.value = undefined;
+    turnId.value = (await rest().skills.start(body)).turn_id;
+  });
   const read = readForm(fields, values.value, hasMore);
   const faults = "faults" in read && isTried.value ? read.faults : {};
   const set = (name: string) => (value: string) => {
@@ -39,7 +46,7 @@ export function TriggerForm({ skill }: { skill: Skill }) {
     agents.length === 0 ? "No agent has this skill. Add it to an agent's skills in the configuration." : undefined;
   const send = () => {
     isTried.value = true;
-    if ("params" in read && why === undefined) void run(body);
+    if ("params" in read && why === undefined) void start.run();
   };
   const copy = () =>
     void copyText(
@@ -56,7 +63,6 @@ export function TriggerForm({ skill }: { skill: Skill }) {
   const latest = useRef(copy);
   latest.current = copy;
   useEffect(() => bindKeys([{ key: "c", does: "Copy as curl", run: () => latest.current() }]), []);
-  const isRunning = state.value?.status === "running";
   return (
     <>
       <form
@@ -101,17 +107,17 @@ export function TriggerForm({ skill }: { skill: Skill }) {
           />
         )}
         <div class="bar-actions">
-          <ActionButton kind="primary" onClick={send} why={why} isRunning={isRunning}>
-            <Icon name="play" size={14} /> {isRunning ? "Running…" : "Trigger"}
+          <ActionButton kind="primary" onClick={send} why={why} isRunning={start.isRunning.value}>
+            <Icon name="play" size={14} /> Trigger
           </ActionButton>
-          {isRunning && <ActionButton onClick={stop}>Stop following</ActionButton>}
           <ActionButton onClick={copy} hotkey="c">
             <Icon name="terminal" size={14} /> curl
           </ActionButton>
         </div>
         <p class="hint">Starts a real turn in a new session.</p>
       </form>
-      {state.value && <Reply of={state.value} />}
+      {start.error.value !== undefined && <TroubleNote error={start.error.value} />}
+      {turnId.value && <TurnInspector key={turnId.value} id={turnId.value} />}
     </>
   );
 }
