@@ -31,10 +31,9 @@ browserTests(({ open }) => {
       await hook("/hooks/agent", { message: "while the page is open" });
       await hook("/hooks/wake", { text: "An event", mode: "now" });
       await expect.poll(() => rows.count()).toBe(4);
-      const first = (name: string) => page.locator(`td[data-name='${name}']`).allTextContents();
-      const what = (await first("What")).map((text) => text.trim());
-      expect(new Set(what)).toEqual(
-        new Set(["Heartbeat 1 system event", "An event", "while the page is open", "before the page"]),
+      const said = await page.locator(".work-said").allTextContents();
+      expect(new Set(said)).toEqual(
+        new Set(["Heartbeat · 1 system event", "An event", "while the page is open", "before the page"]),
       );
       await page.getByRole("link", { name: /Heartbeat/ }).click();
       await expect.poll(() => page.url()).toMatch(/\/console\/t\/turn_/);

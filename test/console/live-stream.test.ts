@@ -47,7 +47,7 @@ describe("the stream of work", () => {
 
   it("MUST name the turn of a heartbeat, and lead to the turn", () => {
     const beat = workOfTurn(turn("turn_beat", 0));
-    expect(beat).toMatchObject({ operation: "Heartbeat", preview: "2 system events", tokens: 7, outcome: "completed" });
+    expect(beat).toMatchObject({ preview: "Heartbeat · 2 system events", tokens: 7, outcome: "completed" });
     expect(pathOfWork(beat)).toBe("/t/turn_beat");
     expect(pathOfWork(request("dlv_1", 0))).toBe("/d/dlv_1");
     const failed = turn("turn_2", 0, {

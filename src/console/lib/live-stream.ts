@@ -1,38 +1,35 @@
 import type { DeliverySummary, TurnSummary } from "#generated/clients/typescript/src/rest-types.ts";
 
 /** A unit of work: a request, or a turn that no request started, in the fields of a request. */
-export type Work = DeliverySummary;
+export type Work = Omit<DeliverySummary, "surface" | "method" | "request_id" | "bytes" | "message_id" | "sender_id">;
 
 /** A turn that no request started, as a row among the requests. The turn of a heartbeat is named so. */
 export function workOfTurn(turn: TurnSummary): Work {
+  const { turn_id, session_id, agent, preview, reply_preview, ended_at, announcement, error, usage } = turn;
+  const isBeat = turn.surface === "heartbeat";
+  // The message of a heartbeat begins with the number of its events, and goes on with their ids.
+  const events = isBeat ? /^\d+ system events?\b/.exec(preview ?? "")?.[0] : undefined;
   return {
-    delivery_id: turn.turn_id,
+    delivery_id: turn_id,
     at: turn.created_at,
-    surface: "rest",
-    operation: turn.surface === "heartbeat" ? "Heartbeat" : "Turn",
-    method: "",
+    operation: "Turn",
     path: "",
     address: "",
-    request_id: "",
-    caller: turn.surface === "heartbeat" ? null : turn.caller,
-    bytes: 0,
+    caller: isBeat ? null : turn.caller,
     outcome: turn.status,
     status: null,
     mapping: null,
     replay_of: null,
-    sender_id: null,
-    agent: turn.agent,
-    message_id: null,
-    session_id: turn.session_id,
-    turn_id: turn.turn_id,
+    agent,
+    session_id,
+    turn_id,
     event_id: null,
-    // A heartbeat's message begins with the number of its events, and goes on with their ids.
-    preview: /^\d+ system events?\b/.exec(turn.preview ?? "")?.[0] ?? turn.preview,
-    reply_preview: turn.reply_preview,
-    ended_at: turn.ended_at,
-    tokens: turn.usage?.total ?? null,
-    announcement: turn.announcement,
-    error: turn.error && { name: turn.error.name, detail: turn.error.detail ?? null },
+    preview: isBeat ? ["Heartbeat", events].filter(Boolean).join(" · ") : preview,
+    reply_preview,
+    ended_at,
+    tokens: usage?.total ?? null,
+    announcement,
+    error: error && { name: error.name, detail: error.detail ?? null },
   };
 }
 

@@ -65,7 +65,8 @@ export function ReplySign({ channel, state, reason, isWhole }: NonNullable<Work[
   );
 }
 
-function tookOf({ outcome, at, ended_at }: Work) {
+/** How long it took, or has been running. */
+export function tookOf({ outcome, at, ended_at }: Work) {
   if (ended_at === null && outcome !== "running") return null;
   return <Took at={at} ended_at={ended_at} />;
 }

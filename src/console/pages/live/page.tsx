@@ -11,8 +11,8 @@ import { Pill } from "#console/parts/live-table.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { WORK_COLUMNS } from "#console/parts/work-row.tsx";
 import { FirstRequest } from "../activity/first-request.tsx";
-import { COLUMNS } from "./columns.tsx";
 import { Agents, Figures, Refusals, Troubles } from "./summary.tsx";
 import { Tail } from "./tail.tsx";
 import { MOST_REFUSED, SHOWN, useNow, useWork } from "./use-live.ts";
@@ -105,7 +105,7 @@ function Requests({ rows, work }: { rows: LiveRows<Work>; work: readonly Work[] 
           <Table
             label="The latest work"
             rows={work}
-            columns={COLUMNS}
+            columns={WORK_COLUMNS}
             keyOf={({ delivery_id }) => delivery_id}
             hrefOf={(one) => hrefOf(pathOfWork(one))}
           />

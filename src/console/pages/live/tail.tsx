@@ -9,8 +9,8 @@ import { pathOfWork, type Work, type Written, writtenAfter } from "#console/lib/
 import type { LiveRows } from "#console/parts/live-rows.ts";
 import { State } from "#console/parts/state.tsx";
 import { ClockTime } from "#console/parts/time.tsx";
+import { tookOf } from "#console/parts/work-row.tsx";
 import { FirstRequest } from "../activity/first-request.tsx";
-import { Took, What } from "./columns.tsx";
 
 const SHOWN = 100;
 /** The reader follows the newest line from this many pixels above it. */
@@ -121,7 +121,7 @@ function useWritten(): Signal<ReadonlyMap<string, Written>> {
 
 function Line({ work, written }: { work: Work; written: Written | undefined }) {
   const line = useRef<HTMLLIElement>(null);
-  const { outcome, agent, at, tokens, session_id: session } = work;
+  const { outcome, agent, preview, path, operation, at, tokens, session_id: session } = work;
   const isRunning = outcome === "running";
   useEffect(() => {
     if (!isRunning || session === null || whyNot("session.get")) return undefined;
@@ -137,15 +137,13 @@ function Line({ work, written }: { work: Work; written: Written | undefined }) {
       <a class="tail-line" href={hrefOf(pathOfWork(work))}>
         <ClockTime at={at} />
         <span class="tail-agent">{agent ?? "–"}</span>
-        <span class="tail-in">
-          <What {...work} />
-        </span>
+        <span class="tail-in">{preview ?? (path || operation)}</span>
         <span class="faint" aria-hidden="true">
           →
         </span>
         <Outcome work={work} written={written} />
         <span class="tail-facts muted">
-          <Took {...work} />
+          {tookOf(work)}
           {tokens !== null && tokens > 0 && ` · ${plural(tokens, "token")}`}
         </span>
       </a>
