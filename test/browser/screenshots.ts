@@ -5,8 +5,12 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { codeFor, TOKENS } from "./browser.ts";
 import { createSeed } from "./seed.ts";
+import { filmTail, startWriters } from "./tail-picture.ts";
 
-/** `npm run screenshots`: every page of the console, light and dark, wide and 360 px, from a gateway with a morning's work. */
+/**
+ * `npm run screenshots`: every page of the console, light and dark, wide and 360 px, from a gateway with a morning's work, and the view Tail as an
+ * animation. With `-- tail`, only the animation.
+ */
 const OUT = "docs/images";
 const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 740 } } as const;
 
@@ -37,11 +41,44 @@ async function picturesOf(url: string): Promise<Picture[]> {
 }
 
 async function main(): Promise<void> {
+  if (process.argv[2] !== "tail")
+    await fromSeed(
+      (seed) => seed.config,
+      async (seed, url) => {
+        await seed.fill({ url });
+        await take(url);
+      },
+    );
+  const writers = await startWriters();
+  try {
+    await fromSeed(
+      (seed) => writtenBy(seed.config, writers.url),
+      (_, url) => takeTail(url),
+    );
+  } finally {
+    writers.close();
+  }
+}
+
+type Seed = Awaited<ReturnType<typeof createSeed>>;
+
+/** The configuration with other agents behind the same names, which have no heartbeat. */
+function writtenBy(config: Seed["config"], url: string) {
+  const agents = Object.keys(config.agents).map((name) => [name, { backend: "http", http: { url } }]);
+  return { ...config, agents: Object.fromEntries(agents) };
+}
+
+/** Runs a gateway while something is done with it. */
+async function fromSeed(
+  configOf: (seed: Seed) => Pick<Seed["config"], "gateway">,
+  act: (seed: Seed, url: string) => Promise<void>,
+): Promise<void> {
   await using seed = await createSeed();
+  const config = configOf(seed);
   const folder = mkdtempSync(join(tmpdir(), "gateway-pictures-"));
   writeFileSync(
     join(folder, "gateway.json5"),
-    JSON.stringify({ ...seed.config, gateway: { ...seed.config.gateway, port: 18_790 } }),
+    JSON.stringify({ ...config, gateway: { ...config.gateway, port: 18_790 } }),
   );
   const child = spawn(process.execPath, [join(process.cwd(), "dist/main.js")], {
     cwd: folder,
@@ -57,20 +94,32 @@ async function main(): Promise<void> {
       if (isReady) break;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-    await seed.fill({ url });
-    await take(url);
+    await act(seed, url);
   } finally {
     child.kill();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function take(url: string): Promise<void> {
+function launch() {
   mkdirSync(OUT, { recursive: true });
-  const browser = await chromium.launch({
+  return chromium.launch({
     executablePath: "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
   });
+}
+
+async function takeTail(url: string): Promise<void> {
+  const browser = await launch();
+  const file = join(OUT, "tail.webp");
+  const bytes = await filmTail(browser, url);
+  writeFileSync(file, bytes);
+  await browser.close();
+  console.log(`${file} ${(bytes.length / 1024).toFixed(0)} kB`);
+}
+
+async function take(url: string): Promise<void> {
+  const browser = await launch();
   let all = 0;
   for (const [size, viewport] of Object.entries(SIZES)) {
     for (const colorScheme of ["light", "dark"] as const) {

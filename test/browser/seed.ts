@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { callers, TOKENS } from "./browser.ts";
 
 /** What the agents of the pictures answer, by a word of what they are asked. */
-const REPLIES: readonly (readonly [word: string, reply: string])[] = [
+export const REPLIES: readonly (readonly [word: string, reply: string])[] = [
   [
     "4711",
     "Order **4711** left our warehouse this morning.\n\n| Step | When |\n|---|---|\n| Packed | 07:40 |\n| Handed to the carrier | 08:15 |\n| Expected | tomorrow, before noon |\n\nWould you like a message when it arrives?",
