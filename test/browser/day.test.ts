@@ -70,9 +70,9 @@ browserTests(({ open }) => {
     const messages = page.getByRole("list", { name: "Messages" }).getByRole("listitem");
     await expect.poll(() => messages.count()).toBe(4);
     await page.getByRole("button", { name: "Compact" }).click();
-    await page.getByLabel("Messages to keep as they are").fill("1");
+    await page.getByLabel("Messages to keep as they are").selectOption("1");
     await page.getByRole("dialog").getByRole("button", { name: "Compact" }).click();
-    await page.getByText("A summary stands for the older messages now.").waitFor();
+    await page.getByText("Compacted.").waitFor();
     await page.getByRole("button", { name: "Close" }).click();
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Delete the session" }).click();

@@ -238,9 +238,9 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/sessions" });
       await page.getByRole("link", { name: /agent:main:rest:ada/ }).click();
       await page.getByRole("button", { name: "Compact" }).click();
-      await page.getByLabel("Messages to keep as they are").fill("2");
+      await page.getByLabel("Messages to keep as they are").selectOption("2");
       await page.getByRole("dialog").getByRole("button", { name: "Compact" }).click();
-      await page.getByText("A summary stands for the older messages now.").waitFor();
+      await page.getByText("Compacted.").waitFor();
       await page
         .getByText(/^8 messages/)
         .first()

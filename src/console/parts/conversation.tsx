@@ -15,7 +15,7 @@ import { Icon } from "./icon.tsx";
 import { Markdown, Plain } from "./markdown.tsx";
 import { State } from "./state.tsx";
 import { ClockTime, Running } from "./time.tsx";
-import { ToolContent, ToolState } from "./tool-calls.tsx";
+import { type ToolCall, ToolContent, ToolState } from "./tool-calls.tsx";
 import { TroubleNote } from "./trouble.tsx";
 import { UsageWords } from "./usage.tsx";
 import type { ConversationState } from "./use-conversation.ts";
@@ -165,15 +165,23 @@ function ToolCalls({ calls }: { calls: NonNullable<TranscriptMessage["toolCalls"
       <ol>
         {calls.map((call, n) => (
           <li key={n}>
-            <details>
-              <summary>
-                <ToolState ok={call.ok} /> <code>{call.tool}</code> <span class="faint">{duration(call.ms)}</span>
-              </summary>
-              <ToolContent {...call} />
-            </details>
+            <ToolLine call={call} />
           </li>
         ))}
       </ol>
+    </details>
+  );
+}
+
+/** A call, whose content is put on the page once it is opened. */
+function ToolLine({ call }: { call: ToolCall }) {
+  const isOpen = useSignal(false);
+  return (
+    <details onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
+      <summary>
+        <ToolState ok={call.ok} /> <code>{call.tool}</code> <span class="faint">{duration(call.ms)}</span>
+      </summary>
+      {isOpen.value && <ToolContent {...call} />}
     </details>
   );
 }
@@ -200,7 +208,7 @@ function Text({ text }: { text: string }) {
 type TurnOf = { turn: TranscriptTurn | undefined; question?: string | undefined; talk?: Talk };
 
 /** The state of a turn: of a completed one the model, the tokens and the duration. */
-function TurnLine({ turn, question, talk }: TurnOf) {
+export function TurnLine({ turn, question, talk }: TurnOf) {
   if (!turn) return null;
   const { status, error, attempt, at, model, usage, startedAt, endedAt } = turn;
   const ran = startedAt && endedAt ? Date.parse(endedAt) - Date.parse(startedAt) : undefined;

@@ -1,12 +1,15 @@
 import { useSignal } from "@preact/signals";
 import { now } from "../app/clock.ts";
 import { axisOf, segmentsOf } from "../lib/bar.ts";
-import { duration } from "../lib/format.ts";
+import { count, duration } from "../lib/format.ts";
 import type { Step } from "../lib/steps.ts";
 import { type Row, rowsOf } from "../lib/waterfall.ts";
 import { Bar } from "./bar.tsx";
 import { ToolContent } from "./tool-calls.tsx";
 import "./waterfall.css";
+
+/** The rows that are shown at first. */
+const FIRST_ROWS = 100;
 
 /** The parts of a turn as bars on one time axis. A tool call opens to its arguments and result. */
 export function Waterfall({ steps, isOpen }: { steps: readonly Step[]; isOpen: boolean }) {
@@ -14,6 +17,9 @@ export function Waterfall({ steps, isOpen }: { steps: readonly Step[]; isOpen: b
   const segments = segmentsOf(steps, until);
   const axis = axisOf(segments);
   const began = segments[0]?.from ?? 0;
+  const isWhole = useSignal(false);
+  const rows = rowsOf(steps, until);
+  const shown = isWhole.value ? rows : rows.slice(0, FIRST_ROWS);
   return (
     <table class="waterfall">
       <caption class="sr-only">The parts of the turn on one time axis</caption>
@@ -30,9 +36,18 @@ export function Waterfall({ steps, isOpen }: { steps: readonly Step[]; isOpen: b
         </tr>
       </thead>
       <tbody>
-        {rowsOf(steps, until).map((row, n) => (
+        {shown.map((row, n) => (
           <Part key={`${row.word} ${n}`} row={row} axis={axis} began={began} />
         ))}
+        {shown.length < rows.length && (
+          <tr>
+            <td colSpan={3}>
+              <button type="button" class="link" onClick={() => (isWhole.value = true)}>
+                {count(rows.length - shown.length)} more
+              </button>
+            </td>
+          </tr>
+        )}
       </tbody>
     </table>
   );

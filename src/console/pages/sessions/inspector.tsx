@@ -17,8 +17,7 @@ import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { UsageWords } from "#console/parts/usage.tsx";
 import { type ConversationState, useConversation } from "#console/parts/use-conversation.ts";
-import { Compact } from "./compact.tsx";
-import { Delete } from "./delete.tsx";
+import { Compact, Compacted, type Compaction, Delete } from "./change.tsx";
 
 type Opened = { id: string; back: () => void };
 
@@ -78,6 +77,7 @@ type HeadOf = Opened & { agent: string; conversation: ConversationState };
 
 function Head({ id, agent, back, conversation: { loaded, transcript } }: HeadOf) {
   const asking = useSignal<"compact" | "delete" | undefined>(undefined);
+  const compaction = useSignal<Compaction | undefined>(undefined);
   const close = () => (asking.value = undefined);
   const session = loaded.value.value?.session;
   const open = openTurns(transcript.value);
@@ -115,8 +115,16 @@ function Head({ id, agent, back, conversation: { loaded, transcript } }: HeadOf)
         </ActionButton>
         <ViewSwitch />
       </div>
+      {compaction.value && <Compacted result={compaction.value} close={() => (compaction.value = undefined)} />}
       {session && asking.value === "compact" && (
-        <Compact session={session} close={close} done={() => void loaded.reload()} />
+        <Compact
+          session={session}
+          close={close}
+          done={(result) => {
+            compaction.value = result;
+            void loaded.reload();
+          }}
+        />
       )}
       {session && asking.value === "delete" && <Delete session={session} open={open} close={close} />}
     </header>

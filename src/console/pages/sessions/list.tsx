@@ -1,18 +1,16 @@
-import { rpc } from "#console/app/api.ts";
-import { go, hrefOf, query } from "#console/app/router.ts";
-import { whyNot } from "#console/app/session.ts";
+import { hrefOf, query } from "#console/app/router.ts";
 import { chatCommand } from "#console/lib/curl.ts";
 import { count } from "#console/lib/format.ts";
-import { shortId } from "#console/lib/ids.ts";
+import { consoleSession, shortId } from "#console/lib/ids.ts";
 import { Command } from "#console/parts/copy.tsx";
-import { ActionButton, FilterSelect, Filters } from "#console/parts/fields.tsx";
+import { FilterSelect, Filters } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
 import { LiveTable } from "#console/parts/live-table.tsx";
 import { Empty, Skeleton } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import type { Column } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
-import { useAction } from "#console/parts/use.ts";
 import type { Row, useSessions } from "./use-sessions.ts";
 
 const COLUMNS: readonly Column<Row>[] = [
@@ -98,27 +96,15 @@ export function SessionList({ rows, names, agentsError, selected }: Listed) {
 }
 
 function FirstSession({ agent }: { agent: string | undefined }) {
-  const action = useAction(async () => {
-    const { sessionId } = await rpc().agent.sendMessage({
-      agentName: agent ?? "",
-      message: "Hello from the console",
-      channel: "console",
-    });
-    go(`/s/${encodeURIComponent(sessionId)}`);
-  });
   return (
     <Empty title="No sessions yet.">
       <p class="muted">A session begins with the first message to an agent:</p>
       <Command text={chatCommand(location.origin, { message: "Hello", user_id: "ada" })} />
-      <ActionButton
-        kind="primary"
-        onClick={() => void action.run()}
-        isRunning={action.isRunning.value}
-        why={agent === undefined ? "No agent is loaded." : whyNot("agent.sendMessage")}
-      >
-        {action.isRunning.value ? "Sending…" : "Send a test message"}
-      </ActionButton>
-      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      {agent !== undefined && (
+        <a class="button primary" href={hrefOf(`/s/${encodeURIComponent(consoleSession(agent))}`)}>
+          <Icon name="send" size={14} /> Send a message
+        </a>
+      )}
     </Empty>
   );
 }

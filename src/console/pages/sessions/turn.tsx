@@ -6,7 +6,7 @@ import { whyNot } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
 import type { Step } from "#console/lib/steps.ts";
 import { type CalledTool, stepsOfTurn } from "#console/lib/waterfall.ts";
-import { Conversation, ViewSwitch } from "#console/parts/conversation.tsx";
+import { Conversation, TurnLine, ViewSwitch } from "#console/parts/conversation.tsx";
 import { Id } from "#console/parts/copy.tsx";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
@@ -16,7 +16,6 @@ import { Facts, Skeleton } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Exact } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
-import { UsageWords } from "#console/parts/usage.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { useConversation } from "#console/parts/use-conversation.ts";
 import { Waterfall } from "#console/parts/waterfall.tsx";
@@ -46,11 +45,17 @@ export function TurnInspector({ id, back }: { id: string; back?: (() => void) | 
       ) : (
         <>
           <Parts turn={turn} isOpen={isOpen} calls={[]} />
+          <TurnLine turn={shownOf(turn)} />
           {turn.reply ? <Markdown text={turn.reply} /> : <p class="muted">No reply{isOpen ? " yet" : ""}.</p>}
         </>
       )}
     </article>
   );
+}
+
+function shownOf({ turn_id, status, attempt, error, usage, model, created_at, started_at, ended_at }: Turn) {
+  const times = { startedAt: started_at, endedAt: ended_at, at: ended_at ?? started_at ?? created_at };
+  return { turnId: turn_id, status, attempt, error, usage, model, ...times };
 }
 
 type Missing = {
@@ -122,7 +127,7 @@ function Parts({ turn, isOpen, calls }: Omit<ShownOf, "reload"> & { calls: reado
 
 function Head({ turn, isOpen, back, reload }: ShownOf & { back: (() => void) | undefined }) {
   const asking = useSignal(false);
-  const { turn_id, session_id, agent, status, attempt, created_at, ended_at, model, error, delivery_id, usage } = turn;
+  const { turn_id, session_id, agent, status, created_at, delivery_id } = turn;
   const why = isOpen ? whyNot("rest") : "The turn has ended.";
   return (
     <header class="inspector-head">
@@ -140,12 +145,6 @@ function Head({ turn, isOpen, back, reload }: ShownOf & { back: (() => void) | u
         </ActionButton>
         <ViewSwitch />
       </div>
-      {error && (
-        <Note tone="bad">
-          <strong>{error.title}</strong>
-          {error.detail && <p>{error.detail}</p>}
-        </Note>
-      )}
       <Facts
         of={[
           [
@@ -166,11 +165,7 @@ function Head({ turn, isOpen, back, reload }: ShownOf & { back: (() => void) | u
               <Id key="delivery" id={delivery_id} href={hrefOf(`/d/${delivery_id}`)} most={40} />
             ),
           ],
-          ["Model", model ?? <span class="faint">default of the agent</span>],
           ["Queued", <Exact key="queued" at={created_at} />],
-          ended_at !== null && ["Ended", <Exact key="ended" at={ended_at} />],
-          attempt > 1 && ["Attempt", String(attempt)],
-          usage !== null && ["Tokens", <UsageWords key="usage" usage={usage} />],
         ]}
       />
       {asking.value && (

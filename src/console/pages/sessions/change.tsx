@@ -1,0 +1,95 @@
+import { useSignal } from "@preact/signals";
+import { rpc } from "#console/app/api.ts";
+import { go } from "#console/app/router.ts";
+import { say } from "#console/app/toasts.ts";
+import { plural } from "#console/lib/format.ts";
+import type { TranscriptTurn } from "#console/lib/transcript.ts";
+import { Confirm } from "#console/parts/dialog.tsx";
+import { Field } from "#console/parts/fields.tsx";
+import { Facts } from "#console/parts/page.tsx";
+import { Note } from "#console/parts/trouble.tsx";
+import type { Details } from "#console/parts/use-conversation.ts";
+import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
+
+type Change = { session: Details["session"]; close: () => void };
+export type Compaction = RpcMethods["session.compact"]["result"];
+
+/** The numbers of newest messages that a compaction can leave. */
+const KEEPS = ["0", "1", "2", "5", "10", "20", "50", "100"];
+
+/** Asks before a session is compacted. `done` gets the result. */
+export function Compact({ session, close, done }: Change & { done: (result: Compaction) => void }) {
+  const keep = useSignal("20");
+  return (
+    <Confirm
+      title="Compact this session?"
+      act="Compact"
+      close={close}
+      run={async () => done(await rpc().session.compact({ sessionId: session.sessionId, keep: Number(keep.peek()) }))}
+    >
+      <p>
+        The agent {session.agentName} writes a summary and reads the summary instead of the older messages. The messages
+        stay readable here. This uses tokens, and waits for the turns before it.
+      </p>
+      <Field word="Messages to keep as they are">
+        <select value={keep.value} onChange={({ currentTarget }) => (keep.value = currentTarget.value)}>
+          {KEEPS.map((count) => (
+            <option key={count}>{count}</option>
+          ))}
+        </select>
+      </Field>
+    </Confirm>
+  );
+}
+
+function sizeOf({ messages, tokens }: Compaction["before"]): string {
+  return `${plural(messages, "message")}, ${plural(tokens, "token")}`;
+}
+
+/** The history that the agent reads with its next turn, before and after a compaction. */
+export function Compacted({ result, close }: { result: Compaction; close: () => void }) {
+  const { compacted, reason, before, after } = result;
+  return (
+    <div role="status">
+      <Note tone={compacted ? "ok" : "warning"}>
+        <strong>{compacted ? "Compacted." : (reason ?? "The session is short enough.")}</strong>
+        {compacted && (
+          <Facts
+            of={[
+              ["Before", sizeOf(before)],
+              ["After", `${sizeOf(after)}, with the summary`],
+            ]}
+          />
+        )}
+        <button type="button" class="link" onClick={close}>
+          Close
+        </button>
+      </Note>
+    </div>
+  );
+}
+
+/** Asks before a session is deleted, and names what is deleted with it. */
+export function Delete({ session, open, close }: Change & { open: readonly TranscriptTurn[] }) {
+  const { sessionId, messageCount, turnsQueued } = session;
+  const turns = Math.max(open.length, turnsQueued);
+  return (
+    <Confirm
+      title="Delete this session?"
+      act="Delete the session"
+      isDanger
+      close={close}
+      run={async () => {
+        const { turnsCancelled } = await rpc().session.delete({ sessionId });
+        say(turnsCancelled > 0 ? `Deleted, ${plural(turnsCancelled, "turn")} cancelled.` : "Deleted.");
+        go(`/sessions${location.search}`);
+      }}
+    >
+      <p class="mono break">{sessionId}</p>
+      <p>
+        This deletes {plural(messageCount, "message")} and the bodies of their requests
+        {turns > 0 && `, and cancels ${plural(turns, "queued or running turn")}`}. Usage stays. This cannot be undone.
+      </p>
+    </Confirm>
+  );
+}
