@@ -76,7 +76,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/activity" });
       await expect.poll(() => page.title()).toBe("Activity · Agent Gateway");
       await page.locator("tbody a").first().click();
-      await expect.poll(() => page.title()).toMatch(/^dlv_\w+….{4} · main · Activity$/);
+      await expect.poll(() => page.title()).toMatch(/^dlv_\w+….{4} · Hello · Activity$/);
       await page.goto(`${gateway.url}/console/agents/main`);
       await expect.poll(() => page.title()).toBe("main · Agents");
       await page.goto(`${gateway.url}/console/t/${turn_id}`);

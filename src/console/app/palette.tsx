@@ -11,6 +11,7 @@ import { pages, whyNoPage } from "./pages.ts";
 import { recentBut } from "./recent.ts";
 import { go, path } from "./router.ts";
 import { signOutEverywhere, whyNot } from "./session.ts";
+import { nextTheme } from "./settings.ts";
 
 const fuzzy = new uFuzzy({ intraMode: 1 });
 function search(names: string[], asked: string): readonly number[] {
@@ -132,7 +133,8 @@ export function Palette({ close, keys }: { close: () => void; keys: readonly Key
 
 type Agent = { agentName: string; paused?: unknown };
 
-const OWN_KEYS = new Set(["/", "j", "k", "?", "Escape"]);
+/** The keys of the frame. */
+const OWN_KEYS = new Set(["/", "j", "k", "t", "?", "Escape"]);
 
 /** The buttons of the page, in its own words, and its keys that no button shows. A button of a row is not of the page. */
 function actionsHere(keys: readonly KeyAction[]): Entry[] {
@@ -146,8 +148,8 @@ function actionsHere(keys: readonly KeyAction[]): Entry[] {
       group: "action",
       name: words.textContent?.trim() ?? "",
       icon: "chevron-right",
-      hint: "on this page",
-      keys: button.getAttribute("aria-keyshortcuts") ?? undefined,
+      hint: "This page",
+      keys: button.getAttribute("aria-keyshortcuts") ?? button.querySelector("kbd")?.textContent ?? undefined,
       why: button.ariaDisabled === "true" ? (reason ?? "").replace(/^: /, "") || "Not now" : undefined,
       run: () => button.click(),
     };
@@ -165,10 +167,11 @@ function recent(): Entry[] {
 }
 
 function pagesOf(): Entry[] {
-  return pages.map((page) => {
+  const all = pages.map((page): Entry => {
     const { name, icon, path: to, key } = page;
     return { group: "page", name, icon, keys: `g ${key}`, why: whyNoPage(page), run: () => go(to) };
   });
+  return [...all, { group: "page", name: "Theme", icon: "sun-moon", keys: "t", run: nextTheme }];
 }
 
 /** An agent, and the button of its page that pauses it. */

@@ -12,9 +12,6 @@ export const isChecking = signal(true);
 /** RPC is open to the console token and to RPC tokens. */
 export const mayRpc = computed(() => identity.value !== undefined && identity.value.kind !== "key");
 
-export { KEY_REASON as RPC_REASON, KEYS_REASON } from "../lib/identity.ts";
-export { mayRpc as isConsole };
-
 /** Why the signed-in identity may not do something; undefined if it may. */
 export function whyNot(right: Right): string | undefined {
   return whyNotOf(identity.value, right);

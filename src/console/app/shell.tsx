@@ -201,7 +201,9 @@ function Role() {
   return (
     <p class="strip">
       Signed in with <bdi>{nameOf(who)}</bdi>
-      {who.kind === "key" ? ": RPC pages and key management are off. " : ": only its RPC permissions are open. "}
+      {who.kind === "key"
+        ? ": RPC pages and key management are off. "
+        : ": what needs REST or another permission is off. "}
       <button type="button" class="link" onClick={signOutEverywhere}>
         Use another token
       </button>

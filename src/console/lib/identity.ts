@@ -10,9 +10,9 @@ export type Identity = {
 /** What a control needs: REST, the management of keys, or a permission of RPC. */
 export type Right = "rest" | "keys" | `${string}.${string}`;
 
-export const KEY_REASON = "API keys can't use this. Sign in with the console token.";
-export const RPC_TOKEN_REASON = "An RPC token opens RPC only. Sign in with the console token or an admin API key.";
-export const KEYS_REASON = "Only the console token can create and revoke keys.";
+const KEY_REASON = "API keys can't use this. Sign in with the console token.";
+const RPC_TOKEN_REASON = "An RPC token opens RPC only. Sign in with the console token or an admin API key.";
+const KEYS_REASON = "Only the console token can create and revoke keys.";
 
 /** Why an identity may not do something; undefined if it may. */
 export function whyNot(who: Identity | undefined, right: Right): string | undefined {

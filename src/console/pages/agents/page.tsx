@@ -3,7 +3,6 @@ import { rest, rpc } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { gathered, hold, onReturn } from "#console/app/live.ts";
 import { go, hrefOf } from "#console/app/router.ts";
-import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { count, plural } from "#console/lib/format.ts";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
@@ -87,23 +86,12 @@ const COLUMNS: readonly Column<Row>[] = [
   { name: "Last turn", width: "88px", align: "end", cell: ({ lastTurnAt }) => <Ago at={lastTurnAt} /> },
 ];
 
-/** The agents: what each is doing, and each of them to talk to and to control. */
-function Page({ params: { agent } }: { params: Record<string, string> }) {
-  return isConsole.value ? (
-    <Agents selected={agent} />
-  ) : (
-    <>
-      <PageHead title="Agents" />
-      <Note tone="warning">{RPC_REASON}</Note>
-    </>
-  );
-}
-
 function toList() {
   return go("/agents");
 }
 
-function Agents({ selected }: { selected: string | undefined }) {
+/** The agents: what each is doing, and each of them to talk to and to control. */
+function Page({ params: { agent: selected } }: { params: Record<string, string> }) {
   const loaded = useLoaded((signal) => rpc().agent.list({}, { signal }));
   const faults = useFaults(loaded.value.value?.agents);
   const agents = loaded.value.value?.agents.map((agent) => ({ ...agent, fault: faults.get(agent.agentName) }));

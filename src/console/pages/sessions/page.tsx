@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { bindKeys } from "#console/app/keys.ts";
 import { go } from "#console/app/router.ts";
-import { isConsole, RPC_REASON } from "#console/app/session.ts";
+import { whyNot } from "#console/app/session.ts";
 import { countOf } from "#console/parts/live-table.tsx";
 import { PageHead } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
@@ -22,13 +22,15 @@ function Page({ params: { session, turn } }: { params: Record<string, string> })
   const inspector = turn ? (
     <TurnInspector key={turn} id={turn} back={toList} />
   ) : (
-    session && isConsole.value && <Inspector key={session} id={session} back={toList} />
+    session && <Inspector key={session} id={session} back={toList} />
   );
-  if (!isConsole.value)
+  // A turn is read by REST, where the sessions are not.
+  const why = whyNot("session.list");
+  if (why !== undefined)
     return (
       <>
         <PageHead title="Sessions" />
-        <Split list={<Note tone="warning">{RPC_REASON}</Note>} inspector={inspector} />
+        <Split list={<Note tone="warning">{why}</Note>} inspector={inspector} />
       </>
     );
   return <Live session={session} inspector={inspector} />;
