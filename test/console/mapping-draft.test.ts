@@ -24,6 +24,8 @@ describe("a draft of a mapping", () => {
     draft = withMatch(draft, "body.status", "resolved");
     draft = withMatch(draft, "body.status", "firing");
     draft = withMatch(draft, "headers.x-event", "alert");
+    // A condition that was only added.
+    draft = withMatch(draft, "", "");
     draft = withMessage(withMessage(draft, "body.status"), "body.title");
     expect(mappingOf(withSession(draft, "incidents at night"))).toEqual({
       name: "new-mapping",

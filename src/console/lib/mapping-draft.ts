@@ -66,10 +66,11 @@ export function withSession(draft: Draft, value: string): Draft {
   return { ...draft, session: `webhook:${name.slice(0, LONGEST_SESSION)}` };
 }
 
-/** The draft as the gateway takes it: pairs with one place are one condition, empty fields are left out. */
+/** The draft as the gateway takes it: pairs with one place are one condition; empty fields and pairs without a place are left out. */
 export function mappingOf(draft: Draft): MappingDraft {
   const places = new Map<string, string[]>();
-  for (const { place, value } of draft.pairs) places.set(place, [...(places.get(place) ?? []), value]);
+  for (const { place, value } of draft.pairs)
+    if (place !== "") places.set(place, [...(places.get(place) ?? []), value]);
   const pairs = [...places].map(([place, [first = "", ...others]]) => {
     return [place, others.length === 0 ? first : [first, ...others]] as const;
   });
