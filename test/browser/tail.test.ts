@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
+import { faultsOf } from "./axe.ts";
 import { browserTests, callers, startPages } from "./browser.ts";
 
 const SLOW = { main: { backend: "echo", echo: { delayMs: 700, chunks: 40 } } };
@@ -86,12 +87,12 @@ browserTests(({ open }) => {
       const { rest } = callers(gateway);
       await using page = await open(gateway);
       await isLive(page);
-      expect(await page.title()).toBe("Live · Agent Gateway");
       await rest("/api/v1/chat/send", { message: "Hello", agent: "flaky" });
       const troubles = page.getByRole("list", { name: "Troubles" }).getByRole("listitem");
       await troubles.getByText(/last turn failed/).waitFor();
-      expect(await troubles.count()).toBe(1);
-      await expect.poll(() => page.title()).toBe("✕ 1 failing · Live · Agent Gateway");
+      // A busy machine has troubles of its own.
+      expect(await troubles.filter({ hasText: "flaky" }).count()).toBe(1);
+      await expect.poll(() => page.title()).toMatch(/^✕ \d failing · Live · Agent Gateway$/);
       expect(await page.locator("link[rel=icon]").getAttribute("href")).toContain("B3261E");
       await troubles.getByRole("link", { name: "flaky" }).click();
       await expect.poll(() => page.url()).toMatch(/\/activity\?agent=flaky&outcome=failed$/);
@@ -167,6 +168,19 @@ browserTests(({ open }) => {
       await expect.poll(() => page.url()).toMatch(/\/console$/);
       await page.reload();
       await page.locator("tbody tr").first().waitFor();
+    });
+
+    it.each(["light", "dark"] as const)("MUST have nothing that axe finds serious: %s", async (colorScheme) => {
+      await using gateway = await startPages({ agents: SLOW });
+      const { rest, stranger } = callers(gateway);
+      await stranger("/hooks/wake", { text: "let me in" });
+      void rest("/api/v1/chat/send", { message: "One two three four five six seven eight." }).catch(() => {});
+      await using page = await open(gateway, { path: TAIL, colorScheme });
+      await page.locator(".tail-out.writing").waitFor();
+      expect(await faultsOf(page, colorScheme)).toEqual([]);
+      await page.keyboard.press("v");
+      await page.getByText("Refused in the last hour").waitFor();
+      expect(await faultsOf(page, colorScheme)).toEqual([]);
     });
 
     it("MUST show hostile text as text, also at 360 px, without scrolling sideways", async () => {

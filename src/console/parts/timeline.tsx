@@ -7,6 +7,7 @@ import { Bar, BarLegend } from "./bar.tsx";
 import { RawJson } from "./json.tsx";
 import { Prose } from "./prose.tsx";
 import { ClockTime, Running } from "./time.tsx";
+import { Misses } from "./trial.tsx";
 import { Waterfall } from "./waterfall.tsx";
 
 /** A bar of what took how long, and below it the steps in words. `isOpen`: the last step is not the end. */
@@ -68,7 +69,7 @@ function StepLine({ step, began, before, isLast, isOpen }: Line) {
             {before ? <span class="mono">+{duration(gap)}</span> : <ClockTime at={step.at} />}
           </span>
         </div>
-        {step.name === "mapping.tried" && <Tried detail={step.detail} />}
+        {step.name === "mapping.tried" && <Misfits detail={step.detail} />}
         {body !== undefined && <pre class="step-text">{body}</pre>}
         {open.value && (
           <div class="step-raw">
@@ -88,53 +89,21 @@ function StepLine({ step, began, before, isLast, isOpen }: Line) {
   );
 }
 
-type Trial = { mapping?: string; path?: string; expected?: unknown; found?: unknown };
+type Tried = { mapping: string; path: string; expected: string[]; found?: string };
 
 /** The mappings that did not match, each with the pair that failed. */
-function Tried({ detail }: { detail: Step["detail"] }) {
-  const { tried = [], untold = 0 } = (detail ?? {}) as { tried?: Trial[]; untold?: number };
+function Misfits({ detail }: { detail: Step["detail"] }) {
+  const { tried = [], untold = 0 } = (detail ?? {}) as { tried?: Tried[]; untold?: number };
   if (tried.length === 0) return null;
+  const rows = tried.map(({ mapping, path, expected, found = null }) => ({
+    key: mapping,
+    head: mapping,
+    failed: { path, expected: [expected].flat(), found },
+  }));
   return (
-    <div class="scroll-x">
-      <table class="tried">
-        <thead>
-          <tr>
-            {["Mapping", "Path", "Expected", "Found"].map((word) => (
-              <th key={word} scope="col">
-                {word}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {tried.map(({ mapping, path, expected, found }) => (
-            <tr key={mapping}>
-              <td class="mono" data-name="Mapping">
-                {mapping}
-              </td>
-              <td class="mono" data-name="Path">
-                {path}
-              </td>
-              <td class="mono" data-name="Expected">
-                {textOf(expected)}
-              </td>
-              <td class="mono" data-name="Found">
-                {found === null || found === undefined ? <span class="faint">nothing</span> : textOf(found)}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+    <>
+      <Misses label="Mappings that do not match" word="Mapping" rows={rows} />
       {untold > 0 && <p class="faint">and {untold} more</p>}
-    </div>
+    </>
   );
-}
-
-/** A value as it stands in the configuration or in the request; a list of values is any of them. */
-function textOf(value: unknown): string {
-  return Array.isArray(value)
-    ? value.map(textOf).join(" or ")
-    : typeof value === "string"
-      ? value
-      : JSON.stringify(value);
 }

@@ -9,6 +9,7 @@ import { causeOfWork, troublesOf } from "#console/lib/troubles.ts";
 import type { LiveRows } from "#console/parts/live-rows.ts";
 import { Pill } from "#console/parts/live-table.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
+import { Segmented } from "#console/parts/segmented.tsx";
 import { Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { WORK_COLUMNS } from "#console/parts/work-row.tsx";
@@ -48,19 +49,15 @@ function Page() {
   return (
     <>
       <PageHead title="Live" updated={rows.at.value} refresh={() => void Promise.all([rows.reload(), reload()])}>
-        <div class="segmented" role="group" aria-label="How work is shown">
-          {["List", "Tail"].map((name) => (
-            <button
-              key={name}
-              type="button"
-              aria-pressed={isTail === (name === "Tail")}
-              title={`${name} (v)`}
-              onClick={() => showTail(name === "Tail")}
-            >
-              {name}
-            </button>
-          ))}
-        </div>
+        <Segmented
+          label="How work is shown"
+          chosen={isTail ? "tail" : "list"}
+          choose={(view) => showTail(view === "tail")}
+          choices={[
+            ["list", "List"],
+            ["tail", "Tail"],
+          ]}
+        />
       </PageHead>
       {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
       {error.value !== undefined && <TroubleNote error={error.value} retry={() => void reload()} />}
