@@ -661,7 +661,7 @@ export interface Pushes {
   "health.changed": components["schemas"]["push.health.changed"];
   /** The flight recorder has a request. It is pushed only to those who asked for `deliveries`, and is no entry of the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection was sent. A client that was away, or was sent a `stream.reset`, lists the deliveries again. */
   "delivery.recorded": components["schemas"]["push.delivery.recorded"];
-  /** The outcome of a delivery changed. An outcome that lasted for a few milliseconds may be left out; the last one is not. Otherwise as `delivery.recorded`. */
+  /** The outcome of a delivery changed, or its `announcement`. A state that lasted for a few milliseconds may be left out; the last one is not. Otherwise as `delivery.recorded`. */
   "delivery.changed": components["schemas"]["push.delivery.changed"];
   /** The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is lost to it; read the present state, and go on from `cursor`. To a reader of `deliveries` it also tells that some of them were left out. */
   "stream.reset": components["schemas"]["push.stream.reset"];

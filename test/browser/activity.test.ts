@@ -119,23 +119,6 @@ browserTests(({ open }) => {
       await page.getByText("No events are waiting.").waitFor();
     });
 
-    it("MUST draw the segments of a request in true proportion", async () => {
-      await using gateway = await startPages({ agents: { main: { backend: "echo", echo: { delayMs: 300 } } } });
-      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
-      await using page = await open(gateway, { path: "/console/activity" });
-      await page.getByRole("link", { name: /completed Hello/ }).click();
-      await page.locator(".bar-legend", { hasText: "ran" }).waitFor();
-      const drawn = await page.locator(".bar > div").evaluateAll((all) =>
-        all.map((segment) => ({
-          width: segment.getBoundingClientRect().width,
-          ms: Number.parseInt(/(\d+) ms/.exec((segment as unknown as { title: string }).title)?.[1] ?? "", 10),
-        })),
-      );
-      const whole = drawn.reduce((sum, { ms }) => sum + ms, 0);
-      const room = await page.locator(".bar").evaluate((bar) => bar.getBoundingClientRect().width);
-      for (const { width, ms } of drawn) expect(width).toBeCloseTo(Math.max(2, (ms / whole) * room - 1), 0);
-    });
-
     it("MUST replay by key after a confirmation, and link both ways", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "a", state: "b" });
@@ -297,10 +280,8 @@ browserTests(({ open }) => {
       );
       await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
       await page.locator(".step-text").first().waitFor();
-      for (const tab of ["Request", "Reply", "Attempts"]) {
-        await page.getByRole("tab", { name: tab }).click();
-        await page.waitForTimeout(100);
-      }
+      await page.getByRole("tab", { name: "Request" }).click();
+      await page.getByText("x-note").waitFor();
       expect(await page.evaluate("window.ran")).toBeUndefined();
       expect(await page.locator("#page img, #page script").count()).toBe(0);
     });

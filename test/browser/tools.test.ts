@@ -66,7 +66,7 @@ browserTests(({ open }) => {
       expect(command).toContain(`curl '${gateway.url}/in/wake'`);
       expect(command).toContain('authorization: Bearer $WEBHOOK_TOKEN"');
       await page.getByRole("tab", { name: "Handled" }).click();
-      await page.getByText("No event was handled lately.").waitFor();
+      await page.getByText("No events were handled recently.").waitFor();
       await expect.poll(() => page.locator(".empty .command code").textContent()).toBe(command);
     });
 

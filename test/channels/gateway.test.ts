@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
 import { createRpc } from "#test/harness/rpc.ts";
+import { openSocket } from "../wire/ws/socket.ts";
 import { answer, type Behaviour, hang, startReceiver } from "./receiver.ts";
 
 const SECRET = `whsec_${Buffer.from("the secret of a channel").toString("base64")}`;
@@ -102,8 +103,15 @@ describe("a reply that is announced", () => {
 
   it("is found by its state and channel, with the reason, and can be sent again", async () => {
     await using gateway = await startWith([answer(410), answer(200)]);
+    using socket = await openSocket(gateway);
+    await socket.call("rpc.subscribe", { gateway: null, deliveries: true });
+    const pushed = (state: string) =>
+      socket.until(() =>
+        socket.pushesOf("delivery.changed").find(({ delivery }) => delivery.announcement?.state === state),
+      );
     const { json } = await gateway.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });
     await gateway.logged("announcement.failed");
+    expect((await pushed("failed")).delivery).toMatchObject({ deliveryId: json.deliveryId, outcome: "completed" });
     const listed = async (query: Record<string, string>) =>
       (await gateway.console.call("deliveries.list", { query })).json.deliveries as { delivery_id: string }[];
     const failed = { channel: "ops", state: "failed", reason: expect.stringContaining("410") };
@@ -126,6 +134,7 @@ describe("a reply that is announced", () => {
       announcement: { channel: "ops", state: "waiting", reason: null },
     });
     await gateway.logged("announcement.delivered");
+    await pushed("delivered");
     expect(await listed({ announcement: "delivered" })).toMatchObject([{ delivery_id: json.deliveryId }]);
     expect(gateway.receiver.requests.map(({ headers }) => headers["webhook-id"])).toEqual([json.turnId, json.turnId]);
     expect(await timelineOf(gateway, json.deliveryId)).toMatchObject([

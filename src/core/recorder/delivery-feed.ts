@@ -1,10 +1,10 @@
 import type { CoreParts } from "#core/parts.ts";
 import { sleep } from "#kit/clock.ts";
 import { yieldToOthers } from "#kit/yield.ts";
-import type { DeliveryOutcome, RecordedDelivery } from "#store/store.ts";
+import type { RecordedDelivery } from "#store/store.ts";
 import { type ShownDelivery, showDelivery } from "./deliveries.ts";
 
-/** A delivery that was recorded, or whose outcome has changed. */
+/** A delivery that was recorded, or whose outcome or announcement has changed. */
 export type DeliveryNews = { name: "delivery.recorded" | "delivery.changed"; at: number; delivery: ShownDelivery };
 
 export type DeliveryFollower = {
@@ -29,7 +29,7 @@ const MOST_REMEMBERED = 10_000;
 export class DeliveryFeed {
   readonly #parts: Pick<CoreParts, "store" | "clock" | "events">;
   readonly #followers = new Set<DeliveryFollower>();
-  readonly #outcomes = new Map<string, DeliveryOutcome>();
+  readonly #outcomes = new Map<string, string>();
   readonly #closing = new AbortController();
   #changed = new Map<string, "recorded" | "outcome">();
   #hasLost = false;
@@ -98,7 +98,8 @@ export class DeliveryFeed {
   }
 
   #newsOf(delivery: RecordedDelivery, change: "recorded" | "outcome" | undefined): DeliveryNews[] {
-    const { deliveryId, outcome } = delivery;
+    const { deliveryId } = delivery;
+    const outcome = shownOutcome(delivery);
     const known = this.#outcomes.get(deliveryId);
     if (known === outcome) return [];
     this.#outcomes.delete(deliveryId);
@@ -108,4 +109,9 @@ export class DeliveryFeed {
     const name = known === undefined && change === "recorded" ? "delivery.recorded" : "delivery.changed";
     return [{ name, at: this.#parts.clock.now(), delivery: showDelivery(delivery) }];
   }
+}
+
+/** The outcome with the state of the announcement: a change of either is news. */
+function shownOutcome({ outcome, announcement }: RecordedDelivery): string {
+  return announcement ? `${outcome} ${announcement.state} ${announcement.reason}` : outcome;
 }

@@ -413,7 +413,7 @@ export interface Pushes {
     at: Timestamp;
     delivery: PushedDelivery;
   };
-  /** The outcome of a delivery changed. An outcome that lasted for a few milliseconds may be left out; the last one is not. Otherwise as `delivery.recorded`. */
+  /** The outcome of a delivery changed, or its `announcement`. A state that lasted for a few milliseconds may be left out; the last one is not. Otherwise as `delivery.recorded`. */
   "delivery.changed": {
     seq: Seq;
     cursor: StreamCursor;

@@ -3,12 +3,12 @@ import { rest, troubleOf } from "#console/app/api.ts";
 import { hrefOf, query, setQuery } from "#console/app/router.ts";
 import { useTitleNote } from "#console/app/title.ts";
 import { copyText } from "#console/app/toasts.ts";
-import { bytes } from "#console/lib/format.ts";
+import { bytes, count } from "#console/lib/format.ts";
 import type { Step } from "#console/lib/steps.ts";
 import { CopyButton, Id } from "#console/parts/copy.tsx";
 import { FailureNote } from "#console/parts/failure-note.tsx";
 import { Icon } from "#console/parts/icon.tsx";
-import { Body, RawJson } from "#console/parts/json.tsx";
+import { Body } from "#console/parts/json.tsx";
 import { Facts, Skeleton } from "#console/parts/page.tsx";
 import { ReplaySign, State } from "#console/parts/state.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
@@ -85,7 +85,6 @@ type ShownOf = Pick<InspectorOf, "back"> & { delivery: Delivery; isOpen: boolean
 
 function Shown({ delivery, back, isOpen, reload }: ShownOf) {
   const steps = delivery.timeline as Step[];
-  const attempts = steps.filter(({ name }) => name === "turn.started").length;
   const { preview, operation, path, announcement } = delivery;
   useTitleNote((preview || operation || path).slice(0, 60));
   return (
@@ -122,8 +121,6 @@ function Shown({ delivery, back, isOpen, reload }: ShownOf) {
         tabs={[
           { id: "timeline", name: "Timeline", body: () => <Timeline steps={steps} isOpen={isOpen} /> },
           { id: "request", name: "Request", body: () => <RequestTab delivery={delivery} /> },
-          { id: "reply", name: "Reply", body: () => <ReplyTab delivery={delivery} steps={steps} /> },
-          { id: "attempts", name: "Attempts", count: attempts, body: () => <AttemptsTab steps={steps} /> },
         ]}
       />
     </article>
@@ -141,39 +138,52 @@ function ReplayLink({ word, id }: { word: string; id: string }) {
   );
 }
 
+/** The fact of an id, with a link where it has a page; none where there is no such id. */
+function idFact(name: string, id: string | null, page?: "t" | "e" | "s") {
+  const href = page && id !== null ? hrefOf(`/${page}/${encodeURIComponent(id)}`) : undefined;
+  return id !== null && ([name, <Id key={name} id={id} href={href} most={40} />] as const);
+}
+
+function monoFact(name: string, text: string) {
+  const value = (
+    <span key={name} class="mono">
+      {text}
+    </span>
+  );
+  return [name, value] as const;
+}
+
 function RequestTab({ delivery }: { delivery: Delivery }) {
-  const { headers, body, body_encoding } = delivery;
+  const { headers, body, agent, tokens } = delivery;
   return (
     <div class="section">
       <Facts
         of={[
-          ["Came", <Exact key="at" at={delivery.at} />],
-          [
-            "From",
-            <span key="from" class="mono">
-              {delivery.address}
-            </span>,
+          ["Received", <Exact key="at" at={delivery.at} />],
+          monoFact("From", delivery.address),
+          ["Caller", delivery.caller ?? <span class="faint">not authenticated</span>],
+          monoFact("Operation", delivery.operation || "none"),
+          idFact("Request ID", delivery.request_id),
+          idFact("Sender's ID", delivery.sender_id),
+          agent !== null && [
+            "Agent",
+            <a key="agent" href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
+              {agent}
+            </a>,
           ],
-          ["Caller", delivery.caller ?? <span class="faint">nobody was authenticated</span>],
-          ["Request", <Id key="req" id={delivery.request_id} most={40} />],
-          delivery.sender_id !== null && ["Sender's id", <Id key="sender" id={delivery.sender_id} most={40} />],
-          [
-            "Operation",
-            <span key="op" class="mono">
-              {delivery.operation || "none"}
-            </span>,
-          ],
+          idFact("Session", delivery.session_id, "s"),
+          idFact("Turn", delivery.turn_id, "t"),
+          idFact("Event", delivery.event_id, "e"),
+          tokens !== null && ["Tokens", count(tokens)],
         ]}
       />
       <section class="section">
         <h3>Body</h3>
         {body === null ? (
-          <p class="muted">
-            {delivery.bytes === 0 ? "It had no body." : `It had ${bytes(delivery.bytes)}, which are not kept.`}
-          </p>
-        ) : body_encoding === "base64" ? (
+          <p class="muted">{delivery.bytes === 0 ? "No body." : `${bytes(delivery.bytes)}, not stored.`}</p>
+        ) : delivery.body_encoding === "base64" ? (
           <>
-            <p class="muted">It is no UTF-8, so it is shown in base64.</p>
+            <p class="muted">Not UTF-8: shown in base64.</p>
             <pre class="raw">{body}</pre>
           </>
         ) : (
@@ -185,18 +195,8 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
           <h3>Headers</h3>
           <CopyButton text={() => JSON.stringify(headers, null, 2)} what="Copy the headers" />
         </header>
-        <Facts
-          of={Object.entries(headers).map(
-            ([name, value]) =>
-              [
-                name,
-                <span key={name} class="mono">
-                  {value}
-                </span>,
-              ] as const,
-          )}
-        />
-        <p class="hint">Tokens, cookies and signatures are never kept.</p>
+        <Facts of={Object.entries(headers).map(([name, value]) => monoFact(name, value))} />
+        <p class="hint">Tokens, cookies and signatures are never stored.</p>
       </section>
     </div>
   );
@@ -206,67 +206,4 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
 function copyPlace(path: (string | number)[], value: unknown) {
   const place = `{${["body", ...path].join(".")}}`;
   void copyText(place, `Copied ${place}. As a match line: "${["body", ...path].join(".")}": ${JSON.stringify(value)}`);
-}
-
-function ReplyTab({ delivery, steps }: { delivery: Delivery; steps: readonly Step[] }) {
-  const end = steps.findLast(({ name }) => ["turn.completed", "turn.failed", "turn.cancelled"].includes(name));
-  const { reply, usage } = (end?.detail ?? {}) as {
-    reply?: string;
-    usage?: { input: number; output: number; total: number };
-  };
-  return (
-    <div class="section">
-      <Facts
-        of={[
-          [
-            "Answered",
-            delivery.status === null ? "after this was recorded" : <span class="mono">{delivery.status}</span>,
-          ],
-          delivery.turn_id !== null && [
-            "Turn",
-            <Id key="turn" id={delivery.turn_id} href={hrefOf(`/t/${delivery.turn_id}`)} most={40} />,
-          ],
-          delivery.event_id !== null && [
-            "Event",
-            <Id key="event" id={delivery.event_id} href={hrefOf(`/e/${delivery.event_id}`)} most={40} />,
-          ],
-          delivery.agent !== null && [
-            "Agent",
-            <a key="agent" href={hrefOf(`/agents/${encodeURIComponent(delivery.agent)}`)}>
-              {delivery.agent}
-            </a>,
-          ],
-          delivery.session_id !== null && [
-            "Session",
-            <Id
-              key="session"
-              id={delivery.session_id}
-              href={hrefOf(`/s/${encodeURIComponent(delivery.session_id)}`)}
-              most={40}
-            />,
-          ],
-          usage && ["Tokens", `${usage.input} in, ${usage.output} out`],
-        ]}
-      />
-      {reply !== undefined ? (
-        <pre class="raw">{reply}</pre>
-      ) : (
-        <p class="muted">There is no reply{OPEN.has(delivery.outcome) ? " yet" : ""}.</p>
-      )}
-    </div>
-  );
-}
-
-function AttemptsTab({ steps }: { steps: readonly Step[] }) {
-  const from = steps.findIndex(({ name }) => name === "turn.started");
-  if (from < 0) return <p class="muted">No turn has run for it.</p>;
-  return (
-    <div class="section">
-      <Timeline
-        steps={steps.slice(from).filter(({ name }) => /^(turn|tool|model|usage)\./.test(name))}
-        isOpen={false}
-      />
-      <RawJson value={steps} word="All steps as JSON" />
-    </div>
-  );
 }

@@ -16,7 +16,6 @@ import { State } from "#console/parts/state.tsx";
 import { Countdown, Exact } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import { EventRequests } from "./event-requests.tsx";
 
 /** When each agent beats next, by its name; null where its heartbeat is off. */
 export type Beats = ReadonlyMap<string, string | null>;
@@ -108,7 +107,6 @@ export function EventView({ id, beats, back, changed }: Shown) {
           <Body text={JSON.stringify(event.metadata, null, 2)} what="the metadata" />
         </section>
       )}
-      <EventRequests id={id} />
       {isAsking.value && (
         <Confirm
           title="Queue this event again?"

@@ -509,8 +509,8 @@ class DeliveryRecordedParams(Reply):
 
 
 class DeliveryChangedParams(Reply):
-    """The outcome of a delivery changed. An outcome that lasted for a few milliseconds may be left out; the last one is
-    not. Otherwise as `delivery.recorded`.
+    """The outcome of a delivery changed, or its `announcement`. A state that lasted for a few milliseconds may be left
+    out; the last one is not. Otherwise as `delivery.recorded`.
     """
 
     seq: Seq
