@@ -9,7 +9,7 @@ import { State } from "./state.tsx";
 import { TroubleNote } from "./trouble.tsx";
 
 /** Nothing is asked before nothing was typed for so long. */
-const PAUSE_MS = 200;
+const PAUSE_MS = 400;
 
 type Asked<Value> = { result: Value | undefined; error: unknown; isStale: boolean };
 

@@ -84,7 +84,7 @@ export function PickValues({ draft: { draft, change }, headers, payload }: Of) {
 }
 
 /** How long nothing changes before the recorded webhooks are tried. */
-const BACKTEST_PAUSE_MS = 600;
+const BACKTEST_PAUSE_MS = 1_000;
 
 /** The draft as a form, its result for the payload and for the recorded webhooks, and its text for the configuration. */
 export function Builder({ draft: { draft, change }, headers, payload }: Of) {
