@@ -111,7 +111,7 @@ browserTests(({ open }) => {
       await page.routeWebSocket(/\/rpc\/ws$/, (socket) => void socket.close({ code: 4000 }));
       await page.context().setOffline(true);
       await gateway[Symbol.asyncDispose]();
-      await page.getByText("The gateway cannot be reached. This is the state of").waitFor();
+      await page.getByText("Gateway unreachable · state of").waitFor();
       expect(await heading.boundingBox()).toEqual(before);
       expect(await page.evaluate("document.documentElement.hasAttribute('data-away')")).toBe(true);
       await page.context().setOffline(false);

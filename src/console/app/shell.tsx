@@ -178,7 +178,7 @@ function LiveSign() {
 function Away() {
   return (
     <div class="away" role="alert">
-      <p>The gateway cannot be reached. This is the state of {clockTime(now.value, zone.value === "utc")}.</p>
+      <p>Gateway unreachable · state of {clockTime(now.value, zone.value === "utc")}</p>
     </div>
   );
 }
