@@ -76,6 +76,12 @@ browserTests(({ open }) => {
       await page.getByText("Hello").first().waitFor();
       await page.reload();
       await page.getByText("Hello").first().waitFor();
+      const reasons = async () =>
+        await page
+          .locator("#page button[aria-disabled='true']")
+          .evaluateAll((all) => all.map((one) => one.getAttribute("title")));
+      await expect.poll(reasons).toContain("Needs the permission session.delete.");
+      expect(await reasons()).toContain("Needs the permission agent.sendMessage.");
       const all = { authorization: `Bearer ${TOKENS.console}` };
       const answer = await fetch(`${gateway.url}/api/v1/deliveries?outcome=refused`, { headers: all });
       expect(((await answer.json()) as { deliveries: object[] }).deliveries).toEqual([]);
