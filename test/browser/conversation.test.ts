@@ -137,7 +137,7 @@ browserTests(({ open }) => {
       const error = page.locator(".tool-content [data-tone='failed'] pre").filter({ visible: true });
       expect(await error.textContent()).toContain("There is no such customer.");
       const line = page.locator(".message[data-role='assistant'] .turn-line");
-      expect(await line.textContent()).toMatch(/^fast · \d+ in.* out.* · costs [\d.]+ · /);
+      expect(await line.textContent()).toMatch(/^fast · \d+ in.* out.* · cost [\d.]+ · /);
       expect(await page.evaluate("window.ran")).toBeUndefined();
       expect(await violationsOf(page)).toEqual([]);
     });
@@ -164,6 +164,7 @@ browserTests(({ open }) => {
       expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
       expect(await violationsOf(page)).toEqual([]);
       await page.getByRole("list", { name: "Messages" }).getByText("Done.").waitFor();
+      expect(await page.locator("tr[aria-selected='true']").count()).toBe(1);
     });
 
     it("MUST show the messages of a running turn as they are written", async () => {

@@ -14,13 +14,13 @@ const money = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 /** Tokens and what they cost, in one line. */
 export function UsageWords({ usage }: { usage: Used }) {
   const { input, output, cached, reasoning, cost, unknown } = usage;
-  if (unknown) return <span class="faint">not told by the agent's backend</span>;
+  if (unknown) return <span class="faint">not reported</span>;
   return (
     <span>
-      {count(input)} in{cached ? `, of these ${count(cached)} cached` : ""}
+      {count(input)} in{cached ? ` (${count(cached)} cached)` : ""}
       {" · "}
-      {count(output)} out{reasoning ? `, of these ${count(reasoning)} for reasoning` : ""}
-      {cost !== undefined && <span> · costs {money.format(cost)}</span>}
+      {count(output)} out{reasoning ? ` (${count(reasoning)} reasoning)` : ""}
+      {cost !== undefined && <span> · cost {money.format(cost)}</span>}
     </span>
   );
 }

@@ -1,3 +1,4 @@
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { bindKeys } from "#console/app/keys.ts";
 import { go } from "#console/app/router.ts";
@@ -18,9 +19,10 @@ function toList() {
 
 /** The stored conversations, each to read, to continue, to compact and to delete. */
 function Page({ params: { session, turn } }: { params: Record<string, string> }) {
+  const ofTurn = useSignal<string | undefined>(undefined);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: toList }]), []);
   const inspector = turn ? (
-    <TurnInspector key={turn} id={turn} back={toList} />
+    <TurnInspector key={turn} id={turn} back={toList} found={(of) => (ofTurn.value = of)} />
   ) : (
     session && <Inspector key={session} id={session} back={toList} />
   );
@@ -33,7 +35,7 @@ function Page({ params: { session, turn } }: { params: Record<string, string> })
         <Split list={<Note tone="warning">{why}</Note>} inspector={inspector} />
       </>
     );
-  return <Live session={session} inspector={inspector} />;
+  return <Live session={turn ? ofTurn.value : session} inspector={inspector} />;
 }
 
 function Live({ session, inspector }: { session: string | undefined; inspector: preact.ComponentChildren }) {

@@ -25,12 +25,22 @@ import { BackLink } from "./inspector.tsx";
 /** A turn that has not ended is read again at this interval if its session cannot be followed. */
 const REREAD_MS = 2_000;
 
+type Opened = {
+  id: string;
+  back?: (() => void) | undefined;
+  /** Called with the session of the turn once it is known. */
+  found?: (sessionId: string) => void;
+};
+
 /** One run of an agent: its state, its parts in time, and what was said. */
-export function TurnInspector({ id, back }: { id: string; back?: (() => void) | undefined }) {
+export function TurnInspector({ id, back, found }: Opened) {
   const loaded = useLoaded((signal) => rest().turns.get(id, { signal }), [id]);
   const turn = loaded.value.value;
   const isOpen = turn?.status === "queued" || turn?.status === "running";
   const mayFollow = whyNot("session.get") === undefined;
+  useEffect(() => {
+    if (turn) found?.(turn.session_id);
+  }, [turn?.session_id]);
   useEffect(() => {
     if (!isOpen || mayFollow) return undefined;
     const timer = setInterval(() => !document.hidden && void loaded.reload(), REREAD_MS);
