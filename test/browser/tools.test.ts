@@ -28,6 +28,10 @@ browserTests(({ open }) => {
       await page.getByText("Deploy of <img src=x onerror=alert(1)>").waitFor();
       await payload.fill('{"kind":"rollback"}');
       await page.getByRole("cell", { name: '"rollback"' }).waitFor();
+      // The nearest miss is first, and bold.
+      const nearest = page.locator("table.tried tbody tr").first();
+      expect(await nearest.getByRole("cell").first().textContent()).toBe("deploy");
+      expect(await nearest.evaluate((row) => row.className)).toBe("nearest");
       await payload.fill('{"kind":');
       await page.getByText("This is not JSON yet").waitFor();
     });
