@@ -20,7 +20,7 @@ browserTests(({ open }) => {
       await isLive(page);
       await page.getByText("No requests yet.").waitFor();
       const sent = callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
-      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await page.locator("tbody a.row-link").first().waitFor();
       await sent;
       await expect.poll(() => outcomes(page)).toEqual([expect.stringContaining("completed")]);
     });
@@ -31,7 +31,7 @@ browserTests(({ open }) => {
       await rest("/api/v1/chat/send", { message: "first" });
       await using page = await open(gateway, { path: "/console/activity" });
       await isLive(page);
-      await page.getByRole("link", { name: /chat\/send/ }).click();
+      await page.locator("tbody a.row-link").first().click();
       await page.getByText("Reply completed in").waitFor();
       for (const message of ["second", "third"]) await rest("/api/v1/chat/send", { message });
       await page.getByRole("button", { name: "2 new" }).waitFor();
@@ -82,7 +82,7 @@ browserTests(({ open }) => {
       expect(await sign.isVisible()).toBe(false);
       // Only a stream that has begun can break off.
       await callers(first).rest("/api/v1/chat/send", { message: "Hello" });
-      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await page.locator("tbody a.row-link").first().waitFor();
       first.kill("SIGKILL");
       await first.exited;
       await sign.getByText("Reconnecting").waitFor();
@@ -138,7 +138,7 @@ browserTests(({ open }) => {
       await expect.poll(() => isAsked).toBe(true);
       await isLive(page);
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
-      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await page.locator("tbody a.row-link").first().waitFor();
     });
 
     it("MUST say on every page when the gateway takes no new work, and stop saying so", async () => {
@@ -161,7 +161,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { viewport });
       await page.locator(".bottom .live-sign[data-state='live']").waitFor({ state: "attached" });
       // A gateway that drains gives out no page any more.
-      await page.getByRole("heading", { name: "Live", exact: true }).waitFor();
+      await page.getByRole("button", { name: "Tail" }).waitFor();
       await callers(gateway).rpc("agent.sendMessage", { agentName: "main", message: "Hello", channel: "test" });
       gateway.kill("SIGTERM");
       const sign = page.locator(".bottom .live-sign[data-state='not-ready']");
