@@ -1,22 +1,8 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { resolve } from "node:path";
-import type { Page } from "playwright-core";
 import { afterAll, describe, expect, it } from "vitest";
 import { startChatCompletions } from "#test/backends/stand-ins/openai.ts";
+import { faultsOf } from "./axe.ts";
 import { browserTests, callers, startPages } from "./browser.ts";
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-async function violationsOf(page: Page): Promise<string[]> {
-  const session = await page.context().newCDPSession(page);
-  await session.send("Page.setBypassCSP", { enabled: true });
-  await session.send("Runtime.evaluate", { expression: axe });
-  const found = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as {
-    violations: { id: string; nodes: { html: string }[] }[];
-  };
-  return found.violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
-}
 
 const HOSTILE = "<img src=x onerror=window.ran=1>\u202egnp.exe";
 const SESSION = "/console/s/agent%3Amain%3Aconsole%3Aconsole";
@@ -139,7 +125,7 @@ browserTests(({ open }) => {
       const line = page.locator(".message[data-role='assistant'] .turn-line");
       expect(await line.textContent()).toMatch(/^fast · \d+ in.* out.* · cost [\d.]+ · /);
       expect(await page.evaluate("window.ran")).toBeUndefined();
-      expect(await violationsOf(page)).toEqual([]);
+      expect(await faultsOf(page, "light")).toEqual([]);
     });
 
     it.each([1280, 360])("MUST show the turn as bars on one axis, which open by the keyboard: %d px", async (width) => {
@@ -162,7 +148,7 @@ browserTests(({ open }) => {
         expect(to).toBeLessThanOrEqual((whole?.[1] ?? 0) + 3);
       }
       expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
-      expect(await violationsOf(page)).toEqual([]);
+      expect(await faultsOf(page, "light")).toEqual([]);
       await page.getByRole("list", { name: "Messages" }).getByText("Done.").waitFor();
       expect(await page.locator("tr[aria-selected='true']").count()).toBe(1);
     });
