@@ -21,6 +21,8 @@ const FORMS: Readonly<Record<string, string>> = {
   "^webhook:(?:[ -~]{0,247}[!-~])$": "have the form webhook:<name>, of printable characters",
   "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$":
     "be a time in UTC, written as 2026-11-21T00:00:00.000Z",
+  "^dlv_[0-9A-HJKMNP-TV-Z]{26}$": "be the id of a delivery, such as dlv_01M7YN0XEMM1B7E5S8YF3GKP2N",
+  "^turn_[0-9A-HJKMNP-TV-Z]{26}$": "be the id of a turn, such as turn_01M7YN0XEMM1B7E5S8YF3GKP2N",
 };
 
 /** The demand of a JSON Schema keyword on a value that breaks it, as after "must". Undefined for a keyword without words here. */

@@ -42,7 +42,7 @@ function withKnown(fields: object, operation: string): Record<string, unknown> {
 }
 
 /** Operations and methods whose made-up names mean nothing here, besides those with a name in their path. */
-const NOTHING_THERE = ["skills.trigger", "session.get", "session.compact", "session.delete"];
+const NOTHING_THERE = ["deliveries.list", "skills.trigger", "session.get", "session.compact", "session.delete"];
 
 type Parameter = { name: string; in: "path" | "query" | "header"; required?: boolean; schema: Schema };
 type Operation = {
