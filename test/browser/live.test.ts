@@ -102,20 +102,20 @@ browserTests(({ open }) => {
         startPages({}, { args: ["--port", String(port)], ...(cwd !== undefined && { cwd }) });
       const first = await start();
       await using page = await open(first, { path: "/console/usage" });
-      await page.getByText("No usage in this span.").waitFor();
+      await page.locator(".empty").getByText("No usage in this span.").waitFor();
       first.kill("SIGKILL");
       await first.exited;
       await page.getByLabel("By").selectOption("Model");
       await page.getByText("It may be restarting. The page tries again by itself.").waitFor();
       await using second = await start(first.folder);
-      await page.getByText("No usage in this span.").waitFor();
+      await page.locator(".empty").getByText("No usage in this span.").waitFor();
       second.kill("SIGKILL");
       await second.exited;
       // The script of this page is not loaded yet.
       await page.getByRole("link", { name: "Skills", exact: true }).click();
       await page.getByText("It may be restarting. The page tries again by itself.").waitFor();
       await using third = await start(first.folder);
-      await page.getByText("There is no skill yet.").waitFor();
+      await page.getByText("No skills yet.").waitFor();
       expect(third.url).toBe(first.url);
       await first[Symbol.asyncDispose]();
     });
