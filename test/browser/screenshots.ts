@@ -127,6 +127,8 @@ async function take(url: string): Promise<void> {
       const page = await context.newPage();
       const devtools = await context.newCDPSession(page);
       await page.goto(`${url}/console#code=${await codeFor(url, TOKENS.console)}`);
+      // A page that is left before its code was exchanged is not signed in.
+      await page.getByRole("heading", { name: "Live" }).waitFor();
       for (const { name, path } of await picturesOf(url)) {
         await page.goto(url + path);
         await page.waitForTimeout(1_200);
