@@ -51,11 +51,14 @@ The documentation has no page at this address. Search for a word at the top of t
 `;
 
 const IMAGES = "docs/images";
+/** The README's film is too large for the package. */
+const FILM = /^!\[[^\]]*\]\(docs\/images\/tail\.webp\)\n\n/m;
 /** The frame of a page, its text, and then calls with the rules for narrow, wide and printed pages. */
 const STYLES = ["frame.css", "prose.css", "calls.css"];
 
 function readPage({ name, source, title: short }: PageGroup["pages"][number], written: Record<string, string>): Page {
-  const markdown = source === undefined ? (written[name] as string) : readFileSync(source, "utf8");
+  const text = source === undefined ? (written[name] as string) : readFileSync(source, "utf8");
+  const markdown = text.replace(FILM, "");
   const [, title = name] = /^# (.+)$/m.exec(markdown) ?? [];
   return { name, title: short ?? title, about: firstSentence(markdown), markdown, source };
 }
