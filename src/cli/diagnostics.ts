@@ -22,9 +22,15 @@ export async function gatherDiagnostics({
     ["agents", () => rpc.agent.list({}, requestOptions)],
     ["configuration", () => gateway.config.get(requestOptions)],
     ["mappings", () => gateway.mappings.list(requestOptions)],
-    ["refusedDeliveries", () => gateway.deliveries.list({ outcome: "refused", limit: 20 }, requestOptions)],
-    ["failedDeliveries", () => gateway.deliveries.list({ outcome: "failed", limit: 20 }, requestOptions)],
-    ["failedTurns", () => gateway.turns.list({ status: "failed", limit: 20 }, requestOptions)],
+    [
+      "refusedDeliveries",
+      () => gateway.deliveries.list({ outcome: "refused", limit: 20 }, requestOptions).then(withoutWords),
+    ],
+    [
+      "failedDeliveries",
+      () => gateway.deliveries.list({ outcome: "failed", limit: 20 }, requestOptions).then(withoutWords),
+    ],
+    ["failedTurns", () => gateway.turns.list({ status: "failed", limit: 20 }, requestOptions).then(withoutWords)],
     [
       "deadEvents",
       () =>
@@ -53,6 +59,11 @@ export async function gatherDiagnostics({
   const { credentials, webhookToken } = address;
   const secrets = [...credentials.rest, ...credentials.rpc].map(({ token }) => token);
   return withoutSecrets({ about, ...gathered }, [...secrets, webhookToken]) as Record<string, unknown>;
+}
+
+/** Lists of deliveries and turns without the first words of messages and replies. */
+function withoutWords(list: object): unknown {
+  return JSON.parse(JSON.stringify(list, (name, value) => (/^(?:reply_)?preview$/.test(name) ? undefined : value)));
 }
 
 /** A last look: a token of the caller's own goes nowhere, whatever part it would be in. */
