@@ -360,7 +360,7 @@ export interface components {
             turnsQueued: number;
             /** @description Turns that run now: 0 or 1, because a session runs one turn at a time. */
             turnsRunning: number;
-            /** @description The beginning of the last message to the agent: 120 characters, with each run of white space as one space. Null if it is no longer stored. */
+            /** @description The beginning of the last message to the agent: 120 characters, with each run of white space as one space. Null if it is no longer stored, and in `session.list` without the permission `session.get`. */
             preview: components["schemas"]["Preview"];
             usage: components["schemas"]["Usage"];
         };

@@ -64,6 +64,12 @@ describe("a list that follows what happens", () => {
     expect(changed.waiting).toEqual([item(2, "running")]);
   });
 
+  it("MUST show the latest of two changes that arrive together", () => {
+    const news = [item(1, "completed"), item(2, "completed"), item(2, "running"), item(1, "running")];
+    const list = merged(filled([item(1)], false), news, { keyOf, isReading: false });
+    expect(list.items.map(({ state }) => state)).toEqual(["completed", "completed"]);
+  });
+
   it("MUST double nothing when a page overlaps it", () => {
     const list = extended(filled([item(3), item(2)], true), [item(2), item(1)], false, keyOf);
     expect(ids(list.items)).toBe("3 2 1");

@@ -99,7 +99,8 @@ export function merged<Item>(
   { keyOf, isReading }: { keyOf: Keyed<Item>; isReading: boolean },
 ): LiveList<Item> {
   if (news.length === 0) return list;
-  const latest = new Map(news.map((item) => [keyOf(item), item]));
+  const latest = new Map<string, Item>();
+  for (const item of news) if (!latest.has(keyOf(item))) latest.set(keyOf(item), item);
   const next = changed(list, (item) => {
     const now = latest.get(keyOf(item));
     if (now !== undefined) latest.delete(keyOf(item));

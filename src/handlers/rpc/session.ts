@@ -1,4 +1,4 @@
-import type { CallContext } from "#core/call.ts";
+import type { CallContext, Caller } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { Message as MessageView, SessionTurn, Session as SessionView } from "#generated/rpc-types.ts";
@@ -11,9 +11,11 @@ type SessionMethods = "session.list" | "session.get" | "session.compact" | "sess
 
 export function session(core: Core): Pick<RpcHandlers<CallContext>, SessionMethods> {
   return {
-    "session.list": async ({ agentName: agent, limit, cursor }) => {
+    "session.list": async ({ agentName: agent, limit, cursor }, { caller }) => {
       const { items, next = null } = await core.sessions.list({ limit, agent, cursor });
-      return { sessions: items.map(sessionOf), nextCursor: next };
+      const shown = items.map(sessionOf);
+      const sessions = mayReadMessages(caller) ? shown : shown.map((one) => ({ ...one, preview: null }));
+      return { sessions, nextCursor: next };
     },
     "session.get": async ({ sessionId, turnId, cursor, ...request }) => {
       const page = await core.sessions.read(sessionId, { ...request, turnId, cursor });
@@ -27,6 +29,11 @@ export function session(core: Core): Pick<RpcHandlers<CallContext>, SessionMetho
       return { sessionId, deleted: true, turnsCancelled };
     },
   };
+}
+
+/** A token that can only list sessions gets no words of their messages. */
+function mayReadMessages(caller: Caller): boolean {
+  return caller.surface === "rpc" && ["*", "session.get"].some((one) => caller.permissions.includes(one));
 }
 
 /** RPC writes the values of the core in camelCase, and times as text. */

@@ -243,7 +243,7 @@ export interface Session {
   turnsQueued: number;
   /** Turns that run now: 0 or 1, because a session runs one turn at a time. */
   turnsRunning: number;
-  /** The beginning of the last message to the agent: 120 characters, with each run of white space as one space. Null if it is no longer stored. */
+  /** The beginning of the last message to the agent: 120 characters, with each run of white space as one space. Null if it is no longer stored, and in `session.list` without the permission `session.get`. */
   preview: Preview;
   usage: Usage;
 }

@@ -315,7 +315,7 @@ class Session(Reply):
     """Turns that run now: 0 or 1, because a session runs one turn at a time."""
     preview: Preview
     """The beginning of the last message to the agent: 120 characters, with each run of white space as one space. Null if
-    it is no longer stored.
+    it is no longer stored, and in `session.list` without the permission `session.get`.
     """
     usage: Usage
 
