@@ -43,7 +43,13 @@ browserTests(({ open }) => {
       await page.getByText("mapping.tried").first().waitFor();
       await page.getByRole("tab", { name: "Request" }).click();
       await page.waitForURL(/tab=request/);
-      await page.getByText('"billing"').waitFor();
+      // A value of a payload is copied as a message or a match needs it.
+      await page.getByRole("button", { name: '"billing"', exact: true }).click();
+      await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+      await page.getByRole("button", { name: "Copy the match line" }).click();
+      await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe('"body.service": "billing"');
+      await page.getByRole("button", { name: "Copy {body.service}" }).click();
+      await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe("{body.service}");
       await page.keyboard.press("Escape");
       await page.waitForURL(/\/console\/activity/);
     });

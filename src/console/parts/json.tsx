@@ -22,10 +22,12 @@ type Shown = {
   text: string;
   /** The name of the text, for the buttons' words. */
   what: string;
+  /** The actions of a value; without them a click copies the value. */
+  actions?: Actions;
 };
 
 /** A body: pretty if it is JSON, or raw. */
-export function Body({ text, what }: Shown) {
+export function Body({ text, what, actions }: Shown) {
   const whole = useSignal(false);
   const filter = useSignal("");
   const isLong = text.length > FIRST;
@@ -49,7 +51,7 @@ export function Body({ text, what }: Shown) {
       </div>
       {isPretty ? (
         <div class="tree mono">
-          <Tree value={parsed.value} path={[]} filter={filter.value.toLowerCase()} />
+          <Tree value={parsed.value} path={[]} filter={filter.value.toLowerCase()} actions={actions} />
         </div>
       ) : (
         <pre class="raw" tabIndex={0}>

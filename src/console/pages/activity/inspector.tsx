@@ -8,7 +8,7 @@ import type { Step } from "#console/lib/steps.ts";
 import { CopyButton, Id } from "#console/parts/copy.tsx";
 import { FailureNote } from "#console/parts/failure-note.tsx";
 import { Icon } from "#console/parts/icon.tsx";
-import { Body } from "#console/parts/json.tsx";
+import { Body, type ValueAction } from "#console/parts/json.tsx";
 import { Facts, Skeleton } from "#console/parts/page.tsx";
 import { ReplaySign, State } from "#console/parts/state.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
@@ -187,7 +187,7 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
             <pre class="raw">{body}</pre>
           </>
         ) : (
-          <Body text={body} what="the body" {...(delivery.surface === "hooks" && { pick: copyPlace })} />
+          <Body text={body} what="the body" actions={delivery.surface === "hooks" ? copiesOf : undefined} />
         )}
       </section>
       <section class="section">
@@ -202,8 +202,13 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
   );
 }
 
-/** A place in a payload, copied as a template has it; the toast says how `match` has it. */
-function copyPlace(path: (string | number)[], value: unknown) {
-  const place = `{${["body", ...path].join(".")}}`;
-  void copyText(place, `Copied ${place}. As a match line: "${["body", ...path].join(".")}": ${JSON.stringify(value)}`);
+/** The ways to copy a value of a payload: as it is, as a template of a message, and as a line of `match`. */
+function copiesOf(path: (string | number)[], value: unknown): ValueAction[] {
+  const place = ["body", ...path].join(".");
+  const copy = (word: string, text: string) => ({ word, run: () => void copyText(text, "Copied") });
+  return [
+    copy("Copy the value", typeof value === "string" ? value : JSON.stringify(value)),
+    copy(`Copy {${place}}`, `{${place}}`),
+    copy("Copy the match line", `${JSON.stringify(place)}: ${JSON.stringify(value)}`),
+  ];
 }
