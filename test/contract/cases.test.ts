@@ -19,6 +19,7 @@ const RUNS_OF_A_MISTAKE = 2;
 /** Fields that a schema allows and a call may refuse all the same. */
 const MAY_BE_REFUSED: Readonly<Record<string, string>> = {
   cursor: "only cursors that the gateway gave are taken",
+  before: "only the id of a stored delivery is taken",
   stream: "a call over HTTP cannot be streamed to",
   from: "a span has to begin before it ends, and before now",
   to: "likewise",
@@ -42,7 +43,7 @@ function withKnown(fields: object, operation: string): Record<string, unknown> {
 }
 
 /** Operations and methods whose made-up names mean nothing here, besides those with a name in their path. */
-const NOTHING_THERE = ["deliveries.list", "skills.trigger", "session.get", "session.compact", "session.delete"];
+const NOTHING_THERE = ["skills.trigger", "session.get", "session.compact", "session.delete"];
 
 type Parameter = { name: string; in: "path" | "query" | "header"; required?: boolean; schema: Schema };
 type Operation = {
