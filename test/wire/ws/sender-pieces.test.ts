@@ -86,7 +86,7 @@ function ended({ socket, turnId }: Sent) {
 
 let runs = 0;
 
-async function playOn(gateway: { url: string; rpcToken: string }, commands: Command[]): Promise<void> {
+async function playOn(gateway: { url: string; rpcToken: string }, commands: Command[], isSlow = false): Promise<void> {
   using first = await openSocket(gateway);
   using second = await openSocket(gateway);
   const id = ++runs;
@@ -107,8 +107,8 @@ async function playOn(gateway: { url: string; rpcToken: string }, commands: Comm
       expect(piece.offset).toBe(text.length);
       text += piece.text;
     }
-    // A reply that was complete before its session was read comes with the end only.
-    if (pieces.length > 0) expect(text).toBe(TEXT);
+    // A reply that was complete before the answer to its call comes with the end only, which a store in memory never leads to.
+    if (pieces.length > 0 || !isSlow) expect(text).toBe(TEXT);
     expect(told.find(({ method }) => isEnd(method))?.params).toMatchObject({ reply: TEXT });
     const names = told.map(({ method }) => method);
     expect(names.filter(isEnd)).toHaveLength(1);
@@ -139,7 +139,7 @@ describe("a sender gets every piece of its reply once and in order, then the end
         config: configOn({ type: "sqlite", path: join(folder, "store.db") }),
       });
       await fc.assert(
-        fc.asyncProperty(orders, (commands) => playOn(gateway, commands)),
+        fc.asyncProperty(orders, (commands) => playOn(gateway, commands, true)),
         { numRuns: RUNS },
       );
     }
