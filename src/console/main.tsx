@@ -63,7 +63,7 @@ async function follow(link: { code: string } | { token: true }): Promise<void> {
 }
 
 const TOKEN_IN_LINK =
-  "The link contained a token, which is now in the browser's history. Links with tokens are no longer accepted: run `agent-gateway open` for a link with a code, and replace the token if others use this browser.";
+  "Links with tokens are not accepted, because the browser's history stores them. Run `agent-gateway open` for a link with a code. If others use this browser, replace the token.";
 
 async function begin(): Promise<void> {
   const link = takeLink();
@@ -72,7 +72,7 @@ async function begin(): Promise<void> {
     if (token !== undefined) await resume(token);
     if (link) await follow(link);
   } catch {
-    const words = "The gateway did not answer. Load the page again once it is back.";
+    const words = "The gateway did not respond. Reload the page later.";
     if (identity.peek()) say(words, "bad");
     else signInReason.value = words;
   }

@@ -25,7 +25,7 @@ browserTests(({ open }) => {
       const field = page.getByLabel("Console token");
       await field.fill("a-wrong-token");
       await page.getByRole("button", { name: "Sign in" }).click();
-      await page.getByText("The gateway does not know this token.").waitFor();
+      await page.getByText("Unknown token.").waitFor();
       await field.fill(TOKENS.chat);
       await field.press("Enter");
       await page.getByText("The API key ci has the scope chat.").waitFor();
@@ -85,7 +85,7 @@ browserTests(({ open }) => {
       // Keys that were pressed for another page answer nothing.
       for (const key of ["Enter", "Space"]) await page.keyboard.press(key);
       expect(await stored()).toBe("{}");
-      await page.getByRole("button", { name: "Use another token" }).click();
+      await page.getByRole("button", { name: "Use other token" }).click();
       await page.getByRole("heading", { name: "Sign in", exact: true }).waitFor();
       expect(await page.evaluate("document.activeElement.name")).toBe("token");
       expect(await stored()).toBe("{}");
@@ -139,7 +139,7 @@ browserTests(({ open }) => {
       for (let n = 0; n < 25; n++) await callers(gateway).stranger("/api/v1/chat/send", {});
       await field.fill("another-wrong-token");
       await field.press("Enter");
-      await page.getByText(/wait \d+ seconds before you try another/).waitFor();
+      await page.getByText(/wait \d+ s\./).waitFor();
       await field.fill(TOKENS.console);
       await field.press("Enter");
       await page.getByRole("heading", { name: "Live" }).waitFor();
@@ -175,7 +175,7 @@ browserTests(({ open }) => {
       const headers = { authorization: `Bearer ${TOKENS.console}` };
       await fetch(`${gateway.url}/api/v1/keys/${key_id}`, { method: "DELETE", headers });
       await page.getByRole("button", { name: "Refresh" }).click();
-      await page.getByText("The token does not work any more.").waitFor();
+      await page.getByText("The token is no longer valid.").waitFor();
       expect(page.url()).toBe(`${gateway.url}/console/activity?surface=hooks`);
       await page.getByLabel("Console token").fill(TOKENS.console);
       await page.getByRole("button", { name: "Sign in" }).click();
@@ -190,7 +190,7 @@ browserTests(({ open }) => {
       const file = join(gateway.folder, "gateway.json5");
       const next = "another-console-token-of-the-pages";
       writeFileSync(file, readFileSync(file, "utf8").replace(TOKENS.console, next));
-      await page.getByText("The token does not work any more.").waitFor();
+      await page.getByText("The token is no longer valid.").waitFor();
       await page.getByLabel("Console token").fill(next);
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByRole("heading", { name: "Agents" }).waitFor();

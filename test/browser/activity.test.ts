@@ -115,7 +115,7 @@ browserTests(({ open }) => {
       for (const days of ["-1", "letters", "0.5"]) {
         await page.goto(`${gateway.url}/console/usage?days=${days}&by=x`);
         await page.getByRole("cell", { name: "main" }).waitFor();
-        expect(await page.getByLabel("Span").inputValue()).toBe("7");
+        expect(await page.getByLabel("Period").inputValue()).toBe("7");
       }
       await page.goto(`${gateway.url}/console/settings/configuration?origin=x`);
       await page.getByRole("cell", { name: "agents.main.backend", exact: true }).waitFor();
@@ -131,7 +131,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
       await page.getByRole("button", { name: "Mapping deploy matched" }).waitFor();
       await page.keyboard.press("r");
-      await page.getByText("The mapping deploy starts a turn of main in the session webhook:deploys.").waitFor();
+      await page.getByText("The mapping deploy starts a turn for main in the session webhook:deploys.").waitFor();
       await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
       await page.waitForURL(
         (url) => /\/console\/d\/dlv_/.test(url.pathname) && !url.pathname.endsWith(String(deliveryId)),
@@ -146,10 +146,10 @@ browserTests(({ open }) => {
       // An edited body that no mapping takes starts nothing, and both sides of the dialog say so.
       await page.getByRole("button", { name: "Edit and replay" }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByText("starts a turn of").waitFor();
+      await dialog.getByText("starts a turn for").waitFor();
       await dialog.getByLabel("Payload").fill(JSON.stringify({ kind: "other" }));
       await dialog.getByText("the request is recorded, and starts nothing.").waitFor();
-      expect(await dialog.getByText("starts a turn of").count()).toBe(0);
+      expect(await dialog.getByText("starts a turn for").count()).toBe(0);
     });
 
     it("MUST change a shown row in its place, also to an outcome that its filter does not let in", async () => {
@@ -186,7 +186,7 @@ browserTests(({ open }) => {
       const { hook } = callers(gateway);
       const sent = [
         [await hook("/hooks/wake", { text: "later" }), "Queues a system event for main."],
-        [await hook("/hooks/agent", { message: "Hello" }), "Starts a turn of main in a new session."],
+        [await hook("/hooks/agent", { message: "Hello" }), "Starts a turn for main in a new session."],
         [await hook("/hooks/deploy", { kind: "rollback" }), "No current mapping matches"],
       ] as const;
       await using page = await open(gateway);

@@ -26,7 +26,7 @@ browserTests(({ open }) => {
         "the model is overloaded",
       );
       await page.getByRole("button", { name: "Reload" }).click();
-      await page.getByText("Reloaded. Nothing is different.").waitFor();
+      await page.getByText("Reloaded. No changes.").waitFor();
     });
 
     it("MUST pause an agent after it has said what that does, show that everywhere, and resume it", async () => {
@@ -36,7 +36,7 @@ browserTests(({ open }) => {
       await page.getByRole("button", { name: "Pause" }).click();
       const dialog = page.getByRole("dialog", { name: "Pause the agent main?" });
       expect(await dialog.textContent()).toContain(
-        "New messages and events wait until you resume. A turn that runs goes on.",
+        "New messages and events wait until you resume the agent. Running turns continue.",
       );
       await dialog.getByRole("button", { name: "Cancel" }).click();
       await page.getByRole("button", { name: "Pause" }).click();
@@ -58,12 +58,12 @@ browserTests(({ open }) => {
         expect.stringContaining("paused"),
       ]);
       await page.getByRole("link", { name: "Live" }).first().click();
-      const trouble = page.getByRole("list", { name: "Troubles" }).getByRole("listitem");
+      const trouble = page.getByRole("list", { name: "Problems" }).getByRole("listitem");
       await trouble.getByText("paused, 2 turns and 1 event waiting").waitFor();
       expect(await page.locator(".agent-cards .state").textContent()).toContain("paused");
       await trouble.getByRole("link").click();
       await page.getByRole("button", { name: "Resume" }).click();
-      await page.getByText("Resumed: what waited starts now.").waitFor();
+      await page.getByText("Resumed. Waiting turns start now.").waitFor();
       await page.getByRole("button", { name: "Pause" }).waitFor();
       expect(await sent).toMatchObject({ status: "completed" });
       await expect.poll(() => state.textContent()).toContain("idle");

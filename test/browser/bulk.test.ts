@@ -44,7 +44,7 @@ browserTests(({ open }) => {
       await rows.first().click();
       await page
         .getByRole("article")
-        .getByText(/to dead: it answered 410/)
+        .getByText(/to dead: HTTP 410/)
         .first()
         .waitFor();
       channel.status = 200;
@@ -70,10 +70,10 @@ browserTests(({ open }) => {
       await page.getByRole("button", { name: "Replay all" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByText("3 turns of the agent main").waitFor();
-      await dialog.getByText("1 left out: only webhooks can be replayed").waitFor();
+      await dialog.getByText("1 skipped: only webhooks can be replayed").waitFor();
       expect(await faultsOf(page, "light")).toEqual([]);
       await dialog.getByRole("button", { name: "Replay 3 requests" }).press("Enter");
-      await dialog.getByText("Finished. 3 of 3 replayed, 1 left out").waitFor();
+      await dialog.getByText("Finished. 3 of 3 replayed, 1 skipped").waitFor();
       await dialog.getByRole("button", { name: "Close" }).click();
       await expect.poll(() => page.locator("a.row-link").count()).toBe(7);
       await expect.poll(() => page.getByText("↻ replay").count()).toBe(3);

@@ -137,7 +137,7 @@ browserTests(({ open }) => {
       const rows = page.locator(".waterfall tbody tr");
       await expect
         .poll(() => rows.locator("th").allTextContents())
-        .toEqual(["ran", "model call", "files__say", "model call", "files__fail failed", "model call"]);
+        .toEqual(["run", "model call", "files__say", "model call", "files__fail failed", "model call"]);
       await page.getByRole("button", { name: "files__fail" }).focus();
       await page.keyboard.press("Enter");
       await page.locator(".waterfall .tool-content").getByText("There is no such customer.").waitFor();

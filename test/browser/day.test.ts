@@ -70,7 +70,7 @@ browserTests(({ open }) => {
     const messages = page.getByRole("list", { name: "Messages" }).getByRole("listitem");
     await expect.poll(() => messages.count()).toBe(4);
     await page.getByRole("button", { name: "Compact" }).click();
-    await page.getByLabel("Messages to keep as they are").selectOption("1");
+    await page.getByLabel("Newest messages to keep").selectOption("1");
     await page.getByRole("dialog").getByRole("button", { name: "Compact" }).click();
     await page.getByText("Compacted.").waitFor();
     await page.getByRole("button", { name: "Close" }).click();
@@ -125,10 +125,10 @@ browserTests(({ open }) => {
     const dialog = page.getByRole("dialog");
 
     // A webhook that is signed as GitHub signs, and one with another secret.
-    await dialog.getByLabel(/Secret of/).fill(secret);
+    await dialog.getByLabel(/GitHub secret/).fill(secret);
     await dialog.getByRole("button", { name: "Sign and send" }).click();
     await dialog.getByText("200").first().waitFor();
-    await dialog.getByLabel(/Secret of/).fill("another secret than the mapping's");
+    await dialog.getByLabel(/GitHub secret/).fill("another secret than the mapping's");
     await dialog.getByRole("button", { name: "Sign and send" }).click();
     await dialog.getByText("401").first().waitFor();
     await page.goto(`${gateway.url}/console/activity?outcome=refused`);
@@ -149,8 +149,8 @@ browserTests(({ open }) => {
     await page.keyboard.press("e");
     const payload = dialog.getByLabel("Payload");
     await payload.fill('{ "kind": "deploy", "service": ');
-    await dialog.getByText(/This is not JSON yet/).waitFor();
-    await dialog.getByRole("button", { name: /The payload is not readable yet/ }).waitFor();
+    await dialog.getByText(/Invalid JSON/).waitFor();
+    await dialog.getByRole("button", { name: /The payload is not valid JSON/ }).waitFor();
     await payload.fill('{ "kind": "deploy", "service": "billing" }');
     await dialog.getByText("billing is out").waitFor();
     await dialog.getByRole("button", { name: "Replay with this body" }).click();

@@ -102,18 +102,18 @@ browserTests(({ open }) => {
         startPages({}, { args: ["--port", String(port)], ...(cwd !== undefined && { cwd }) });
       const first = await start();
       await using page = await open(first, { path: "/console/usage" });
-      await page.locator(".empty").getByText("No usage in this span.").waitFor();
+      await page.locator(".empty").getByText("No usage in this period.").waitFor();
       first.kill("SIGKILL");
       await first.exited;
       await page.getByLabel("By").selectOption("Model");
-      await page.getByText("It may be restarting. The page tries again by itself.").waitFor();
+      await page.getByText("It may be restarting. Retrying automatically.").waitFor();
       await using second = await start(first.folder);
-      await page.locator(".empty").getByText("No usage in this span.").waitFor();
+      await page.locator(".empty").getByText("No usage in this period.").waitFor();
       second.kill("SIGKILL");
       await second.exited;
       // The script of this page is not loaded yet.
       await page.getByRole("link", { name: "Skills", exact: true }).click();
-      await page.getByText("It may be restarting. The page tries again by itself.").waitFor();
+      await page.getByText("It may be restarting. Retrying automatically.").waitFor();
       await using third = await start(first.folder);
       await page.getByText("No skills yet.").waitFor();
       expect(third.url).toBe(first.url);
@@ -238,7 +238,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/sessions" });
       await page.getByRole("link", { name: /agent:main:rest:ada/ }).click();
       await page.getByRole("button", { name: "Compact" }).click();
-      await page.getByLabel("Messages to keep as they are").selectOption("2");
+      await page.getByLabel("Newest messages to keep").selectOption("2");
       await page.getByRole("dialog").getByRole("button", { name: "Compact" }).click();
       await page.getByText("Compacted.").waitFor();
       await page
@@ -265,7 +265,7 @@ browserTests(({ open }) => {
       await page.getByText("Copy the key now.").waitFor();
       const key = String(await page.locator("output").textContent()).trim();
       expect(key).toMatch(/^gw_[\w-]{43}$/);
-      await page.getByRole("button", { name: "I have copied it" }).click();
+      await page.getByRole("button", { name: "I have copied the key" }).click();
       expect(await page.locator("body").textContent()).not.toContain(key);
       const send = () =>
         fetch(`${gateway.url}/api/v1/chat/send`, {

@@ -89,7 +89,7 @@ browserTests(({ open }) => {
       expect(await page.getByLabel("Message").inputValue()).toBe("{body.status}");
       expect(await page.getByLabel("Value of condition 1").inputValue()).toBe("firing");
       await page.getByRole("button", { name: "Add a condition" }).press("Enter");
-      await page.getByLabel("Place of condition 2").fill("body.title");
+      await page.getByLabel("Path of condition 2").fill("body.title");
       await page.getByLabel("Value of condition 2").fill("CPU hot");
       await page.getByText("Would have matched 0 of 1").waitFor();
       await page.getByRole("button", { name: "Remove condition 2" }).press("Enter");
@@ -156,7 +156,7 @@ browserTests(({ open }) => {
         await pick(page, "body.title", "Use in the message");
         await page.getByText("Would have matched 1 of 2").waitFor();
         await page.getByText("1 request without a match").click();
-        await page.getByText("Agent, model and delivery").click();
+        await page.getByText("Agent, model and reply").click();
         expect(await faultsOf(page, colorScheme)).toEqual([]);
         expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
       }

@@ -43,7 +43,7 @@ browserTests(({ open }) => {
       await enter(page, EXPIRED);
       await page.getByText("The key laptop expired on 1 Nov 2026.").waitFor();
       await enter(page, HEALTH);
-      await page.getByText("The RPC token probe opens no page.").waitFor();
+      await page.getByText("The RPC token probe has no permission for the console.").waitFor();
       const headers = { authorization: `Bearer ${TOKENS.console}` };
       const answer = await fetch(`${gateway.url}/api/v1/deliveries`, { headers });
       const { deliveries } = (await answer.json()) as { deliveries: { path: string; outcome: string }[] };
@@ -68,7 +68,7 @@ browserTests(({ open }) => {
         await page.getByRole("heading", { name, level: 1 }).waitFor();
         await page
           .locator("#page .note")
-          .getByText(name === "Usage" ? "Needs the permission usage.stats." : "An RPC token opens RPC only.")
+          .getByText(name === "Usage" ? "Needs the permission usage.stats." : "RPC tokens can't use this.")
           .waitFor();
       }
       await page.goto(`${gateway.url}/console/sessions`);
@@ -145,7 +145,7 @@ browserTests(({ open }) => {
       await second.goto(`${gateway.url}/docs`);
       await second.evaluate('sessionStorage.setItem("agent-gateway.token", "a-token-of-nobody")');
       await second.goto(`${gateway.url}/console`);
-      await second.getByText("The gateway does not know this token.").waitFor();
+      await second.getByText("Unknown token.").waitFor();
       await first.reload();
       await first.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
     });

@@ -80,7 +80,7 @@ browserTests(({ open }) => {
     it("MUST say that a skill has no text, or that its name is not to be had", async () => {
       await using gateway = await startPages(CONFIG);
       await using page = await open(gateway, { path: "/console/skills/empty-text?tab=text" });
-      await page.getByText("No text follows the front matter.").waitFor();
+      await page.getByText("SKILL.md has no instructions.").waitFor();
       await page.goto(`${gateway.url}/console/skills/list?tab=text`);
       await page.getByText("the name list is reserved: give the skill and its folder another one").first().waitFor();
     });

@@ -66,7 +66,7 @@ browserTests(({ open }) => {
       await page.goto(`${gateway.url}/console`);
       await isLive(page);
       await expect.poll(() => page.locator("tbody tr").count()).toBe(40);
-      await page.getByText("Turns a minute").waitFor();
+      await page.getByText("Turns per minute").waitFor();
       expect(bytes).toBeLessThan(120_000);
       const opened = asked.length;
       for (let n = 0; n < 60; n++) {
@@ -88,7 +88,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway);
       await isLive(page);
       await rest("/api/v1/chat/send", { message: "Hello", agent: "flaky" });
-      const troubles = page.getByRole("list", { name: "Troubles" }).getByRole("listitem");
+      const troubles = page.getByRole("list", { name: "Problems" }).getByRole("listitem");
       await troubles.getByText(/last turn failed/).waitFor();
       // A busy machine has troubles of its own.
       expect(await troubles.filter({ hasText: "flaky" }).count()).toBe(1);

@@ -33,7 +33,7 @@ browserTests(({ open }) => {
       expect(await nearest.getByRole("cell").first().textContent()).toBe("deploy");
       expect(await nearest.evaluate((row) => row.className)).toBe("nearest");
       await payload.fill('{"kind":');
-      await page.getByText("This is not JSON yet").waitFor();
+      await page.getByText("Invalid JSON").waitFor();
     });
 
     it("MUST fill the tester with a recorded webhook", async () => {
@@ -52,10 +52,10 @@ browserTests(({ open }) => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await using page = await open(gateway, { path: "/console/webhooks?send=push" });
       const sent = page.getByRole("button", { name: "Sign and send" });
-      await page.getByLabel("Secret of GitHub").fill("a wrong secret");
+      await page.getByLabel("GitHub secret").fill("a wrong secret");
       await sent.click();
       await page.getByRole("status").filter({ hasText: "401 Unauthorized" }).waitFor();
-      await page.getByLabel("Secret of GitHub").fill(SECRET);
+      await page.getByLabel("GitHub secret").fill(SECRET);
       await sent.click();
       await page.getByRole("status").filter({ hasText: "200 OK" }).waitFor();
       await page.getByRole("dialog").getByRole("link", { name: /^dlv_/ }).click();
@@ -101,7 +101,7 @@ browserTests(({ open }) => {
       await page.getByRole("link", { name: "Create a key" }).click();
       await page.getByRole("dialog").getByLabel("Name").fill("first");
       await page.getByRole("button", { name: "Create", exact: true }).click();
-      await page.getByRole("button", { name: "I have copied it" }).click();
+      await page.getByRole("button", { name: "I have copied the key" }).click();
       expect(page.url()).toBe(`${gateway.url}/console/settings`);
       await page.goto(`${gateway.url}/console/activity`);
       await page.locator(".command").waitFor();
@@ -115,7 +115,7 @@ browserTests(({ open }) => {
         webhooks: { enabled: false },
       });
       await using page = await open(gateway, { path: "/console/settings/tokens" });
-      await page.getByText("The configuration has no RPC token.").waitFor();
+      await page.getByText("No RPC tokens yet.").waitFor();
       expect(await page.locator(".empty .command code").textContent()).toContain("rpc: { auth: { tokens:");
     });
 
@@ -126,7 +126,7 @@ browserTests(({ open }) => {
       await page.getByText(/^Updated /).waitFor();
       await page.getByRole("button", { name: "Refresh" }).waitFor();
       await page.getByRole("tab", { name: "Configuration" }).click();
-      await page.getByText("Not reloaded since the start of the gateway.").waitFor();
+      await page.getByText("Not reloaded since the gateway started.").waitFor();
       await page.getByRole("button", { name: "Reload now" }).click();
       await page.getByText(/^Last reload .*, by request:/).waitFor();
       await page.getByText("No changes in the file.").waitFor();
@@ -164,7 +164,7 @@ browserTests(({ open }) => {
       await row("shared").getByText("2 of 2 in 60 s").waitFor();
       expect(await row("shared token").getByRole("meter").getAttribute("aria-valuenow")).toBe("2");
       await row("<b>retired</b>").getByText("200 days old (rotate every 90)").waitFor();
-      await row("undated").getByText("unknown age").waitFor();
+      await row("undated").getByText("age unknown").waitFor();
       await row("push").getByText("0 of 2 in 60 s").waitFor();
     });
 

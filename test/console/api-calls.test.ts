@@ -55,7 +55,7 @@ describe("the calls of the gateway's own specs", () => {
       "Needs the permission session.delete.",
     ]);
     expect([why("chat.send", "rpc"), why("ops.metrics", "rpc"), why("ops.metrics", "console")]).toEqual([
-      expect.stringContaining("opens RPC only"),
+      expect.stringContaining("RPC tokens can't use this"),
       "Needs the permission system.health.",
       undefined,
     ]);
@@ -66,7 +66,7 @@ describe("the calls of the gateway's own specs", () => {
     expect(why("hooks.wake", "console")).toContain("webhook token");
     for (const who of ["console", "admin"] as const)
       expect(why("codes.redeem", who)).toBe(
-        "It takes a sign-in code in place of a token. codes.create makes one for another browser; the console redeems it when its link is opened there.",
+        "Needs a sign-in code instead of a token. codes.create creates a code; the console redeems it when its link is opened.",
       );
     expect([why("codes.create", "console"), why("codes.create", "admin")]).toEqual([undefined, undefined]);
   });

@@ -23,12 +23,12 @@ test("a timeline is a row of segments, each up to the step that ends it", () => 
     step(324, "announcement.delivered"),
   ];
   expect(shown(segmentsOf(steps))).toEqual([
-    "let in 1 plain",
-    "matched 2 plain",
+    "checks 1 plain",
+    "mapping 2 plain",
     "stored 1 plain",
-    "waited 20 waiting",
-    "ran 100 running",
-    "delivery 200 done",
+    "wait 20 waiting",
+    "run 100 running",
+    "reply delivery 200 done",
   ]);
   expect(segmentsOf([])).toEqual([]);
   expect(segmentsOf([step(0, "request.received")])).toEqual([]);
@@ -47,15 +47,15 @@ test("each attempt and each pause has a segment, failed ones in their own tone",
     step(2985, "announcement.failed"),
   ];
   expect(shown(segmentsOf(steps))).toEqual([
-    "waited 5 waiting",
+    "wait 5 waiting",
     "attempt 1 100 failed",
     "pause 500 waiting",
     "attempt 2 100 failed",
     "pause 1000 waiting",
     "attempt 3 200 running",
-    "delivery 50 failed",
+    "reply delivery 50 failed",
     "pause 1000 waiting",
-    "delivery 30 failed",
+    "reply delivery 30 failed",
   ]);
 });
 
@@ -72,26 +72,26 @@ test("an event waits for its heartbeat, whose turn has its own attempts", () => 
     step(1_951, "event.handled"),
   ];
   expect(shown(segmentsOf(steps))).toEqual([
-    "waited 901 waiting",
+    "wait 901 waiting",
     "attempt 1 49 failed",
-    "waited 951 waiting",
-    "ran 50 running",
+    "wait 951 waiting",
+    "run 50 running",
   ]);
 });
 
 test("an open timeline lasts until now", () => {
   const queued = [step(0, "request.received"), step(2, "turn.queued")];
   const running = [...queued, step(4, "turn.started", { attempt: 1 }), step(5, "tool.called")];
-  expect(shown(segmentsOf(queued, START + 12))).toEqual(["stored 2 plain", "waited 10 waiting"]);
-  expect(shown(segmentsOf(running, START + 34))).toEqual(["stored 2 plain", "waited 2 waiting", "ran 30 running"]);
-  expect(shown(segmentsOf(running, START - 5_000)).at(-1)).toBe("waited 2 waiting");
+  expect(shown(segmentsOf(queued, START + 12))).toEqual(["stored 2 plain", "wait 10 waiting"]);
+  expect(shown(segmentsOf(running, START + 34))).toEqual(["stored 2 plain", "wait 2 waiting", "run 30 running"]);
+  expect(shown(segmentsOf(running, START - 5_000)).at(-1)).toBe("wait 2 waiting");
   const ended = [...running, step(40, "turn.completed")];
   expect(segmentsOf(ended, START + 99).at(-1)?.to).toBe(START + 40);
 });
 
 test("a turn that was cancelled while it waited has not run", () => {
   const steps = [step(0, "turn.queued"), step(50, "turn.cancelled")];
-  expect(shown(segmentsOf(steps))).toEqual(["waited 50 waiting"]);
+  expect(shown(segmentsOf(steps))).toEqual(["wait 50 waiting"]);
 });
 
 test("segments have their true lengths on the axis, up to ten seconds of waiting", () => {

@@ -328,24 +328,24 @@ describe("a command", () => {
   });
 
   it.each([
-    ["a signature", { timeline: [{ name: "signature.accepted" }] }, "The old signature would be refused"],
-    ["a body that was not recorded", { timeline: [], body: null, bytes: 7 }, "The body was not recorded"],
+    ["a signature", { timeline: [{ name: "signature.accepted" }] }, "Signatures are not stored"],
+    ["a body that was not recorded", { timeline: [], body: null, bytes: 7 }, "The body was not stored"],
     [
       "a body that was not read",
       { timeline: [], headers: { "content-length": "7" }, body: null, bytes: 0 },
-      "The body was not recorded",
+      "The body was not stored",
     ],
     [
       "a body of unknown length that was not read",
       { timeline: [], headers: { "transfer-encoding": "chunked" }, body: null, bytes: 0 },
-      "The body was not recorded",
+      "The body was not stored",
     ],
     [
       "a body that was not recorded, and a signature",
       { timeline: [{ name: "signature.refused" }], headers: { "content-length": "7" }, body: null, bytes: 0 },
-      "in its place. The body was not recorded",
+      "instead. The body was not stored",
     ],
-    ["a hidden secret", { timeline: [], body: '{"token":"[hidden]"}', bytes: 20 }, "Secrets in the body are hidden"],
+    ["a hidden secret", { timeline: [], body: '{"token":"[hidden]"}', bytes: 20 }, "Replace [hidden]"],
   ])("has a note about %s", (_, given, words) => {
     expect(curlNote({ headers: {}, ...given } as unknown as Delivery)).toContain(words);
     for (const none of [

@@ -12,13 +12,13 @@ test.each([
     "too-old",
     { age_ms: 900_000, allowed_ms: 300_000 },
     "signature too old",
-    "signed 15 min ago; 5 min are allowed",
+    "signed 15 min ago; 5 min allowed",
     /clock/,
   ],
   ["too-new", { age_ms: -900_000, allowed_ms: 300_000 }, "signature from the future", "15 min ahead", /clock/],
   ["too-old", {}, "signature too old", "signed too long ago", /clock/],
-  ["wrong", {}, "wrong signature", "does not fit the body", /secret/],
-  ["missing", {}, "no signature", "no complete signature", /headers/],
+  ["wrong", {}, "wrong signature", "does not match the body", /secret/],
+  ["missing", {}, "no signature", "no complete `github` signature", /headers/],
 ])("a refused signature has the words and the advice of its reason: %s %j", (reason, more, cause, detail, advice) => {
   const steps = [step("request.received"), step("signature.refused", { type: "github", reason, ...more }), REFUSED];
   const failure = failureOf(steps, null);

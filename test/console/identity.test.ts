@@ -15,15 +15,17 @@ describe("whyNot", () => {
   it("names the missing permission", () => {
     expect(whyNot(who("rpc", "session.list"), "session.list")).toBeUndefined();
     expect(whyNot(who("rpc", "session.list"), "session.delete")).toBe("Needs the permission session.delete.");
-    expect(whyNot(who("rpc", "*"), "rest")).toContain("opens RPC only");
+    expect(whyNot(who("rpc", "*"), "rest")).toContain("RPC tokens can't use this");
     expect(whyNot(who("key"), "session.list")).toContain("API keys can't use this");
     for (const kind of ["key", "rpc"] as const) expect(whyNot(who(kind, "*"), "keys")).toContain("Only the console");
   });
 });
 
-it("refuses a chat key and an RPC token that opens no page, by name", () => {
+it("refuses a chat key and an RPC token without a permission for the console, by name", () => {
   expect(whyNoConsole(who("key"), ["chat"])).toContain("The API key `ops` has the scope `chat`.");
-  expect(whyNoConsole(who("rpc", "system.health"), [])).toContain("The RPC token `ops` opens no page.");
+  expect(whyNoConsole(who("rpc", "system.health"), [])).toContain(
+    "The RPC token `ops` has no permission for the console.",
+  );
   expect(whyNoConsole(who("key"), ["admin"])).toBeUndefined();
   expect(whyNoConsole(who("rpc", "usage.stats"), [])).toBeUndefined();
 });
@@ -32,8 +34,8 @@ it("tells an expired key from an unknown token", () => {
   const type = "/docs/errors.html#key-expired";
   const detail = "The key `my ` laptop` expired at 2026-11-01T00:00:00.000Z. Make a new one.";
   expect(refusalOf(401, { type, detail }, null)).toMatch(/^The key `my ` laptop` expired on 1 Nov 2026\. Sign in/);
-  expect(refusalOf(401, { detail }, null)).toBe("The gateway does not know this token.");
-  expect(refusalOf(401, {}, "12")).toContain("wait 12 seconds before you try another");
+  expect(refusalOf(401, { detail }, null)).toBe("Unknown token.");
+  expect(refusalOf(401, {}, "12")).toContain("wait 12 s");
   expect(refusalOf(503, { detail: "The database is away." }, null)).toBe("The database is away.");
 });
 

@@ -27,7 +27,7 @@ const DELIVERY: Delivery = {
   reply_preview: null,
   ended_at: null,
   tokens: null,
-  announcement: { channel: "ops", state: "failed", reason: "it answered 410" },
+  announcement: { channel: "ops", state: "failed", reason: "HTTP 410" },
   error: { name: "turn-failed", detail: null },
   headers: { "content-type": "application/json" },
   body: '{"message":"```\\n<b>|"}',
@@ -43,7 +43,7 @@ it("a request is copied as Markdown, and nothing in it ends its code blocks", ()
   const text = markdownOf(DELIVERY, "http://localhost:18789");
   expect(text).toContain("### `POST /hooks/agent`");
   expect(text).toContain("- Message: ```` a `quoted` ``` word ````");
-  expect(text).toContain("- Channel: `ops, failed, it answered 410`");
+  expect(text).toContain("- Channel: `ops, failed, HTTP 410`");
   expect(text).toContain('| +67 ms | turn.failed | `{"error":"a\\|b"}` |');
   expect(text).toContain('````json\n{\n  "message": "```\\n<b>|"\n}\n````');
   expect(text).toContain("$WEBHOOK_TOKEN");

@@ -71,7 +71,7 @@ describe("a form of a JSON Schema", () => {
     expect(paramsOf(fields, values)).toEqual({
       faults: {
         service: "Required.",
-        tags: "Not JSON yet.",
+        tags: "Invalid JSON.",
         retries: "Must be a whole number.",
         share: "Must be a number.",
       },

@@ -44,17 +44,15 @@ describe("what is wrong", () => {
   });
 
   it("leads from a channel to the replies that were not delivered", () => {
-    expect(troubles([degraded("channels.dead", "Last delivery failed: it answered 410. 1 reply is waiting.")])).toEqual(
-      [
-        "✕ dead | last delivery failed: it answered 410. 1 reply is waiting | /activity?announcement=failed&channel=dead",
-      ],
-    );
+    expect(troubles([degraded("channels.dead", "Last delivery failed: HTTP 410. 1 reply is waiting.")])).toEqual([
+      "✕ dead | last delivery failed: HTTP 410. 1 reply is waiting | /activity?announcement=failed&channel=dead",
+    ]);
   });
 
   it("counts dead events, in place of the calls that list them", () => {
-    const detail = "Dead events: 2. GET /api/v1/events?status=dead lists them, and they can be replayed.";
+    const detail = "Dead events: 2. List and replay them with GET /api/v1/events?status=dead.";
     expect(troubles([ok("events", detail)])).toEqual([
-      "✕ Events | 2 events failed after 3 attempts | /events?status=dead",
+      "✕ Events | 2 events failed after all attempts | /events?status=dead",
     ]);
   });
 

@@ -28,8 +28,8 @@ describe("the waterfall of a turn", () => {
 
   test("has only the attempt for a turn without tool calls", () => {
     expect(shown([...begun, step(400, "turn.completed")])).toEqual([
-      ["waited", 0, 100, "waiting"],
-      ["ran", 100, 400, "running"],
+      ["wait", 0, 100, "waiting"],
+      ["run", 100, 400, "running"],
     ]);
   });
 
@@ -41,8 +41,8 @@ describe("the waterfall of a turn", () => {
       step(600, "turn.completed"),
     ];
     expect(shown(steps)).toEqual([
-      ["waited", 0, 100, "waiting"],
-      ["ran", 100, 600, "running"],
+      ["wait", 0, 100, "waiting"],
+      ["run", 100, 600, "running"],
       ["  model call", 100, 200, "running"],
       ["  find", 200, 250, "done"],
       ["  model call", 250, 400, "running"],
@@ -70,7 +70,7 @@ describe("the waterfall of a turn", () => {
       step(900, "turn.failed"),
     ];
     expect(shown(steps)).toEqual([
-      ["waited", 0, 100, "waiting"],
+      ["wait", 0, 100, "waiting"],
       ["attempt 1", 100, 300, "failed"],
       ["  model call", 100, 150, "running"],
       ["  find", 150, 200, "done"],
@@ -121,7 +121,7 @@ describe("the waterfall of a turn", () => {
       "  model call",
     ]);
     expect(shown(stepsOfTurn({ ...turn, status: "queued", started_at: null, ended_at: null }, []), START + 5)).toEqual([
-      ["waited", 0, 5, "waiting"],
+      ["wait", 0, 5, "waiting"],
     ]);
   });
 });

@@ -24,7 +24,7 @@ describe("what is typed into the tester", () => {
 
   it("is a JSON object or a list; an empty payload is an empty object", () => {
     expect([payloadOf(""), payloadOf("[1]")]).toEqual([{ body: {} }, { body: [1] }]);
-    expect(payloadOf("7")).toEqual({ fault: "A payload is a JSON object or a list." });
+    expect(payloadOf("7")).toEqual({ fault: "The payload must be a JSON object or array." });
     expect(payloadOf("{")).toHaveProperty("fault");
   });
 });

@@ -5,10 +5,10 @@ import { identity, signOut, whyNot } from "./session.ts";
 
 const ORIGIN = location.origin;
 
-/** Told of each call that a token was refused for, so that the sign-in page comes back. */
+/** Called for each response. Signs out if the token was refused. */
 function refused(token: string, response: Response): void {
   if (response.status === 401 && identity.peek()?.token === token)
-    signOut("The token does not work any more. Sign in again; you will be back on this page.");
+    signOut("The token is no longer valid. Sign in again to return to this page.");
 }
 
 function fetchWith(token: string) {
@@ -19,7 +19,7 @@ function fetchWith(token: string) {
   };
 }
 
-/** Asks if a token still works, which a stream that does not open cannot tell. */
+/** Checks whether a token is still valid. A stream that fails to open does not report this. */
 export async function checkToken(token: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
   const answer = fetchWith(token)(`${ORIGIN}/api/v1/identity`, { headers, cache: "no-store" });
@@ -30,7 +30,7 @@ let client: { token: string; gateway: Gateway } | undefined;
 
 function gateway(): Gateway {
   const token = identity.peek()?.token;
-  if (token === undefined) throw new Error("Nobody is signed in.");
+  if (token === undefined) throw new Error("Not signed in.");
   if (client?.token === token) return client.gateway;
   const fetch = fetchWith(token);
   const gateway = new Gateway({ url: ORIGIN, key: token, rpcToken: token, maxRetries: 0, fetch });
@@ -84,7 +84,9 @@ export function rawFetch(path: string, init: RequestInit & { headers?: Record<st
 export async function identify(token: string): Promise<Identity | { refused: string }> {
   // No header carries anything else: the call would fail as if the gateway were away.
   if (!/^[!-~]+$/.test(token))
-    return { refused: "This is not a token: it is empty, or holds a space or a character that no header can carry." };
+    return {
+      refused: "Invalid token: it is empty, or contains a space or a character that is not allowed in a header.",
+    };
   const headers = { authorization: `Bearer ${token}` };
   const response = await fetch(`${ORIGIN}/api/v1/identity`, { headers, cache: "no-store" });
   if (!response.ok) return { refused: await wordsOf(response) };
@@ -107,14 +109,12 @@ export async function redeem(code: string): Promise<Identity | { refused: string
   if (response !== undefined && response.status !== 401) return { refused: await wordsOf(response) };
   const wait = response?.headers.get("retry-after");
   return {
-    refused: wait
-      ? `${CODE_REFUSED} Too many wrong codes were sent from this address: wait ${wait} seconds.`
-      : CODE_REFUSED,
+    refused: wait ? `${CODE_REFUSED} Too many invalid codes from this address: wait ${wait} s.` : CODE_REFUSED,
   };
 }
 
 const CODE_REFUSED =
-  "The link no longer works: its code was used or is older than a minute, its key is not valid any more, or the gateway has restarted or is another one behind this address. Run `agent-gateway open` for a new link, or enter the token here.";
+  "This link no longer works. Its code was used, is older than a minute, or belongs to a revoked key or to another gateway process. Run `agent-gateway open` for a new link, or enter the token here.";
 
 async function wordsOf(response: Response): Promise<string> {
   const problem = (await response.json().catch(() => ({}))) as Parameters<typeof refusalOf>[1];
@@ -138,7 +138,7 @@ export function troubleOf(error: unknown): Trouble {
     };
   return {
     name: "unknown",
-    title: "Something went wrong in this page",
+    title: "Something went wrong on this page",
     detail: String((error as Error)?.message ?? error),
   };
 }

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 
 /** The present moment, to the second. What shows an age reads it. */
 export const now = signal(Date.now());
-/** The gateway cannot be reached. The clock stands still, because nobody knows what has happened since. */
+/** True while the gateway cannot be reached. The clock stops, so that ages keep their last known value. */
 export const isAway = signal(false);
 
 function tick(): void {

@@ -37,7 +37,7 @@ type Held = { request: object; count: number; begun: Promise<void>; hasBegun: ()
 const held = new Map<string, Held>();
 let socket: RpcSocket | undefined;
 
-/** Tells the state of each connection, which the client keeps to itself. */
+/** Reports the state of each connection, which the client does not expose. */
 class WatchedSocket extends WebSocket {
   constructor(url: string, protocols: string[]) {
     super(url, protocols);
@@ -76,7 +76,7 @@ async function listen(client: RpcSocket): Promise<void> {
   for (;;) {
     try {
       for await (const push of client.pushes()) {
-        // The gateway cannot go on where the page was: lists are read anew.
+        // The gateway cannot go on where the page was: lists are reloaded.
         if (push.method === "stream.reset" && !("sessionId" in push.params)) {
           wasReset.value = connectedAt > pageBeganAt;
           returns.value++;
@@ -124,7 +124,7 @@ async function begin(client: RpcSocket, name: string, request: Parameters<RpcSoc
   }
 }
 
-/** Subscribes to streams as long as somebody holds them; the returned function lets go. */
+/** Subscribes to streams until every holder has called the returned function. */
 export function hold(request: Parameters<RpcSocket["subscribe"]>[0] & { deliveries?: true }): () => void {
   const name = JSON.stringify(request);
   const { sessions, agents, deliveries } = request;

@@ -22,14 +22,14 @@ export function Overlays({ which, close, keys }: OverlaysOf) {
 /** All keys that act on this page. */
 function KeyList({ close, keys }: Omit<OverlaysOf, "which">) {
   return (
-    <Dialog title="Keys" close={close}>
+    <Dialog title="Keyboard shortcuts" close={close}>
       <label class="switch">
         <input
           type="checkbox"
           checked={keysOn.value === "on"}
           onChange={({ currentTarget }) => (keysOn.value = currentTarget.checked ? "on" : "off")}
         />
-        Single keys act on pages
+        Single-key shortcuts
       </label>
       <dl class="key-list">
         {[{ key: "⌘K or Ctrl K", does: "Search and commands, in fields too" }, ...keys].map(({ key, does }) => (

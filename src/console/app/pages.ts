@@ -4,7 +4,7 @@ import { matchPath } from "./router.ts";
 import { whyNot } from "./session.ts";
 
 type Module = { default: ComponentType<{ params: Record<string, string> }> };
-export type PageGroup = "Watch" | "Run" | "Keep";
+export type PageGroup = "Watch" | "Run" | "Manage";
 export type Page = {
   name: string;
   group: PageGroup;
@@ -29,9 +29,9 @@ const ROWS: readonly Row[] = [
   ["Run", "Sessions", "messages-square", "s", ["/sessions", "/s/:session", "/t/:turn"], "session.list"],
   ["Run", "Skills", "wrench", "k", ["/skills", "/skills/:skill"], "rest"],
   ["Run", "Webhooks", "webhook", "w", ["/webhooks", "/webhooks/:mapping"], "rest"],
-  ["Keep", "Usage", "chart-column", "u", ["/usage"], "usage.stats"],
-  ["Keep", "Settings", "settings", "t", ["/settings", "/settings/:tab"]],
-  ["Keep", "API", "terminal", "i", ["/api"]],
+  ["Manage", "Usage", "chart-column", "u", ["/usage"], "usage.stats"],
+  ["Manage", "Settings", "settings", "t", ["/settings", "/settings/:tab"]],
+  ["Manage", "API", "terminal", "i", ["/api"]],
 ];
 
 /** Every page, in the order of the navigation. Each is loaded when it is first opened, from the folder of its name. */

@@ -124,7 +124,7 @@ export function Palette({ close, keys }: { close: () => void; keys: readonly Key
           : byId.value?.isAsking
             ? "Looking up this ID…"
             : byId.value
-              ? "No matches for this ID. The settings recorder.entries and sessions.retention limit what is stored."
+              ? "No matches for this ID. Old records are deleted (recorder.entries, sessions.retention)."
               : "No matches. Paste a full ID to look it up."}
       </p>
     </Dialog>
@@ -136,7 +136,7 @@ type Agent = { agentName: string; paused?: unknown };
 /** The keys of the frame. */
 const OWN_KEYS = new Set(["/", "j", "k", "t", "?", "Escape"]);
 
-/** The buttons of the page, in its own words, and its keys that no button shows. A button of a row is not of the page. */
+/** The buttons of the page, except those in table rows, and the keys without a button. */
 function actionsHere(keys: readonly KeyAction[]): Entry[] {
   const buttons = [...document.querySelectorAll<HTMLElement>("#page :is(a, button).button")].filter(
     (button) => !button.closest("table, dialog, form") && !button.matches(":disabled") && button.checkVisibility(),
@@ -150,7 +150,7 @@ function actionsHere(keys: readonly KeyAction[]): Entry[] {
       icon: "chevron-right",
       hint: "This page",
       keys: button.getAttribute("aria-keyshortcuts") ?? button.querySelector("kbd")?.textContent ?? undefined,
-      why: button.ariaDisabled === "true" ? (reason ?? "").replace(/^: /, "") || "Not now" : undefined,
+      why: button.ariaDisabled === "true" ? (reason ?? "").replace(/^: /, "") || "Unavailable" : undefined,
       run: () => button.click(),
     };
   });

@@ -4,7 +4,7 @@ import { isAway } from "./clock.ts";
 import { liveState, onPush, onReturn } from "./live.ts";
 
 const POLL_MS = 15_000;
-/** While it is away or not ready, whoever waits for it wants to know soon. */
+/** A shorter interval while the gateway is unavailable. */
 const POLL_AGAIN_MS = 1_000;
 
 type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
@@ -25,7 +25,7 @@ async function poll(): Promise<void> {
     // A gateway that drains closes its door, and keeps its streams until the last turn has ended.
     isAway.value = liveState.peek() !== "live";
     if (isAway.peek()) notReady.value = undefined;
-    else notReady.value ??= { word: "Draining", detail: "It takes no new connections." };
+    else notReady.value ??= { word: "Draining", detail: "New connections are refused." };
   }
 }
 

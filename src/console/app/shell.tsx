@@ -18,7 +18,7 @@ import { nextTheme, zone } from "./settings.ts";
 import { thing } from "./title.ts";
 import { toasts } from "./toasts.ts";
 
-const GROUPS: readonly PageGroup[] = ["Watch", "Run", "Keep"];
+const GROUPS: readonly PageGroup[] = ["Watch", "Run", "Manage"];
 /** The pages in a narrow screen's bar; the rest is behind "More". */
 const NARROW = new Set(["Live", "Activity", "Agents", "Sessions"]);
 
@@ -31,8 +31,8 @@ export function Shell() {
       bindKeys([
         ...pages.map(({ name, key, path: to }) => ({ key: `g ${key}`, does: `Go to ${name}`, run: () => go(to) })),
         { key: "/", does: "Search and commands", run: () => (overlay.value = "palette") },
-        { key: "?", does: "These keys", run: () => (overlay.value = "keys") },
-        { key: "t", does: "Theme", run: nextTheme },
+        { key: "?", does: "Keyboard shortcuts", run: () => (overlay.value = "keys") },
+        { key: "t", does: "Change theme", run: nextTheme },
       ]),
     [],
   );
@@ -89,7 +89,7 @@ export function Shell() {
         <Role />
         {at ? <LazyPage key={at.page.name} page={at.page} params={at.params} /> : <NoPage />}
       </main>
-      <nav class="bottom" aria-label="Pages, short">
+      <nav class="bottom" aria-label="Main pages">
         <LiveSign />
         <ul>
           {pages
@@ -150,9 +150,9 @@ function LiveSign() {
   const title = fault
     ? fault.detail
     : isReloaded
-      ? "The gateway could not continue this stream. The page was reloaded."
+      ? "The live stream was interrupted. The page was reloaded."
       : state === "paused"
-        ? "New rows wait while you read."
+        ? "Paused: new rows are waiting."
         : mayRpc.value
           ? undefined
           : "The live stream needs the console token or an RPC token.";
@@ -178,7 +178,7 @@ function LiveSign() {
 function Away() {
   return (
     <div class="away" role="alert">
-      <p>Gateway unreachable · state of {clockTime(now.value, zone.value === "utc")}</p>
+      <p>Gateway unreachable · showing data from {clockTime(now.value, zone.value === "utc")}</p>
     </div>
   );
 }
@@ -203,7 +203,7 @@ function Role() {
       Signed in with <bdi>{nameOf(who)}</bdi>
       {who.kind === "key"
         ? ": RPC pages and key management are off. "
-        : ": what needs REST or another permission is off. "}
+        : ": pages that need REST or other permissions are off. "}
       <button type="button" class="link" onClick={signOutEverywhere}>
         Use another token
       </button>

@@ -37,8 +37,8 @@ export function SignIn() {
           word="Console token"
           hint={
             <>
-              <code>gateway.console.token</code> in the configuration; a try-out prints it at its start. An admin API
-              key or an RPC token works too, with fewer permissions.
+              <code>gateway.console.token</code> in the configuration. A start without a configuration prints the token.
+              An admin API key or an RPC token works too, with fewer permissions.
             </>
           }
           error={refused.value}
@@ -58,9 +58,8 @@ export function SignIn() {
           {action.isRunning.value ? "Checking…" : "Sign in"}
         </button>
         <p class="hint">
-          The token stays in this tab until the tab is closed, and signs in new tabs of this browser until then.{" "}
-          <code>agent-gateway open</code> signs in without typing the token. Every call of these pages is described at{" "}
-          <a href="/docs">/docs</a>.
+          The token is stored in this tab until you close it. New tabs of this browser are signed in automatically.{" "}
+          <code>agent-gateway open</code> signs in without typing the token. API reference: <a href="/docs">/docs</a>.
         </p>
       </form>
     </main>

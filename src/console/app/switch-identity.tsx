@@ -15,9 +15,9 @@ export function SwitchIdentity({ from, to }: { from: Identity; to: Identity }) {
         <bdi>
           <strong>{nameOf(to)}</strong>
         </bdi>
-        {from.kind === to.kind && from.name === to.name ? ", another one" : ""}.
+        {from.kind === to.kind && from.name === to.name ? ", a different token with this name" : ""}.
       </p>
-      <p class="muted">If you did not make this link, stay. The code in the link is used up in either case.</p>
+      <p class="muted">If you did not create this link, choose Stay signed in. The link works only once.</p>
       <div class="dialog-actions">
         <button type="button" class="button" onClick={() => signIn(to)}>
           Switch
@@ -55,7 +55,7 @@ export function SignInAs({ to }: { to: Identity }) {
           .
         </p>
         <p class="muted">
-          Continue only if you made this link: the owner of the key can see what you do with it. The link works only
+          Continue only if you created this link: the owner of the key can see what you do with it. The link works only
           once.
         </p>
         <button type="button" class="button primary" onClick={() => signIn(to)}>

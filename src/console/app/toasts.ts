@@ -24,6 +24,6 @@ export async function copyText(text: string, what = "Copied"): Promise<void> {
     await navigator.clipboard.writeText(visible(text));
     say(what);
   } catch {
-    say("The browser refused to copy. Select the text and copy it yourself.", "bad");
+    say("Copying failed. Select the text and copy it manually.", "bad");
   }
 }

@@ -129,9 +129,9 @@ export function whyNotCallable({ identities, surface, id }: ApiCall, who: Identi
   if (identities.length === 0 || id === "identity.get") return undefined;
   if (surface === "rpc") return whyNot(who, id as Right);
   if (id.startsWith("hooks."))
-    return "It takes the webhook token or a signature. The Webhooks page sends a test webhook.";
+    return "Needs the webhook token or a signature. Use the Webhooks page to send a test webhook.";
   if (identities.includes("signInCode"))
-    return "It takes a sign-in code in place of a token. codes.create makes one for another browser; the console redeems it when its link is opened there.";
+    return "Needs a sign-in code instead of a token. codes.create creates a code; the console redeems it when its link is opened.";
   if (identities.includes("restKey")) return whyNot(who, "rest");
   return whyNot(who, identities.includes("rpcToken") ? "system.health" : "keys");
 }
@@ -143,8 +143,8 @@ export function effectOfCall(call: ApiCall): string | undefined {
   const { method, id, surface } = call;
   if (READING.test(id) || (surface === "rest" && method === "GET")) return undefined;
   return isRemoving(call)
-    ? "It changes the running gateway, and cannot be undone."
-    : "It changes the running gateway, or starts work in it.";
+    ? "This call changes the running gateway and cannot be undone."
+    : "This call changes the running gateway or starts work.";
 }
 
 /** Says if the effect cannot be undone. */

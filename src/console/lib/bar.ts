@@ -11,29 +11,29 @@ const CUT_FROM_MS = 10_000;
 type Kind = Pick<Segment, "word" | "tone"> & { isIdle?: boolean };
 type Detail = Record<string, unknown>;
 
-const LET_IN: Kind = { word: "let in", tone: "plain" };
-const MATCHED: Kind = { word: "matched", tone: "plain" };
+const CHECKED: Kind = { word: "checks", tone: "plain" };
+const MATCHED: Kind = { word: "mapping", tone: "plain" };
 const STORED: Kind = { word: "stored", tone: "plain" };
-const WAITED: Kind = { word: "waited", tone: "waiting", isIdle: true };
+const WAITED: Kind = { word: "wait", tone: "waiting", isIdle: true };
 const PAUSE: Kind = { word: "pause", tone: "waiting", isIdle: true };
-const DELIVERED: Kind = { word: "delivery", tone: "done" };
-const UNDELIVERED: Kind = { word: "delivery", tone: "failed" };
+const DELIVERED: Kind = { word: "reply delivery", tone: "done" };
+const UNDELIVERED: Kind = { word: "reply delivery", tone: "failed" };
 
 function attemptOf(tone: StepTone): (d: Detail, attempt: number) => Kind {
-  return (_, attempt) => ({ word: attempt > 1 || tone === "failed" ? `attempt ${Math.max(1, attempt)}` : "ran", tone });
+  return (_, attempt) => ({ word: attempt > 1 || tone === "failed" ? `attempt ${Math.max(1, attempt)}` : "run", tone });
 }
 
 /** The kind of the segment that ends with a step of this name. Steps of other names lie within a segment. */
 const ENDS: Readonly<Record<string, Kind | ((d: Detail, attempt: number) => Kind)>> = {
-  "request.edited": LET_IN,
-  "token.accepted": LET_IN,
-  "token.refused": LET_IN,
-  "signature.accepted": LET_IN,
-  "signature.refused": LET_IN,
-  "rate-limit.counted": LET_IN,
-  "request.refused": LET_IN,
-  "request.repeated": LET_IN,
-  "challenge.answered": LET_IN,
+  "request.edited": CHECKED,
+  "token.accepted": CHECKED,
+  "token.refused": CHECKED,
+  "signature.accepted": CHECKED,
+  "signature.refused": CHECKED,
+  "rate-limit.counted": CHECKED,
+  "request.refused": CHECKED,
+  "request.repeated": CHECKED,
+  "challenge.answered": CHECKED,
   "mapping.tried": MATCHED,
   "message.rendered": MATCHED,
   "turn.queued": STORED,

@@ -4,7 +4,7 @@ import type { Step } from "./steps.ts";
 /** Why a request failed: the cause, the status and name of the error, more about it, and the next step. */
 export type Failure = { cause: string; error: string; detail: string; advice: string };
 
-/** Why a request was refused, or its turn or event failed; undefined if none of that happened. */
+/** Why a request was refused, or its turn or event failed; undefined for any other request. */
 export function failureOf(steps: readonly Step[], agent: string | null): Failure | undefined {
   const refusal = steps.find(({ name }) => name === "request.refused");
   if (refusal) return refusalOf(refusal, steps);
@@ -72,12 +72,12 @@ const CHECKS: Readonly<Record<string, Check>> = {
   },
   "signature.refused missing": {
     cause: "no signature",
-    detail: ({ type }) => `The request has no complete signature of the kind \`${type}\`.`,
-    advice: "Set the secret at the sender. A proxy in between must pass the signature's headers.",
+    detail: ({ type }) => `The request has no complete \`${type}\` signature.`,
+    advice: "Set the secret at the sender. A proxy must forward the signature headers.",
   },
   "signature.refused wrong": {
     cause: "wrong signature",
-    detail: ({ type }) => `The signature (\`${type}\`) does not fit the body.`,
+    detail: ({ type }) => `The signature (\`${type}\`) does not match the body.`,
     advice:
       "Compare the secret of the mapping's `verify` with the sender's. A proxy that changes the body breaks the signature.",
   },
@@ -96,7 +96,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
 /** How far the signature's time is from the gateway's; older gateways recorded no numbers. */
 function timesOf({ age_ms, allowed_ms }: Record<string, unknown>, word: string): string {
   if (typeof age_ms !== "number") return word === "ago" ? "too long ago" : "with a time in the future";
-  return `${about(Math.abs(age_ms))} ${word}; ${about(Number(allowed_ms))} are allowed`;
+  return `${about(Math.abs(age_ms))} ${word}; ${about(Number(allowed_ms))} allowed`;
 }
 
 /** The next step, for the refusals that senders meet most. */
@@ -104,5 +104,5 @@ const ADVICE: Readonly<Record<string, string>> = {
   "rate-limited": "`webhooks.rateLimit` is the limit. Senders that honour `Retry-After` send again automatically.",
   "mapping-not-found": "The configuration has no mapping of this name. The Webhooks page lists all mappings.",
   "address-not-allowed":
-    "`webhooks.allowedIps` lacks the sender's address. Behind a proxy, `gateway.trustedProxies` must name the proxy.",
+    "`webhooks.allowedIps` does not include the sender's address. Behind a proxy, add the proxy to `gateway.trustedProxies`.",
 };

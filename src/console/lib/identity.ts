@@ -11,7 +11,7 @@ export type Identity = {
 export type Right = "rest" | "keys" | `${string}.${string}`;
 
 const KEY_REASON = "API keys can't use this. Sign in with the console token.";
-const RPC_TOKEN_REASON = "An RPC token opens RPC only. Sign in with the console token or an admin API key.";
+const RPC_TOKEN_REASON = "RPC tokens can't use this. Sign in with the console token or an admin API key.";
 const KEYS_REASON = "Only the console token can create and revoke keys.";
 
 /** Why an identity may not do something; undefined if it may. */
@@ -36,7 +36,7 @@ export function whyNoConsole(who: Identity, scopes: readonly string[]): string |
   if (who.kind === "key" && !scopes.includes("admin"))
     return `The API key \`${who.name}\` has the scope \`chat\`. The console needs the console token, an API key of scope \`admin\`, or an RPC token.`;
   if (who.kind === "rpc" && USEFUL.every((one) => whyNot(who, one) !== undefined))
-    return `The RPC token \`${who.name}\` opens no page. Each page needs one of the permissions ${USEFUL.map((one) => `\`${one}\``).join(", ")}.`;
+    return `The RPC token \`${who.name}\` has no permission for the console. It needs one of ${USEFUL.map((one) => `\`${one}\``).join(", ")}.`;
   return undefined;
 }
 
@@ -52,6 +52,6 @@ export function refusalOf(
   if (status !== 401) return detail ?? title ?? `The gateway answered ${status}.`;
   const [, name, at] = (type.endsWith("#key-expired") && EXPIRED.exec(detail ?? "")) || [];
   if (at) return `The key \`${name}\` expired on ${DAY.format(new Date(at))}. Sign in with another key or token.`;
-  if (!retryAfter) return "The gateway does not know this token.";
-  return `The gateway does not know this token. Too many wrong tokens were sent from this address: wait ${retryAfter} seconds before you try another. A valid token works at once.`;
+  if (!retryAfter) return "Unknown token.";
+  return `Unknown token. Too many invalid tokens from this address: wait ${retryAfter} s. A valid token is accepted immediately.`;
 }

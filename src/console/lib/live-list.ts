@@ -117,7 +117,7 @@ export function merged<Item>(
   return released({ ...next, waiting });
 }
 
-/** The newest page, read after a loss. Undefined where it does not reach what is kept, and nobody reads: the list begins anew. */
+/** The newest page, read after a loss. Undefined if it does not overlap the list and the reader is at the top: the list must be reloaded. */
 export function caughtUp<Item>(
   list: LiveList<Item>,
   page: readonly Item[],
@@ -129,7 +129,7 @@ export function caughtUp<Item>(
   return { ...list, waiting: page.slice(0, MOST_WAITING), isCut: true };
 }
 
-/** Takes those that wait in, at the top. A list that is away from the newest is read again instead. */
+/** Moves the waiting items to the top. A list without the newest items must be reloaded instead. */
 export function released<Item>(list: LiveList<Item>): LiveList<Item> {
   if (list.waiting.length === 0) return list;
   const items = [...list.waiting, ...list.items];

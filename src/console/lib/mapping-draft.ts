@@ -40,7 +40,7 @@ export function whyUnreachable(path: Path, value: unknown): string | undefined {
     return "A key with a dot cannot be written as a path.";
   const place = placeOf(path);
   const lookup = parseLookup(place);
-  if ("flaw" in lookup) return `This place ${lookup.flaw}`;
+  if ("flaw" in lookup) return `This path ${lookup.flaw}`;
   if (/[{}\r\n]/.test(place)) return "A template cannot contain this key.";
   return value === HIDDEN ? "The recorder hides this value." : undefined;
 }
@@ -106,7 +106,7 @@ export function storeDraft(draft: Draft, storage: { setItem(key: string, value: 
   storage.setItem(KEY, JSON.stringify({ ...draft, pairs }));
 }
 
-/** The stored draft; an empty one if nothing, or nothing sound, is stored. */
+/** The stored draft; an empty draft if none, or an invalid one, is stored. */
 export function storedDraft(storage: { getItem(key: string): string | null }): Draft {
   try {
     const found = JSON.parse(storage.getItem(KEY) ?? "{}") as Record<string, unknown>;

@@ -46,13 +46,9 @@ function bytesOfBase64(text: string): Uint8Array {
 /** A sentence about the parts that a command cannot send as recorded; undefined if it sends all of them. */
 export function curlNote(delivery: Delivery): string | undefined {
   const notes = [
-    ...(isSigned(delivery)
-      ? ["The old signature would be refused: the command sends the webhook token in its place."]
-      : []),
-    ...(isWithoutItsBody(delivery) ? ["The body was not recorded: the command sends none."] : []),
-    ...(delivery.body?.includes('"[hidden]"')
-      ? ["Secrets in the body are hidden: put them in the place of [hidden]."]
-      : []),
+    ...(isSigned(delivery) ? ["Signatures are not stored: the command sends the webhook token instead."] : []),
+    ...(isWithoutItsBody(delivery) ? ["The body was not stored and is not sent."] : []),
+    ...(delivery.body?.includes('"[hidden]"') ? ["Replace [hidden] with the secrets."] : []),
   ];
   return notes.length === 0 ? undefined : notes.join(" ");
 }

@@ -137,6 +137,6 @@ function typedValue(
   try {
     return { value: JSON.parse(typed) as unknown };
   } catch {
-    return { fault: "Not JSON yet." };
+    return { fault: "Invalid JSON." };
   }
 }

@@ -59,7 +59,7 @@ const STEPS: Readonly<
     (d) => `Refused: ${number(d.status)} ${text(d.error)}`,
     (d) => text(d.detail) || undefined,
   ],
-  "challenge.answered": ["done", () => "Challenge of the sender answered"],
+  "challenge.answered": ["done", () => "Verification challenge answered"],
   "turn.queued": ["waiting", () => "Turn queued"],
   "turn.started": [
     "running",
@@ -85,10 +85,10 @@ const STEPS: Readonly<
   "turn.failed": ["failed", (d) => `Turn failed: ${text(d.error)}`, (d) => text(d.detail) || undefined],
   "turn.cancelled": ["waiting", () => "Turn cancelled", (d) => text(d.reply) || undefined],
   "event.queued": ["waiting", () => "Event queued for the next heartbeat"],
-  "event.taken": ["running", (d) => `Heartbeat started with the event (${text(d.turn_id)})`],
+  "event.taken": ["running", (d) => `Event taken by heartbeat (${text(d.turn_id)})`],
   "event.returned": [
     "failed",
-    (d) => `Heartbeat failed${because(d.reason)} · event queued for the next one (${attempts(d)})`,
+    (d) => `Heartbeat failed${because(d.reason)} · event waits for the next heartbeat (${attempts(d)})`,
   ],
   "event.handled": ["done", () => "Event handled"],
   "event.dead": ["failed", (d) => `Event failed after ${attempts(d)}${because(d.reason)}`],
@@ -100,10 +100,10 @@ const STEPS: Readonly<
   "announcement.retried": [
     "failed",
     ({ channel, reason, status, retry_in_ms }) =>
-      `Delivery to ${text(channel)} failed${because(reason ?? status)} · next attempt in ${time(retry_in_ms)}`,
+      `Reply delivery to ${text(channel)} failed${because(reason ?? status)} · next attempt in ${time(retry_in_ms)}`,
   ],
   "announcement.failed": ["failed", (d) => `Reply not delivered to ${text(d.channel)}${because(d.reason ?? d.status)}`],
-  "announcement.returned": ["waiting", () => "Delivery interrupted by a stop · next attempt after the start"],
+  "announcement.returned": ["waiting", () => "Reply delivery interrupted by shutdown · next attempt after restart"],
   "announcement.requeued": ["replay", (d) => `Reply sent to ${text(d.channel)} again by ${text(d.by)}`],
   "announcement.unaddressed": ["waiting", () => "No channel for the reply: only WebSocket subscribers receive it"],
 };

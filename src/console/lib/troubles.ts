@@ -2,12 +2,12 @@ import { plural } from "./format.ts";
 import { DEAD, type Now } from "./live-now.ts";
 import type { Work } from "./live-stream.ts";
 
-/** Something that is wrong: its subject, what is wrong with that, and the place to look at. */
+/** A problem: its subject, its description, and the page with details. */
 export type Trouble = { subject: string; words: string; path: string; isBad: boolean };
 
 const NAMES: Readonly<Record<string, string>> = {
   store: "Store",
-  queue: "Queue of turns",
+  queue: "Turn queue",
   events: "Events",
   memory: "Memory",
   eventLoop: "Event loop",
@@ -20,7 +20,7 @@ const PATHS: Readonly<Record<string, string>> = {
   "rest.keys": "/settings",
 };
 
-/** All that is wrong now, the gravest first. `reasonOf`: why the last turn of an agent failed, if that is known. */
+/** The current problems, the most severe first. `reasonOf`: why the last turn of an agent failed, if that is known. */
 export function troublesOf(
   { agents, parts }: Pick<Now, "agents" | "parts">,
   reasonOf: (agent: string) => string | undefined,
@@ -69,7 +69,7 @@ function troubleOf({ name, status, detail }: Part, reasonOf: (agent: string) => 
   return {
     subject: NAMES[name] ?? name,
     words: dead
-      ? lowered((detail ?? "").replace(DEAD, `${plural(Number(dead), "event")} failed after 3 attempts.`))
+      ? lowered((detail ?? "").replace(DEAD, `${plural(Number(dead), "event")} failed after all attempts.`))
       : words,
     path: PATHS[name] ?? "/settings/configuration",
     isBad: isBad || dead !== undefined,

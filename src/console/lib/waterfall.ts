@@ -14,7 +14,7 @@ export type CalledTool = {
 /** A row of the waterfall. The model calls and tool calls of an attempt follow it and have `isInside`. */
 export type Row = Segment & { isInside: boolean; call?: CalledTool };
 
-const ATTEMPT = /^(?:ran|attempt)/;
+const ATTEMPT = /^(?:run|attempt)/;
 
 /** The rows of a turn: all that the bar has, and in each attempt that called tools its model calls and tool calls. `until`: as in `segmentsOf`. */
 export function rowsOf(steps: readonly Step[], until?: number): Row[] {

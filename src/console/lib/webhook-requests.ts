@@ -13,7 +13,7 @@ export function headersOfLines(text: string): { headers: Record<string, string> 
     const [, name, value] = /^\s*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
     if (name === undefined || value === undefined)
       return {
-        fault: `“${line.trim().slice(0, 60)}” is not a header. Write one header per line, as x-github-event: push.`,
+        fault: `“${line.trim().slice(0, 60)}” is not a header. Write one per line, such as x-github-event: push.`,
       };
     headers[name.toLowerCase()] = value;
   }
@@ -31,10 +31,10 @@ export function payloadOf(text: string): { body: Record<string, unknown> | unkno
   if (text.trim() === "") return { body: {} };
   try {
     const body: unknown = JSON.parse(text);
-    if (typeof body !== "object" || body === null) return { fault: "A payload is a JSON object or a list." };
+    if (typeof body !== "object" || body === null) return { fault: "The payload must be a JSON object or array." };
     return { body: body as Record<string, unknown> | unknown[] };
   } catch (error) {
-    return { fault: `This is not JSON yet: ${(error as Error).message}` };
+    return { fault: `Invalid JSON: ${(error as Error).message}` };
   }
 }
 

@@ -21,7 +21,7 @@ type BulkOf<Item> = {
   act: string;
   done: string;
   noun: string;
-  /** A page of what it is done to. */
+  /** A page of the items. */
   read: (
     page: { limit: number; cursor?: string },
     signal: AbortSignal,
@@ -83,7 +83,7 @@ export function Bulk<Item>({ title, act, done: word, noun, read, whyNot, effect,
         <>
           <p>
             <strong>{able.length === 0 ? `No ${noun} here can be ${word}.` : plural(able.length, noun)}</strong>
-            {hasMore && `: the newest ${count(MOST)} of the list.`}
+            {hasMore && ` (the newest ${count(MOST)} in the list).`}
           </p>
           {able.length > 0 && effect(able)}
           <Reasons items={items} whyNot={whyNot} />
@@ -116,7 +116,7 @@ async function readAll<Item>(read: BulkOf<Item>["read"], signal: AbortSignal) {
   return { items, hasMore: false };
 }
 
-/** Tries until the gateway has room. Answers the error of the last try. */
+/** Retries while the gateway is busy. Returns the error of the last attempt. */
 async function tried(run: () => Promise<unknown>, stop: { current: boolean }): Promise<unknown> {
   for (let tries = 1; ; tries++) {
     try {
@@ -140,7 +140,7 @@ function Reasons<Item>({ items, whyNot }: Pick<BulkOf<Item>, "whyNot"> & { items
     <>
       {[...counts].map(([why, n]) => (
         <p key={why} class="muted">
-          {count(n)} left out: {why}
+          {count(n)} skipped: {why}
         </p>
       ))}
     </>

@@ -26,7 +26,7 @@ const view = signal<"markdown" | "plain">("markdown");
 
 export function ViewSwitch() {
   return (
-    <div class="segmented" role="group" aria-label="How messages are shown">
+    <div class="segmented" role="group" aria-label="Message format">
       {(["markdown", "plain"] as const).map((one) => (
         <button key={one} type="button" aria-pressed={view.value === one} onClick={() => (view.value = one)}>
           {one === "markdown" ? "Markdown" : "Plain text"}
@@ -53,7 +53,7 @@ export function Conversation({ of, sessionId, agentName }: ConversationOf) {
       )}
       {summary !== null && (
         <details class="summary">
-          <summary>Summary that the agent reads instead of the compacted messages</summary>
+          <summary>Summary of the compacted messages</summary>
           <Markdown text={summary} />
         </details>
       )}
@@ -145,7 +145,7 @@ function MessageLine({ message, agentName, children }: Line) {
       <Text text={text} />
       {isOpen && (hasGap || !children) && (
         <p class="message-open" role="status">
-          {hasGap ? "A part is missing until the reply is complete." : "Writing…"}
+          {hasGap ? "Part of the reply is missing until it completes." : "Writing…"}
         </p>
       )}
       {children}
@@ -254,8 +254,8 @@ function TryAgain({ turn, question, sessionId, agentName }: Talk & { turn: Trans
           }}
         >
           <p>
-            A new turn of the agent {agentName} gets the same text in this session. Skills, a model or data of the first
-            request are not sent again.
+            Starts a new turn for {agentName} with the same text in this session. Skills, model and data of the first
+            request are not repeated.
           </p>
           <div class="quote">
             <Plain text={question.length > 400 ? `${question.slice(0, 400)}…` : question} />
@@ -274,7 +274,7 @@ function scrollerOf(element: Element | null): Element {
     : (document.scrollingElement ?? document.documentElement);
 }
 
-/** Messages that come in above leave what is being read where it is. */
+/** Keeps the scroll position when messages are added above. */
 async function keepPlace(inside: Element | null, read: () => Promise<void>): Promise<void> {
   const scroller = scrollerOf(inside);
   const below = scroller.scrollHeight - scroller.scrollTop;
@@ -284,7 +284,7 @@ async function keepPlace(inside: Element | null, read: () => Promise<void>): Pro
   });
 }
 
-/** The end of the conversation. Whoever reads there stays there while it grows; whoever reads above is not moved. */
+/** The end of the conversation. Follows new messages while the reader is at the end. */
 function Tail({ of, isAtEnd }: { of: unknown; isAtEnd: { current: boolean } }) {
   const end = useRef<HTMLDivElement>(null);
   useEffect(() => {

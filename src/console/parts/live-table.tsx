@@ -15,7 +15,7 @@ type LiveTableOf<Row> = Omit<TableOf<Row>, "rows" | "more"> & {
 export function countOf<Row>(list: LiveList<Row>, noun: string, nouns?: string): string | undefined {
   return list.items.length === 0
     ? undefined
-    : plural(list.items.length, noun, nouns) + (hasOlder(list) || isAway(list) ? " and more" : "");
+    : plural(list.items.length, noun, nouns).replace(" ", hasOlder(list) || isAway(list) ? "+ " : " ");
 }
 
 /** New rows that wait, or the way back to them. It moves nothing by itself. */

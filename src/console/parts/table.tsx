@@ -18,7 +18,7 @@ export type Column<Row> = {
   narrow?: "first" | "second" | "none";
 };
 
-/** A header of less has no room for its word. */
+/** The minimum width of a column. */
 const LEAST_PX = 80;
 
 export type TableOf<Row> = {
@@ -75,7 +75,7 @@ export function Table<Row>({ label, rows, columns, keyOf, hrefOf, selected, more
       { key: "k", does: "Previous row", run: () => move(-1) },
     ]);
   }, [hrefOf !== undefined]);
-  // The frame is what the columns' widths and the point at which each gives way are measured by.
+  // Column widths and breakpoints are relative to the frame.
   return (
     <div class="rows-frame">
       <table class="rows" aria-label={label} ref={table}>

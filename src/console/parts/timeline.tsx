@@ -10,7 +10,7 @@ import { ClockTime, Running } from "./time.tsx";
 import { Misses } from "./trial.tsx";
 import { Waterfall } from "./waterfall.tsx";
 
-/** A bar of what took how long, and below it the steps in words. `isOpen`: the last step is not the end. */
+/** A bar of durations, and a list of the steps. `isOpen`: the last step is not the end. */
 export function Timeline({ steps, isOpen }: { steps: readonly Step[]; isOpen: boolean }) {
   const first = steps[0];
   if (!first) return <p class="faint">No steps are recorded.</p>;

@@ -8,7 +8,7 @@ import { Facts, Skeleton } from "./page.tsx";
 import { State } from "./state.tsx";
 import { TroubleNote } from "./trouble.tsx";
 
-/** Nothing is asked before nothing was typed for so long. */
+/** The pause in typing before a request is sent. */
 const PAUSE_MS = 400;
 
 type Asked<Value> = { result: Value | undefined; error: unknown; isStale: boolean };
@@ -80,7 +80,7 @@ export function TrialResult({ trial: { result, error, isStale } }: { trial: Tria
           </>
         ) : (
           <>
-            <State of="unmatched" word={first ? "Starts nothing" : "No mapping matches"} />{" "}
+            <State of="unmatched" word={first ? "Would start no turn" : "No mapping matches"} />{" "}
             {first && `The match (${first.mapping}) only accepts signed requests at ${first.path}.`}
           </>
         )}
@@ -89,7 +89,7 @@ export function TrialResult({ trial: { result, error, isStale } }: { trial: Tria
         <Match key={tried.mapping} tried={tried} />
       ))}
       {failing.length > 0 && <Failing tried={failing} />}
-      {isStale && <p class="hint">Result for the last readable payload.</p>}
+      {isStale && <p class="hint">Result for the last valid payload.</p>}
     </div>
   );
 }

@@ -37,13 +37,13 @@ export function TroubleNote({ error, retry, repeat }: TroubleOf) {
         {detail && (
           <p>
             <Prose text={detail} />
-            {isAway && (retry ? " The page tries again by itself." : " Try again once it is back.")}
+            {isAway && (retry ? " Retrying automatically." : " Try again later.")}
           </p>
         )}
         {requestId && (
           <p class="faint">
-            The gateway's log has the cause under <span class="mono">{requestId}</span>
-            <CopyButton text={requestId} what="Copy the request id" />
+            Cause in the gateway's log, request ID <span class="mono">{requestId}</span>
+            <CopyButton text={requestId} what="Copy the request ID" />
           </p>
         )}
       </div>

@@ -17,7 +17,7 @@ import { useLoaded } from "./use.ts";
 export type Details = RpcMethods["session.get"]["result"];
 export type ConversationState = ReturnType<typeof useConversation>;
 
-/** The conversation of a session, or of one of its turns: the newest page, older ones on demand, and all that is said from now on. */
+/** The conversation of a session, or of one of its turns: the newest page, older pages on demand, and new messages. */
 export function useConversation(sessionId: string, turnId?: string) {
   const transcript = useSignal<Transcript>(EMPTY);
   const older = useSignal<string | null>(null);

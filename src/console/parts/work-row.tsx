@@ -7,7 +7,7 @@ import { Ago } from "./time.tsx";
 /** A unit of work, as a row shows it: a delivery has all of these fields, a turn is shown with those that it has. */
 export type Work = {
   outcome: string;
-  /** What was said to the agent; null where nothing was. */
+  /** The message to the agent; null if there is none. */
   preview: string | null;
   operation: string;
   path: string;

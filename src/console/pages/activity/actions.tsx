@@ -45,7 +45,7 @@ export function Actions({ delivery, changed }: { delivery: Delivery; changed: ()
         { key: "r", does: "Replay", run: () => ask("replay") },
         { key: "e", does: "Edit and replay", run: () => ask("edit") },
         { key: "d", does: "Dry run", run: () => ask("dry-run") },
-        ...(announcement ? [{ key: "s", does: "Send the reply again", run: () => ask("announce") }] : []),
+        ...(announcement ? [{ key: "s", does: "Resend reply", run: () => ask("announce") }] : []),
         { key: "c", does: "Copy as curl", run: copyCurl },
         { key: "y", does: "Copy link", run: copyLink },
         { key: "Y", does: "Copy as Markdown", run: copyMarkdown },
@@ -83,7 +83,7 @@ export function Actions({ delivery, changed }: { delivery: Delivery; changed: ()
         )}
         {announcement && (
           <ActionButton onClick={() => ask("announce")} why={whyNot.announce} hotkey="s">
-            <Icon name="send" size={14} /> Send reply
+            <Icon name="send" size={14} /> Resend reply
           </ActionButton>
         )}
         <ActionButton onClick={copyCurl} hotkey="c" name="Copy as curl">
@@ -104,7 +104,7 @@ export function Actions({ delivery, changed }: { delivery: Delivery; changed: ()
         </Confirm>
       )}
       {asking.value === "announce" && announcement && (
-        <Confirm title="Send the reply again?" act="Send" close={close} run={announce}>
+        <Confirm title="Resend this reply?" act="Resend" close={close} run={announce}>
           <p>
             The channel <strong>{announcement.channel}</strong> receives the reply again, with the same{" "}
             <code>webhook-id</code>. No new turn starts.
@@ -122,14 +122,14 @@ export function Actions({ delivery, changed }: { delivery: Delivery; changed: ()
 function ReplayEffect({ delivery }: { delivery: Delivery }) {
   const payload = prettyBody(delivery);
   const { result } = useReplayTrial(delivery, payload);
-  if (payload === undefined) return <>The body is not JSON: the replay will be refused and recorded.</>;
+  if (payload === undefined) return <>The body is not JSON, so the gateway will refuse the replay.</>;
   return <Effect delivery={delivery} payload={payload} result={result} />;
 }
 
 function whyNoReplay({ replayable, surface, caller, outcome }: Delivery): string | undefined {
   if (replayable) return undefined;
   if (surface !== "hooks") return "Only webhooks can be replayed. Copy this request as curl.";
-  if (outcome === "challenge") return "A challenge of a sender starts nothing.";
+  if (outcome === "challenge") return "A verification challenge starts no turn.";
   if (caller === null) return "The sender was not authenticated, so the body was not stored.";
   return NO_BODY;
 }
@@ -138,7 +138,7 @@ const NO_BODY = "The body is not stored.";
 
 function whyNoAnnounce({ announcement }: Delivery): string | undefined {
   const isOpen = announcement?.state === "waiting" || announcement?.state === "retrying";
-  return isOpen ? `The reply is ${announcement.state}: the gateway sends it.` : undefined;
+  return isOpen ? "The reply is still being delivered." : undefined;
 }
 
 function whyNoEdit(delivery: Delivery): string | undefined {
@@ -146,10 +146,10 @@ function whyNoEdit(delivery: Delivery): string | undefined {
   if (reason) return reason;
   if (prettyBody(delivery) === undefined) return "The body is not JSON.";
   const rounded = roundedNumberOf(delivery.body ?? "");
-  return rounded && `The body holds ${rounded}, which an edit would round. A replay sends it unchanged.`;
+  return rounded && `The body contains ${rounded}, which editing would round. Use Replay to send the body unchanged.`;
 }
 
 function whyNoDryRun(delivery: Delivery): string | undefined {
-  if (!mappedBy(delivery)) return `No mapping runs at ${delivery.path}.`;
+  if (!mappedBy(delivery)) return `No mapping uses ${delivery.path}.`;
   return delivery.body === null ? NO_BODY : undefined;
 }

@@ -24,9 +24,9 @@ export function DryRun({ delivery, close }: { delivery: Delivery; close: () => v
   const trial = useReplayTrial(delivery, payload);
   return (
     <Dialog title="Dry run" close={close} size="wide">
-      <p class="muted">The current mappings with this request. Nothing is started or recorded.</p>
+      <p class="muted">Runs this request through the current mappings. Nothing is started or recorded.</p>
       {payload === undefined ? (
-        <Note tone="warning">The body is not JSON: no mapping can read it.</Note>
+        <Note tone="warning">The body is not JSON, so no mapping can match.</Note>
       ) : (
         <TrialResult trial={trial} />
       )}
@@ -66,7 +66,7 @@ export function EditAndReplay({ delivery, send, close }: Edited) {
           <div class="pair-side">
             <RequestFields payload={payload} rows={18} />
             {payload.value.includes('"[hidden]"') && (
-              <p class="hint">A field with [hidden] is sent with the stored secret.</p>
+              <p class="hint">Fields shown as [hidden] are sent with their stored values.</p>
             )}
           </div>
           {mappedBy(delivery) ? (
@@ -74,7 +74,7 @@ export function EditAndReplay({ delivery, send, close }: Edited) {
               <TrialResult trial={trial} />
             </div>
           ) : (
-            <p class="muted">No mapping is tried at {delivery.path}.</p>
+            <p class="muted">No mapping uses {delivery.path}.</p>
           )}
         </div>
       </div>
@@ -89,7 +89,7 @@ export function EditAndReplay({ delivery, send, close }: Edited) {
         <ActionButton
           kind="primary"
           onClick={() => void action.run()}
-          why={"fault" in read ? "The payload is not readable yet." : undefined}
+          why={"fault" in read ? "The payload is not valid JSON." : undefined}
           isRunning={action.isRunning.value}
         >
           {action.isRunning.value ? "Sending…" : "Replay with this body"}

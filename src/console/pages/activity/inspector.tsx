@@ -31,7 +31,7 @@ type InspectorOf = {
   row: Row | undefined;
 };
 
-/** One request: what came in, what the gateway made of it, and how to do it again. */
+/** One request: its content, its timeline, and its actions. */
 export function Inspector({ id, back, row }: InspectorOf) {
   const loaded = useLoaded((signal) => rest().deliveries.get(id, { signal }), [id]);
   const delivery = loaded.value.value;
@@ -63,8 +63,8 @@ function Gone({ id, error, back, retry }: { id: string; error: unknown; back: ()
         <strong>This request is no longer stored.</strong>
         <p class="mono">{id}</p>
         <p>
-          The flight recorder erases the oldest requests first. <code>recorder.entries</code> and{" "}
-          <code>recorder.bytes</code> in the configuration are its limits.
+          The flight recorder deletes the oldest requests first. <code>recorder.entries</code> and{" "}
+          <code>recorder.bytes</code> in the configuration limit what is stored.
         </p>
       </Note>
     </>

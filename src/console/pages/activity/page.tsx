@@ -30,7 +30,7 @@ const OUTCOMES = (
     ...(["refused", "unmatched", "challenge", "repeated", "queued", "running"] as const),
     ...(["completed", "failed", "cancelled", "handled", "dead", "gone"] as const),
   ] satisfies readonly DeliveryOutcome[]
-).map((one) => [one, one] as const);
+).map((one) => [one, one === "gone" ? "deleted" : one] as const);
 const REPLIES = [
   ["failed", "not delivered"],
   ["retrying", "retrying"],
@@ -86,7 +86,7 @@ function rowOf({ method, params }: AnyPush): DeliverySummary | undefined {
   return camelToSnake((params as { delivery: object }).delivery) as unknown as DeliverySummary;
 }
 
-/** A page of the list. Nothing is stored behind a delivery that was erased: the oldest are erased first. */
+/** A page of the list. If the delivery `before` was deleted, so were all older ones. */
 async function readPage(page: { limit: number; before?: string }, signal: AbortSignal) {
   try {
     const { deliveries, next_cursor } = await rest().deliveries.list({ ...queryOf(query.peek()), ...page }, { signal });

@@ -10,7 +10,7 @@ type ReplayAllOf = { query: Parameters<ReturnType<typeof rest>["deliveries"]["li
 export function ReplayAll({ query, close }: ReplayAllOf) {
   return (
     <Bulk<DeliverySummary>
-      title="Replay all of this list?"
+      title="Replay all requests in this list?"
       act="Replay"
       done="replayed"
       noun="request"
@@ -29,8 +29,8 @@ export function ReplayAll({ query, close }: ReplayAllOf) {
 
 function whyNot({ surface, outcome, caller }: DeliverySummary): string | undefined {
   if (surface !== "hooks") return "only webhooks can be replayed";
-  if (outcome === "challenge") return "a challenge of a sender starts nothing";
-  if (outcome === "queued" || outcome === "running") return "its turn or event has not ended";
+  if (outcome === "challenge") return "verification challenges start no turn";
+  if (outcome === "queued" || outcome === "running") return "the turn or event has not ended";
   return caller === null ? "the sender was not authenticated, so the body was not stored" : undefined;
 }
 
@@ -40,8 +40,8 @@ function Effects({ requests }: { requests: readonly DeliverySummary[] }) {
   for (const request of requests) {
     const { operation, agent, mapping } = request;
     const to = mappedBy(request)
-      ? `by the mapping ${mapping ?? "that matches"}`
-      : `of the agent ${agent ?? "by default"}`;
+      ? `through the mapping ${mapping ?? "that matches"}`
+      : `for ${agent === null ? "the default agent" : `the agent ${agent}`}`;
     const what = operation === "hooks.wake" ? `event ${to}` : `turn ${to}`;
     counts.set(what, (counts.get(what) ?? 0) + 1);
   }

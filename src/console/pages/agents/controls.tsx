@@ -26,7 +26,9 @@ export function Controls({ agent, reread, onReload }: Controlled) {
         </ActionButton>
         <BeatNow
           agent={agentName}
-          why={paused ? "The agent is paused." : waitingEvents === 0 ? "No event waits for this agent." : undefined}
+          why={
+            paused ? "The agent is paused." : waitingEvents === 0 ? "No events are waiting for this agent." : undefined
+          }
           done={() => void reread()}
         />
         <PauseOrResume agent={agent} reread={reread} />

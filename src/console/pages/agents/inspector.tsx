@@ -32,7 +32,7 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
       bindKeys([
         {
           key: "m",
-          does: "Write a message to the agent",
+          does: "Send a message",
           run: () => go(`/s/${encodeURIComponent(consoleSession(agentName))}`),
         },
       ]),
@@ -75,7 +75,7 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
             [
               "Model",
               model === null ? (
-                <span class="faint">the backend chooses</span>
+                <span class="faint">backend default</span>
               ) : (
                 <span key="model" class="mono">
                   {model}
@@ -100,7 +100,7 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
                 <span class="faint">off</span>
               ) : (
                 <span key="beat">
-                  every {heartbeat.every}, {paused ? "none while it is paused" : "next "}
+                  every {heartbeat.every}, {paused ? "paused" : "next "}
                   {!paused && <Countdown to={heartbeat.nextAt} over="now" />}
                 </span>
               ),
@@ -109,7 +109,7 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
             [
               "Sessions",
               <a key="sessions" href={hrefOf(`/sessions?agent=${named}`)}>
-                Show its sessions
+                View sessions
               </a>,
             ],
             [

@@ -75,7 +75,7 @@ const COLUMNS: readonly Column<Row>[] = [
     cell: ({ waitingEvents }) => <Amount value={waitingEvents} word="events" />,
   },
   {
-    name: "Next beat",
+    name: "Next heartbeat",
     width: "124px",
     drop: 1,
     align: "end",
@@ -115,7 +115,7 @@ function Page({ params: { agent: selected } }: { params: Record<string, string> 
         <Split
           list={
             <Table
-              label="Agents, in the order of the configuration"
+              label="Agents, in configuration order"
               rows={agents}
               columns={COLUMNS}
               keyOf={({ agentName }) => agentName}
@@ -140,10 +140,10 @@ function NoAgent({ name }: { name: string }) {
   return (
     <Note tone="warning">
       <strong>
-        There is no agent <span class="mono">{name}</span>.
+        No agent is named <span class="mono">{name}</span>.
       </strong>
       <p>
-        Agents stand below <code>agents</code> in the configuration. Sessions of one that was taken out are{" "}
+        Agents are configured in <code>agents</code>. Sessions of removed agents are{" "}
         <a href={hrefOf(`/sessions?agent=${encodeURIComponent(name)}`)}>still listed</a>.
       </p>
     </Note>

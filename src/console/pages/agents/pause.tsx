@@ -38,7 +38,7 @@ function Pause({ agent: { agentName }, reread }: Paused) {
           }}
           close={() => (isAsking.value = false)}
         >
-          <p>New messages and events wait until you resume. A turn that runs goes on.</p>
+          <p>New messages and events wait until you resume the agent. Running turns continue.</p>
         </Confirm>
       )}
     </>
@@ -48,7 +48,7 @@ function Pause({ agent: { agentName }, reread }: Paused) {
 function Resume({ agent: { agentName }, reread }: Paused) {
   const action = useAction(async () => {
     await rest().agents.resume(agentName);
-    say("Resumed: what waited starts now.");
+    say("Resumed. Waiting turns start now.");
     await reread();
   });
   return (

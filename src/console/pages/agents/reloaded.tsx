@@ -35,7 +35,7 @@ export function Reloaded({ result, close }: { result: Reload; close: () => void 
         )}
         {skills.skipped.length > 0 && (
           <>
-            <p>{plural(skills.skipped.length, "skill folder was", "skill folders were")} left out:</p>
+            <p>{plural(skills.skipped.length, "skill folder")} skipped:</p>
             <ul class="reload-list">
               {skills.skipped.map(({ folder, reason }) => (
                 <li key={folder}>
@@ -54,7 +54,7 @@ export function Reloaded({ result, close }: { result: Reload; close: () => void 
 }
 
 function titleOf({ reloaded, changed, skills }: Reload): string {
-  if (!reloaded) return "The configuration is not valid. The last good one goes on.";
+  if (!reloaded) return "Invalid configuration. The previous configuration stays active.";
   const has = skills.loaded.length > 0 ? `The agent has ${plural(skills.loaded.length, "skill")}.` : "";
-  return changed.length === 0 ? `Reloaded. Nothing is different. ${has}` : `Reloaded. These are different now. ${has}`;
+  return changed.length === 0 ? `Reloaded. No changes. ${has}` : `Reloaded. Changed settings: ${has}`;
 }

@@ -180,7 +180,7 @@ function BodyField({ call, body, set }: { call: ApiCall; body: string; set: (tex
             onChange={({ currentTarget }) => set(call.bodies[Number(currentTarget.value)]?.text ?? body)}
           >
             <option value="-1" disabled>
-              Your own
+              Custom
             </option>
             {call.bodies.map(({ name }, n) => (
               <option key={name} value={String(n)}>

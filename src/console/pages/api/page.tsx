@@ -41,14 +41,14 @@ const COLUMNS: readonly Column<ApiCall>[] = [
       </span>
     ),
   },
-  { name: "What it does", width: "30%", cell: ({ summary }) => summary },
+  { name: "Description", width: "30%", cell: ({ summary }) => summary },
   {
     name: "Access",
     width: "108px",
     narrow: "none",
     cell: (call) => {
       const why = whyNotCallable(call, identity.value);
-      if (why !== undefined) return <span title={why}>another token</span>;
+      if (why !== undefined) return <span title={why}>other token</span>;
       return call.identities.length === 0 && <span class="faint">no token</span>;
     },
   },

@@ -88,7 +88,7 @@ export function EventView({ id, beats, back, changed }: Shown) {
           ],
           ["Sent by", event.caller],
           ["Queued", <Exact key="c" at={event.created_at} />],
-          event.status === "queued" && ["Next beat", <Beat key="b" at={beats.get(event.agent)} />],
+          event.status === "queued" && ["Next heartbeat", <Beat key="b" at={beats.get(event.agent)} />],
           event.ended_at !== null && ["Ended", <Exact key="e" at={event.ended_at} />],
           ["Attempts", String(event.attempts)],
           event.turn_id !== null && [
@@ -122,8 +122,8 @@ export function EventView({ id, beats, back, changed }: Shown) {
           }}
         >
           <p>
-            The agent {event.agent} handles the event at its next heartbeat, in a new turn. Attempts are counted from
-            the start.
+            The agent {event.agent} handles the event at its next heartbeat, in a new turn. The number of attempts
+            restarts at 0.
           </p>
         </Confirm>
       )}
@@ -132,5 +132,5 @@ export function EventView({ id, beats, back, changed }: Shown) {
 }
 
 function Beat({ at }: { at: string | null | undefined }) {
-  return at === null ? <>none: the agent's heartbeat is off. Set heartbeat.every.</> : <Countdown to={at} over="now" />;
+  return at === null ? <>none (heartbeat is off; set heartbeat.every)</> : <Countdown to={at} over="now" />;
 }

@@ -27,7 +27,7 @@ import "./events.css";
 const TABS: readonly (readonly [status: EventStatus, word: string, none: string])[] = [
   ["queued", "Waiting", "No events are waiting."],
   ["handled", "Handled", "No events were handled recently."],
-  ["dead", "Dead", "No events have failed."],
+  ["dead", "Dead", "No dead events."],
 ];
 
 const NO_BEATS: Beats = new Map();
@@ -60,7 +60,7 @@ function columnsOf(status: EventStatus, beats: Beats): Column<SystemEvent>[] {
     },
     { name: "Agent", width: "110px", narrow: "second", cell: ({ agent }) => agent },
     status === "queued"
-      ? { name: "Next beat", width: "130px", cell: ({ agent }) => <NextBeat at={beats.get(agent)} /> }
+      ? { name: "Next heartbeat", width: "130px", cell: ({ agent }) => <NextBeat at={beats.get(agent)} /> }
       : { name: "Ended", width: "100px", cell: ({ ended_at }) => <Ago at={ended_at} /> },
     { name: "Attempts", width: "80px", align: "end", narrow: "none", cell: ({ attempts }) => String(attempts) },
     { name: "Queued", width: "88px", align: "end", cell: ({ created_at }) => <Ago at={created_at} /> },
@@ -150,7 +150,7 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
       <Split
         list={
           <Tabs
-            label="State of the events"
+            label="Event status"
             open={status}
             onOpen={(one) => setQuery({ status: one === "queued" ? "" : one })}
             tabs={TABS.map(([id, name]) => ({ id, name, body: () => body }))}
@@ -198,9 +198,7 @@ function QueueEffect({ events }: { events: readonly SystemEvent[] }) {
           </li>
         ))}
       </ul>
-      <p class="muted">
-        Each agent handles its events at its next heartbeat. Their attempts are counted from the start.
-      </p>
+      <p class="muted">Each agent handles its events at its next heartbeat. The number of attempts restarts at 0.</p>
     </>
   );
 }
@@ -213,7 +211,7 @@ function FirstEvent() {
   const body = JSON.stringify({ text: "The nightly build is green." });
   return (
     <>
-      <p class="muted">An event waits for its agent's next heartbeat. This queues one:</p>
+      <p class="muted">Events wait for the agent's next heartbeat. To queue an event:</p>
       <Command text={curlOfHook({ origin: location.origin, path: `${path}/wake`, verify: null, body })} />
     </>
   );

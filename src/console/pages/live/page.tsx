@@ -50,7 +50,7 @@ function Page() {
     <>
       <PageHead title="Live" updated={rows.at.value} refresh={() => void Promise.all([rows.reload(), reload()])}>
         <Segmented
-          label="How work is shown"
+          label="View"
           chosen={isTail ? "tail" : "list"}
           choose={(view) => showTail(view === "tail")}
           choices={[
@@ -87,7 +87,7 @@ function Requests({ rows, work }: { rows: LiveRows<Work>; work: readonly Work[] 
   return (
     <section class="section" aria-labelledby="live-stream">
       <header>
-        <h2 id="live-stream">Latest work</h2>
+        <h2 id="live-stream">Recent activity</h2>
         <div class="actions">
           <a href={hrefOf("/activity")}>All requests</a>
         </div>

@@ -12,7 +12,7 @@ export function Spark({ counts }: { counts: readonly number[] }) {
       viewBox={`0 0 ${counts.length * BAR} ${HEIGHT}`}
       preserveAspectRatio="none"
       role="img"
-      aria-label={`${total} in all, ${last} in the newest of ${counts.length} parts, at most ${most} in one`}
+      aria-label={`${total} turns in ${counts.length} minutes, ${last} in the last minute, at most ${most} per minute`}
     >
       {counts.map((value, n) => {
         const height = value === 0 ? 1 : Math.max(3, (value / most) * HEIGHT);

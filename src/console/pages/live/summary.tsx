@@ -22,10 +22,10 @@ export function Troubles({ troubles }: { troubles: readonly Trouble[] }) {
   if (troubles.length === 0 && draining === undefined) return null;
   const shown = all.value ? troubles : troubles.slice(0, MOST_TROUBLES);
   return (
-    <ul class="troubles" aria-label="Troubles">
+    <ul class="troubles" aria-label="Problems">
       {draining !== undefined && (
         <li>
-          <State of="degraded" word="Gateway" quiet /> <span>takes no new work. {draining}</span>
+          <State of="degraded" word="Gateway" quiet /> <span>is shutting down. {draining}</span>
         </li>
       )}
       {shown.map(({ subject, words, path, isBad }) => (
@@ -70,11 +70,11 @@ export function Agents({ agents }: Pick<Now, "agents">) {
               {[
                 running > 0 && `${count(running)} running`,
                 queued > 0 && `${count(queued)} queued`,
-                waitingEvents > 0 && plural(waitingEvents, "event"),
+                waitingEvents > 0 && `${plural(waitingEvents, "event")} waiting`,
                 nextAt !== null && nextBeat(Date.parse(nextAt) - clock.value),
               ]
                 .filter(Boolean)
-                .join(" · ") || "No work"}
+                .join(" · ") || "Nothing queued"}
             </p>
           </li>
         ))}
@@ -84,7 +84,7 @@ export function Agents({ agents }: Pick<Now, "agents">) {
 }
 
 function nextBeat(ms: number): string {
-  return ms < 1_000 ? "heartbeat due" : `next beat in ${about(ms)}`;
+  return ms < 1_000 ? "heartbeat due" : `heartbeat in ${about(ms)}`;
 }
 
 /** The turns of the last hour, and what waits. */
@@ -94,10 +94,10 @@ export function Figures({ agents, turns, minute, work }: Now & { work: readonly 
   const events = agents.reduce((sum, { waitingEvents }) => sum + waitingEvents, 0);
   const waiting = work.filter(({ outcome }) => outcome === "queued");
   return (
-    <section class="figures" aria-label="Figures">
+    <section class="figures" aria-label="Metrics">
       {counts.length > 0 && (
         <figure>
-          <figcaption>Turns a minute, last hour</figcaption>
+          <figcaption>Turns per minute, last hour</figcaption>
           <Spark counts={counts} />
         </figure>
       )}
@@ -121,7 +121,7 @@ export function Figures({ agents, turns, minute, work }: Now & { work: readonly 
 
 type WaitingOf = { noun: string; path: string; total: number; work: readonly Work[] };
 
-/** How many wait, and since when, if the oldest is among the shown work. Shows nothing if none waits. */
+/** The number of waiting turns or events, and the age of the oldest if it is on the page. Empty if nothing waits. */
 function Waiting({ noun, path, total, work }: WaitingOf) {
   const oldest = work.length >= total ? work.at(-1)?.at : undefined;
   return total === 0 ? null : (

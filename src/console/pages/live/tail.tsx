@@ -48,7 +48,7 @@ export function Tail({ rows, isReading, failing }: TailOf) {
   useEffect(
     () =>
       bindKeys([
-        { key: "p", does: "Pause or go on", run: pauseOrGoOn },
+        { key: "p", does: "Pause or resume", run: pauseOrGoOn },
         { key: ".", does: "Jump to live", run: goOn },
         { key: "j", does: "Next line", run: () => move(1) },
         { key: "k", does: "Previous line", run: () => move(-1) },
@@ -62,7 +62,7 @@ export function Tail({ rows, isReading, failing }: TailOf) {
       <div
         class="tail-log"
         role="log"
-        aria-label="Work, the newest last"
+        aria-label="Requests and heartbeats, newest last"
         aria-busy={rows.isLoading.value}
         tabIndex={0}
         ref={log}
@@ -81,7 +81,7 @@ export function Tail({ rows, isReading, failing }: TailOf) {
       </div>
       <div class="tail-foot">
         <button type="button" class="button" onClick={pauseOrGoOn}>
-          {isReading.value ? "Go on" : "Pause"} <kbd>p</kbd>
+          {isReading.value ? "Resume" : "Pause"} <kbd>p</kbd>
         </button>
         {failing > 0 && (
           <a href={hrefOf("/")}>
@@ -151,7 +151,7 @@ function Line({ work, written }: { work: Work; written: Written | undefined }) {
   );
 }
 
-/** The reply, or what came of the work in place of one. */
+/** The reply, or the outcome if there is none. */
 function Outcome({ work, written }: { work: Work; written: Written | undefined }) {
   const { outcome, reply_preview: reply, announcement, error } = work;
   if (outcome === "running" && written)

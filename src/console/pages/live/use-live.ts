@@ -64,7 +64,7 @@ function workIn({ method, params }: AnyPush): Work | undefined {
     : undefined;
 }
 
-/** What the signed-in token may read of the gateway: the rest is empty. */
+/** The state of the gateway. Parts that the token may not read are empty. */
 async function readNow(): Promise<Now> {
   const [{ agents }, { parts }, { turnsPerMinute }] = await Promise.all([
     whyNot("agent.list") ? { agents: [] } : rpc().agent.list(),

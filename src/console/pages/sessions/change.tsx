@@ -28,10 +28,10 @@ export function Compact({ session, close, done }: Change & { done: (result: Comp
       run={async () => done(await rpc().session.compact({ sessionId: session.sessionId, keep: Number(keep.peek()) }))}
     >
       <p>
-        The agent {session.agentName} writes a summary and reads the summary instead of the older messages. The messages
-        stay readable here. This uses tokens, and waits for the turns before it.
+        The agent {session.agentName} summarises the older messages and reads only the summary from then on. The
+        messages stay visible here. Compaction uses tokens and runs after the queued turns.
       </p>
-      <Field word="Messages to keep as they are">
+      <Field word="Newest messages to keep">
         <select value={keep.value} onChange={({ currentTarget }) => (keep.value = currentTarget.value)}>
           {KEEPS.map((count) => (
             <option key={count}>{count}</option>
@@ -52,12 +52,12 @@ export function Compacted({ result, close }: { result: Compaction; close: () => 
   return (
     <div role="status">
       <Note tone={compacted ? "ok" : "warning"}>
-        <strong>{compacted ? "Compacted." : (reason ?? "The session is short enough.")}</strong>
+        <strong>{compacted ? "Compacted." : (reason ?? "Nothing to compact.")}</strong>
         {compacted && (
           <Facts
             of={[
               ["Before", sizeOf(before)],
-              ["After", `${sizeOf(after)}, with the summary`],
+              ["After", `${sizeOf(after)}, including the summary`],
             ]}
           />
         )}
@@ -88,7 +88,8 @@ export function Delete({ session, open, close }: Change & { open: readonly Trans
       <p class="mono break">{sessionId}</p>
       <p>
         This deletes {plural(messageCount, "message")} and the bodies of their requests
-        {turns > 0 && `, and cancels ${plural(turns, "queued or running turn")}`}. Usage stays. This cannot be undone.
+        {turns > 0 && `, and cancels ${plural(turns, "queued or running turn")}`}. Usage statistics are not deleted.
+        This cannot be undone.
       </p>
     </Confirm>
   );

@@ -28,7 +28,7 @@ export function Inspector({ id, back }: Opened) {
   const error = loaded.error.value;
   const agent = loaded.value.value?.session.agentName ?? agentOfNew(id);
   const isMissing = error !== undefined && troubleOf(error).name === "session-not-found";
-  useEffect(() => bindKeys([{ key: "y", does: "Copy the link", run: () => copyLink(id) }]), [id]);
+  useEffect(() => bindKeys([{ key: "y", does: "Copy link", run: () => copyLink(id) }]), [id]);
   if (transcript.value.isDeleted || (isMissing && agent === undefined))
     return <Gone id={id} back={back} wasDeleted={transcript.value.isDeleted} />;
   if (error !== undefined && !isMissing && !loaded.value.value)
@@ -64,8 +64,8 @@ function Gone({ id, back, wasDeleted }: Opened & { wasDeleted: boolean }) {
         <p class="mono">{id}</p>
         {!wasDeleted && (
           <p>
-            <code>sessions.retention</code> is how long a session is stored after its last message, and{" "}
-            <code>sessions.webhookRetention</code> for a webhook's session.
+            Sessions are deleted <code>sessions.retention</code> after the last message, webhook sessions after{" "}
+            <code>sessions.webhookRetention</code>.
           </p>
         )}
       </Note>

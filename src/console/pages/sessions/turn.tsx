@@ -82,8 +82,8 @@ function Gone({ id, back, of: { error, reload } }: Missing) {
         <strong>This turn is not stored.</strong>
         <p class="mono">{id}</p>
         <p>
-          A turn is stored as long as its session: <code>sessions.retention</code> after its last message, or{" "}
-          <code>sessions.webhookRetention</code> for a webhook's session.
+          Turns are deleted with their session: <code>sessions.retention</code> after the last message,{" "}
+          <code>sessions.webhookRetention</code> for webhook sessions.
         </p>
       </Note>
     </div>
@@ -129,7 +129,7 @@ function Parts({ turn, isOpen, calls }: Omit<ShownOf, "reload"> & { calls: reado
   }, [status, attempt]);
   const steps = recorded.value.value?.length ? recorded.value.value : stepsOfTurn(turn, calls);
   return (
-    <section class="section" aria-label="Time">
+    <section class="section" aria-label="Timing">
       <Waterfall steps={steps} isOpen={isOpen} />
     </section>
   );
@@ -192,8 +192,8 @@ function Head({ turn, isOpen, back, reload }: ShownOf & { back: (() => void) | u
         >
           <p>
             {status === "running"
-              ? `The agent ${agent} stops. The text until then and its tokens are stored.`
-              : `The agent ${agent} does not start this turn.`}
+              ? `The agent ${agent} stops. The partial reply and its token usage are stored.`
+              : "The queued turn will not start."}
           </p>
         </Confirm>
       )}

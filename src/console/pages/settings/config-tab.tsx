@@ -45,7 +45,7 @@ export function ConfigTab({ head }: { head: Signal<Loaded<unknown> | undefined> 
       <header>
         {shown && (
           <p class="muted">
-            <span class="mono break">{shown.file ?? "No file: the gateway runs as a try-out"}</span>, read{" "}
+            <span class="mono break">{shown.file ?? "No configuration file (try-out)"}</span>, read{" "}
             <Ago at={shown.loaded_at} />
           </p>
         )}
@@ -67,14 +67,14 @@ export function ConfigTab({ head }: { head: Signal<Loaded<unknown> | undefined> 
   );
 }
 
-const CAUSES = { file: "after a change of a file", signal: "by SIGHUP", rpc: "by request" } as const;
+const CAUSES = { file: "after a file change", signal: "by SIGHUP", rpc: "by an RPC call" } as const;
 
 /** The result of the last reload of the configuration. */
 function LastReload({ of: last }: { of: ConfigReply["last_reload"] }) {
-  if (last === null) return <p class="muted">Not reloaded since the start of the gateway.</p>;
+  if (last === null) return <p class="muted">Not reloaded since the gateway started.</p>;
   const { reloaded, changed, needs_restart, problems } = last;
   const words = !reloaded
-    ? "The file has problems. The configuration before stays in force."
+    ? "Invalid configuration. The previous configuration stays active."
     : changed.length + needs_restart.length > 0
       ? "Reloaded."
       : "No changes in the file.";

@@ -112,14 +112,14 @@ export function NewKey({ minted, close }: { minted: MintedKey; close: () => void
       <details>
         <summary>Add the key to the configuration</summary>
         <p class="hint">
-          With the memory store, keys are lost at a restart. This line in <code>gateway.rest.auth.keys</code> keeps the
+          With the memory store, keys are lost on restart. This line in <code>gateway.rest.auth.keys</code> keeps the
           key valid. It contains the hash, not the key.
         </p>
         <Command text={config_line} />
       </details>
       <div class="dialog-actions">
         <button type="button" class="button primary" onClick={close}>
-          I have copied it
+          I have copied the key
         </button>
       </div>
     </Dialog>
@@ -150,8 +150,8 @@ export function Rotate({ of: { key_id, name }, close, done }: Change<[MintedKey]
         done(await rest().keys.rotate(key_id ?? "", body));
       }}
     >
-      <p>Creates a key with the same name and scopes. The old key stays valid until the end that you choose.</p>
-      <Field word="The old key ends">
+      <p>Creates a key with the same name and scopes. The old key stays valid until the time that you choose.</p>
+      <Field word="Old key expires">
         <Select value={overlap.value} choices={OVERLAPS} choose={(next) => (overlap.value = next)} />
       </Field>
       <Expiry days={days.value} choose={(next) => (days.value = next)} />

@@ -59,7 +59,7 @@ export function KeysTab({ head }: { head: Signal<Loaded<unknown> | undefined> })
     <section class="section" aria-label="API keys">
       <header>
         <p class="muted">
-          A REST key opens <code>/api/v1</code>. Only a hash is stored; the key is shown once.
+          An API key gives access to <code>/api/v1</code>. Only a hash is stored; the key is shown once.
         </p>
         <div class="actions">
           <ActionButton kind="primary" why={why} onClick={() => show({ create: true })}>

@@ -36,7 +36,7 @@ function Page({ params: { tab = "keys" } }: { params: Record<string, string> }) 
 function BrowserTab() {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   const themes = [
-    ["system", "As the system"],
+    ["system", "System"],
     ["light", "Light"],
     ["dark", "Dark"],
   ] as const;

@@ -31,15 +31,15 @@ export function TokensTab({ head }: { head: Signal<Loaded<unknown> | undefined> 
   return (
     <section class="section config-section" aria-label="RPC tokens">
       <p class="muted">
-        An RPC token opens <code>/rpc</code> and <code>/rpc/ws</code>, and signs in to this console with the same
-        permissions. Tokens are defined in <code>gateway.rpc.auth.tokens</code> of the configuration.
+        An RPC token gives access to <code>/rpc</code> and <code>/rpc/ws</code>, and signs in to this console with the
+        same permissions. Tokens are defined in <code>gateway.rpc.auth.tokens</code> of the configuration.
       </p>
       {loaded.error.value !== undefined ? (
         <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
       ) : tokens === undefined ? (
         <Skeleton rows={3} />
       ) : tokens.length === 0 ? (
-        <Empty title="The configuration has no RPC token.">
+        <Empty title="No RPC tokens yet.">
           <Command text={FIRST_TOKEN} />
           <p class="muted">Add these lines to the configuration file. The gateway applies the change automatically.</p>
         </Empty>

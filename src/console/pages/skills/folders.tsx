@@ -33,10 +33,10 @@ export function InvalidFolders({ invalid }: { invalid: readonly InvalidFolder[] 
 async function readFolders(): Promise<number> {
   const { agents } = await rpc().agent.list();
   const [first] = agents;
-  if (!first) throw new Error("There is no agent to reload.");
+  if (!first) throw new Error("No agent is configured.");
   const { skills, problems } = await rpc().agent.reload({ agentName: first.agentName });
   if (problems.length > 0)
-    say(`The configuration has ${plural(problems.length, "problem")}. The last valid one stays in force.`, "bad");
+    say(`The configuration has ${plural(problems.length, "problem")}. The previous configuration stays active.`, "bad");
   return skills.skipped.length;
 }
 
@@ -50,8 +50,8 @@ export function ReloadSkills({ onRead, close }: { onRead: () => Promise<void>; c
   return (
     <Confirm title="Reload the skills?" act="Reload" run={run} close={close}>
       <p>
-        The gateway reads every folder of <code>skills.dirs</code>, and the configuration of the first agent. New turns
-        use the result.
+        Reloads the folders in <code>skills.dirs</code> and the configuration of the first agent. New turns use the new
+        version.
       </p>
     </Confirm>
   );

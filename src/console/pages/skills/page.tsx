@@ -20,7 +20,7 @@ import type { Skill } from "./trigger-form.tsx";
 const COLUMNS: readonly Column<Skill>[] = [
   { name: "Skill", width: "180px", narrow: "first", cell: ({ skill_id }) => <span class="mono">{skill_id}</span> },
   {
-    name: "What it does",
+    name: "Description",
     cell: ({ description }) => (
       <span class="one-line" title={description}>
         {description}
@@ -143,8 +143,9 @@ function NoSkills() {
     <Empty title="No skills yet. A skill is a folder with a SKILL.md that teaches an agent a task.">
       <Command text={FIRST_SKILL} />
       <p class="muted">
-        Run this next to the configuration, then Reload. The gateway reads <code>./skills</code>, or the folders of{" "}
-        <code>skills.dirs</code>. Every agent has all skills, unless its <code>skills</code> names some.
+        Run this in the folder of the configuration file, then press Reload. The gateway reads <code>./skills</code>, or
+        the folders of <code>skills.dirs</code>. Every agent has all skills unless its <code>skills</code> setting lists
+        some.
       </p>
     </Empty>
   );

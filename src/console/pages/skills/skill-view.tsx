@@ -51,7 +51,7 @@ function About({ skill }: { skill: Skill }) {
           ["Params", params_schema ? "see the schema" : "any JSON object"],
         ]}
       />
-      {params_schema && <RawJson value={params_schema} word="Schema of the params" />}
+      {params_schema && <RawJson value={params_schema} word="Parameter schema" />}
     </div>
   );
 }
@@ -64,7 +64,7 @@ function Instructions({ id }: { id: string }) {
   if (text === undefined) return <Skeleton rows={4} />;
   return (
     <section class="section" aria-label="Instructions">
-      {text === "" ? <p class="muted">No text follows the front matter.</p> : <Markdown text={text} />}
+      {text === "" ? <p class="muted">SKILL.md has no instructions.</p> : <Markdown text={text} />}
       <p class="hint">
         From <code>{id}/SKILL.md</code>, without the front matter.
       </p>

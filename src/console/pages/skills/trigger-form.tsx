@@ -43,7 +43,7 @@ export function TriggerForm({ skill }: { skill: Skill }) {
     params: "params" in read ? read.params : {},
   };
   const why =
-    agents.length === 0 ? "No agent has this skill. Add it to an agent's skills in the configuration." : undefined;
+    agents.length === 0 ? "No agent has this skill. Add it to `agents.<name>.skills` in the configuration." : undefined;
   const send = () => {
     isTried.value = true;
     if ("params" in read && why === undefined) void start.run();
@@ -98,7 +98,7 @@ export function TriggerForm({ skill }: { skill: Skill }) {
         {hasMore && (
           <CodeField
             word={fields.length === 0 ? "Params" : "Other params"}
-            hint={fields.length === 0 ? "A JSON object, or nothing." : "A JSON object with fields outside the schema."}
+            hint={fields.length === 0 ? "A JSON object. Optional." : "A JSON object with additional fields. Optional."}
             error={faults[MORE]}
             rows={fields.length === 0 ? 5 : 2}
             placeholder="{}"
@@ -136,6 +136,6 @@ function readForm(fields: ReturnType<typeof fieldsOf>, values: Record<string, st
       return { faults: { ...faults, [MORE]: "Must be a JSON object." } };
     return "params" in read ? { params: { ...more, ...read.params } } : read;
   } catch {
-    return { faults: { ...faults, [MORE]: "Not JSON yet." } };
+    return { faults: { ...faults, [MORE]: "Invalid JSON." } };
   }
 }

@@ -64,7 +64,7 @@ function Page() {
     <>
       <PageHead title="Usage" updated={loaded.at.value} refresh={() => void loaded.reload()}>
         <ActionButton
-          why={!found || found.groups.length === 0 ? "No usage in this span." : undefined}
+          why={!found || found.groups.length === 0 ? "No usage in this period." : undefined}
           onClick={() => found && download(csvOf(found.groups, by), `usage-by-${by}-${days}-days.csv`)}
         >
           Download CSV
@@ -72,10 +72,10 @@ function Page() {
       </PageHead>
       <div class="filters" data-open="true">
         <label class="filter">
-          Span <Select value={String(days)} choices={DAYS} choose={(next) => setQuery({ days: next })} />
+          Period <Select value={String(days)} choices={DAYS} choose={(next) => setQuery({ days: next })} />
         </label>
         <label class="filter">
-          By <Select value={by} choices={GROUPS} choose={(next) => setQuery({ by: next })} />
+          Group by <Select value={by} choices={GROUPS} choose={(next) => setQuery({ by: next })} />
         </label>
       </div>
       {loaded.error.value !== undefined && (
@@ -83,10 +83,8 @@ function Page() {
       )}
       {!found && loaded.error.value === undefined && <Skeleton rows={8} />}
       {isEmpty && (
-        <FirstRequest title="No usage in this span." isLive onSent={() => void loaded.reload()}>
-          <p class="muted">
-            Usage is counted by the hour and stored for 400 days. Choose a longer span, or send a message.
-          </p>
+        <FirstRequest title="No usage in this period." isLive onSent={() => void loaded.reload()}>
+          <p class="muted">Usage is stored per hour for 400 days. Choose a longer period, or send a message.</p>
         </FirstRequest>
       )}
       {found && !isEmpty && (
@@ -106,7 +104,7 @@ function Page() {
             />
           </section>
           <details class="section">
-            <summary>By {step}, as a table</summary>
+            <summary>Table by {step}</summary>
             <Table
               label={`Usage by ${step}`}
               rows={found.time.filter(({ total, messages }) => total > 0 || messages > 0)}
@@ -132,8 +130,12 @@ function Totals({ total, before, days }: TotalsOf) {
     total.failed > 0 && ["Turns failed", count(total.failed), change(({ failed }) => failed)],
     ["Tokens in", count(total.input), change(({ input }) => input)],
     ["Tokens out", count(total.output), change(({ output }) => output)],
-    total.cost !== undefined && ["Cost, in units of your prices", money(total.cost), change(({ cost }) => cost)],
-    total.latencyMs !== null && ["Mean time", duration(total.latencyMs), change(({ latencyMs }) => latencyMs)],
+    total.cost !== undefined && [
+      "Cost (in the currency of your prices)",
+      money(total.cost),
+      change(({ cost }) => cost),
+    ],
+    total.latencyMs !== null && ["Mean duration", duration(total.latencyMs), change(({ latencyMs }) => latencyMs)],
   ] as const;
   const span = days === 1 ? "24 hours" : `${days} days`;
   return (
@@ -144,7 +146,7 @@ function Totals({ total, before, days }: TotalsOf) {
             <div key={fact[0]}>
               <dt>{fact[0]}</dt>
               <dd>
-                {fact[1]} {fact[2] && <small title={`Compared with the ${span} before`}>{fact[2]}</small>}
+                {fact[1]} {fact[2] && <small title={`Compared with the previous ${span}`}>{fact[2]}</small>}
               </dd>
             </div>
           ),
@@ -207,7 +209,7 @@ function columnsOf(word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
         ]
       : []),
     {
-      name: "Mean time",
+      name: "Mean duration",
       width: "88px",
       drop: 2,
       align: "end",

@@ -53,11 +53,11 @@ export function AddressView({
       </header>
       <Facts
         of={[
-          [kind === "mapping" ? "Matches" : "Does", <span class={kind === "mapping" ? "mono" : ""}>{does}</span>],
+          [kind === "mapping" ? "Matches" : "Effect", <span class={kind === "mapping" ? "mono" : ""}>{does}</span>],
           [
             "Secret",
             <>
-              {secretWords(address)}, <span class="mono">{variableOf(address)}</span> below
+              {secretWords(address)} (<span class="mono">{variableOf(address)}</span> in the command)
             </>,
           ],
           rule && ["Message", <span class="mono">{rule.message}</span>],
@@ -67,10 +67,10 @@ export function AddressView({
             rule.session === null ? "a new session each time" : <span class="mono">{rule.session}</span>,
           ],
           rule?.model != null && ["Model", rule.model],
-          rule?.announce_to != null && ["Announced to", rule.announce_to],
+          rule?.announce_to != null && ["Reply channel", rule.announce_to],
           kind === "shared" && [
-            "Takes",
-            "Mappings without a signature. A mapping with a signature only takes requests at its own address.",
+            "Accepts",
+            "Requests for mappings without a signature. Signed mappings only accept requests at their own address.",
           ],
         ]}
       />
@@ -102,7 +102,7 @@ function Recent({ of, requests }: { of: HookAddress; requests: Requests }) {
           <a href={hrefOf(`/activity?${query}`)}>All in Activity</a>
         </div>
       </header>
-      {requests.length === 0 && <p class="muted">None among the newest 100 webhooks.</p>}
+      {requests.length === 0 && <p class="muted">No requests among the newest 100 webhooks.</p>}
       <ul class="recent">
         {requests.slice(0, SHOWN).map(({ delivery_id, outcome, preview, at }) => (
           <li key={delivery_id}>

@@ -97,7 +97,7 @@ export const SIGNED_AS: Readonly<Record<SignatureScheme, string>> = {
 };
 
 export function secretWords({ verify }: HookAddress): string {
-  return verify === null ? "The shared token" : `A signature of ${SIGNED_AS[verify]}`;
+  return verify === null ? "Shared token" : `${SIGNED_AS[verify]} signature`;
 }
 
 export function variableOf({ verify }: HookAddress): string {

@@ -101,7 +101,7 @@ export function Builder({ draft: { draft, change }, headers, payload }: Of) {
     <>
       <DraftForm draft={draft.value} change={change} />
       {!isReady ? (
-        <p class="muted">The message is empty. Pick a value, or write one.</p>
+        <p class="muted">Write a message, or pick a value for it.</p>
       ) : error !== undefined ? (
         <TroubleNote error={error} />
       ) : (
@@ -141,7 +141,7 @@ function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change
       />
       {text("session", "Session", "webhook:deploys; empty for a new session each time")}
       <details class="fold">
-        <summary>Agent, model and delivery</summary>
+        <summary>Agent, model and reply</summary>
         <div class="section">
           {text("agent", "Agent", "the default agent")}
           {text("model", "Model", "the agent's model")}
@@ -153,7 +153,7 @@ function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change
                 change({ ...draft, delivery: currentTarget.value === "" ? "" : "announce" })
               }
             >
-              <option value="">Not sent to a channel</option>
+              <option value="">Do not send to a channel</option>
               <option value="announce">Sent to the channel</option>
             </select>
           </Field>
@@ -184,10 +184,10 @@ function Pairs({ draft, change }: { draft: Draft; change: DraftStore["change"] }
   return (
     <fieldset class="pairs">
       <legend class="field-name">Match</legend>
-      {draft.pairs.length === 0 && <p class="muted">Every request matches.</p>}
+      {draft.pairs.length === 0 && <p class="muted">No conditions: every request matches.</p>}
       {draft.pairs.map((_, n) => (
         <div class="pair-fields" key={n}>
-          {field(n, "place", "Place")}
+          {field(n, "place", "Path")}
           <span class="faint">=</span>
           {field(n, "value", "Value")}
           <button

@@ -35,7 +35,7 @@ function columnsOf(recent: Requests): readonly Column<HookAddress>[] {
         </span>
       ),
     },
-    { name: "What it takes", drop: 2, cell: ({ does }) => <span title={does}>{does}</span> },
+    { name: "Description", drop: 2, cell: ({ does }) => <span title={does}>{does}</span> },
     {
       name: "Secret",
       width: "120px",
@@ -50,11 +50,11 @@ function columnsOf(recent: Requests): readonly Column<HookAddress>[] {
       narrow: "first",
       cell: (address) => {
         const [last] = requestsOf(address, recent);
-        return last ? <Ago at={last.at} /> : <span class="faint">none lately</span>;
+        return last ? <Ago at={last.at} /> : <span class="faint">none recently</span>;
       },
     },
     {
-      name: "Failing",
+      name: "Failed",
       width: "96px",
       narrow: "none",
       drop: 3,
@@ -97,7 +97,7 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
       >
         <ActionButton
           onClick={() => setQuery({ send: chosen ?? mappings[0]?.key ?? "agent" })}
-          why={addresses.length === 0 ? "The addresses are not loaded yet." : undefined}
+          why={addresses.length === 0 ? "Loading the addresses…" : undefined}
         >
           <Icon name="send" size={14} /> Send a test webhook
         </ActionButton>
@@ -127,7 +127,7 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
             },
             {
               id: "senders",
-              name: old === 0 ? "Senders" : `Senders · ${plural(old, "old token")}`,
+              name: old === 0 ? "Senders" : `Senders · ${plural(old, "token")} to rotate`,
               body: () => <Senders tokens={tokens} mappings={rules} />,
             },
             { id: "try", name: "Try", body: () => <Try mappings={mappings} /> },
@@ -175,8 +175,7 @@ function Addresses({ addresses, chosen, recent }: AddressList) {
           <Note tone="warning">
             <strong>No mapping is named {chosen}.</strong>
             <p>
-              <code>webhooks.mappings</code> of the configuration does not have this name.{" "}
-              <a href={hrefOf("/webhooks")}>All addresses</a>
+              Mappings are configured in <code>webhooks.mappings</code>. <a href={hrefOf("/webhooks")}>All addresses</a>
             </p>
           </Note>
         ))

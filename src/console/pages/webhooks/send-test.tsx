@@ -60,7 +60,7 @@ export function SendTest({ addresses, address, close }: Of) {
           </select>
         </Field>
         <Field
-          word={verify === null ? "Webhook token" : `Secret of ${SIGNED_AS[verify]}`}
+          word={verify === null ? "Webhook token" : `${SIGNED_AS[verify]} secret`}
           hint={`${verify === null ? "webhooks.token" : `webhooks.mappings.${address.name}.verify.secret`} of the configuration. Used only for this request, and not stored.`}
         >
           <input
@@ -95,10 +95,10 @@ function effectOf({ kind, name }: HookAddress): string {
 
 type SignedTest = { verify: HookAddress["verify"]; secret: string; isReadable: boolean };
 function whyNot({ verify, secret, isReadable }: SignedTest): string | undefined {
-  if (!isReadable) return "The payload or the headers are not readable yet.";
-  if (secret === "") return verify === null ? "Type the webhook token first." : "Type the secret first.";
+  if (!isReadable) return "The payload or the headers are invalid.";
+  if (secret === "") return verify === null ? "Enter the webhook token." : "Enter the secret.";
   if (verify !== null && !globalThis.isSecureContext)
-    return "Browsers sign only on https or localhost. Use the curl command.";
+    return "The browser can only sign on HTTPS or localhost. Use the curl command.";
   return undefined;
 }
 
@@ -129,7 +129,7 @@ function Sent({ exchange }: { exchange: RawExchange }) {
           .
         </p>
       ) : (
-        <p class="muted">{found.isLoading.value ? "Loading the recorded request…" : "The request is not recorded."}</p>
+        <p class="muted">{found.isLoading.value ? "Loading the recorded request…" : "The request was not recorded."}</p>
       )}
       <Exchange of={exchange} />
     </div>

@@ -1,5 +1,5 @@
 import { now } from "#console/app/clock.ts";
-import { count, plural } from "#console/lib/format.ts";
+import { about, count, plural } from "#console/lib/format.ts";
 import { Meter } from "#console/parts/meter.tsx";
 import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
@@ -41,7 +41,7 @@ export function Senders({ tokens, mappings }: Pick<MappingList, "tokens" | "mapp
   ];
   return senders.length === 0 ? (
     <p class="muted">
-      No sender has a secret: the configuration has neither `webhooks.token` nor a mapping with `verify`.
+      No senders are configured. Set <code>webhooks.token</code>, or <code>verify</code> in a mapping.
     </p>
   ) : (
     <Table label="Senders, their rate limits and ages" rows={senders} columns={COLUMNS} keyOf={({ key }) => key} />
@@ -53,7 +53,7 @@ function Age({ token }: { token: WebhookToken }) {
   if (age_days === null)
     return (
       <span class="faint" title="Add `since` to the token in the configuration.">
-        unknown age
+        age unknown
       </span>
     );
   const words = `${plural(age_days, "day")} old (rotate every ${count(max_age_days)})`;
@@ -69,11 +69,11 @@ function RateLimit({ of, rate }: { of: string; rate: RateLimitUse }) {
     <span class="rate">
       <Meter label={`Requests of ${of}`} used={used} most={rate.limit} />
       <span>
-        {count(used)} of {count(rate.limit)} in {count(rate.window_ms / 1_000)} s
+        {count(used)} of {count(rate.limit)} per {about(rate.window_ms)}
       </span>
       {!isFree && (
         <span class="faint">
-          free again <Ago at={resets} />
+          resets <Ago at={resets} />
         </span>
       )}
     </span>
