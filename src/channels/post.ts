@@ -48,8 +48,8 @@ function failed(reason: string): Outcome {
 function outcomeOf(answer: Answer, clock: Clock): Outcome {
   const { status: code } = answer;
   if (code >= 200 && code < 300) return { kind: "delivered", code };
-  if (code === 410) return { kind: "refused", code, reason: "it answered 410, gone" };
+  if (code === 410) return { kind: "refused", code, reason: "410 Gone" };
   const redirected = code >= 300 && code < 400 ? ", and redirects are not followed" : "";
   const { retryAfterMs } = answer.again(clock);
-  return { kind: "failed", code, reason: `it answered ${code}${redirected}`, retryAfterMs };
+  return { kind: "failed", code, reason: `HTTP ${code}${redirected}`, retryAfterMs };
 }

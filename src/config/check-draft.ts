@@ -4,7 +4,7 @@ import { createFindings, dotted, type Path } from "./problems.ts";
 
 /** A mapping that is not in the configuration, with its key as `name`. */
 export type MappingDraft = { name: string } & Omit<WrittenMapping, "verify">;
-/** A fault of a draft: where it is within the draft, and the sentence that the configuration would be refused with. */
+/** An error in a draft: its path, and the message that the configuration would get. */
 export type DraftFault = { path: Path; message: string; sentence: string };
 
 /** Checks a draft as if `webhooks.mappings` had it. References to variables are not filled in: a draft reads no secrets. */

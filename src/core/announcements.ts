@@ -179,7 +179,7 @@ function endOf(outcome: Outcome, { createdAt, attempts }: Announcement, now: num
   const { reason } = outcome;
   if (outcome.kind === "refused") return failed(reason, code);
   const left = createdAt + GIVE_UP_MS - now;
-  if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return failed(`${reason}; it was retried for a day`, code);
+  if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return failed(`${reason}; retried for one day`, code);
   const retryInMs = Math.min(Math.max(delayAfter(attempts), pauseOf(outcome)), left);
   return { name: "retried", code, reason, retryInMs };
 }

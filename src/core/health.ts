@@ -164,9 +164,7 @@ function eventsPart(store: Store, limits: EventOrder["limits"], refused: number)
   const said = [
     isFull ? `${eventsQueued} events wait, the maximum in limits.events: new events are refused.` : "",
     refused > 0 ? `${refused} events were refused since the gateway started, because the limit was reached.` : "",
-    eventsDead > 0
-      ? `Dead events: ${eventsDead}. GET /api/v1/events?status=dead lists them, and they can be replayed.`
-      : "",
+    eventsDead > 0 ? `Dead events: ${eventsDead}. List and replay them with GET /api/v1/events?status=dead.` : "",
   ].filter(Boolean);
   return { name: "events", status: isFull ? "degraded" : "ok", detail: said.join(" ") || null };
 }
@@ -178,9 +176,9 @@ function agentPart(store: Store, agent: Agent, delayedBy: string | undefined): H
   // While it is paused, the events of a beat that has begun wait, too.
   const isDelayed = delayedBy !== undefined && counts.pausedAt === undefined;
   const said = [
-    counts.failing ? "The backend failed in the last turn; the log has backend.failed." : "",
-    restMs > 0 ? `It failed several times in a row and gets no requests for ${Math.ceil(restMs / 1_000)} s.` : "",
-    isDelayed ? `Its heartbeat cannot start a turn with its events (${delayedBy}) and tries again.` : "",
+    counts.failing ? "The last turn failed; see backend.failed in the log." : "",
+    restMs > 0 ? `The backend failed repeatedly and gets no requests for ${Math.ceil(restMs / 1_000)} s.` : "",
+    isDelayed ? `The heartbeat cannot start a turn for the waiting events (${delayedBy}). It will retry.` : "",
   ].filter(Boolean);
   const wrong = partOf(`agents.${name}`, said.join(" ") || undefined);
   const paused = pausedWords(counts);

@@ -94,7 +94,7 @@ function mappingsOf({ webhooks, limits, recorder }: Config): Mappings {
   });
 }
 
-/** A draft of a mapping as this configuration would have it. Throws invalid-request with the sentences that would refuse it. */
+/** The settings of a mapping draft. Throws invalid-request with the configuration's error messages. */
 export async function draftOf(config: Config, draft: MappingDraft): Promise<MappingSettings> {
   const faults = await checkDraft(config, draft);
   if (faults.length > 0) {

@@ -71,12 +71,12 @@ describe("a reply that is announced", () => {
   it("MUST not fail its turn, and shows in health and figures while it fails", async () => {
     await using gateway = await startWith([answer(503)]);
     const { json } = await gateway.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });
-    await gateway.logged("announcement.retried", { channel: "ops", attempt: 1, reason: "it answered 503" });
+    await gateway.logged("announcement.retried", { channel: "ops", attempt: 1, reason: "HTTP 503" });
     const turn = await gateway.console.call("turns.get", { path: { turn_id: String(json.turnId) } });
     expect(turn.json).toMatchObject({ status: "completed", reply: "hello" });
     expect(await healthOf(gateway)).toMatchObject({
       status: "degraded",
-      detail: "Last delivery failed: it answered 503. 1 reply is waiting.",
+      detail: "Last delivery failed: HTTP 503. 1 reply is waiting.",
     });
     const { text: metrics } = await gateway.rest.call("ops.metrics", { key: gateway.rpcToken });
     expect(metrics).toMatch(/^gateway_announcements_total\{channel="ops",outcome="retried"\} 1$/m);

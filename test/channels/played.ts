@@ -9,9 +9,9 @@ type Call = {
 };
 
 export const DELIVERED: Outcome = { kind: "delivered", code: 200 };
-export const GONE: Outcome = { kind: "refused", code: 410, reason: "it answered 410, gone" };
+export const GONE: Outcome = { kind: "refused", code: 410, reason: "410 Gone" };
 export function failing(retryAfterMs?: number): Outcome {
-  return { kind: "failed", code: 503, reason: "it answered 503", retryAfterMs };
+  return { kind: "failed", code: 503, reason: "HTTP 503", retryAfterMs };
 }
 
 /**

@@ -58,8 +58,7 @@ it("MUST show the address of a Slack channel nowhere, as it is its secret, whate
     names.map((name) => `/services/${SECRET}/${name}`).sort(),
   );
   const everything = await everythingOf(gateway);
-  for (const reason of ["it answered 400", "it answered 302", "announcement.delivered"])
-    expect(everything).toContain(reason);
+  for (const reason of ["HTTP 400", "HTTP 302", "announcement.delivered"]) expect(everything).toContain(reason);
   expect(everything).not.toContain(SECRET);
   expect(JSON.stringify(socket.messages)).not.toContain(SECRET);
 });

@@ -34,17 +34,17 @@ export function channelSuite(underTest: ChannelUnderTest): void {
     });
 
     it("counts 410 as refused for good", async () => {
-      expect(await announceTo(answer(410))).toEqual({ kind: "refused", code: 410, reason: "it answered 410, gone" });
+      expect(await announceTo(answer(410))).toEqual({ kind: "refused", code: 410, reason: "410 Gone" });
     });
 
     it.each([400, 401, 403, 404, 409, 429, 500, 502, 503])("may try again after %i", async (code) => {
-      expect(await announceTo(answer(code, {}, "no"))).toEqual(failed(`it answered ${code}`, { code }));
+      expect(await announceTo(answer(code, {}, "no"))).toEqual(failed(`HTTP ${code}`, { code }));
     });
 
     it.each([300, 301, 302, 303, 307, 308])("MUST not follow a redirect (%i): F32", async (code) => {
       await using inside = await startReceiver();
       const outcome = await announceTo(answer(code, { location: `${inside.url}/latest/meta-data` }));
-      expect(outcome).toEqual(failed(`it answered ${code}, and redirects are not followed`, { code }));
+      expect(outcome).toEqual(failed(`HTTP ${code}, and redirects are not followed`, { code }));
       expect(inside.connections()).toBe(0);
     });
 
@@ -77,12 +77,12 @@ export function channelSuite(underTest: ChannelUnderTest): void {
         await clock.advance(5_000);
       };
       expect(await announceTo(stallAfter(200), { meanwhile })).toEqual({ kind: "delivered", code: 200 });
-      expect(await announceTo(stallAfter(503), { meanwhile })).toEqual(failed("it answered 503", { code: 503 }));
+      expect(await announceTo(stallAfter(503), { meanwhile })).toEqual(failed("HTTP 503", { code: 503 }));
     });
 
     it("reads no more than it must of an answer without an end", async () => {
       expect(await announceTo(endlessAnswer(200))).toEqual({ kind: "delivered", code: 200 });
-      expect(await announceTo(endlessAnswer(500))).toEqual(failed("it answered 500", { code: 500 }));
+      expect(await announceTo(endlessAnswer(500))).toEqual(failed("HTTP 500", { code: 500 }));
     });
 
     it("may try again when the receiver goes on announcing an answer", async () => {

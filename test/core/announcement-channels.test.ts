@@ -24,7 +24,7 @@ describe("one channel", () => {
     expect(await core.healthOf("ops")).toEqual({
       name: "channels.ops",
       status: "degraded",
-      detail: "Last delivery failed: it answered 503. 1 reply is waiting.",
+      detail: "Last delivery failed: HTTP 503. 1 reply is waiting.",
     });
     expect(await core.healthOf("quiet")).toMatchObject({ status: "ok" });
     await core.clock.advance(5_000);

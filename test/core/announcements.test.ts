@@ -66,7 +66,7 @@ describe("an announcement", () => {
         channel: "ops",
         attempt: told.length + 1,
         status: 503,
-        reason: "it answered 503; it was retried for a day",
+        reason: "HTTP 503; retried for one day",
       },
     });
     const waits = told.map(({ detail }) => Number(detail.retry_in_ms));
@@ -132,7 +132,7 @@ describe("an announcement", () => {
     await using core = await startAnnouncing({ ops });
     const { deliveryId } = await core.announce();
     expect(await core.told({ deliveryId })).toMatchObject([
-      { name: "announcement.failed", detail: { status: 410, reason: "it answered 410, gone" } },
+      { name: "announcement.failed", detail: { status: 410, reason: "410 Gone" } },
     ]);
     expect(core.store.stats().announcements).toBe(0);
   });

@@ -308,7 +308,7 @@ function createSteps(worlds: Both<World>, random: Random) {
     const [claim, retryInMs] = [some(announcements), random.pick([undefined, 0, 50, 7_000])];
     const step = { at: now(), name: "announcement.retried", detail: undefined };
     const state = retryInMs === undefined ? random.pick(["delivered", "failed"] as const) : "retrying";
-    const reason = state === "delivered" ? undefined : "it answered 503";
+    const reason = state === "delivered" ? undefined : "HTTP 503";
     await call((world, n) => world.store.endAnnouncement(claim[n], { retryInMs, state, reason, step }));
   };
   const announceAgain: Step = async () => {

@@ -60,8 +60,8 @@ function addList(deliveries: Command): void {
       .option("--from <time>", "from a time on: 2h for two hours ago, or 2026-11-21T08:00:00Z")
       .option("--to <time>", "until a time")
       .option("--id <id>", "with this id: of a request, a turn, a message, an event, or the sender's own")
-      .addOption(new Option("--reply <state>", "whose reply is in this state of its delivery").choices(REPLIES))
-      .option("--channel <name>", "whose reply goes to this channel")
+      .addOption(new Option("--reply <state>", "only requests with this reply state").choices(REPLIES))
+      .option("--channel <name>", "only requests with a reply to this channel")
       .option("--limit <n>", "how many", "20")
       .option("--cursor <cursor>", "go on after the page that printed it")
       .addHelpText(

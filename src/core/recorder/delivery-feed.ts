@@ -111,7 +111,7 @@ export class DeliveryFeed {
   }
 }
 
-/** The outcome with the state of the announcement: a change of either is news. */
+/** The outcome with the state of the announcement: a change of either is pushed. */
 function shownOutcome({ outcome, announcement }: RecordedDelivery): string {
   return announcement ? `${outcome} ${announcement.state} ${announcement.reason}` : outcome;
 }

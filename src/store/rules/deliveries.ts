@@ -50,7 +50,7 @@ export function keepDelivery(
   else deleteOldest(records, false, recorder.entries, recorder.bytes);
 }
 
-/** Why it was refused, as its step says. */
+/** The reason of the refusal, from its step. */
 function refusalOf({ steps }: Delivery): DeliveryError | undefined {
   const detail = steps.findLast(({ name }) => name === "request.refused")?.detail;
   if (detail === undefined) return undefined;
@@ -181,7 +181,7 @@ export const listDeliveries: RuleInPieces<"listDeliveries"> = function* (records
   });
 };
 
-/** Refuses a delivery that is not stored, as nothing tells where it was. */
+/** Refuses a delivery that is not stored, because its position is unknown. */
 function placeBefore(records: Records, { before = "", cursor }: DeliveryQuery): number {
   if (cursor !== undefined) {
     const errors = [{ pointer: "query:before", message: "cannot be used together with `cursor`" }];

@@ -31,7 +31,7 @@ export function createDelivery(
   return delivery;
 }
 
-/** The size of a body that was not read, as its sender claims it. */
+/** The size of an unread body, from `Content-Length`. */
 function announcedBytes(length = "0"): number {
   return /^\d{1,15}$/.test(length) ? Number(length) : 0;
 }

@@ -36,12 +36,12 @@ function end(world: World, of: ClaimedAnnouncement, retryInMs?: number) {
   const result =
     retryInMs === undefined
       ? ({ state: "delivered", reason: undefined } as const)
-      : ({ state: "retrying", reason: "it answered 503" } as const);
+      : ({ state: "retrying", reason: "HTTP 503" } as const);
   return world.store.endAnnouncement(of.claim, { retryInMs, ...result, step: STEP });
 }
 
 function fail(world: World, of: ClaimedAnnouncement) {
-  const reason = "it answered 410, gone";
+  const reason = "410 Gone";
   return world.store.endAnnouncement(of.claim, { retryInMs: undefined, state: "failed", reason, step: STEP });
 }
 
@@ -188,12 +188,12 @@ export function announcingTests(engine: Engine): void {
       world.told.length = 0;
       await end(world, await claimNext(world), 1_000);
       await heard();
-      expect(await read()).toEqual({ ...announcement, state: "retrying", reason: "it answered 503" });
+      expect(await read()).toEqual({ ...announcement, state: "retrying", reason: "HTTP 503" });
       await world.clock.advance(1_000);
       world.told.length = 0;
       await fail(world, await claimNext(world));
       await heard();
-      expect(await read()).toEqual({ ...announcement, state: "failed", reason: "it answered 410, gone" });
+      expect(await read()).toEqual({ ...announcement, state: "failed", reason: "410 Gone" });
     });
 
     it("a failed or delivered announcement starts again when it is asked for", async ({ world }) => {
