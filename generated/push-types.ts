@@ -27,7 +27,7 @@ export interface components {
          */
         Changed: string[];
         /**
-         * @description Why nothing came of a request.
+         * @description The error of a request that was refused or failed.
          * @example {
          *       "name": "turn-failed",
          *       "detail": "The backend answered 503 three times."
@@ -35,7 +35,7 @@ export interface components {
          */
         DeliveryError: {
             name: components["schemas"]["ErrorName"];
-            /** @description What went wrong in this case; null if nothing more is known. */
+            /** @description The detail of this error; null if there is none. */
             detail: string | null;
         };
         /**
@@ -163,11 +163,11 @@ export interface components {
             turnId: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             eventId: components["schemas"]["EventId"] | null;
-            /** @description What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+            /** @description The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
             preview: components["schemas"]["Preview"];
             /** @description The beginning of its turn's reply in the same form; null while there is none. */
             replyPreview: components["schemas"]["Preview"];
-            /** @description When its turn or event ended; null before, and if neither was started. */
+            /** @description The end of the turn or event; null while it is open, or if there is none. */
             endedAt: components["schemas"]["Timestamp"] | null;
             /**
              * @description The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them.
@@ -176,7 +176,7 @@ export interface components {
             tokens: number | null;
             /** @description The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
             announcement: components["schemas"]["ReplyAnnouncement"] | null;
-            /** @description Why it was refused, its turn failed or its event is dead; null otherwise. */
+            /** @description The reason of a refusal, a failed turn or a dead event; null otherwise. */
             error: components["schemas"]["DeliveryError"] | null;
         };
         /**
@@ -184,7 +184,7 @@ export interface components {
          * @example {
          *       "channel": "ops",
          *       "state": "failed",
-         *       "reason": "it answered 410, gone"
+         *       "reason": "410 Gone"
          *     }
          */
         ReplyAnnouncement: {
@@ -195,8 +195,8 @@ export interface components {
             channel: string;
             state: components["schemas"]["AnnouncementState"];
             /**
-             * @description Why the last attempt failed; null unless it did.
-             * @example it answered 503
+             * @description The reason of the last failed attempt; null if it did not fail.
+             * @example HTTP 503
              */
             reason: string | null;
         };
@@ -277,7 +277,7 @@ export interface components {
          */
         Timestamp: string;
         /**
-         * @description The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it.
+         * @description The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it.
          * @example [
          *       {
          *         "tool": "find_order",

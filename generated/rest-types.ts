@@ -164,8 +164,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a turn
-         * @description Ends a queued or running turn as `cancelled`. What was written so far is kept, and what it cost is counted. The call takes no
-         *     body; an empty object is none.
+         * @description Ends a queued or running turn as `cancelled`. What was written so far is kept, and what it cost is counted. The call takes no body or an empty object.
          */
         post: operations["turns.cancel"];
         delete?: never;
@@ -418,9 +417,8 @@ export interface paths {
         put?: never;
         /**
          * Try the mappings
-         * @description Says what each mapping would make of a request: whether it matches, else the first pair that does not; the message that the
-         *     agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at. With a `mapping`, only
-         *     that draft is tried.
+         * @description Returns the result of each mapping for a request: the message, the agent and the session if the mapping matches, otherwise the first pair that
+         *     does not match. Nothing is started or recorded, and signatures are not checked. With `mapping`, only that draft is tried.
          */
         post: operations["mappings.dryRun"];
         delete?: never;
@@ -441,7 +439,7 @@ export interface paths {
         /**
          * Try a draft on recorded webhooks
          * @description Tries a mapping that is not in the configuration on the newest recorded webhooks that still have a body, whatever path they were
-         *     sent to. Nothing is started or recorded. Fields whose name marks a secret are hidden, as in `deliveries.get`: no draft reads them.
+         *     sent to. Nothing is started or recorded. Fields whose name marks a secret are hidden, as in `deliveries.get`: drafts cannot read them.
          *     At most 1 000 recorded webhooks are searched for bodies.
          */
         post: operations["mappings.backtest"];
@@ -548,7 +546,7 @@ export interface paths {
         /**
          * Get the identity of a token
          * @description Returns the kind, the name and the rights of the token that calls it: a REST key of any scope, the console token, or an RPC token, for which
-         *     this is the only call of REST. It starts no work, and the flight recorder stores only a refusal. The console signs in with it. An expired key
+         *     this is the only REST call. It starts no work, and the flight recorder stores only a refusal. The console signs in with it. An expired key
          *     gets `key-expired`, which names the key and the time.
          */
         get: operations["identity.get"];
@@ -1030,7 +1028,7 @@ export interface components {
             tried: number;
             /** @description The number of them that the draft matches. */
             matched: number;
-            /** @description The number of webhooks that were passed over: the body is not stored, was erased, or is not a JSON object or array. */
+            /** @description The number of skipped webhooks: the body is not stored, was erased, or is not a JSON object or array. */
             skipped: number;
             /** @description The tried webhooks, newest first. */
             deliveries: components["schemas"]["BacktestedDelivery"][];
@@ -1039,7 +1037,7 @@ export interface components {
         BacktestRequest: {
             mapping: components["schemas"]["MappingDraft"];
             /**
-             * @description The most recorded webhooks to try.
+             * @description The maximum number of recorded webhooks to try.
              * @default 50
              */
             limit: number;
@@ -1418,7 +1416,7 @@ export interface components {
              * @example github-push
              */
             caller: string | null;
-            /** @description The size of its body. If that was not read: what `Content-Length` says, or 0. */
+            /** @description The size of the body. If the body was not read, the value of `Content-Length`, or 0. */
             bytes: number;
             outcome: components["schemas"]["DeliveryOutcome"];
             /**
@@ -1448,11 +1446,11 @@ export interface components {
             turn_id: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             event_id: components["schemas"]["EventId"] | null;
-            /** @description What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+            /** @description The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
             preview: components["schemas"]["Preview"];
             /** @description The beginning of its turn's reply in the same form; null while there is none. */
             reply_preview: components["schemas"]["Preview"];
-            /** @description When its turn or event ended; null before, and if neither was started. */
+            /** @description The end of the turn or event; null while it is open, or if there is none. */
             ended_at: components["schemas"]["Timestamp"] | null;
             /**
              * @description The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them.
@@ -1461,7 +1459,7 @@ export interface components {
             tokens: number | null;
             /** @description The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
             announcement: components["schemas"]["ReplyAnnouncement"] | null;
-            /** @description Why it was refused, its turn failed or its event is dead; null otherwise. */
+            /** @description The reason of a refusal, a failed turn or a dead event; null otherwise. */
             error: components["schemas"]["DeliveryError"] | null;
             /**
              * @description Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept.
@@ -1486,7 +1484,7 @@ export interface components {
             timeline: components["schemas"]["TimelineStep"][];
         };
         /**
-         * @description Why nothing came of a request.
+         * @description The error of a request that was refused or failed.
          * @example {
          *       "name": "turn-failed",
          *       "detail": "The backend answered 503 three times."
@@ -1494,7 +1492,7 @@ export interface components {
          */
         DeliveryError: {
             name: components["schemas"]["ErrorName"];
-            /** @description What went wrong in this case; null if nothing more is known. */
+            /** @description The detail of this error; null if there is none. */
             detail: string | null;
         };
         /**
@@ -1544,7 +1542,7 @@ export interface components {
             /** @description The system event that was queued. */
             event_id: components["schemas"]["EventId"] | null;
         };
-        /** @description What is sent again; an empty object or no body at all sends the kept one. */
+        /** @description The request to replay. An empty object or no body replays the stored request. */
         DeliveryReplayRequest: {
             /** @description The body in place of the kept one. A field that says `[hidden]`, as replies show it, where the kept body has a secret, is sent with that secret. */
             body?: components["schemas"]["MappedPayload"];
@@ -1581,7 +1579,7 @@ export interface components {
              * @example github-push
              */
             caller: string | null;
-            /** @description The size of its body. If that was not read: what `Content-Length` says, or 0. */
+            /** @description The size of the body. If the body was not read, the value of `Content-Length`, or 0. */
             bytes: number;
             outcome: components["schemas"]["DeliveryOutcome"];
             /**
@@ -1611,11 +1609,11 @@ export interface components {
             turn_id: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             event_id: components["schemas"]["EventId"] | null;
-            /** @description What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+            /** @description The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
             preview: components["schemas"]["Preview"];
             /** @description The beginning of its turn's reply in the same form; null while there is none. */
             reply_preview: components["schemas"]["Preview"];
-            /** @description When its turn or event ended; null before, and if neither was started. */
+            /** @description The end of the turn or event; null while it is open, or if there is none. */
             ended_at: components["schemas"]["Timestamp"] | null;
             /**
              * @description The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them.
@@ -1624,7 +1622,7 @@ export interface components {
             tokens: number | null;
             /** @description The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
             announcement: components["schemas"]["ReplyAnnouncement"] | null;
-            /** @description Why it was refused, its turn failed or its event is dead; null otherwise. */
+            /** @description The reason of a refusal, a failed turn or a dead event; null otherwise. */
             error: components["schemas"]["DeliveryError"] | null;
         };
         /**
@@ -1931,7 +1929,7 @@ export interface components {
             warning?: components["schemas"]["HookWarning"];
             mapping: components["schemas"]["MappingName"];
         };
-        /** @description A mapping as the configuration would have it below `webhooks.mappings`, with its key as `name`. It passes the checks of the configuration; the refusal has the configuration's sentence. A configured mapping with this name is replaced in the checks. */
+        /** @description An entry of `webhooks.mappings`, with its key as `name`. It is validated like the configuration, with the same error messages. A configured mapping with the same name is ignored in the validation. */
         MappingDraft: {
             /**
              * @description The key of the mapping: a small letter, then small letters, digits and `-`, but not `wake` or `agent`.
@@ -2169,7 +2167,7 @@ export interface components {
          * @example {
          *       "channel": "ops",
          *       "state": "failed",
-         *       "reason": "it answered 410, gone"
+         *       "reason": "410 Gone"
          *     }
          */
         ReplyAnnouncement: {
@@ -2180,8 +2178,8 @@ export interface components {
             channel: string;
             state: components["schemas"]["AnnouncementState"];
             /**
-             * @description Why the last attempt failed; null unless it did.
-             * @example it answered 503
+             * @description The reason of the last failed attempt; null if it did not fail.
+             * @example HTTP 503
              */
             reason: string | null;
         };
@@ -2437,7 +2435,7 @@ export interface components {
          */
         Timestamp: string;
         /**
-         * @description The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it.
+         * @description The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it.
          * @example [
          *       {
          *         "tool": "find_order",
@@ -2793,7 +2791,7 @@ export interface components {
         /** @description A draft, and the number of recorded webhooks to try it on. */
         BacktestRequestSent: {
             mapping: components["schemas"]["MappingDraftSent"];
-            /** @description The most recorded webhooks to try. */
+            /** @description The maximum number of recorded webhooks to try. */
             limit?: number;
         };
         /** @description A conversation for an agent. Fields that are not listed here are taken, too, and have no effect: an agent answers as its own configuration says, whatever a client would have a model do. */
@@ -2908,7 +2906,7 @@ export interface components {
             overlap_seconds?: number;
             expires_at?: components["schemas"]["WantedExpiry"];
         };
-        /** @description A mapping as the configuration would have it below `webhooks.mappings`, with its key as `name`. It passes the checks of the configuration; the refusal has the configuration's sentence. A configured mapping with this name is replaced in the checks. */
+        /** @description An entry of `webhooks.mappings`, with its key as `name`. It is validated like the configuration, with the same error messages. A configured mapping with the same name is ignored in the validation. */
         MappingDraftSent: {
             /**
              * @description The key of the mapping: a small letter, then small letters, digits and `-`, but not `wake` or `agent`.

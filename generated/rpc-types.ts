@@ -417,7 +417,7 @@ export interface components {
             /** @description Their tokens and those of the summary, as the backend counts them. */
             tokens: number;
         };
-        /** @description The turn of a message. What is not known yet is null. */
+        /** @description The turn of a message. Fields without a value yet are null. */
         SessionTurn: {
             turnId: components["schemas"]["TurnId"];
             status: components["schemas"]["TurnStatus"];
@@ -493,7 +493,7 @@ export interface components {
          */
         Timestamp: string;
         /**
-         * @description The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it.
+         * @description The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it.
          * @example [
          *       {
          *         "tool": "find_order",

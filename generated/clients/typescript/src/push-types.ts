@@ -11,10 +11,10 @@ export type Attempt = number;
 /** The keys that are different now, dotted; `skills` where the skills are. */
 export type Changed = string[];
 
-/** Why nothing came of a request. */
+/** The error of a request that was refused or failed. */
 export interface DeliveryError {
   name: ErrorName;
-  /** What went wrong in this case; null if nothing more is known. */
+  /** The detail of this error; null if there is none. */
   detail: string | null;
 }
 
@@ -95,17 +95,17 @@ export interface PushedDelivery {
   turnId: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   eventId: EventId | null;
-  /** What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+  /** The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
   preview: Preview;
   /** The beginning of its turn's reply in the same form; null while there is none. */
   replyPreview: Preview;
-  /** When its turn or event ended; null before, and if neither was started. */
+  /** The end of the turn or event; null while it is open, or if there is none. */
   endedAt: Timestamp | null;
   /** The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them. */
   tokens: number | null;
   /** The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
   announcement: ReplyAnnouncement | null;
-  /** Why it was refused, its turn failed or its event is dead; null otherwise. */
+  /** The reason of a refusal, a failed turn or a dead event; null otherwise. */
   error: DeliveryError | null;
 }
 
@@ -114,7 +114,7 @@ export interface ReplyAnnouncement {
   /** The configured channel. */
   channel: string;
   state: AnnouncementState;
-  /** Why the last attempt failed; null unless it did. */
+  /** The reason of the last failed attempt; null if it did not fail. */
   reason: string | null;
 }
 
@@ -160,7 +160,7 @@ export interface Subscribed {
 /** A moment, RFC 3339 in UTC with milliseconds. */
 export type Timestamp = string;
 
-/** The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it. */
+/** The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it. */
 export type ToolCalls = {
   /** The tool's name. */
   tool: string;

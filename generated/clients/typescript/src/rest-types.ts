@@ -81,7 +81,7 @@ export interface Backtest {
   tried: number;
   /** The number of them that the draft matches. */
   matched: number;
-  /** The number of webhooks that were passed over: the body is not stored, was erased, or is not a JSON object or array. */
+  /** The number of skipped webhooks: the body is not stored, was erased, or is not a JSON object or array. */
   skipped: number;
   /** The tried webhooks, newest first. */
   deliveries: BacktestedDelivery[];
@@ -90,7 +90,7 @@ export interface Backtest {
 /** A draft, and the number of recorded webhooks to try it on. */
 export interface BacktestRequest {
   mapping: MappingDraft;
-  /** The most recorded webhooks to try. */
+  /** The maximum number of recorded webhooks to try. */
   limit?: number;
 }
 
@@ -234,7 +234,7 @@ export interface Delivery {
   request_id: RequestId;
   /** The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated. */
   caller: string | null;
-  /** The size of its body. If that was not read: what `Content-Length` says, or 0. */
+  /** The size of the body. If the body was not read, the value of `Content-Length`, or 0. */
   bytes: number;
   outcome: DeliveryOutcome;
   /** The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work. */
@@ -255,17 +255,17 @@ export interface Delivery {
   turn_id: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   event_id: EventId | null;
-  /** What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+  /** The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
   preview: Preview;
   /** The beginning of its turn's reply in the same form; null while there is none. */
   reply_preview: Preview;
-  /** When its turn or event ended; null before, and if neither was started. */
+  /** The end of the turn or event; null while it is open, or if there is none. */
   ended_at: Timestamp | null;
   /** The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them. */
   tokens: number | null;
   /** The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
   announcement: ReplyAnnouncement | null;
-  /** Why it was refused, its turn failed or its event is dead; null otherwise. */
+  /** The reason of a refusal, a failed turn or a dead event; null otherwise. */
   error: DeliveryError | null;
   /** Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept. */
   headers: Record<string, string>;
@@ -279,10 +279,10 @@ export interface Delivery {
   timeline: TimelineStep[];
 }
 
-/** Why nothing came of a request. */
+/** The error of a request that was refused or failed. */
 export interface DeliveryError {
   name: ErrorName;
-  /** What went wrong in this case; null if nothing more is known. */
+  /** The detail of this error; null if there is none. */
   detail: string | null;
 }
 
@@ -323,7 +323,7 @@ export interface DeliveryReplay {
   event_id: EventId | null;
 }
 
-/** What is sent again; an empty object or no body at all sends the kept one. */
+/** The request to replay. An empty object or no body replays the stored request. */
 export interface DeliveryReplayRequest {
   /** The body in place of the kept one. A field that says `[hidden]`, as replies show it, where the kept body has a secret, is sent with that secret. */
   body?: MappedPayload;
@@ -346,7 +346,7 @@ export interface DeliverySummary {
   request_id: RequestId;
   /** The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated. */
   caller: string | null;
-  /** The size of its body. If that was not read: what `Content-Length` says, or 0. */
+  /** The size of the body. If the body was not read, the value of `Content-Length`, or 0. */
   bytes: number;
   outcome: DeliveryOutcome;
   /** The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work. */
@@ -367,17 +367,17 @@ export interface DeliverySummary {
   turn_id: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   event_id: EventId | null;
-  /** What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white space as one space. Null if nothing was said, or if it is no longer stored. */
+  /** The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
   preview: Preview;
   /** The beginning of its turn's reply in the same form; null while there is none. */
   reply_preview: Preview;
-  /** When its turn or event ended; null before, and if neither was started. */
+  /** The end of the turn or event; null while it is open, or if there is none. */
   ended_at: Timestamp | null;
   /** The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them. */
   tokens: number | null;
   /** The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed. */
   announcement: ReplyAnnouncement | null;
-  /** Why it was refused, its turn failed or its event is dead; null otherwise. */
+  /** The reason of a refusal, a failed turn or a dead event; null otherwise. */
   error: DeliveryError | null;
 }
 
@@ -593,7 +593,7 @@ export interface MappedReply {
   mapping: MappingName;
 }
 
-/** A mapping as the configuration would have it below `webhooks.mappings`, with its key as `name`. It passes the checks of the configuration; the refusal has the configuration's sentence. A configured mapping with this name is replaced in the checks. */
+/** An entry of `webhooks.mappings`, with its key as `name`. It is validated like the configuration, with the same error messages. A configured mapping with the same name is ignored in the validation. */
 export interface MappingDraft {
   /** The key of the mapping: a small letter, then small letters, digits and `-`, but not `wake` or `agent`. */
   name: string;
@@ -755,7 +755,7 @@ export interface ReplyAnnouncement {
   /** The configured channel. */
   channel: string;
   state: AnnouncementState;
-  /** Why the last attempt failed; null unless it did. */
+  /** The reason of the last failed attempt; null if it did not fail. */
   reason: string | null;
 }
 
@@ -958,7 +958,7 @@ export interface TimelineStep {
 /** A moment, RFC 3339 in UTC with milliseconds. */
 export type Timestamp = string;
 
-/** The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it. */
+/** The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it. */
 export type ToolCalls = {
   /** The tool's name. */
   tool: string;

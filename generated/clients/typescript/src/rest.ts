@@ -80,8 +80,7 @@ export interface TurnsCalls {
   /**
    * Cancel a turn.
    *
-   * Ends a queued or running turn as `cancelled`. What was written so far is kept, and what it cost is counted. The call takes no
-   * body; an empty object is none.
+   * Ends a queued or running turn as `cancelled`. What was written so far is kept, and what it cost is counted. The call takes no body or an empty object.
    */
   cancel(turnId: string, options?: CallOptions): Reply<Turn>;
   /**
@@ -180,16 +179,15 @@ export interface MappingsCalls {
   /**
    * Try the mappings.
    *
-   * Says what each mapping would make of a request: whether it matches, else the first pair that does not; the message that the
-   * agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at. With a `mapping`, only
-   * that draft is tried.
+   * Returns the result of each mapping for a request: the message, the agent and the session if the mapping matches, otherwise the first pair that
+   * does not match. Nothing is started or recorded, and signatures are not checked. With `mapping`, only that draft is tried.
    */
   dryRun(body: DryRunRequest, options?: CallOptions): Reply<DryRun>;
   /**
    * Try a draft on recorded webhooks.
    *
    * Tries a mapping that is not in the configuration on the newest recorded webhooks that still have a body, whatever path they were
-   * sent to. Nothing is started or recorded. Fields whose name marks a secret are hidden, as in `deliveries.get`: no draft reads them.
+   * sent to. Nothing is started or recorded. Fields whose name marks a secret are hidden, as in `deliveries.get`: drafts cannot read them.
    * At most 1 000 recorded webhooks are searched for bodies.
    */
   backtest(body: BacktestRequest, options?: CallOptions): Reply<Backtest>;
@@ -240,7 +238,7 @@ export interface IdentityCalls {
    * Get the identity of a token.
    *
    * Returns the kind, the name and the rights of the token that calls it: a REST key of any scope, the console token, or an RPC token, for which
-   * this is the only call of REST. It starts no work, and the flight recorder stores only a refusal. The console signs in with it. An expired key
+   * this is the only REST call. It starts no work, and the flight recorder stores only a refusal. The console signs in with it. An expired key
    * gets `key-expired`, which names the key and the time.
    */
   get(options?: CallOptions): Reply<Identity>;

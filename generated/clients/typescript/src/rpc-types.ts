@@ -298,7 +298,7 @@ export interface SessionSize {
   tokens: number;
 }
 
-/** The turn of a message. What is not known yet is null. */
+/** The turn of a message. Fields without a value yet are null. */
 export interface SessionTurn {
   turnId: TurnId;
   status: TurnStatus;
@@ -359,7 +359,7 @@ export interface SystemReload {
 /** A moment, RFC 3339 in UTC with milliseconds. */
 export type Timestamp = string;
 
-/** The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it. */
+/** The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it. */
 export type ToolCalls = {
   /** The tool's name. */
   tool: string;

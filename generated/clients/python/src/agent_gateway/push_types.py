@@ -75,9 +75,9 @@ Timestamp = str
 """A moment, RFC 3339 in UTC with milliseconds."""
 
 ToolCalls = List["ToolCallsItem"]
-"""The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it
-called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have
-more than 64 KiB of content before it.
+"""The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments`
+and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before
+it.
 """
 
 TurnId = str
@@ -85,11 +85,11 @@ TurnId = str
 
 
 class DeliveryError(Reply):
-    """Why nothing came of a request."""
+    """The error of a request that was refused or failed."""
 
     name: ErrorName
     detail: Optional[str]
-    """What went wrong in this case; null if nothing more is known."""
+    """The detail of this error; null if there is none."""
 
 
 class HealthPart(Reply):
@@ -144,19 +144,19 @@ class PushedDelivery(Reply):
     event_id: Optional[EventId]
     """The system event that it queued, or that it repeats."""
     preview: Preview
-    """What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white
-    space as one space. Null if nothing was said, or if it is no longer stored.
+    """The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no
+    text, or if it is no longer stored.
     """
     reply_preview: Preview
     """The beginning of its turn's reply in the same form; null while there is none."""
     ended_at: Optional[Timestamp]
-    """When its turn or event ended; null before, and if neither was started."""
+    """The end of the turn or event; null while it is open, or if there is none."""
     tokens: Optional[int]
     """The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them."""
     announcement: Optional[ReplyAnnouncement]
     """The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed."""
     error: Optional[DeliveryError]
-    """Why it was refused, its turn failed or its event is dead; null otherwise."""
+    """The reason of a refusal, a failed turn or a dead event; null otherwise."""
 
 
 class ReplyAnnouncement(Reply):
@@ -166,7 +166,7 @@ class ReplyAnnouncement(Reply):
     """The configured channel."""
     state: AnnouncementState
     reason: Optional[str]
-    """Why the last attempt failed; null unless it did."""
+    """The reason of the last failed attempt; null if it did not fail."""
 
 
 class SessionSize(Reply):

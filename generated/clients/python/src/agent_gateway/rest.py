@@ -310,8 +310,7 @@ class TurnsCalls:
         """Cancel a turn.
 
         Ends a queued or running turn as `cancelled`. What was written so far is kept, and what it cost is counted. The
-        call takes no
-        body; an empty object is none.
+        call takes no body or an empty object.
         """
         return self._http.call(_operations.TURNS_CANCEL, (turn_id,))
 
@@ -501,11 +500,10 @@ class MappingsCalls:
     ) -> DryRun:
         """Try the mappings.
 
-        Says what each mapping would make of a request: whether it matches, else the first pair that does not; the
-        message that the
-        agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at. With
-        a `mapping`, only
-        that draft is tried.
+        Returns the result of each mapping for a request: the message, the agent and the session if the mapping matches,
+        otherwise the first pair that
+        does not match. Nothing is started or recorded, and signatures are not checked. With `mapping`, only that draft
+        is tried.
         """
         fields = given(
             {
@@ -522,8 +520,8 @@ class MappingsCalls:
 
         Tries a mapping that is not in the configuration on the newest recorded webhooks that still have a body,
         whatever path they were
-        sent to. Nothing is started or recorded. Fields whose name marks a secret are hidden, as in `deliveries.get`: no
-        draft reads them.
+        sent to. Nothing is started or recorded. Fields whose name marks a secret are hidden, as in `deliveries.get`:
+        drafts cannot read them.
         At most 1 000 recorded webhooks are searched for bodies.
         """
         return self._http.call(_operations.MAPPINGS_BACKTEST, body=given({"mapping": mapping, "limit": limit}))
@@ -621,8 +619,8 @@ class IdentityCalls:
 
         Returns the kind, the name and the rights of the token that calls it: a REST key of any scope, the console
         token, or an RPC token, for which
-        this is the only call of REST. It starts no work, and the flight recorder stores only a refusal. The console
-        signs in with it. An expired key
+        this is the only REST call. It starts no work, and the flight recorder stores only a refusal. The console signs
+        in with it. An expired key
         gets `key-expired`, which names the key and the time.
         """
         return self._http.call(_operations.IDENTITY_GET)

@@ -159,9 +159,9 @@ Timestamp = str
 """A moment, RFC 3339 in UTC with milliseconds."""
 
 ToolCalls = List["ToolCallsItem"]
-"""The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it
-called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have
-more than 64 KiB of content before it.
+"""The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments`
+and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before
+it.
 """
 
 TurnEvent = Union["TurnStartedEvent", "MessageDeltaEvent", "MessageCompletedEvent", "TurnCompletedEvent", "TurnFailedEvent", "TurnCancelledEvent"]
@@ -282,7 +282,7 @@ class Backtest(Reply):
     matched: int
     """The number of them that the draft matches."""
     skipped: int
-    """The number of webhooks that were passed over: the body is not stored, was erased, or is not a JSON object or array."""
+    """The number of skipped webhooks: the body is not stored, was erased, or is not a JSON object or array."""
     deliveries: List[BacktestedDelivery]
     """The tried webhooks, newest first."""
 
@@ -295,7 +295,7 @@ class BacktestRequest(_BacktestRequestRequired, total=False):
     """A draft, and the number of recorded webhooks to try it on."""
 
     limit: int
-    """The most recorded webhooks to try."""
+    """The maximum number of recorded webhooks to try."""
 
 
 class BacktestedDelivery(Reply):
@@ -451,7 +451,7 @@ class Delivery(Reply):
     caller: Optional[str]
     """The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated."""
     bytes: int
-    """The size of its body. If that was not read: what `Content-Length` says, or 0."""
+    """The size of the body. If the body was not read, the value of `Content-Length`, or 0."""
     outcome: DeliveryOutcome
     status: Optional[int]
     """The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that
@@ -474,19 +474,19 @@ class Delivery(Reply):
     event_id: Optional[EventId]
     """The system event that it queued, or that it repeats."""
     preview: Preview
-    """What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white
-    space as one space. Null if nothing was said, or if it is no longer stored.
+    """The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no
+    text, or if it is no longer stored.
     """
     reply_preview: Preview
     """The beginning of its turn's reply in the same form; null while there is none."""
     ended_at: Optional[Timestamp]
-    """When its turn or event ended; null before, and if neither was started."""
+    """The end of the turn or event; null while it is open, or if there is none."""
     tokens: Optional[int]
     """The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them."""
     announcement: Optional[ReplyAnnouncement]
     """The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed."""
     error: Optional[DeliveryError]
-    """Why it was refused, its turn failed or its event is dead; null otherwise."""
+    """The reason of a refusal, a failed turn or a dead event; null otherwise."""
     headers: Dict[str, str]
     """Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are
     a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept.
@@ -505,11 +505,11 @@ class Delivery(Reply):
 
 
 class DeliveryError(Reply):
-    """Why nothing came of a request."""
+    """The error of a request that was refused or failed."""
 
     name: ErrorName
     detail: Optional[str]
-    """What went wrong in this case; null if nothing more is known."""
+    """The detail of this error; null if there is none."""
 
 
 class DeliveryList(Reply):
@@ -543,7 +543,7 @@ class DeliveryReplay(Reply):
 
 
 class DeliveryReplayRequest(TypedDict, total=False):
-    """What is sent again; an empty object or no body at all sends the kept one."""
+    """The request to replay. An empty object or no body replays the stored request."""
 
     body: MappedPayload
     """The body in place of the kept one. A field that says `[hidden]`, as replies show it, where the kept body has a
@@ -570,7 +570,7 @@ class DeliverySummary(Reply):
     caller: Optional[str]
     """The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated."""
     bytes: int
-    """The size of its body. If that was not read: what `Content-Length` says, or 0."""
+    """The size of the body. If the body was not read, the value of `Content-Length`, or 0."""
     outcome: DeliveryOutcome
     status: Optional[int]
     """The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that
@@ -593,19 +593,19 @@ class DeliverySummary(Reply):
     event_id: Optional[EventId]
     """The system event that it queued, or that it repeats."""
     preview: Preview
-    """What was said to the agent, the turn's message or the event's text: its first 120 characters, with each run of white
-    space as one space. Null if nothing was said, or if it is no longer stored.
+    """The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no
+    text, or if it is no longer stored.
     """
     reply_preview: Preview
     """The beginning of its turn's reply in the same form; null while there is none."""
     ended_at: Optional[Timestamp]
-    """When its turn or event ended; null before, and if neither was started."""
+    """The end of the turn or event; null while it is open, or if there is none."""
     tokens: Optional[int]
     """The tokens that its turn used, over all attempts; null until the turn ended, and if its agent does not report them."""
     announcement: Optional[ReplyAnnouncement]
     """The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed."""
     error: Optional[DeliveryError]
-    """Why it was refused, its turn failed or its event is dead; null otherwise."""
+    """The reason of a refusal, a failed turn or a dead event; null otherwise."""
 
 
 class DryRun(Reply):
@@ -801,9 +801,8 @@ class _MappingDraftRequired(TypedDict):
 
 
 class MappingDraft(_MappingDraftRequired, total=False):
-    """A mapping as the configuration would have it below `webhooks.mappings`, with its key as `name`. It passes the checks
-    of the configuration; the refusal has the configuration's sentence. A configured mapping with this name is replaced
-    in the checks.
+    """An entry of `webhooks.mappings`, with its key as `name`. It is validated like the configuration, with the same error
+    messages. A configured mapping with the same name is ignored in the validation.
     """
 
     agent: str
@@ -945,7 +944,7 @@ class ReplyAnnouncement(Reply):
     """The configured channel."""
     state: AnnouncementState
     reason: Optional[str]
-    """Why the last attempt failed; null unless it did."""
+    """The reason of the last failed attempt; null if it did not fail."""
 
 
 class RotatedKey(Reply):

@@ -85,9 +85,9 @@ Timestamp = str
 """A moment, RFC 3339 in UTC with milliseconds."""
 
 ToolCalls = List["ToolCallsItem"]
-"""The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it
-called none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have
-more than 64 KiB of content before it.
+"""The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments`
+and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before
+it.
 """
 
 TurnId = str
@@ -373,7 +373,7 @@ class SessionSize(Reply):
 
 
 class SessionTurn(Reply):
-    """The turn of a message. What is not known yet is null."""
+    """The turn of a message. Fields without a value yet are null."""
 
     turn_id: TurnId
     status: TurnStatus
