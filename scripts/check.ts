@@ -25,22 +25,29 @@ type Step = (typeof steps)[number];
 const failed: string[] = [];
 const rows: string[] = [];
 
-async function run({ name, run, mend }: Step, isShownLater = false): Promise<void> {
+async function run({ name, run, mend }: Step): Promise<string> {
   console.log(`\n▸ ${name}: ${run}`);
   const began = performance.now();
-  const child = spawn(run, { shell: true, stdio: isShownLater ? ["inherit", "pipe", "pipe"] : "inherit" });
+  const isShownLater = AT_ONCE.indexOf(name) > 0;
+  const child = spawn(run, { shell: true, stdio: AT_ONCE.includes(name) ? ["inherit", "pipe", "pipe"] : "inherit" });
   const output: Buffer[] = [];
-  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (bytes: Buffer) => output.push(bytes));
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on("data", (bytes: Buffer) => {
+      output.push(bytes);
+      if (!isShownLater) process.stdout.write(bytes);
+    });
   const status = await new Promise<number | null>((resolve) => child.once("close", resolve));
   const seconds = ((performance.now() - began) / 1_000).toFixed(1);
   rows.push(`  ${status === 0 ? "ok    " : "FAILED"}  ${seconds.padStart(6)} s  ${name}`);
-  if (status !== 0) failed.push(`${name}: ${mend}`);
-  if (isShownLater) later.push(Buffer.concat(output));
+  const text = Buffer.concat(output).toString();
+  // The names of failed tests are repeated here, because a log that is cut short still has its end.
+  if (status !== 0)
+    failed.push(`${name}: ${mend}`, ...(/\n Failed\n(.*)$/s.exec(text)?.[1]?.trimEnd().split("\n") ?? []));
+  return isShownLater ? text : "";
 }
 
-const later: Buffer[] = [];
 for (const step of steps.filter(({ name }) => !AT_ONCE.includes(name))) await run(step);
-await Promise.all(steps.filter(({ name }) => AT_ONCE.includes(name)).map((step, n) => run(step, n > 0)));
+const later = await Promise.all(steps.filter(({ name }) => AT_ONCE.includes(name)).map(run));
 for (const output of later) process.stdout.write(output);
 console.log(`\n${rows.join("\n")}`);
 if (failed.length > 0) {
