@@ -27,6 +27,31 @@ async function goOlder(page: Page): Promise<string | null> {
   await expect.poll(async () => (await hrefs(page)).at(-1)).not.toBe(last);
   return last;
 }
+/** Holds the reads of older pages. `reach` begins one by scrolling to the end, `goOn` lets it end. */
+async function holdOlder(page: Page) {
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route(/deliveries\?.*before=/, async (route) => {
+    await held;
+    await route.continue();
+  });
+  return {
+    async reach() {
+      await page.getByRole("button", { name: "Show older" }).scrollIntoViewIfNeeded();
+      await page.getByRole("button", { name: "Loading…" }).waitFor();
+    },
+    async goOn() {
+      const before = (await hrefs(page)).at(-1);
+      release();
+      await expect.poll(async () => (await hrefs(page)).at(-1)).not.toBe(before);
+    },
+  };
+}
+async function untilPainted(page: Page): Promise<void> {
+  await page.evaluate("(async () => { for (let n = 0; n < 3; n++) await new Promise(requestAnimationFrame); })()");
+}
 
 browserTests(({ open }) => {
   describe("a list of more rows than are shown", () => {
@@ -80,6 +105,47 @@ browserTests(({ open }) => {
       expect((await hrefs(page)).length).toBe(100);
       goOn();
       await expect.poll(() => hrefs(page)).toEqual(all.slice(0, 200));
+    });
+
+    it("MUST show the newest state of a row whose first push arrived while an older page was read", async () => {
+      const agents = { main: { backend: "echo" }, slow: { backend: "echo", echo: { delayMs: 2_000 } } };
+      await using gateway = await startPages({ agents });
+      await fill(gateway, 150);
+      await untilIdle(gateway);
+      await using page = await open(gateway, { path: "/console/activity" });
+      await untilLive(page);
+      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+      const { reach, goOn } = await holdOlder(page);
+      await reach();
+      const sent = callers(gateway).rest("/api/v1/chat/send", { message: "Hello", agent: "slow" });
+      await page.getByRole("button", { name: "1 new" }).waitFor();
+      await goOn();
+      await sent;
+      await page.getByRole("button", { name: "1 new" }).click();
+      await page.getByRole("link", { name: "completed Hello" }).first().waitFor();
+      const read = page.waitForResponse(/deliveries\?limit=100$/);
+      await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
+      await (await read).finished();
+      await untilPainted(page);
+      expect(await page.locator("tbody tr").first().textContent()).toContain("completed");
+    });
+
+    it("MUST not show a row of another filter that arrived while an older page was read", async () => {
+      await using gateway = await startPages();
+      await fill(gateway, 150);
+      await untilIdle(gateway);
+      await using page = await open(gateway, { path: "/console/activity" });
+      await untilLive(page);
+      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+      const { reach } = await holdOlder(page);
+      await reach();
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await page.getByRole("button", { name: "1 new" }).waitFor();
+      await page.getByRole("button", { name: "More filters" }).click();
+      await page.getByLabel("Surface").selectOption("hooks");
+      await page.getByText("No request matches these filters.").waitFor();
+      await untilPainted(page);
+      expect(await hrefs(page)).toEqual([]);
     });
 
     it("MUST let new ones wait behind the pill while older ones are shown, and come back to them", async () => {

@@ -202,9 +202,11 @@ export function gathered(wants: (push: AnyPush) => boolean, give: (pushes: AnyPu
     if (waiting.length > 2_000) waiting.shift();
     timer ??= setTimeout(flush, Math.max(SOON_MS, flushedAt + GATHER_MS - Date.now()));
   });
+  const stopReturns = onReturn(flush);
   document.addEventListener("visibilitychange", flush);
   return () => {
     stop();
+    stopReturns();
     clearTimeout(timer);
     document.removeEventListener("visibilitychange", flush);
   };

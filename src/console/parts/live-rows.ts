@@ -9,6 +9,7 @@ import {
   hasOlder,
   isAway,
   type LiveList,
+  MOST_ROWS,
   merged,
   movedNewer,
   movedOlder,
@@ -33,6 +34,9 @@ type LiveRowsOf<Item> = {
   isReading: boolean;
 };
 
+/** All rows anew, the newest page for the rows that are there, or a page of older ones. */
+type Mode = "again" | "catch-up" | "older";
+
 /** The list of a page, and the ways to read it. */
 export class LiveRows<Item> {
   readonly list = signal<LiveList<Item>>(emptyList());
@@ -47,9 +51,8 @@ export class LiveRows<Item> {
   /** The cursor of the last page, and the key of its last item. */
   #cursor: string | null = null;
   #cursorKey: string | undefined;
-  readonly #running = new Set<AbortController>();
-  /** News that came while a page was read, which may lack them: the newest first. */
-  readonly #news: Item[] = [];
+  /** The running reads, the earliest first, each with the news since its start, which its page may lack: the newest first. */
+  readonly #running = new Map<AbortController, { mode: Mode; news: readonly Item[] }>();
   /** True if the reader reached the end of the list while its newest page was being read. */
   #isOlderWanted = false;
 
@@ -93,12 +96,12 @@ export class LiveRows<Item> {
     // Rows are missing, and the reader is back at the top: the list is read again.
     if (isCut && newer.length === 0 && !this.#isReading && !this.isLoading.peek()) return void this.reload();
     const news = pushes.flatMap((push) => itemOf(push, this.isShown) ?? []).reverse();
-    if (this.isLoading.peek()) this.#news.unshift(...news);
+    for (const read of this.#running.values()) read.news = [...news, ...read.news].slice(0, MOST_ROWS);
     this.list.value = merged(this.list.peek(), news, { keyOf, isReading: this.#isReading });
   };
 
   readonly abortAll = (): void => {
-    for (const one of this.#running) one.abort();
+    for (const one of this.#running.keys()) one.abort();
     this.#running.clear();
   };
 
@@ -106,14 +109,14 @@ export class LiveRows<Item> {
     return this.of.isReading || scrollY > 80;
   }
 
-  async #load(mode: "again" | "catch-up" | "older"): Promise<void> {
+  async #load(mode: Mode): Promise<void> {
     if (mode !== "catch-up") this.abortAll();
     const own = new AbortController();
-    this.#running.add(own);
+    this.#running.set(own, { mode, news: [] });
     this.isLoading.value = true;
     try {
-      if (mode === "older") await this.#readOlder(own.signal);
-      else await this.#readNewest(own.signal, mode === "catch-up");
+      if (mode === "older") await this.#readOlder(own);
+      else await this.#readNewest(own, mode === "catch-up");
       this.error.value = undefined;
       this.at.value = Date.now();
     } catch (thrown) {
@@ -128,23 +131,34 @@ export class LiveRows<Item> {
     }
   }
 
-  async #readNewest(signal: AbortSignal, isKept: boolean): Promise<void> {
-    const page = await this.#read(signal, {});
+  async #readNewest(own: AbortController, isKept: boolean): Promise<void> {
+    const page = await this.#read(own.signal, {});
+    this.#endEarlier(own);
     const how = { keyOf: this.of.keyOf, isReading: this.#isReading };
-    const kept = isKept ? caughtUp(this.list.peek(), page.items, how) : undefined;
+    const kept = isKept && this.list.peek().items.length > 0 ? caughtUp(this.list.peek(), page.items, how) : undefined;
     if (!kept) this.#setCursor(page);
     const list = kept ?? filled(page.items, page.cursor !== null);
-    this.list.value = merged(list, this.#news.splice(0), how);
+    this.list.value = merged(list, this.#running.get(own)?.news ?? [], how);
   }
 
-  async #readOlder(signal: AbortSignal): Promise<void> {
+  /** Ends the reads that began before this one, as their pages are older than its page. */
+  #endEarlier(own: AbortController): void {
+    for (const [read, { mode }] of this.#running) {
+      if (read === own) return;
+      read.abort();
+      this.#running.delete(read);
+      this.#isOlderWanted ||= mode === "older";
+    }
+  }
+
+  async #readOlder(own: AbortController): Promise<void> {
     const { keyOf, isKeyset } = this.of;
     const last = this.list.peek().items.at(-1);
     const key = last === undefined ? undefined : keyOf(last);
     // The items behind the last one were dropped, and the cursor would leave a gap.
-    if (!isKeyset && key !== this.#cursorKey) return this.#readNewest(signal, false);
+    if (!isKeyset && key !== this.#cursorKey) return this.#readNewest(own, false);
     const place = isKeyset ? { ...(key !== undefined && { before: key }) } : { cursor: this.#cursor ?? "" };
-    const page = await this.#read(signal, place);
+    const page = await this.#read(own.signal, place);
     this.beforeMove.current?.();
     this.#setCursor(page);
     this.list.value = extended(this.list.peek(), page.items, page.cursor !== null, keyOf);
@@ -184,13 +198,14 @@ export function useLiveRows<Item>(of: LiveRowsOf<Item>): LiveRows<Item> {
     const catchUpIfSeen = () => {
       if (!document.hidden && liveState.peek() !== "off") void rows.catchUp();
     };
-    document.addEventListener("visibilitychange", catchUpIfSeen);
     const ends = [
       hold(of.request),
+      // Before the catch-up: the pushes so far are older than the page that it reads.
       gathered((push) => rows.of.itemOf(push, rows.isShown) !== undefined, rows.add),
       onReturn(() => isRead.current && void rows.catchUp()),
       () => document.removeEventListener("visibilitychange", catchUpIfSeen),
     ];
+    document.addEventListener("visibilitychange", catchUpIfSeen);
     return () => {
       for (const end of ends) end();
     };
