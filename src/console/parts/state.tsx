@@ -34,8 +34,13 @@ const TONES: Readonly<Record<string, Tone>> = {
   retrying: "warning",
 };
 
+/** The word of a state: the API says `gone` where the turn or event is no longer stored. */
+export function wordOf(state: string): string {
+  return state === "gone" ? "deleted" : state;
+}
+
 /** The state of a thing: a shape, a colour and always the word. */
-export function State({ of, word = of, quiet = false }: { of: string; word?: string; quiet?: boolean }) {
+export function State({ of, word = wordOf(of), quiet = false }: { of: string; word?: string; quiet?: boolean }) {
   const tone = TONES[of] ?? "waiting";
   return (
     <span class={`state ${quiet ? "quiet" : ""}`} data-tone={tone}>

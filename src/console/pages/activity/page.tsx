@@ -12,6 +12,7 @@ import { useLiveRows } from "#console/parts/live-rows.ts";
 import { countOf, LiveTable } from "#console/parts/live-table.tsx";
 import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
+import { wordOf } from "#console/parts/state.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { WORK_COLUMNS } from "#console/parts/work-row.tsx";
 import type { DeliveryOutcome, DeliverySummary } from "#generated/clients/typescript/src/rest.ts";
@@ -30,7 +31,7 @@ const OUTCOMES = (
     ...(["refused", "unmatched", "challenge", "repeated", "queued", "running"] as const),
     ...(["completed", "failed", "cancelled", "handled", "dead", "gone"] as const),
   ] satisfies readonly DeliveryOutcome[]
-).map((one) => [one, one === "gone" ? "deleted" : one] as const);
+).map((one) => [one, wordOf(one)] as const);
 const REPLIES = [
   ["failed", "not delivered"],
   ["retrying", "retrying"],
