@@ -145,7 +145,7 @@ export const errors = {
     code: null,
     status: 404,
     title: "Event not found",
-    meaning: "No system event has this id, or it ended so long ago that it is not kept any more.",
+    meaning: "No system event has this id, or it ended so long ago that it is no longer stored.",
     retry: false,
   },
   "unknown-model": {

@@ -1512,7 +1512,7 @@ export interface components {
          */
         DeliveryMode: "none" | "announce";
         /**
-         * @description What came of it. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender asked whether the address is ours), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: its turn or event is not kept any more.
+         * @description What came of it. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender asked whether the address is ours), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored.
          * @enum {string}
          */
         DeliveryOutcome: "refused" | "unmatched" | "challenge" | "repeated" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
@@ -3007,7 +3007,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent; or the event of this idempotency key ended so long ago that it is not kept any more. */
+        /** @description There is no such agent; or the event of this idempotency key ended so long ago that it is no longer stored. */
         AgentOrEventNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3016,7 +3016,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent; or the turn of this idempotency key is not kept any more. */
+        /** @description There is no such agent; or the turn of this idempotency key is no longer stored. */
         AgentOrTurnNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3047,7 +3047,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent, it has no such skill, or the turn is not kept any more. */
+        /** @description There is no such agent, it has no such skill, or the turn is no longer stored. */
         ChatTargetNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3305,7 +3305,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such mapping; its agent has just left the configuration; or the turn of this idempotency key is not kept any more. */
+        /** @description There is no such mapping; its agent has just left the configuration; or the turn of this idempotency key is no longer stored. */
         MappingOrTurnNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3333,7 +3333,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No mapping without `verify` matches the payload; its agent has just left the configuration; or the turn of this idempotency key is not kept any more. */
+        /** @description No mapping without `verify` matches the payload; its agent has just left the configuration; or the turn of this idempotency key is no longer stored. */
         NoMappingMatched: {
             headers: {
                 [name: string]: unknown;
@@ -3505,7 +3505,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent, it has no such model, the turn is not kept any more, or the door for clients of OpenAI is closed here. */
+        /** @description There is no such agent, it has no such model, the turn is no longer stored, or the door for clients of OpenAI is closed here. */
         OpenAiTargetNotFound: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];

@@ -41,7 +41,7 @@ export type ErrorName =
   | "mapping-not-found"
   /** No delivery has this id, or the recorder let it go. */
   | "delivery-not-found"
-  /** No system event has this id, or it ended so long ago that it is not kept any more. */
+  /** No system event has this id, or it ended so long ago that it is no longer stored. */
   | "event-not-found"
   /** The agent knows no model of this name; the detail lists those it knows. */
   | "unknown-model"

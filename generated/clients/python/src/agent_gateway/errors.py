@@ -218,7 +218,7 @@ class DeliveryNotFoundError(NotFoundError):
 
 
 class EventNotFoundError(NotFoundError):
-    """No system event has this id, or it ended so long ago that it is not kept any more."""
+    """No system event has this id, or it ended so long ago that it is no longer stored."""
 
     name = "event-not-found"
 

@@ -43,8 +43,8 @@ DeliveryMode = Literal["none", "announce"]
 DeliveryOutcome = Literal["refused", "unmatched", "challenge", "repeated", "queued", "running", "completed", "failed", "cancelled", "handled", "dead", "gone"]
 """What came of it. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender
 asked whether the address is ours), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or
-ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: its turn or event is
-not kept any more.
+ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is
+no longer stored.
 """
 
 DeliverySurface = Literal["rest", "rpc", "hooks"]
