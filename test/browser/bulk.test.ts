@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { faultsOf } from "./axe.ts";
 import { browserTests, callers, startPages } from "./browser.ts";
@@ -26,6 +27,28 @@ async function startChannel() {
   });
 }
 
+/** Sends webhooks, one after another. Answers the ids of their deliveries. */
+async function sendAll(gateway: { url: string }, messages: readonly string[], more = {}): Promise<string[]> {
+  const ids: string[] = [];
+  for (const message of messages) {
+    const { deliveryId } = await callers(gateway).hook("/hooks/agent", { message, ...more });
+    ids.push(String(deliveryId));
+  }
+  return ids;
+}
+function problem(name: string, status: number, headers = {}) {
+  const title = name.charAt(0).toUpperCase() + name.slice(1).replaceAll("-", " ");
+  const body = JSON.stringify({ type: `/docs/errors.html#${name}`, title, status, request_id: "req_1" });
+  return { status, body, headers: { "content-type": "application/problem+json", ...headers } };
+}
+async function replayAll(page: Page, count: number) {
+  await expect.poll(() => page.locator("a.row-link").count()).toBe(count);
+  await page.getByRole("button", { name: "Replay all" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: `Replay ${count} requests` }).click();
+  return dialog;
+}
+
 browserTests(({ open }) => {
   describe("a reply that was not delivered", () => {
     it("MUST be marked in its row, found by the filter, and sent again by key", async () => {
@@ -44,7 +67,7 @@ browserTests(({ open }) => {
       await rows.first().click();
       await page
         .getByRole("article")
-        .getByText(/to dead: HTTP 410/)
+        .getByText(/to dead: .*410/)
         .first()
         .waitFor();
       channel.status = 200;
@@ -69,7 +92,7 @@ browserTests(({ open }) => {
       await page.getByLabel("Outcome").selectOption("completed");
       await page.getByRole("button", { name: "Replay all" }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByText("3 turns of the agent main").waitFor();
+      await dialog.getByText("3 turns for the agent main").waitFor();
       await dialog.getByText("1 skipped: only webhooks can be replayed").waitFor();
       expect(await faultsOf(page, "light")).toEqual([]);
       await dialog.getByRole("button", { name: "Replay 3 requests" }).press("Enter");
@@ -77,6 +100,71 @@ browserTests(({ open }) => {
       await dialog.getByRole("button", { name: "Close" }).click();
       await expect.poll(() => page.locator("a.row-link").count()).toBe(7);
       await expect.poll(() => page.getByText("↻ replay").count()).toBe(3);
+      // A second time would start everything twice.
+      await page.getByRole("button", { name: "Replay all" }).click();
+      await dialog.getByText("No request here can be replayed.").waitFor();
+      await dialog.getByText("3 skipped: already replayed").waitFor();
+      await dialog.getByText("3 skipped: replays of other requests").waitFor();
+      expect(await dialog.getByRole("button").allTextContents()).toEqual(["Cancel"]);
+    });
+
+    it("MUST know a replay that the filters leave out, and offer one that failed", async () => {
+      await using channel = await startChannel();
+      const flaky = { backend: "http", http: { url: channel.channels.dead.url } };
+      await using gateway = await startPages({ agents: { main: { backend: "echo" }, flaky } });
+      const ids = await sendAll(gateway, ["one", "two"], { agent: "flaky" });
+      await using page = await open(gateway, { path: "/console/activity?outcome=failed" });
+      await expect.poll(() => page.locator("a.row-link").count()).toBe(2);
+      const { console: call } = callers(gateway);
+      await call(`/api/v1/deliveries/${ids[0]}/replay`, { body: { message: "one", agent: "main" } });
+      await call(`/api/v1/deliveries/${ids[1]}/replay`, {});
+      await expect.poll(() => page.locator("a.row-link").count()).toBe(3);
+      await page.getByRole("button", { name: "Replay all" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText("1 turn for the agent flaky").waitFor();
+      await dialog.getByText("2 skipped: already replayed").waitFor();
+      await dialog.getByRole("button", { name: "Replay 1 request" }).waitFor();
+    });
+
+    it("MUST replay the oldest first, and wait as long as a busy gateway says", async () => {
+      await using gateway = await startPages();
+      const [first, second, third] = await sendAll(gateway, ["one", "two", "three"]);
+      await using page = await open(gateway, { path: "/console/activity?surface=hooks" });
+      const asked: string[] = [];
+      await page.route("**/replay", async (route) => {
+        asked.push(route.request().url().split("/").at(-2) ?? "");
+        if (asked.length === 2) return route.fulfill(problem("rate-limited", 429, { "retry-after": "2" }));
+        await route.continue();
+      });
+      const dialog = await replayAll(page, 3);
+      await dialog.getByText("Rate limited: next attempt in").waitFor();
+      expect(await faultsOf(page, "light")).toEqual([]);
+      await dialog.getByText("Finished. 3 of 3 replayed").waitFor();
+      expect(asked).toEqual([first, second, second, third]);
+    });
+
+    it("MUST stop at a gateway that takes no more, and go on with the rest", async () => {
+      await using gateway = await startPages();
+      const [, lost] = await sendAll(gateway, ["one", "two", "three"]);
+      await using page = await open(gateway, { path: "/console/activity?surface=hooks" });
+      let asked = 0;
+      await page.route("**/replay", async (route) => {
+        asked++;
+        if (asked === 2) return route.fulfill(problem("store-full", 503));
+        // It starts, and its answer is lost.
+        if (asked === 3) await route.fetch();
+        return asked === 3 ? route.abort("connectionreset") : route.continue();
+      });
+      const dialog = await replayAll(page, 3);
+      await dialog.getByText("Interrupted. 1 of 3 replayed", { exact: true }).waitFor();
+      await dialog.getByRole("button", { name: "Replay 2 more requests" }).click();
+      await dialog.getByText("Interrupted. 1 of 3 replayed, 1 unknown", { exact: true }).waitFor();
+      await dialog.getByText("The gateway cannot be reached").waitFor();
+      expect(await dialog.getByRole("link").getAttribute("href")).toBe(`/console/d/${lost}`);
+      expect(await faultsOf(page, "light")).toEqual([]);
+      await dialog.getByRole("button", { name: "Replay 1 more request" }).click();
+      await dialog.getByText("Finished. 2 of 3 replayed, 1 unknown", { exact: true }).waitFor();
+      expect(asked).toBe(4);
     });
 
     it("MUST stop on request, and start nothing more", async () => {

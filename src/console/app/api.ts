@@ -122,12 +122,19 @@ async function wordsOf(response: Response): Promise<string> {
 }
 
 /** An error in the reader's words: what happened, and what the gateway's log has it under. */
-export type Trouble = { title: string; detail?: string | undefined; requestId?: string | undefined; name: string };
+export type Trouble = {
+  title: string;
+  detail?: string | undefined;
+  requestId?: string | undefined;
+  name: string;
+  /** When the same call may succeed. */
+  retryAfterMs?: number | undefined;
+};
 
 export function troubleOf(error: unknown): Trouble {
   if (error instanceof GatewayError && error.requestId !== undefined) {
-    const { name, title, detail, requestId } = error;
-    return { name, title, detail, requestId };
+    const { name, title, detail, requestId, retryAfterMs } = error;
+    return { name, title, detail, requestId, retryAfterMs };
   }
   if (error instanceof NotAllowed) return { name: "not-allowed", title: error.message };
   if (error instanceof GatewayError || (error instanceof Error && /fetch|connection/i.test(error.message)))

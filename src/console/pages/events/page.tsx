@@ -7,7 +7,7 @@ import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { whyNot } from "#console/app/session.ts";
 import { plural } from "#console/lib/format.ts";
 import { curlOfHook } from "#console/lib/webhook-requests.ts";
-import { Bulk } from "#console/parts/bulk.tsx";
+import { Bulk, readAll } from "#console/parts/bulk.tsx";
 import { Command } from "#console/parts/copy.tsx";
 import { ActionButton, Filters, FilterText } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
@@ -174,10 +174,13 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
           act="Queue"
           done="queued"
           noun="event"
-          read={readPage}
-          whyNot={() => undefined}
+          read={async (signal) => {
+            const { items, hasMore } = await readAll(readPage, signal);
+            return { able: items, skipped: [], hasMore };
+          }}
           effect={(events) => <QueueEffect events={events} />}
           run={({ event_id }) => rest().events.replay(event_id)}
+          pathOf={({ event_id }) => `/e/${event_id}`}
           leftOut={["event-not-dead", "event-not-found", "agent-not-found"]}
           close={() => (isQueueing.value = false)}
         />
