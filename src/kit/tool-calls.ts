@@ -11,6 +11,15 @@ export type ToolCall = {
   result?: string | undefined;
 };
 
+/** The characters of a message, with those of its tool calls. */
+export function charactersOf(message: { text: string; toolCalls?: readonly ToolCall[] | undefined }): number {
+  let sum = message.text.length;
+  if (message.toolCalls === undefined) return sum;
+  for (const { tool, reason = "", arguments: args = "", result = "" } of message.toolCalls)
+    sum += tool.length + reason.length + args.length + result.length;
+  return sum;
+}
+
 /** Tool calls as answers and pushes show them. */
 export function showToolCalls(calls: readonly ToolCall[]): ToolCalls {
   return calls.map(({ at, ...call }) => (at === undefined ? call : { ...call, at: new Date(at).toISOString() }));

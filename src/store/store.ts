@@ -176,12 +176,18 @@ export interface Store extends InboundStore, AsyncDisposable {
    */
   readEntries(sessionId: string, query: { after: number; limit: number }): Promise<Entry[]>;
   /**
-   * Messages whose text is complete, newest first, below `before`; compacted ones only when they are asked for. At most `limit`, and no
-   * more once their texts have `characters`.
+   * Messages whose text is complete, newest first, below `before`; compacted ones and tool calls only when they are asked for. At most
+   * `limit`, and no more once their texts and tool calls have `characters`.
    */
   readMessages(
     sessionId: string,
-    query: { before?: number; limit: number; characters?: number; includeCompacted?: boolean },
+    query: {
+      before?: number;
+      limit: number;
+      characters?: number;
+      includeCompacted?: boolean;
+      includeToolCalls?: boolean;
+    },
   ): Promise<Message[]>;
 
   /**

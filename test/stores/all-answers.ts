@@ -4,6 +4,7 @@ import type { Store, UsageCount } from "#store/store.ts";
 export async function allAnswers(store: Store): Promise<unknown> {
   const all = { from: 0, to: Number.MAX_SAFE_INTEGER };
   const page = { limit: 100 };
+  const withCalls = { ...page, includeToolCalls: true };
   const sessions = (await store.listSessions(page)).items;
   const turns = (await store.listTurns(page)).items;
   const events = (await store.listEvents(page)).items;
@@ -21,7 +22,7 @@ export async function allAnswers(store: Store): Promise<unknown> {
     journals: await Promise.all(
       sessions.map(({ sessionId }) => store.readEntries(sessionId, { after: 0, limit: 100 })),
     ),
-    messages: await Promise.all(sessions.map(({ sessionId }) => store.readMessages(sessionId, page))),
+    messages: await Promise.all(sessions.map(({ sessionId }) => store.readMessages(sessionId, withCalls))),
     summaries: await Promise.all(sessions.map(({ sessionId }) => store.readSummary(sessionId))),
     agents: agents.map((agent) => store.agentCounts(agent)),
     beats: await Promise.all(agents.map((agent) => store.readBeat(agent))),

@@ -1,5 +1,6 @@
 import type { CoreParts } from "#core/parts.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { charactersOf } from "#kit/tool-calls.ts";
 import type { ListedSession, Message, Page, Session, Store, Turn } from "#store/store.ts";
 import { readTurnEntries } from "./turn-entries.ts";
 
@@ -24,7 +25,7 @@ type PageRequest = {
   includeTurns: boolean;
 };
 
-/** The most characters on a page, because a long answer delays other calls. */
+/** The most characters on a page with its tool calls, because a long answer delays other calls. */
 const PAGE_CHARACTERS = 512 * 1024;
 
 /** Lists, reads and deletes stored sessions. */
@@ -52,14 +53,16 @@ export function createStoredSessions({ store, agents, clock }: CoreParts) {
       const session = await store.getSession(sessionId);
       if (!session) throw sessionNotFound(sessionId);
       const before = cursor === undefined ? session.lastSeq + 1 : placeOf(session, cursor);
-      const range = { before, limit: limit + 1, characters: PAGE_CHARACTERS, includeCompacted };
+      const range = { before, limit: limit + 1, characters: PAGE_CHARACTERS };
       const [summary, found] = await Promise.all([
         store.readSummary(sessionId),
-        turnId === undefined ? store.readMessages(sessionId, range) : readTurnMessages(store, sessionId, turnId),
+        turnId === undefined
+          ? store.readMessages(sessionId, { ...range, includeCompacted, includeToolCalls: true })
+          : readTurnMessages(store, sessionId, turnId, range),
       ]);
       const messages = found.slice(0, limit);
       const last = messages.at(-1);
-      const hasMore = found.length > limit || charactersOf(messages) >= PAGE_CHARACTERS;
+      const hasMore = found.length > limit || sumOfCharacters(messages) >= PAGE_CHARACTERS;
       const nextCursor = hasMore && last ? cursorOf(session, last) : null;
       const turns = includeTurns ? await readTurns(store, messages) : undefined;
       return { session, summary: summary?.text ?? null, messages, turns, nextCursor };
@@ -78,19 +81,25 @@ export function sessionNotFound(sessionId: string): GatewayError {
   return new GatewayError("session-not-found", `No session has the id ${sessionId}.`);
 }
 
-/** The messages of a turn, newest first; none for a turn of another session. */
-async function readTurnMessages(store: Store, sessionId: string, turnId: string): Promise<Message[]> {
+/** The messages of a turn in a range, newest first; none for a turn of another session. */
+async function readTurnMessages(
+  store: Store,
+  sessionId: string,
+  turnId: string,
+  { before, limit, characters }: { before: number; limit: number; characters: number },
+): Promise<Message[]> {
   const turn = await store.getTurn(turnId);
   if (turn?.sessionId !== sessionId) return [];
   const entries = await readTurnEntries(store, turn);
   const seqs = entries.flatMap(({ seq, name }) => (name === "message.completed" ? [seq] : []));
-  const read = [turn.seq - 1, ...seqs].map((seq) =>
-    store.readMessages(sessionId, { before: seq + 1, limit: 1, includeCompacted: true }),
-  );
-  return (await Promise.all(read))
-    .flat()
-    .filter((message) => message.turnId === turnId)
-    .reverse();
+  const messages: Message[] = [];
+  for (const seq of [turn.seq - 1, ...seqs].filter((seq) => seq < before).reverse()) {
+    if (messages.length === limit || sumOfCharacters(messages) >= characters) break;
+    const one = { before: seq + 1, limit: 1, includeCompacted: true, includeToolCalls: true };
+    const found = await store.readMessages(sessionId, one);
+    messages.push(...found.filter((message) => message.turnId === turnId));
+  }
+  return messages;
 }
 
 /** The turns of messages, each once. */
@@ -100,8 +109,8 @@ async function readTurns(store: Store, messages: readonly Message[]): Promise<Tu
   return turns.filter((turn) => turn !== undefined);
 }
 
-function charactersOf(messages: readonly Message[]): number {
-  return messages.reduce((sum, { text }) => sum + text.length, 0);
+function sumOfCharacters(messages: readonly Message[]): number {
+  return messages.reduce((sum, message) => sum + charactersOf(message), 0);
 }
 
 /** The cursor of a message. It contains the session's ordinal, so that it is not valid for a later session with the same id. */

@@ -1,3 +1,4 @@
+import { charactersOf } from "#kit/tool-calls.ts";
 import type { Usage } from "#kit/usages.ts";
 import type { Entry, Message, Session, SessionRef } from "#store/store.ts";
 import type { Records, Rule, RuleInPieces, SessionRecord } from "./records.ts";
@@ -7,6 +8,8 @@ export const NO_SEQ = 0;
 /** A reader wants only a few long messages: the first piece is short, and each next one is twice as long. */
 const FIRST_PIECE = 32;
 const LONGEST_PIECE = 512;
+/** The same with tool calls, of which a reply may have 64 KiB. */
+const LONGEST_PIECE_WITH_CALLS = 128;
 
 /** The changes that come with new entries: what is added to the session's counts, its new usage and preview, and the delivery of their turn. */
 type SessionChange = {
@@ -71,22 +74,23 @@ export const readEntries: Rule<"readEntries"> = (records, sessionId, { after, li
 };
 
 export const readMessages: RuleInPieces<"readMessages"> = function* (records, sessionId, query) {
-  const { before = Infinity, limit, characters = Infinity, includeCompacted = false } = query;
+  const { before = Infinity, limit, characters = Infinity, includeCompacted = false, includeToolCalls = false } = query;
   const messages: Message[] = [];
   const found = records.sessions.find(sessionId);
   if (!found || limit < 1) return messages;
   const { ordinal } = found.session;
   const { isCompacted, lowest } = marksOf(records, ordinal);
+  const longest = includeToolCalls ? LONGEST_PIECE_WITH_CALLS : LONGEST_PIECE;
   let left = characters;
-  for (let seq = before, size = FIRST_PIECE; ; size = Math.min(size * 2, LONGEST_PIECE)) {
-    const page = records.journal(ordinal).before(seq, size);
+  for (let seq = before, size = FIRST_PIECE; ; size = Math.min(size * 2, longest)) {
+    const page = records.journal(ordinal).before(seq, size, includeToolCalls);
     for (const entry of page) {
       seq = entry.seq;
       if (!includeCompacted && seq < lowest) return messages;
-      const message = messageOf(entry, isCompacted(seq));
+      const message = messageOf(entry, isCompacted(seq), includeToolCalls);
       if (!message || (message.compacted && !includeCompacted)) continue;
       messages.push(message);
-      left -= message.text.length;
+      left -= charactersOf(message);
       if (messages.length === limit || left <= 0) return messages;
     }
     if (page.length < size) return messages;
@@ -105,11 +109,12 @@ export function marksOf(records: Records, ordinal: number): { isCompacted(seq: n
 }
 
 /** An entry that holds a message's whole text, as that message. */
-function messageOf(entry: Entry, compacted: boolean): Message | undefined {
+function messageOf(entry: Entry, compacted: boolean, includeToolCalls: boolean): Message | undefined {
   const { seq, at: createdAt, turnId } = entry;
   const of = { turnId, seq, createdAt, compacted };
   if (entry.name === "message.completed") {
-    const { messageId, text, toolCalls } = entry;
+    const { messageId, text } = entry;
+    const toolCalls = includeToolCalls ? entry.toolCalls : undefined;
     return { messageId, role: "assistant", text, ...of, outside: false, context: undefined, toolCalls };
   }
   if (entry.name !== "message.created" || entry.role === "assistant") return undefined;

@@ -184,8 +184,8 @@ export interface Stream<E extends { seq: number }> {
   append(entries: readonly E[]): void;
   /** The entries after `seq`, in order. */
   after(seq: number, limit: number): E[];
-  /** The entries before `seq`, newest first. */
-  before(seq: number, limit: number): E[];
+  /** The entries before `seq`, newest first. An engine may leave out tool calls, unless they are asked for. */
+  before(seq: number, limit: number, withToolCalls?: boolean): E[];
   /** Erases all before `seq`. */
   eraseBefore(seq: number): void;
 }

@@ -45,7 +45,8 @@ export function endingTests(engine: Engine): void {
       ];
       await world.end(await world.claimNext(), { reply: "hi", toolCalls });
       expect((await world.entries())[4]).toMatchObject({ name: "message.completed", text: "hi", toolCalls });
-      expect(await world.store.readMessages("chat:a", { limit: 1 })).toMatchObject([{ text: "hi", toolCalls }]);
+      const messages = await world.store.readMessages("chat:a", { limit: 1, includeToolCalls: true });
+      expect(messages).toMatchObject([{ text: "hi", toolCalls }]);
     });
 
     it("keeps an empty reply of a completed turn", async ({ world }) => {

@@ -73,6 +73,29 @@ export function readingTests(engine: Engine): void {
       expect((await read(10, (await read(11)).at(-1)?.seq)).map(({ text }) => text)).toEqual(["1".repeat(10)]);
     });
 
+    it("reads tool calls only when they are asked for, and counts their characters", async ({ world }) => {
+      const content = "x".repeat(40);
+      const toolCalls = [{ tool: "say", ok: true, ms: 1, at: 5, arguments: content, result: content }];
+      for (let n = 0; n < 3; n++) {
+        await world.start({ text: `question ${n}`, context: `{"n":${n}}` });
+        await world.end(await world.claimNext(), { reply: `answer ${n}`, toolCalls });
+      }
+      const read = async (query: { characters?: number; includeToolCalls?: boolean }) =>
+        await world.store.readMessages("chat:a", { limit: 10, ...query });
+      const plain = await read({});
+      expect(plain.map(({ text, toolCalls }) => [text, toolCalls])).toEqual(
+        [2, 1, 0].flatMap((n) => [
+          [`answer ${n}`, undefined],
+          [`question ${n}`, undefined],
+        ]),
+      );
+      expect(plain[1]?.context).toBe('{"n":2}');
+      const whole = await read({ includeToolCalls: true });
+      expect(whole).toEqual(plain.map((one) => (one.role === "assistant" ? { ...one, toolCalls } : one)));
+      expect(await read({ characters: 95 })).toHaveLength(6);
+      expect(await read({ characters: 95, includeToolCalls: true })).toHaveLength(2);
+    });
+
     it("reads complete messages, newest first, below a place", async ({ world }) => {
       await fill(world, 2);
       await world.start({ text: "question 2" });

@@ -28,7 +28,7 @@ export function reopeningTests(engine: Engine): void {
       await world.store.createKey(key);
       const read = async () => ({
         ...(await world.everything(["chat:a"], [ended.turnId, again.turnId, queued.turnId])),
-        messages: await world.store.readMessages("chat:a", { limit: 10 }),
+        messages: await world.store.readMessages("chat:a", { limit: 10, includeToolCalls: true }),
         delivery: await world.store.getDelivery("dlv_1"),
         usage: await world.store.readUsage({ from: 0, to: Infinity }),
         keys: await world.store.listKeys(),

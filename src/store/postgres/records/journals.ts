@@ -47,6 +47,11 @@ const COLUMNS: readonly (readonly [name: string, type: string, value: (written: 
   ["used", "json", ({ entry: { usage, model } }) => usedOf(moreOf(usage), encodeOptional(model))],
 ];
 const NAMES = COLUMNS.map(([name]) => name).join(", ");
+/** The same without tool calls, which replies have in the place of a context. */
+const WITHOUT_CALLS = NAMES.replace(
+  " context,",
+  " case when name = 'message.completed' then null else context end as context,",
+);
 
 /** The message that contains the reply of a turn's end. The end refers to it, so that the text is stored only once. */
 function replyOf(entry: Entry, previous: Entry | undefined): string | undefined {
@@ -185,12 +190,13 @@ class Journal implements Stream<Entry> {
   after(seq: number, limit: number): Entry[] {
     const from = Math.max(seq, this.erasedBefore - 1);
     const isHere = (this.appended[0]?.seq ?? Infinity) <= from + 1;
-    const stored = isHere ? [] : this.#read(from, sql`t.seq >= ${bounded(from)} order by t.seq`, limit);
+    const stored = isHere ? [] : this.#read(NAMES, from, sql`t.seq >= ${bounded(from)} order by t.seq`, limit);
     return [...stored, ...this.appended.filter((entry) => entry.seq > from)].slice(0, limit);
   }
 
-  before(seq: number, limit: number): Entry[] {
-    const stored = this.#read(-1, sql`t.seq < least(${bounded(seq)}, 2147483647) order by t.seq desc`, limit);
+  before(seq: number, limit: number, withToolCalls = false): Entry[] {
+    const columns = withToolCalls ? NAMES : WITHOUT_CALLS;
+    const stored = this.#read(columns, -1, sql`t.seq < least(${bounded(seq)}, 2147483647) order by t.seq desc`, limit);
     return [...this.appended.filter((entry) => entry.seq < seq).reverse(), ...stored].slice(0, limit);
   }
 
@@ -208,14 +214,14 @@ class Journal implements Stream<Entry> {
   }
 
   /** Reads entries with a `seq` above `after`. One more row is read, because it may contain the reply of the entry that follows it. */
-  #read(after: number, rest: Sql, limit: number): Entry[] {
+  #read(columns: Sql, after: number, rest: Sql, limit: number): Entry[] {
     const of = bounded(this.#ordinal);
-    const found = sql`select * from entries t where t.session = ${of} and ${rest} limit ${bounded(limit + 1)}`;
+    const found = sql`select ${columns} from entries t where t.session = ${of} and ${rest} limit ${bounded(limit + 1)}`;
     const rows = new Map(this.#transaction.read(found).map((row) => [number(row.seq), row]));
     const entries = [...rows.values()].filter(({ seq }) => number(seq) > after).slice(0, limit);
     return entries.map((row) => {
       const entry = readEntry(row, rows.get(number(row.seq) - 1));
-      this.#seen.set(entry.seq, entry);
+      if (columns === NAMES) this.#seen.set(entry.seq, entry);
       return entry;
     });
   }
