@@ -41,6 +41,11 @@ export function newBareId(now: number): string {
   return encodeTime(now) + randomPart();
 }
 
+/** The time of an id, as a text that sorts like the time. Undefined for a text that is not an id. */
+export function timePartOf(id: string): string | undefined {
+  return /^[a-z]+_([0-9A-HJKMNP-TV-Z]{10})[0-9A-HJKMNP-TV-Z]{16}$/.exec(id)?.[1];
+}
+
 /**
  * The id of another kind that belongs to the same request: it has the same time and random part, so that people see it, too. A new one
  * where that of the request is none of ours.

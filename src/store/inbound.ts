@@ -147,7 +147,10 @@ export type DeliveryQuery = {
   /** The state of its turn's announcement, and the channel of that. */
   announcement?: AnnouncementState;
   channel?: string;
-  /** Only deliveries recorded before this one; `delivery-not-found` if it is not stored, `invalid-request` together with `cursor`. */
+  /**
+   * Only deliveries recorded before this one. If it is no longer stored: behind the time in its id, and those of the same millisecond again.
+   * `delivery-not-found` for a text that is not an id, `invalid-request` together with `cursor`.
+   */
   before?: string;
   limit: number;
   cursor?: string;
@@ -299,6 +302,10 @@ export interface InboundStore {
   getDelivery(deliveryId: string): Promise<RecordedDelivery | undefined>;
   /** The deliveries with these ids that are still stored, in the form of `listDeliveries` and in the order of the ids. */
   readDeliveries(deliveryIds: readonly string[]): Promise<RecordedDelivery[]>;
-  /** Newest first, headers, bodies and steps left out; `cursor` as with sessions. Never works for more than a few milliseconds at a stretch. */
+  /**
+   * Newest first, headers, bodies and steps left out; `cursor` as with sessions. Never works for more than a few milliseconds at a stretch.
+   * A page ends early once it holds a MiB. With the filters by outcome, announcement or channel it looks at `MOST_SCANNED` deliveries at most,
+   * so that it may hold fewer than `limit`, or none, and still have a `next`.
+   */
   listDeliveries(query: DeliveryQuery): Promise<Page<RecordedDelivery>>;
 }

@@ -19,7 +19,6 @@ const RUNS_OF_A_MISTAKE = 2;
 /** Fields that a schema allows and a call may refuse all the same. */
 const MAY_BE_REFUSED: Readonly<Record<string, string>> = {
   cursor: "only cursors that the gateway gave are taken",
-  before: "only the id of a stored delivery is taken",
   stream: "a call over HTTP cannot be streamed to",
   from: "a span has to begin before it ends, and before now",
   to: "likewise",

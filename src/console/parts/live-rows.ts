@@ -171,7 +171,10 @@ export class LiveRows<Item> {
   }
 
   async #read(signal: AbortSignal, place: { cursor?: string; before?: string }): Promise<Page<Item>> {
-    const page = await this.of.read({ limit: PAGE, ...place }, signal);
+    let page = await this.of.read({ limit: PAGE, ...place }, signal);
+    // With filters that few match, an empty page may not be the last one.
+    while (!signal.aborted && page.items.length === 0 && page.cursor !== null)
+      page = await this.of.read({ limit: PAGE, cursor: page.cursor }, signal);
     signal.throwIfAborted();
     return page;
   }

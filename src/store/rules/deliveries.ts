@@ -1,4 +1,5 @@
 import { GatewayError } from "#kit/errors.ts";
+import { timePartOf } from "#kit/ids.ts";
 import type {
   Delivery,
   DeliveryError,
@@ -11,15 +12,26 @@ import type {
   Turn,
 } from "#store/store.ts";
 import { refuse } from "./limits.ts";
-import { scanBack } from "./pages.ts";
+import { MOST_SCANNED, RECORDS_A_PIECE, scanBack } from "./pages.ts";
 import { previewOf } from "./previews.ts";
-import { type DeliveryRecord, isOfStranger, type Records, type Rule, type RuleInPieces } from "./records.ts";
+import {
+  type DeliveryRecord,
+  isOfStranger,
+  type Pieces,
+  type Records,
+  type Rule,
+  type RuleInPieces,
+} from "./records.ts";
 import { findTurn, listedTurn } from "./turn-lookup.ts";
 
 /** Strangers fill no more than this part of the recorder's bytes. */
 const REFUSED_SHARE = 8;
 /** The most deliveries that go at once, where the limits have become much smaller. The others follow. */
 const MOST_AT_ONCE = 100;
+/** The deliveries that are read first to find the place of one that is no longer stored. */
+const FIRST_PIECE = 16;
+/** The size of a listed delivery without its texts. */
+const LISTED_BYTES = 600;
 /** More steps than any delivery needs; then no more are kept. */
 const MOST_STEPS = 200;
 
@@ -97,15 +109,21 @@ export const addDeliveryStep: Rule<"addDeliveryStep"> = (records, deliveryId, st
 /** Erases its content, also from its steps: its turn was erased. */
 export function eraseContent(records: Records, deliveryId: string | undefined): void {
   const record = deliveryId === undefined ? undefined : records.deliveries.find(deliveryId);
-  if (record) records.deliveries.put({ ...record, delivery: withoutContent(record.delivery) });
+  if (record) records.deliveries.put(withoutContent(record));
 }
 
-function withoutContent(delivery: Delivery): Delivery {
+function withoutContent(record: DeliveryRecord): DeliveryRecord {
+  const { delivery, refusal } = record;
+  const steps = delivery.steps.map((step) => ({ ...step, detail: undefined }));
   return {
-    ...delivery,
-    body: undefined,
-    steps: delivery.steps.map((step) => ({ ...step, detail: undefined })),
+    ...record,
+    delivery: { ...delivery, body: undefined, steps },
+    refusal: refusal && withoutDetail(refusal),
   };
+}
+
+function withoutDetail({ name }: DeliveryError): DeliveryError {
+  return { name, detail: undefined };
 }
 
 export const getDelivery: Rule<"getDelivery"> = (records, deliveryId) => {
@@ -113,16 +131,17 @@ export const getDelivery: Rule<"getDelivery"> = (records, deliveryId) => {
   if (!record) return undefined;
   // Its session is gone: it will be erased soon, or repeats an earlier request.
   const isErased = record.turnId !== undefined && !findTurn(records, record.turnId);
-  return showDelivery(records, isErased ? { ...record, delivery: withoutContent(record.delivery) } : record);
+  const shown = isErased ? withoutContent(record) : record;
+  return showDelivery(shown, resultOf(records, shown));
 };
 
-function showDelivery(records: Records, record: DeliveryRecord): RecordedDelivery {
+function showDelivery(record: DeliveryRecord, result: DeliveryResult): RecordedDelivery {
   const { delivery, turnId, eventId, sessionId, messageId, agent } = record;
-  return Object.assign({ turnId, eventId, sessionId, messageId, agent }, delivery, resultOf(records, record));
+  return Object.assign({ turnId, eventId, sessionId, messageId, agent }, delivery, result);
 }
 
-function showListed(records: Records, record: DeliveryRecord): RecordedDelivery {
-  return Object.assign(showDelivery(records, record), { headers: "", body: undefined, steps: [] });
+function showListed(record: DeliveryRecord, result: DeliveryResult): RecordedDelivery {
+  return Object.assign(showDelivery(record, result), { headers: "", body: undefined, steps: [] });
 }
 
 /** The work of an earlier delivery counts for that: a repeat has only its message. */
@@ -131,7 +150,11 @@ function resultOf(records: Records, record: DeliveryRecord): DeliveryResult {
   const event = eventId === undefined ? undefined : records.events.listed(eventId)?.event;
   const turn = turnId === undefined || eventId !== undefined ? undefined : listedTurn(records, turnId);
   const preview = event ? previewOf(event.text) : turn?.preview;
-  if (delivery.answer !== "accepted") return { ...NOTHING_CAME, outcome: delivery.answer, preview, error: refusal };
+  if (delivery.answer !== "accepted") {
+    const isErased = turnId !== undefined && eventId === undefined && !turn;
+    const error = isErased && refusal ? withoutDetail(refusal) : refusal;
+    return { ...NOTHING_CAME, outcome: delivery.answer, preview, error };
+  }
   if (event) return resultOfEvent(event, preview);
   return turn ? resultOfTurn(turn) : { ...NOTHING_CAME, outcome: "gone" };
 }
@@ -165,35 +188,55 @@ function tokensOf({ status, endedAt, usage }: Turn): number | undefined {
 export const readDeliveries: Rule<"readDeliveries"> = (records, deliveryIds) =>
   deliveryIds.flatMap((deliveryId) => {
     const record = records.deliveries.listed(deliveryId);
-    return record ? showListed(records, record) : [];
+    return record ? showListed(record, resultOf(records, record)) : [];
   });
 
 export const listDeliveries: RuleInPieces<"listDeliveries"> = function* (records, query) {
-  const below = query.before === undefined ? undefined : placeBefore(records, query);
+  const below = query.before === undefined ? undefined : yield* placeBefore(records, query);
   return yield* scanBack({
     before: (place, limit) => records.deliveries.before(Math.min(place, below ?? place), limit),
     placeOf: ({ place }) => place,
-    matches: (record) => matchesDelivery(records, query, record),
-    show: (record) => showListed(records, record),
-    bytesOf: () => 0,
+    show: (record) => {
+      if (!matchesDelivery(query, record)) return undefined;
+      const result = resultOf(records, record);
+      return matchesResult(query, result) ? showListed(record, result) : undefined;
+    },
+    bytesOf: listedBytes,
     limit: query.limit,
     cursor: query.cursor,
+    // For these filters, the work of each delivery is read.
+    most: (query.outcome ?? query.announcement ?? query.channel) === undefined ? Infinity : MOST_SCANNED,
   });
 };
 
-/** Refuses a delivery that is not stored, because its position is unknown. */
-function placeBefore(records: Records, { before = "", cursor }: DeliveryQuery): number {
+/** Deliveries of a few kilobytes each, as of strangers with long paths, would make a page large. */
+function listedBytes({ path, senderId, preview, replyPreview, announcement, error }: RecordedDelivery): number {
+  const texts = [path, senderId, preview, replyPreview, announcement?.reason, error?.detail];
+  return texts.reduce((sum, text = "") => sum + text.length, LISTED_BYTES);
+}
+
+/** The place of a delivery. If it is no longer stored, the list goes on behind the time in its id. */
+function* placeBefore(records: Records, { before = "", cursor }: DeliveryQuery): Pieces<number> {
   if (cursor !== undefined) {
     const errors = [{ pointer: "query:before", message: "cannot be used together with `cursor`" }];
     throw new GatewayError("invalid-request", "Send either `before` or `cursor`.", { errors });
   }
   const record = records.deliveries.listed(before);
-  if (!record)
-    throw refuse("delivery-not-found", `The recorder has no delivery ${before}. Read the list from its start.`);
-  return record.place;
+  if (record) return record.place;
+  const time = timePartOf(before);
+  if (time === undefined) throw refuse("delivery-not-found", `${before} is not the id of a delivery.`);
+  for (let place = Infinity, size = FIRST_PIECE; ; size = Math.min(size * 2, RECORDS_A_PIECE)) {
+    const found = records.deliveries.before(place, size);
+    // Of those of the same millisecond, some may be listed twice, and none is left out.
+    const next = found.find(({ delivery }) => (timePartOf(delivery.deliveryId) ?? "") <= time);
+    if (next) return next.place + 1;
+    if (found.length < size) return 0;
+    place = found.at(-1)?.place ?? 0;
+    yield;
+  }
 }
 
-function matchesDelivery(records: Records, query: DeliveryQuery, record: DeliveryRecord): boolean {
+function matchesDelivery(query: DeliveryQuery, record: DeliveryRecord): boolean {
   const { surface, from = 0, to = Infinity, mapping, agent, sessionId, id } = query;
   const { delivery } = record;
   return (
@@ -203,15 +246,11 @@ function matchesDelivery(records: Records, query: DeliveryQuery, record: Deliver
     (mapping === undefined || delivery.mapping === mapping) &&
     (agent === undefined || record.agent === agent) &&
     (sessionId === undefined || record.sessionId === sessionId) &&
-    (id === undefined || hasId(record, id)) &&
-    matchesResult(records, query, record)
+    (id === undefined || hasId(record, id))
   );
 }
 
-function matchesResult(records: Records, query: DeliveryQuery, record: DeliveryRecord): boolean {
-  const { outcome, announcement: state, channel } = query;
-  if (outcome === undefined && state === undefined && channel === undefined) return true;
-  const result = resultOf(records, record);
+function matchesResult({ outcome, announcement: state, channel }: DeliveryQuery, result: DeliveryResult): boolean {
   return (
     (outcome === undefined || result.outcome === outcome) &&
     (state === undefined || result.announcement?.state === state) &&

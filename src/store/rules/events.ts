@@ -70,10 +70,11 @@ export const listEvents: RuleInPieces<"listEvents"> = ({ events }, { agent, stat
   scanBack({
     before: (ordinal, most) => events.before(ordinal, most),
     placeOf: ({ event }) => event.ordinal,
-    matches: ({ event }) =>
-      (status === undefined || event.status === status) && (agent === undefined || event.agent === agent),
-    show: ({ event }) => event,
-    bytesOf: ({ event }) => bytesOf(event),
+    show: ({ event }) => {
+      const matches = (status ?? event.status) === event.status && (agent ?? event.agent) === event.agent;
+      return matches ? event : undefined;
+    },
+    bytesOf,
     limit,
     cursor,
   });

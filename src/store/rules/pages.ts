@@ -2,7 +2,10 @@ import { GatewayError } from "#kit/errors.ts";
 import type { Page } from "#store/store.ts";
 import type { Pieces } from "./records.ts";
 
-const RECORDS_A_PIECE = 500;
+/** The records that are looked at together, before other work runs. */
+export const RECORDS_A_PIECE = 500;
+/** The most records that a page of a list looks at to find those that match. */
+export const MOST_SCANNED = 10_000;
 /** The bytes at which a page ends: it goes out as one answer. */
 const PAGE_BYTES = 1024 * 1024;
 
@@ -10,30 +13,36 @@ const PAGE_BYTES = 1024 * 1024;
 type Listing<R, T> = {
   before(place: number, limit: number): R[];
   placeOf(record: R): number;
-  matches(record: R): boolean;
-  show(record: R): T;
-  bytesOf(record: R): number;
+  /** The item of a record that matches; undefined for another. */
+  show(record: R): T | undefined;
+  bytesOf(item: T): number;
   limit: number;
   cursor: string | undefined;
+  /** The most records that a page looks at. */
+  most?: number;
 };
 
-/** A page of the records that match, newest first. */
+/** A page of the records that match, newest first. It may hold fewer than `limit`, and with `most` none, though more follow. */
 export function* scanBack<R, T>(listing: Listing<R, T>): Pieces<Page<T>> {
-  const { placeOf, limit, cursor } = listing;
+  const { placeOf, limit, cursor, most = Infinity } = listing;
   const items: T[] = [];
   let last = 0;
   let bytes = 0;
+  let scanned = 0;
   for (let place = cursor === undefined ? Infinity : decodeCursor(cursor); limit > 0; ) {
     const records = listing.before(place, RECORDS_A_PIECE);
     for (const record of records) {
       place = placeOf(record);
-      if (!listing.matches(record)) continue;
+      const item = listing.show(record);
+      if (item === undefined) continue;
       if (items.length === limit || bytes >= PAGE_BYTES) return { items, next: encodeCursor(last) };
-      items.push(listing.show(record));
-      bytes += listing.bytesOf(record);
+      items.push(item);
+      bytes += listing.bytesOf(item);
       last = place;
     }
+    scanned += records.length;
     if (records.length < RECORDS_A_PIECE) break;
+    if (scanned >= most) return { items, next: encodeCursor(place) };
     yield;
   }
   return { items, next: undefined };

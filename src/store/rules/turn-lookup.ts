@@ -1,9 +1,7 @@
 import type { Page, Turn, TurnQuery } from "#store/store.ts";
-import { invalidCursor } from "./pages.ts";
+import { invalidCursor, MOST_SCANNED } from "./pages.ts";
 import type { Records, Rule, RuleInPieces, TurnRecord } from "./records.ts";
 
-/** The most turns that a page of a list looks at to find those that match. */
-export const MOST_SCANNED = 10_000;
 /** The turns that are looked at together, before other work runs. */
 const SCAN_BATCH = 500;
 

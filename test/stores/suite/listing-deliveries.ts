@@ -1,9 +1,11 @@
 import { describe, expect } from "vitest";
+import { newId } from "#kit/ids.ts";
+import { MOST_SCANNED } from "#store/rules/pages.ts";
 import type { DeliveryQuery } from "#store/store.ts";
 import { hookOf, list, record, STEPS } from "../deliveries.ts";
 import { queueEvent, takeEvents } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
-import { deliveryOf, type Engine, RECORDER, refusal, used, type World } from "../world.ts";
+import { deliveryOf, type Engine, RECORDER, refusal, times, used, type World } from "../world.ts";
 
 /** All that a list gives, page by page. */
 async function pages(world: World, query: DeliveryQuery): Promise<string[]> {
@@ -158,6 +160,66 @@ export function listingDeliveriesTests(engine: Engine): void {
       await expect(list(world, { before: "dlv_unknown" })).rejects.toEqual(unknown);
       const refused = expect.objectContaining({ name: "invalid-request" });
       await expect(list(world, { before: "dlv_1", cursor: page.next ?? "" })).rejects.toEqual(refused);
+    });
+
+    it("goes on at the time of a delivery that is no longer stored", async ({ world }) => {
+      const ids = [10, 20, 30, 40, 50].map((at) => newId("dlv", at));
+      const [first, second, third, fourth, last] = ids as [string, string, string, string, string];
+      // Its turn has not ended, so that others are erased before it.
+      await world.start({ delivery: hookOf(first) });
+      for (const id of [second, third, fourth]) await record(world, hookOf(id, { answer: "unmatched" }));
+      await record(world, hookOf(last, { answer: "unmatched" }), 1_000, 3);
+      expect(await list(world)).toEqual([last, fourth, first]);
+      expect(await list(world, { before: third })).toEqual([first]);
+      expect(await list(world, { before: second, limit: 1 })).toEqual([first]);
+      expect(await list(world, { before: third, outcome: "unmatched" })).toEqual([]);
+      expect(await list(world, { before: newId("dlv", 45) })).toEqual([fourth, first]);
+      expect(await list(world, { before: newId("dlv", 50) })).toEqual([last, fourth, first]);
+      expect(await list(world, { before: newId("dlv", 9) })).toEqual([]);
+      expect(await list(world, { before: newId("dlv", 2 ** 48 - 1) })).toEqual([last, fourth, first]);
+    });
+
+    it("finds the place of a delivery that is no longer stored among many", async ({ world }) => {
+      const ids = times(1_200, (n) => newId("dlv", n + 1));
+      for (const id of ids) await record(world, hookOf(id, { answer: "unmatched" }), 1_000, 2_000);
+      expect(await list(world, { before: newId("dlv", 2), limit: 5 })).toEqual([ids[1], ids[0]]);
+      expect(await list(world, { before: newId("dlv", 700), limit: 1 })).toEqual([ids[699]]);
+    });
+
+    it("ends a page once it holds a MiB", async ({ world }) => {
+      const path = `/hooks/${"x".repeat(300_000)}`;
+      const ids = times(9, (n) => `dlv_${n}`).reverse();
+      for (const id of ids.toReversed()) await record(world, hookOf(id, { answer: "refused", path }));
+      const { items, next } = await world.store.listDeliveries({ limit: 100 });
+      expect(items.map(({ deliveryId }) => deliveryId)).toEqual(ids.slice(0, 4));
+      expect(await list(world, { cursor: next ?? "" })).toEqual(ids.slice(4, 8));
+    });
+
+    it("looks at MOST_SCANNED deliveries for their outcomes, and at all of them for an id", {
+      timeout: 120_000,
+    }, async ({ world }) => {
+      await record(world, hookOf("dlv_refused", { answer: "refused" }), 1_000, 20_000);
+      for (let n = 0; n < MOST_SCANNED; n += 500)
+        await Promise.all(
+          times(500, (m) => record(world, hookOf(`dlv_${n + m}`, { answer: "unmatched" }), 1_000, 20_000)),
+        );
+      const { items, next } = await world.store.listDeliveries({ limit: 10, outcome: "refused" });
+      expect(items).toEqual([]);
+      expect(await list(world, { limit: 10, outcome: "refused", cursor: next ?? "" })).toEqual(["dlv_refused"]);
+      expect(await list(world, { limit: 10, id: "dlv_refused" })).toEqual(["dlv_refused"]);
+    });
+
+    it("MUST not have the detail of a refusal once the turn of the request is deleted", async ({ world }) => {
+      const { turnId, sessionId, agent } = await world.start({ session: "chat:a", delivery: hookOf("dlv_1") });
+      const detail = JSON.stringify({ error: "session-conflict", status: 409, detail: "somebody-to-forget" });
+      const refused = hookOf("dlv_2", { answer: "refused", steps: [{ at: 3, name: "request.refused", detail }] });
+      await world.store.recordDelivery(refused, RECORDER, { turnId, sessionId, agent });
+      const error = { name: "session-conflict", detail: "somebody-to-forget" };
+      expect((await world.store.getDelivery("dlv_2"))?.error).toEqual(error);
+      await world.store.deleteSession("chat:a", world.clock.now());
+      const found = [await world.store.getDelivery("dlv_2"), ...(await world.store.listDeliveries({ limit: 2 })).items];
+      expect(JSON.stringify(found)).not.toContain("somebody-to-forget");
+      expect(found[0]?.error).toEqual({ ...error, detail: undefined });
     });
 
     it("gives those of an agent: they started its turn, queued its event, or repeat one of these", async ({

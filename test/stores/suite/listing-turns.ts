@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { MOST_SCANNED } from "#store/rules/turn-lookup.ts";
+import { MOST_SCANNED } from "#store/rules/pages.ts";
 import type { Turn, TurnQuery } from "#store/store.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, refusal, times, type World } from "../world.ts";

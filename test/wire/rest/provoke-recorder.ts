@@ -113,12 +113,6 @@ export const recorderProvocations: Record<string, Partial<Record<ErrorName, Prov
   "agents.beat": { "agent-not-found": noAgent },
   "agents.pause": { "agent-not-found": noAgent },
   "agents.resume": { "agent-not-found": noAgent },
-  "deliveries.list": {
-    "delivery-not-found": async (route) => {
-      const target = targetOf(route.path, { query: { before: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T" } });
-      return call(await usual(), route, { target });
-    },
-  },
   "deliveries.get": { "delivery-not-found": unknown },
   "deliveries.replay": { ...replay, "delivery-not-found": unknown },
   "events.get": { "event-not-found": unknown },
