@@ -11,6 +11,7 @@ import type {
   DeliveryStep,
   HealthPart,
   Turn,
+  TurnAnnouncement,
   TurnOrder,
 } from "#store/store.ts";
 
@@ -82,7 +83,7 @@ export function createAnnouncements(parts: CoreParts) {
     });
     const step = stepOf(end, announcement, clock.now(), clock.monotonic() - began);
     const { retryInMs, reason } = end;
-    const ended = { retryInMs, state: STATES[end.name], reason: end.name === "returned" ? undefined : reason, step };
+    const ended = { retryInMs, state: STATES[end.name], reason, step };
     const keep = () => store.endAnnouncement(claim, ended);
     // If the end cannot be stored, the announcement is sent again when its lease ends.
     const isOurs = await keepTrying(parts, "endAnnouncement", keep, () => !signal.aborted).catch(() => false);
@@ -113,12 +114,14 @@ export function createAnnouncements(parts: CoreParts) {
 
   return {
     wake: (): void => worker.wake(),
-    /** Sends the reply of a turn to its channel again. Refuses a channel that is not configured any more, as no attempt can succeed. */
-    async announceAgain(turnId: string, by: string): Promise<Turn> {
-      const { channel } = (await store.getTurn(turnId))?.announcement ?? {};
-      if (channel !== undefined && !settings().channels.has(channel))
-        throw new GatewayError("reply-not-announceable", `The channel ${channel} was removed from the configuration.`);
-      return store.announceAgain(turnId, { now: clock.now(), by });
+    /**
+     * Sends the reply of a turn to its channel again. Refuses a request that came through too many announcements, and a channel that is not
+     * configured any more, as no attempt can succeed.
+     */
+    async announceAgain(turnId: string, by: string, hops: number): Promise<Turn> {
+      const last = (await store.getTurn(turnId))?.announcement;
+      if (last) checkAgain(settings(), last, hops);
+      return store.announceAgain(turnId, { now: clock.now(), by, hops });
     },
     /** Applies changed channels: pauses end, and every channel is tried at once. */
     reconfigured(): void {
@@ -147,6 +150,15 @@ export function createAnnouncements(parts: CoreParts) {
 
 export type Announcements = ReturnType<typeof createAnnouncements>;
 
+function checkAgain({ channels }: Pick<AnnounceSettings, "channels">, last: TurnAnnouncement, hops: number): void {
+  const most = Math.max(hops, last.hops);
+  if (isLoop(most))
+    throw new GatewayError("reply-not-announceable", `The reply is not sent again: ${loopWords(most)}.`);
+  const { channel } = last;
+  if (!channels.has(channel))
+    throw new GatewayError("reply-not-announceable", `The channel ${channel} was removed from the configuration.`);
+}
+
 /** An announcement that is being sent. */
 type Sending = ClaimedAnnouncement & { stop: AbortController };
 
@@ -158,12 +170,13 @@ type AnnouncementEnd = {
   retryInMs?: number;
 };
 
+/** The state that an attempt leaves; undefined where the earlier one stays. */
 const STATES = {
   delivered: "delivered",
   retried: "retrying",
   failed: "failed",
-  returned: "waiting",
-} as const satisfies Record<AnnouncementEnd["name"], AnnouncementState>;
+  returned: undefined,
+} as const satisfies Record<AnnouncementEnd["name"], AnnouncementState | undefined>;
 
 function failed(reason: string, code?: number): AnnouncementEnd {
   return { name: "failed", code, reason };

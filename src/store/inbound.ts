@@ -275,14 +275,15 @@ export interface InboundStore {
     freeOf(channel: string): number;
   }): Promise<{ announcements: ClaimedAnnouncement[]; nextDueInMs: number | undefined }>;
   /**
-   * Ends an announcement, or with `retryInMs` gives it back with an attempt more. Its turn gets the `state` and the `reason`; `step` goes
-   * on its delivery's timeline. False, and nothing kept, when the claim does not hold any more or the session was deleted.
+   * Ends an announcement, or with `retryInMs` gives it back with an attempt more. Its turn gets the `state` and the `reason`, or keeps both
+   * without a `state`; `step` goes on its delivery's timeline. False, and nothing kept, when the claim does not hold any more or the session
+   * was deleted.
    */
   endAnnouncement(
     claim: AnnouncementClaim,
     end: {
       retryInMs: number | undefined;
-      state: AnnouncementState;
+      state: AnnouncementState | undefined;
       reason: string | undefined;
       step: DeliveryStep;
     },

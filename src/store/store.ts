@@ -147,10 +147,10 @@ export interface Store extends InboundStore, AsyncDisposable {
   cancelTurn(turnId: string, now: number): Promise<Turn>;
 
   /**
-   * Announces the reply of a completed turn again, on its channel and from the first attempt. `turn-not-found`; `reply-not-announceable` if it
-   * had no announcement, or if that has not ended. `by` goes on its delivery's timeline.
+   * Announces the reply of a completed turn again, on its channel and from the first attempt, with its `hops` or more. `turn-not-found`;
+   * `reply-not-announceable` if it had no announcement, or if that has not ended. `by` goes on its delivery's timeline.
    */
-  announceAgain(turnId: string, again: { now: number; by: string }): Promise<Turn>;
+  announceAgain(turnId: string, again: { now: number; by: string; hops: number }): Promise<Turn>;
 
   /**
    * Fails every queued turn of an agent, session by session as they were made, and in each in the order of its queue. Answers

@@ -218,6 +218,21 @@ describe("F28: announcements that come back", () => {
     expect(await repliesOf(two, 2)).toEqual(["ping+", "ping+++"]);
   });
 
+  it("MUST end the loop of a receiver that has its reply sent again after three", async () => {
+    await using gateway = await startWith([answer(200)]);
+    const { json } = await gateway.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });
+    const path = { turn_id: String(json.turnId) };
+    const errors: unknown[] = [];
+    for (let n = 1; n <= 3; n++) {
+      await gateway.until(() => gateway.linesOf("announcement.delivered").length === n);
+      const passedOn = gateway.receiver.requests.at(-1)?.headers["x-gateway-hops"];
+      const headers = { "x-gateway-hops": String(passedOn) };
+      errors.push((await gateway.console.call("turns.announce", { path, headers })).error);
+    }
+    expect(errors).toEqual([undefined, undefined, "reply-not-announceable"]);
+    expect(gateway.receiver.requests).toHaveLength(3);
+  });
+
   it("counts on what a request says of itself", async () => {
     await using gateway = await startWith([answer(200)]);
     const sending = (hops: string) => ({ headers: { "x-gateway-hops": hops } });

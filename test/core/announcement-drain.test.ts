@@ -53,6 +53,21 @@ describe("a gateway that stops", () => {
     expect(await second.namesOf({ deliveryId })).toEqual(["returned", "delivered"]);
   });
 
+  it("leaves the state and the reason of a reply that was being retried", async () => {
+    const ops = createPlayedChannel([failing()]);
+    await using core = await startAnnouncing({ ops });
+    const { turnId } = await core.announce();
+    const stateOf = async () => (await core.store.getTurn(turnId))?.announcement;
+    const retrying = { state: "retrying", reason: "HTTP 503" };
+    expect(await stateOf()).toMatchObject(retrying);
+    await core.clock.block(10_000);
+    expect(ops.calls).toHaveLength(2);
+    const drained = core.core.announcements.drain(1_000);
+    await core.clock.advance(1_000);
+    await drained;
+    expect(await stateOf()).toMatchObject(retrying);
+  });
+
   it("MUST lose nothing when it dies: another sends it as the lease ends", async () => {
     const clock = createManualClock();
     const hanging = createPlayedChannel();

@@ -307,7 +307,10 @@ function createSteps(worlds: Both<World>, random: Random) {
     if (announcements.length === 0) return;
     const [claim, retryInMs] = [some(announcements), random.pick([undefined, 0, 50, 7_000])];
     const step = { at: now(), name: "announcement.retried", detail: undefined };
-    const state = retryInMs === undefined ? random.pick(["delivered", "failed"] as const) : "retrying";
+    const state =
+      retryInMs === undefined
+        ? random.pick(["delivered", "failed"] as const)
+        : random.pick(["retrying", undefined] as const);
     const reason = state === "delivered" ? undefined : "HTTP 503";
     await call((world, n) => world.store.endAnnouncement(claim[n], { retryInMs, state, reason, step }));
   };
@@ -315,7 +318,8 @@ function createSteps(worlds: Both<World>, random: Random) {
     const { items } = await store.listTurns({ limit: 100 });
     const announced = items.filter(({ announcement }) => announcement !== undefined);
     const { turnId } = random.pick([...announced, ...announced, ...items, { turnId: "turn_unknown" }]);
-    await call((world) => world.store.announceAgain(turnId, { now: now(), by: "ops" }));
+    const hops = random.below(3);
+    await call((world) => world.store.announceAgain(turnId, { now: now(), by: "ops", hops }));
   };
   const recordDelivery: Step = async () => {
     const [delivery, isOfTurn] = [someDelivery(random.pick(ANSWERS)), random.chance(0.2)];

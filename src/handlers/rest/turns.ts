@@ -23,7 +23,7 @@ export function turns(core: Core): Bodies {
       return { as: "events", body: turnEvents(core, turn, from) };
     },
     "turns.cancel": async ({ path }) => turnOf(await core.turns.cancel(path.turn_id)),
-    "turns.announce": async ({ path }, { caller }) =>
-      turnOf(await core.announcements.announceAgain(path.turn_id, caller.name)),
+    "turns.announce": async ({ path }, { caller, hops }) =>
+      turnOf(await core.announcements.announceAgain(path.turn_id, caller.name, hops)),
   };
 }

@@ -34,7 +34,7 @@ function addAnnouncement(
   return { channel, hops, state: "waiting", reason: undefined };
 }
 
-export const announceAgain: Rule<"announceAgain"> = (records, turnId, { now, by }) => {
+export const announceAgain: Rule<"announceAgain"> = (records, turnId, { now, by, hops }) => {
   const record = findTurn(records, turnId);
   if (!record) throw refuse("turn-not-found", `No turn has the id ${turnId}.`);
   const { announcement, deliveryId } = record.turn;
@@ -43,7 +43,7 @@ export const announceAgain: Rule<"announceAgain"> = (records, turnId, { now, by 
   if (records.announcements.find(turnId)) {
     throw refuse("reply-not-announceable", `The reply is ${state} for the channel ${channel}. Wait for the result.`);
   }
-  const again = addAnnouncement(records, record, announcement, now);
+  const again = addAnnouncement(records, record, { channel, hops: Math.max(hops, announcement.hops) }, now);
   const after = { ...record, turn: { ...record.turn, announcement: again } };
   records.turns.put(after);
   if (deliveryId !== undefined) {
@@ -69,7 +69,8 @@ export const claimAnnouncements: Rule<"claimAnnouncements"> = (records, { node, 
     const { announcement } = record;
     const { channel, turnId } = announcement;
     freeOfChannels.set(channel, (freeOfChannels.get(channel) ?? 0) - 1);
-    const fence = record.fence + 1;
+    // Never the fence of an earlier announcement of the turn, whose end may still come.
+    const fence = records.next("order");
     records.announcements.put({ ...record, fence, lease: leaseFor(records, node, leaseMs) });
     announcements.push({ claim: { turnId, node, fence }, announcement });
   }
@@ -91,7 +92,8 @@ export const endAnnouncement: Rule<"endAnnouncement"> = (records, claim, { retry
     records.announcements.put({ ...record, announcement: again, dueAt, lease: undefined });
   }
   const { channel, hops, deliveryId } = announcement;
-  if (turn) records.turns.put({ ...turn, turn: { ...turn.turn, announcement: { channel, hops, state, reason } } });
+  if (turn && state !== undefined)
+    records.turns.put({ ...turn, turn: { ...turn.turn, announcement: { channel, hops, state, reason } } });
   if (deliveryId !== undefined) {
     addDeliveryStep(records, deliveryId, step);
     notifyOutcome(records, deliveryId);

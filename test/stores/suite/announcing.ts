@@ -207,7 +207,7 @@ export function announcingTests(engine: Engine): void {
         await ends(world, await claimNext(world));
         expect(world.store.stats().announcements).toBe(0);
         world.told.length = 0;
-        const again = await world.store.announceAgain(turnId, { now: world.clock.now(), by: "console" });
+        const again = await world.store.announceAgain(turnId, { now: world.clock.now(), by: "console", hops: 0 });
         await world.hears(({ kind }) => kind === "announcement");
         await world.hears((news) => news.kind === "outcome" && news.deliveryId === "dlv_1");
         expect(again).toEqual(await world.store.getTurn(turnId));
@@ -227,8 +227,58 @@ export function announcingTests(engine: Engine): void {
       expect(announcement).toEqual({ ...of, createdAt: world.clock.now(), attempts: 0 });
     });
 
+    it("sends again with the hops of the request that asked for it, and never with fewer than before", async ({
+      world,
+    }) => {
+      const turnId = await announce(world, { announce: { channel: "ops", hops: 1 } });
+      for (const [asked, sent] of [
+        [0, 1],
+        [2, 2],
+        [1, 2],
+      ] as const) {
+        await end(world, await claimNext(world));
+        const { announcement } = await world.store.announceAgain(turnId, { now: 1, by: "ops", hops: asked });
+        expect(announcement).toMatchObject({ hops: sent });
+        const [claimed] = (await claim(world, { limit: 1 })).announcements;
+        expect(claimed?.announcement.hops).toBe(sent);
+        await end(world, claimed as ClaimedAnnouncement, 0);
+      }
+    });
+
+    it("MUST not be ended by a late answer to an earlier announcement of the same turn", async ({ world }) => {
+      const turnId = await announce(world);
+      const late: ClaimedAnnouncement[] = [];
+      for (let n = 0; n < 3; n++) {
+        late.push(await claimNext(world));
+        await end(world, late.at(-1) as ClaimedAnnouncement, 0);
+      }
+      late.push(await claimNext(world));
+      await end(world, late.at(-1) as ClaimedAnnouncement);
+      await world.store.announceAgain(turnId, { now: world.clock.now(), by: "ops", hops: 0 });
+      for (let n = 0; n < 3; n++) {
+        const of = await claimNext(world);
+        for (const earlier of late) expect(await fail(world, earlier)).toBe(false);
+        expect(await end(world, of, 0)).toBe(true);
+        late.push(of);
+      }
+      expect((await world.store.getTurn(turnId))?.announcement).toMatchObject({ state: "retrying" });
+    });
+
+    it("given back without a result, its turn keeps the state and the reason that it had", async ({ world }) => {
+      const turnId = await announce(world);
+      const giveBack = async () => {
+        const returned = { retryInMs: 0, state: undefined, reason: "the gateway stopped", step: STEP };
+        expect(await world.store.endAnnouncement((await claimNext(world)).claim, returned)).toBe(true);
+        return (await world.store.getTurn(turnId))?.announcement;
+      };
+      expect(await giveBack()).toMatchObject({ state: "waiting", reason: undefined });
+      await end(world, await claimNext(world), 0);
+      expect(await giveBack()).toMatchObject({ state: "retrying", reason: "HTTP 503" });
+    });
+
     it("refuses to announce again what waits, is under way, was not announced, or is not there", async ({ world }) => {
-      const again = (turnId: string) => world.store.announceAgain(turnId, { now: world.clock.now(), by: "ops" });
+      const again = (turnId: string) =>
+        world.store.announceAgain(turnId, { now: world.clock.now(), by: "ops", hops: 0 });
       const refused = expect.objectContaining({ name: "reply-not-announceable" });
       const waiting = await announce(world);
       await expect(again(waiting)).rejects.toEqual(refused);
