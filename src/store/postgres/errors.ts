@@ -15,16 +15,22 @@ const RETRY_MS = 1_000;
 
 /** The SQLSTATEs that describe the server rather than the statement. */
 const REFUSED = /^(53|57P03|25006|58)/;
-/** The server closed the connection, possibly after it had committed the call. 0A000: a prepared plan of the connection is outdated, so a new connection is needed. */
-const LOST = /^(08|57P0[12]|0A000)/;
+/** A prepared plan of the connection is from before a change of the schema, so a new connection is needed. */
+const OUTDATED = "0A000";
+/** The server closed the connection, possibly after it had committed the call. */
+const LOST = /^(08|57P0[12])/;
 const CLASH = /^(40001|40P01|55P03|25P03)$/;
 
 export function failureOf(error: unknown): Failure {
   const code = (error as { code?: unknown } | undefined)?.code;
   if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return "lost";
-  if (LOST.test(code)) return "lost";
+  if (LOST.test(code) || code === OUTDATED) return "lost";
   if (CLASH.test(code)) return "clash";
   return REFUSED.test(code) || code === "57014" ? "refused" : "broken";
+}
+
+export function isOutdated(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === OUTDATED;
 }
 
 export function unavailable(why: string, cause?: unknown): GatewayError {

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { drop, type Servers, withPatience } from "./connect.ts";
-import { failureOf, unavailable } from "./errors.ts";
+import { failureOf, isOutdated, unavailable } from "./errors.ts";
 
 /** The time limit of a call. `Notifications` usually detects a dead server sooner. */
 const SILENT_MS = 15_000;
@@ -14,6 +14,8 @@ export class Pool {
   readonly #lost: (error: unknown) => void;
   readonly #clients = new Set<pg.Client>();
   #idle: pg.Client[] = [];
+  /** Connections with plans from before a change of the schema. They are dropped after their current call. */
+  readonly #outdated = new WeakSet<pg.Client>();
   readonly #waiting: ((client: pg.Client | undefined) => void)[] = [];
   /** The number of connections that are being opened. */
   #opening = 0;
@@ -44,6 +46,7 @@ export class Pool {
     } catch (error) {
       const failure = failureOf(error);
       if (failure === "lost" || failure === "refused") this.#drop(client);
+      if (isOutdated(error)) this.#dropPlans();
       throw error;
     } finally {
       this.#giveBack(client);
@@ -79,7 +82,14 @@ export class Pool {
     });
   }
 
+  /** Drops the connections whose plans are outdated: otherwise a call could meet one of them at each try. */
+  #dropPlans(): void {
+    for (const client of this.#idle) this.#drop(client);
+    for (const client of this.#clients) this.#outdated.add(client);
+  }
+
   #giveBack(client: pg.Client): void {
+    if (this.#outdated.has(client)) this.#drop(client);
     const isOpen = this.#clients.has(client);
     const next = isOpen ? this.#waiting.shift() : undefined;
     if (next) next(client);

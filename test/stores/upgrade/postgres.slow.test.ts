@@ -102,6 +102,23 @@ await postgresTests((server) => {
       expect(await read()).toEqual(before);
     });
 
+    it("refuses no call of the older version, however many connections have prepared plans", async () => {
+      const url = await filled();
+      await using store = await createPostgresStore({ clock: createManualClock(), url: [url], connections: 8 });
+      await using client = await connect(url);
+      await client.query("begin; lock table sessions");
+      const reads: Promise<unknown>[] = [];
+      for (let n = 0; n < 7; n++) {
+        reads.push(store.listSessions({ limit: 5 }));
+        const waiting = "select 1 from pg_locks where not granted and mode = 'AccessShareLock'";
+        await expect.poll(async () => (await server.run(url, waiting)).length).toBe(n + 1);
+      }
+      await client.query("commit");
+      const [before] = await Promise.all(reads);
+      await migrate(client, 1, NEXT);
+      expect(await store.listSessions({ limit: 5 })).toEqual(before);
+    });
+
     it("refuses the older version in a sentence once a step says that it cannot go on with it", async () => {
       const url = await filled();
       await using client = await connect(url);
