@@ -185,8 +185,9 @@ export interface paths {
         /**
          * Send a reply again
          * @description Sends the reply of a completed turn to its channel again, after the delivery of the reply has failed or succeeded. The attempts and
-         *     their retries start from the beginning; the receiver gets the same `webhook-id`, the turn's id. The call takes no body; an empty object
-         *     is none.
+         *     their retries start from the beginning; the receiver gets the same `webhook-id`, the turn's id. If the receiver asked for a pause
+         *     (`Retry-After`), the reply waits for its end. A receiver that makes this call passes on the `x-gateway-hops` that it got: after three hops,
+         *     the call is refused. The call takes no body; an empty object is none.
          */
         post: operations["turns.announce"];
         delete?: never;
@@ -270,7 +271,9 @@ export interface paths {
         /**
          * List deliveries
          * @description Requests that came in, newest first: each call that starts work, each webhook request, and in a smaller ring those that were
-         *     refused. The recorder keeps `recorder.entries` of them and lets the oldest that is finished go first.
+         *     refused. The recorder keeps `recorder.entries` of them and lets the oldest that is finished go first. A page ends early once it holds
+         *     about 1 MiB. With `outcome`, `announcement` or `channel`, it ends after 10 000 requests, so that it may be empty and still have a
+         *     `next_cursor`.
          */
         get: operations["deliveries.list"];
         put?: never;
@@ -4442,7 +4445,7 @@ export interface operations {
                  */
                 channel?: components["schemas"]["Channel"];
                 /**
-                 * @description Only requests recorded before this one, in place of `cursor`. Not together with `cursor`.
+                 * @description Only requests recorded before this one, in place of `cursor`. If this one is no longer stored, the list continues from the time in its id. Not together with `cursor`.
                  * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
                  */
                 before?: components["schemas"]["DeliveryId"];
@@ -4472,7 +4475,6 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
-            404: components["responses"]["DeliveryNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];

@@ -186,7 +186,7 @@ export const routes = [
     method: "GET",
     path: "/api/v1/deliveries",
     scope: "admin",
-    errors: ["invalid-request", "unauthenticated", "key-expired", "forbidden", "tls-required", "origin-not-allowed", "delivery-not-found", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal", "store-unavailable"],
+    errors: ["invalid-request", "unauthenticated", "key-expired", "forbidden", "tls-required", "origin-not-allowed", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal", "store-unavailable"],
     idempotent: false,
     bodyLimit: null,
     needsBody: false,

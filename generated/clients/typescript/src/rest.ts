@@ -87,8 +87,9 @@ export interface TurnsCalls {
    * Send a reply again.
    *
    * Sends the reply of a completed turn to its channel again, after the delivery of the reply has failed or succeeded. The attempts and
-   * their retries start from the beginning; the receiver gets the same `webhook-id`, the turn's id. The call takes no body; an empty object
-   * is none.
+   * their retries start from the beginning; the receiver gets the same `webhook-id`, the turn's id. If the receiver asked for a pause
+   * (`Retry-After`), the reply waits for its end. A receiver that makes this call passes on the `x-gateway-hops` that it got: after three hops,
+   * the call is refused. The call takes no body; an empty object is none.
    */
   announce(turnId: string, options?: CallOptions): Reply<Turn>;
 }
@@ -125,7 +126,9 @@ export interface DeliveriesCalls {
    * Await it for one page, or read every page with `for await`.
    *
    * Requests that came in, newest first: each call that starts work, each webhook request, and in a smaller ring those that were
-   * refused. The recorder keeps `recorder.entries` of them and lets the oldest that is finished go first.
+   * refused. The recorder keeps `recorder.entries` of them and lets the oldest that is finished go first. A page ends early once it holds
+   * about 1 MiB. With `outcome`, `announcement` or `channel`, it ends after 10 000 requests, so that it may be empty and still have a
+   * `next_cursor`.
    */
   list(query?: { surface?: DeliverySurface | undefined; outcome?: DeliveryOutcome | undefined; mapping?: string | undefined; agent?: AgentName | undefined; session_id?: SessionId | undefined; from?: Timestamp | undefined; to?: Timestamp | undefined; id?: string | undefined; announcement?: AnnouncementState | undefined; channel?: Channel | undefined; before?: DeliveryId | undefined; limit?: number | undefined; cursor?: Cursor | undefined }, options?: CallOptions): Page<DeliveryList, DeliverySummary>;
   /**

@@ -51,7 +51,7 @@ export interface SessionMethods {
    * Get session details.
    * Await it for one page, or read every page with `for await`.
    *
-   * One session with a page of its messages, the newest first. A page ends early once its texts have half a million characters.
+   * One session with a page of its messages, the newest first. A page ends early once its texts and tool calls have half a million characters.
    */
   get(params: SessionGetParams, options?: CallOptions): Page<SessionDetails, Message>;
   /**

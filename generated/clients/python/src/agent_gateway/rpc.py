@@ -143,8 +143,8 @@ class SessionMethods:
 
         Iterate over it to read every page; `data` is the page itself.
 
-        One session with a page of its messages, the newest first. A page ends early once its texts have half a million
-        characters.
+        One session with a page of its messages, the newest first. A page ends early once its texts and tool calls have
+        half a million characters.
         """
         fields = given(
             {
