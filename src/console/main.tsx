@@ -6,9 +6,11 @@ import { identify, redeem } from "./app/api.ts";
 import { pageOf } from "./app/pages.ts";
 import { path } from "./app/router.ts";
 import {
+  choices,
   identity,
   isChecking,
   isLink,
+  lastSignOut,
   offered,
   signIn,
   signInReason,
@@ -20,7 +22,7 @@ import "./app/settings.ts";
 import "./app/visible-text.ts";
 import { Shell } from "./app/shell.tsx";
 import { SignIn } from "./app/signin.tsx";
-import { IdentityQuestion, SignInAs } from "./app/switch-identity.tsx";
+import { ChooseIdentity, IdentityQuestion, SignInAs } from "./app/switch-identity.tsx";
 import { askOtherTabs } from "./app/tabs.ts";
 import { say } from "./app/toasts.ts";
 
@@ -33,18 +35,26 @@ function App() {
         <IdentityQuestion />
       </>
     );
-  return offered.value ? <SignInAs to={offered.value} /> : <SignIn />;
+  if (offered.value) return <SignInAs to={offered.value} />;
+  return choices.value.length > 0 ? <ChooseIdentity among={choices.value} /> : <SignIn />;
 }
 
-/** Signs in with the token that this tab has stored, or with that of another tab. */
-async function resume(token: string): Promise<void> {
-  // The page is loaded while the token is checked. A failure shows where the page is opened.
+/** Signs in with the token that this tab has stored, or with that of the other tabs. If they have several, the user chooses. */
+async function resume(): Promise<void> {
+  const since = lastSignOut();
+  // The page is loaded meanwhile. A failure shows where the page is opened.
   pageOf(path.peek())
     ?.page.load()
     .catch(() => {});
-  const found = await identify(token);
-  if ("refused" in found) signOut(found.refused);
-  else signIn(found);
+  const stored = storedToken();
+  const tokens = stored === undefined ? await askOtherTabs() : [stored];
+  const found = await Promise.all(tokens.map((token) => identify(token, since)));
+  const given = found.flatMap((one) => ("refused" in one ? [] : [one]));
+  const refused = found.find((one) => "refused" in one);
+  const [first] = given;
+  if (first === undefined) signOut(refused?.refused ?? signInReason.peek());
+  else if (given.length === 1) signIn(first);
+  else choices.value = given;
 }
 
 /**
@@ -68,8 +78,7 @@ const TOKEN_IN_LINK =
 async function begin(): Promise<void> {
   const link = takeLink();
   try {
-    const token = identity.peek() ? undefined : (storedToken() ?? (await askOtherTabs()));
-    if (token !== undefined) await resume(token);
+    if (!identity.peek()) await resume();
     if (link) await follow(link);
   } catch {
     const words = "The gateway did not respond. Reload the page later.";

@@ -50,7 +50,7 @@ browserTests(({ open }) => {
       const field = page.getByLabel("Console token");
       await field.fill("to\u2014ken of two words");
       await field.press("Enter");
-      await page.getByText("This is not a token").waitFor();
+      await page.getByText("Invalid token:").waitFor();
     });
 
     it("MUST refuse a code that was used, one that is not a code, and a token in a link, each with what to do", async () => {
@@ -59,12 +59,12 @@ browserTests(({ open }) => {
       await using first = await open(gateway, { path: `/console#code=${code}`, token: "" });
       await first.getByRole("heading", { name: "Live" }).waitFor();
       await using page = await open(gateway, { path: `/console#code=${code}`, token: "" });
-      await page.locator(".note", { hasText: "its code was used or is older than a minute" }).waitFor();
+      await page.locator(".note", { hasText: "Its code was used, is older than a minute" }).waitFor();
       expect(page.url()).toBe(`${gateway.url}/console`);
       await page.goto(`${gateway.url}/console#code=%E2%80%94`);
       await page.locator(".note", { hasText: "no longer works" }).waitFor();
       await page.goto(`${gateway.url}/console#token=${TOKENS.console}`);
-      await page.locator(".note", { hasText: "Links with tokens are no longer accepted" }).waitFor();
+      await page.locator(".note", { hasText: "Links with tokens are not accepted" }).waitFor();
       expect(page.url()).toBe(`${gateway.url}/console`);
       expect(await page.evaluate("sessionStorage.length")).toBe(0);
     });
@@ -85,7 +85,7 @@ browserTests(({ open }) => {
       // Keys that were pressed for another page answer nothing.
       for (const key of ["Enter", "Space"]) await page.keyboard.press(key);
       expect(await stored()).toBe("{}");
-      await page.getByRole("button", { name: "Use other token" }).click();
+      await page.getByRole("button", { name: "Use another token" }).click();
       await page.getByRole("heading", { name: "Sign in", exact: true }).waitFor();
       expect(await page.evaluate("document.activeElement.name")).toBe("token");
       expect(await stored()).toBe("{}");

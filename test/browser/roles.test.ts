@@ -1,6 +1,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { browserTests, startPages, TOKENS } from "./browser.ts";
+import { faultsOf } from "./axe.ts";
+import { browserTests, codeFor, startPages, TOKENS } from "./browser.ts";
 
 const READER = "rpc-token-that-only-reads-12";
 const HEALTH = "rpc-token-that-opens-nothing";
@@ -136,6 +137,58 @@ browserTests(({ open }) => {
       await first.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
       await first.reload();
       await first.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
+    });
+
+    it("MUST stay signed out in a tab that was being signed in meanwhile, and give no reason in a fresh one", async () => {
+      await using gateway = await startPages();
+      await using first = await signedIn(gateway);
+      const reloaded = await first.context().newPage();
+      await reloaded.goto(`${gateway.url}/console/agents`);
+      await reloaded.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
+      const opening = await first.context().newPage();
+      let goOn = () => {};
+      const held = new Promise<void>((resolve) => (goOn = resolve));
+      let asked = 0;
+      for (const page of [reloaded, opening])
+        await page.route("**/api/v1/identity", async (route) => {
+          asked++;
+          await held;
+          await route.continue();
+        });
+      await Promise.all([reloaded.reload(), opening.goto(`${gateway.url}/console/agents`)]);
+      await expect.poll(() => asked).toBe(2);
+      await first.getByRole("button", { name: "Sign out" }).first().click();
+      goOn();
+      for (const page of [reloaded, opening]) {
+        await page.getByText("You signed out in another tab.").waitFor();
+        expect(await stored(page)).not.toContain(TOKENS.console);
+      }
+      const fresh = await first.context().newPage();
+      await fresh.goto(`${gateway.url}/console`);
+      await fresh.getByRole("heading", { name: "Sign in", exact: true }).waitFor();
+      expect(await fresh.locator(".note").count()).toBe(0);
+    });
+
+    it("MUST ask which identity signs a new tab in if the others have two", async () => {
+      await using gateway = await startPages();
+      await using first = await signedIn(gateway);
+      const second = await first.context().newPage();
+      await second.goto(`${gateway.url}/console/agents#code=${await codeFor(gateway.url, TOKENS.admin)}`);
+      await second.getByRole("button", { name: "Switch" }).click();
+      await second.getByText("Signed in with the API key ops").waitFor();
+      const third = await first.context().newPage();
+      await third.goto(`${gateway.url}/console/agents`);
+      await third.getByRole("heading", { name: "Choose an identity" }).waitFor();
+      expect(await third.evaluate("sessionStorage.length")).toBe(0);
+      expect(await faultsOf(third, "light")).toEqual([]);
+      await third.getByRole("button", { name: "Sign in with the API key ops" }).click();
+      await third.getByText("Signed in with the API key ops").waitFor();
+      // A sign-out ends the question, too.
+      const fourth = await first.context().newPage();
+      await fourth.goto(`${gateway.url}/console/agents`);
+      await fourth.getByRole("heading", { name: "Choose an identity" }).waitFor();
+      await first.getByRole("button", { name: "Sign out" }).first().click();
+      await fourth.getByText("You signed out in another tab.").waitFor();
     });
 
     it("MUST NOT be signed out by one whose token is refused", async () => {

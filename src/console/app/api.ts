@@ -1,7 +1,7 @@
 import { Gateway, GatewayError } from "#generated/clients/typescript/src/index.ts";
 import type { RpcClient } from "#generated/clients/typescript/src/rpc.ts";
 import { type Identity, type Right, refusalOf, whyNoConsole } from "../lib/identity.ts";
-import { identity, signOut, whyNot } from "./session.ts";
+import { type Given, identity, lastSignOut, signOut, whyNot } from "./session.ts";
 
 const ORIGIN = location.origin;
 
@@ -80,8 +80,8 @@ export function rawFetch(path: string, init: RequestInit & { headers?: Record<st
   return fetch(ORIGIN + path, init);
 }
 
-/** Returns the identity of a token, or in words why it cannot sign in. */
-export async function identify(token: string): Promise<Identity | { refused: string }> {
+/** Returns the identity of a token, or in words why it cannot sign in. `since` is the last sign-out before the token was read. */
+export async function identify(token: string, since = lastSignOut()): Promise<Given | { refused: string }> {
   // No header carries anything else: the call would fail as if the gateway were away.
   if (!/^[!-~]+$/.test(token))
     return {
@@ -91,13 +91,14 @@ export async function identify(token: string): Promise<Identity | { refused: str
   const response = await fetch(`${ORIGIN}/api/v1/identity`, { headers, cache: "no-store" });
   if (!response.ok) return { refused: await wordsOf(response) };
   const { kind, name, permissions, scopes } = (await response.json()) as Identity & { scopes: string[] };
-  const found = { kind, name, permissions, token };
+  const found = { kind, name, permissions, token, since };
   const refused = whyNoConsole(found, scopes);
   return refused === undefined ? found : { refused };
 }
 
 /** Signs in with the code of a link. Returns the reason if that fails. */
-export async function redeem(code: string): Promise<Identity | { refused: string }> {
+export async function redeem(code: string): Promise<Given | { refused: string }> {
+  const since = lastSignOut();
   const response = /^[\w-]{1,100}$/.test(code)
     ? await fetch(`${ORIGIN}/api/v1/console/codes/redeem`, {
         method: "POST",
@@ -105,7 +106,7 @@ export async function redeem(code: string): Promise<Identity | { refused: string
         cache: "no-store",
       })
     : undefined;
-  if (response?.ok) return await identify(((await response.json()) as Identity).token);
+  if (response?.ok) return await identify(((await response.json()) as Identity).token, since);
   if (response !== undefined && response.status !== 401) return { refused: await wordsOf(response) };
   const wait = response?.headers.get("retry-after");
   return {

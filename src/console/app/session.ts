@@ -1,9 +1,14 @@
 import { computed, signal } from "@preact/signals";
 import { type Identity, type Right, whyNot as whyNotOf } from "../lib/identity.ts";
 
-export const identity = signal<Identity | undefined>(undefined);
+/** An identity, and the last sign-out of this browser before its token was read. */
+export type Given = Identity & { since: string };
+
+export const identity = signal<Given | undefined>(undefined);
 /** The identity of a link that the tab's user has not accepted yet. */
-export const offered = signal<Identity | undefined>(undefined);
+export const offered = signal<Given | undefined>(undefined);
+/** The identities of the other tabs, if they differ: the user has not chosen yet. */
+export const choices = signal<readonly Given[]>([]);
 /** Why the sign-in page is shown, where that needs a word. */
 export const signInReason = signal<string | undefined>(undefined);
 /** A stored token or a link is being checked. */
@@ -21,30 +26,42 @@ const STORED = "agent-gateway.token";
 /** The last sign-out of any tab, in the storage of the browser and of each signed-in tab: a tab with an older one is signed out, too. */
 const ENDED = "agent-gateway.signed-out";
 
-function ended(): string {
+/** The last sign-out of this browser. */
+export function lastSignOut(): string {
   return localStorage.getItem(ENDED) ?? "";
 }
 
 /** The token that this tab has stored, unless another tab has signed out since. */
 export function storedToken(): string | undefined {
-  if ((sessionStorage.getItem(ENDED) ?? "") !== ended()) signOut(ELSEWHERE);
-  return sessionStorage.getItem(STORED) ?? undefined;
+  const token = sessionStorage.getItem(STORED);
+  if (token === null) return undefined;
+  if ((sessionStorage.getItem(ENDED) ?? "") === lastSignOut()) return token;
+  signOut(ELSEWHERE);
+  return undefined;
 }
 
-export function signIn(next: Identity): void {
+/** Signs this tab in, unless a tab has signed out since the token was read. */
+export function signIn(next: Given): void {
+  if (next.since !== lastSignOut()) {
+    signOut(ELSEWHERE);
+    return;
+  }
   sessionStorage.setItem(STORED, next.token);
-  sessionStorage.setItem(ENDED, ended());
-  signInReason.value = undefined;
+  sessionStorage.setItem(ENDED, next.since);
+  show(next, undefined);
+}
+
+function show(next: Given | undefined, reason: string | undefined): void {
+  signInReason.value = reason;
   offered.value = undefined;
+  choices.value = [];
   identity.value = next;
 }
 
 /** Signs this tab out. The address stays, so that signing in again leads back. */
 export function signOut(reason?: string): void {
   for (const key of [STORED, ENDED]) sessionStorage.removeItem(key);
-  signInReason.value = reason;
-  offered.value = undefined;
-  identity.value = undefined;
+  show(undefined, reason);
 }
 
 /** Signs out all tabs of this browser, also those that show another page now. */
@@ -55,7 +72,8 @@ export function signOutEverywhere(): void {
 
 const ELSEWHERE = "You signed out in another tab.";
 function follow(): void {
-  if (identity.peek() && sessionStorage.getItem(ENDED) !== ended()) signOut(ELSEWHERE);
+  const given = identity.peek() ?? offered.peek() ?? choices.peek()[0];
+  if (given && given.since !== lastSignOut()) signOut(ELSEWHERE);
 }
 addEventListener("storage", follow);
 // A page that was frozen got no event.

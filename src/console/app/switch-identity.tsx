@@ -1,10 +1,10 @@
 import { useEffect, useRef } from "preact/hooks";
-import { type Identity, nameOf } from "../lib/identity.ts";
+import { nameOf } from "../lib/identity.ts";
 import { Dialog } from "../parts/dialog.tsx";
-import { identity, offered, signIn } from "./session.ts";
+import { choices, type Given, identity, offered, signIn } from "./session.ts";
 
 /** Asks before a link signs a tab in with another identity. The first button stays, because anyone may have made the link. */
-export function SwitchIdentity({ from, to }: { from: Identity; to: Identity }) {
+export function SwitchIdentity({ from, to }: { from: Given; to: Given }) {
   const stay = () => {
     offered.value = undefined;
   };
@@ -34,7 +34,7 @@ export function SwitchIdentity({ from, to }: { from: Identity; to: Identity }) {
  * Asks before the link of a REST key signs in a tab that is not signed in, because the owner of the key can see all actions with it. No
  * button has the focus, so that a key pressed for another page does not answer.
  */
-export function SignInAs({ to }: { to: Identity }) {
+export function SignInAs({ to }: { to: Given }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
   const { name } = to;
@@ -68,6 +68,37 @@ export function SignInAs({ to }: { to: Identity }) {
           class="button"
           onClick={() => {
             offered.value = undefined;
+          }}
+        >
+          Use another token
+        </button>
+      </div>
+    </main>
+  );
+}
+
+/** Asks which identity of the other tabs signs in a new tab: one of them may be for reading only. */
+export function ChooseIdentity({ among }: { among: readonly Given[] }) {
+  return (
+    <main class="sign-in">
+      <div class="card">
+        <p class="brand">
+          <span class="mark" aria-hidden="true" /> Agent Gateway
+        </p>
+        <h1>Choose an identity</h1>
+        <p>The other tabs of this browser are signed in with different identities.</p>
+        {among.map((one) => (
+          <button key={one.token} type="button" class="button" onClick={() => signIn(one)}>
+            <span class="break">
+              Sign in with <bdi>{nameOf(one)}</bdi>
+            </span>
+          </button>
+        ))}
+        <button
+          type="button"
+          class="button"
+          onClick={() => {
+            choices.value = [];
           }}
         >
           Use another token

@@ -3,8 +3,9 @@ import { identity, storedToken } from "./session.ts";
 
 type Message = { ask: string } | { answer: string; token: string };
 
-/** The time that a new tab waits for an answer before it shows the sign-in page. */
+/** The time for which a new tab collects answers, and the most tokens that it takes. */
 const WAIT_MS = 300;
+const MOST_TOKENS = 8;
 const channel = new BroadcastChannel("agent-gateway");
 
 function messageOf(data: unknown): Partial<Record<"ask" | "answer" | "token", string>> {
@@ -19,20 +20,20 @@ channel.addEventListener("message", ({ data }) => {
   if (ask !== undefined && token !== undefined) channel.postMessage({ answer: ask, token } satisfies Message);
 });
 
-/** The token of another tab that is signed in; undefined if none answers in time. */
-export function askOtherTabs(): Promise<string | undefined> {
+/** The tokens of the other tabs that are signed in, each once. Tabs may have different identities, so the first answer does not decide. */
+export function askOtherTabs(): Promise<string[]> {
   const ask = crypto.getRandomValues(new Uint32Array(4)).join("-");
+  const tokens = new Set<string>();
+  const hear = ({ data }: MessageEvent) => {
+    const { answer, token } = messageOf(data);
+    if (answer === ask && token !== undefined && tokens.size < MOST_TOKENS) tokens.add(token);
+  };
+  channel.addEventListener("message", hear);
+  channel.postMessage({ ask } satisfies Message);
   return new Promise((resolve) => {
-    const end = (token?: string) => {
+    setTimeout(() => {
       channel.removeEventListener("message", hear);
-      resolve(token);
-    };
-    const hear = ({ data }: MessageEvent) => {
-      const { answer, token } = messageOf(data);
-      if (answer === ask && token !== undefined) end(token);
-    };
-    channel.addEventListener("message", hear);
-    channel.postMessage({ ask } satisfies Message);
-    setTimeout(end, WAIT_MS);
+      resolve([...tokens]);
+    }, WAIT_MS);
   });
 }
