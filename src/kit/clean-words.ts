@@ -1,3 +1,4 @@
+import { isHarmlessAt, isSecretName } from "./secret-fields.ts";
 import { HIDDEN } from "./secret-headers.ts";
 
 /** Colours and cursor movements of terminals. */
@@ -6,12 +7,32 @@ const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\
 /** Controls, and characters that would show a reader another order of characters than there is. */
 const UNSEEN = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]+/gu;
 const CREDENTIALS = /\/\/[^\s/@]*@/g;
-/** As providers write their keys. */
-const KEYS = /\b(?:sk|rk|gw|ghp|gho|xoxb|xoxp)[-_][\w-]{8,}|\bBearer\s+[\w.~+/=-]{8,}/g;
+/** As providers write their keys, with the secret that stands behind the id of an AWS key; JSON web tokens, credentials of HTTP, and private keys. */
+const KEYS = new RegExp(
+  [
+    "\\b(?:sk|rk|gw|gh[opsur]|xox[a-z]|xapp|github_pat|glpat)[-_][\\w-]{8,}",
+    "\\bwhsec_[\\w+/=-]{8,}",
+    "\\bAIza[\\w-]{16,}",
+    "\\b(?:AKIA|ASIA)[A-Z0-9]{16}\\b(?:[\\s:;,|\"']{1,5}[\\w+/]{40}(?![\\w+/]))?",
+    "(?<![\\w-])eyJ[\\w-]{8,}\\.[\\w-]{2,}(?:\\.[\\w-]*){0,3}",
+    "\\bBearer\\s+[\\w.~+/=-]{8,}",
+    "\\bBasic\\s+(?=[A-Za-z+/]*[\\d=])[\\w+/=-]{8,}",
+    "-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)",
+  ].join("|"),
+  "g",
+);
+/** A variable with its value, or a part of a query. */
+const ASSIGNED = /(?<![\w.-])([\w.-]+)=(\\*["']?)([^\s"'&;,\\]+)/g;
+const PASSWORD = /\/\/([^\s/@:"]*):[^\s/@"]+@/g;
 
-/** A text without keys as providers write them, and without bearer tokens. */
+/** A text without keys as providers write them, passwords in addresses, and values of variables with the name of a secret. */
 export function withoutKeys(text: string): string {
-  return text.replace(KEYS, HIDDEN);
+  return text
+    .replace(KEYS, HIDDEN)
+    .replace(PASSWORD, `//$1:${HIDDEN}@`)
+    .replace(ASSIGNED, (whole: string, name: string, quote: string, value: string) =>
+      isSecretName(name) && !isHarmlessAt(value, 0, name) ? `${name}=${quote}${HIDDEN}` : whole,
+    );
 }
 
 /**

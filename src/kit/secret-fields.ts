@@ -1,19 +1,45 @@
 import { HIDDEN } from "./secret-headers.ts";
 
-/** The name of a JSON field that holds a secret, as a part of a regular expression. */
-export const SECRET_NAME =
-  '[^"\\\\]*(?:token|secret|passwd|password|passphrase|api_?-?key|private_?-?key|signature|authorization|cookie)s?';
-/** Also in JSON within a string of JSON, where backslashes stand before quotes. */
-const SECRET_FIELD = new RegExp(`"${SECRET_NAME}(\\\\*)"\\s*:\\s*`, "gi");
+/** Words of names whose values are secrets, in small letters with `_` between the words of camelCase. */
+const SECRET =
+  /(?:token(?!i[sz])|secret(?!ar)|passw(?:or)?d|passphrase|pwd|credential|authori[sz]ation|cookie|signature|jwt|hmac|(?:api|access|private|signing|encryption|account|master|shared|auth)[^a-z\d]*key)s?/g;
+/** A word behind them that says that the value is something else: `token_type`, `SecretName`, `tokens_used`. */
+const ABOUT =
+  /^[^a-z\d]*(?:names?|arn|types?|counts?|limits?|budget|usage|used|stats|details|versions?|algorithms?|methods?|polic(?:y|ies)|endpoint|ur[il]s?|path|file|length|size|format|status|enabled|required|last|created|updated|changed|rotated|expir[a-z]*|ttl)(?:[^a-z]|$)/;
 
-/** A text with JSON in it, which may be cut anywhere: every value of a field with the name of a secret is replaced, also lists and objects. */
-export function hideSecretFields(text: string): string {
+/** True if a value under this name is a secret: `client_secret`, `SecretAccessKey`, `apiKey`, `DB_PASSWORD`, `credentials`. */
+export function isSecretName(name: string): boolean {
+  const words = name.replace(/([a-z\d])([A-Z])/g, "$1_$2").toLowerCase();
+  let end = -1;
+  for (const { index, 0: found } of words.matchAll(SECRET)) end = index + found.length;
+  return end >= 0 && !ABOUT.test(words.slice(end));
+}
+
+/** Flags and nothing are no secrets. */
+const FLAG = /(?:true|false|null)(?!\w)/y;
+const NUMBER = /-?\d[\d.e+-]*(?![\w])/iy;
+
+/** True for a value that no secret has: a flag, or the number of something that is counted in tokens, such as `max_tokens`. */
+export function isHarmlessAt(text: string, from: number, name: string): boolean {
+  FLAG.lastIndex = from;
+  NUMBER.lastIndex = from;
+  return FLAG.test(text) || (/tokens/i.test(name) && NUMBER.test(text));
+}
+
+/** A field of JSON. In JSON within a string of JSON, backslashes stand before the quotes. */
+const FIELD = /"([^"\\]*)(\\*)"\s*:\s*/g;
+
+/**
+ * A text with JSON in it, which may be cut anywhere: every value of a field with the name of a secret is replaced, also lists and objects. With
+ * `onlyTexts`, only texts, and not in JSON within a string.
+ */
+export function hideSecretFields(text: string, { onlyTexts = false } = {}): string {
   let clean = "";
   let done = 0;
-  for (const found of text.matchAll(SECRET_FIELD)) {
-    const [field, backslashes] = found;
-    const from = found.index + field.length;
-    if (found.index < done || from >= text.length) continue;
+  for (const { index, 0: field, 1: name = "", 2: backslashes = "" } of text.matchAll(FIELD)) {
+    const from = index + field.length;
+    if (index < done || from >= text.length || !isSecretName(name) || isHarmlessAt(text, from, name)) continue;
+    if (onlyTexts && (backslashes !== "" || text[from] !== '"')) continue;
     clean += `${text.slice(done, from)}${backslashes}"${HIDDEN}${backslashes}"`;
     done = endOfValue(text, from);
   }

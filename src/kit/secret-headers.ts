@@ -3,7 +3,7 @@ export const HIDDEN = "[hidden]";
 
 /** Headers that are, or hold, a secret or a proof of one, by how they are called: `authorization`, `x-gitlab-token`, `stripe-signature` … */
 const SECRET =
-  /authori[sz]ation|authenticat|cookie|signature|token|secret|passw|hmac|jwt|assertion|credential|client-cert|(?:api|auth|access|private|subscription|functions)-?key|^sec-websocket-protocol$/;
+  /authori[sz]ation|authenticat|cookie|signature|token|secret|passw|hmac|jwt|assertion|credential|client-cert|(?:api|auth|access|private|subscription|functions)[-_]?key|^sec-websocket-protocol$/;
 
 /** True if a header is never recorded, matched, or filled in. `name` is in small letters. */
 export function isSecretHeader(name: string): boolean {

@@ -1,3 +1,4 @@
+import { isSecretName } from "#kit/secret-fields.ts";
 import { decode, type Escapes, formsOf } from "./secret-forms.ts";
 import { createTextFinder, type TextFinder } from "./text-finder.ts";
 
@@ -11,8 +12,6 @@ const MOST_DECODED = 2;
 /** The most characters of an escape for one character: `%255Cu0073`. */
 const LONGEST_ESCAPE = 10;
 
-const secretKey = /(?:token|secret|password|passwd|cookie|authorization|apikey|signature|privatekey)s?$/;
-
 /** Few names of fields exist; a stranger's are not kept. */
 const MOST_KEYS = 1000;
 const secretKeys = new Map<string, boolean>();
@@ -21,7 +20,7 @@ const secretKeys = new Map<string, boolean>();
 export function isSecretKey(key: string): boolean {
   const known = secretKeys.get(key);
   if (known !== undefined) return known;
-  const isSecret = secretKey.test(key.toLowerCase().replaceAll(/[-_]/g, ""));
+  const isSecret = isSecretName(key);
   if (secretKeys.size < MOST_KEYS) secretKeys.set(key, isSecret);
   return isSecret;
 }

@@ -1,18 +1,15 @@
 import { isUtf8 } from "node:buffer";
-import { SECRET_NAME } from "#kit/secret-fields.ts";
+import { hideSecretFields } from "#kit/secret-fields.ts";
 import { HIDDEN } from "#kit/secret-headers.ts";
 
 type ShownBody = { body: string; encoding: "utf-8" | "base64" } | { body: null; encoding: null };
-
-/** The stored body of a refused request can end within the value. */
-const SECRET_FIELD = new RegExp(`("${SECRET_NAME}"\\s*:\\s*)"(?:[^"\\\\]|\\\\[^])*(?:"|\\\\?$)`, "gi");
 
 /** A recorded body as replies show it: fields with the name of a secret are hidden. The stored body, and a replay, have them. */
 export function showBody(body: string | undefined): ShownBody {
   if (body === undefined) return { body: null, encoding: null };
   const bytes = Buffer.from(body, "latin1");
   if (!isUtf8(bytes)) return { body: bytes.toString("base64"), encoding: "base64" };
-  return { body: bytes.toString("utf8").replace(SECRET_FIELD, `$1"${HIDDEN}"`), encoding: "utf-8" };
+  return { body: hideSecretFields(bytes.toString("utf8"), { onlyTexts: true }), encoding: "utf-8" };
 }
 
 /** The bytes of an edited body. `[hidden]` is replaced with the value that the stored body has in the same place. */
