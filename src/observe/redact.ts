@@ -38,10 +38,11 @@ interface Redactor {
   longest(): number;
 }
 
-/** The mark at the end of a cut text. A secret before it is recognised by this many of its first characters. */
+/** The mark at the end of a cut text. */
 const CUT = "…";
+/** A secret before the mark is recognised by this many of its first characters, behind the scheme of an address or of a header. */
 const HEAD = 6;
-const MOST_CUTS = 20;
+const SCHEME = /^(?:[a-z][a-z\d+.-]*:\/\/|[a-z]+ +)?/i;
 
 const BOTH: Escapes = { percent: true, backslash: true };
 /** For secrets that themselves hold what looks like an escape of the other kind. */
@@ -49,6 +50,9 @@ const EITHER: readonly Escapes[] = [
   { percent: true, backslash: false },
   { percent: false, backslash: true },
 ];
+
+/** The beginning that some forms share. `other` is a character that none of them has; `quoted` are the forms with quotes. */
+type Head = { other: RegExp; quoted: string[] };
 
 /** A part of a text, from its first place to the one after its last. */
 type Range = [from: number, to: number];
@@ -59,8 +63,9 @@ export function createRedactor(): Redactor {
   let finder: TextFinder | undefined;
   let escaping: readonly Escapes[] = [];
   let longest = 0;
-  /** The whole forms by their first characters, and the length of the longest. */
-  let begins = new Map<string, string[]>();
+  /** The beginnings of the whole forms, and the length of the longest form. */
+  let heads = new Map<string, Head>();
+  let headFinder: TextFinder | undefined;
   let longestWhole = 0;
 
   /** Every secret in the text, also where two overlap. `places` maps to positions in the text that it was decoded from. */
@@ -88,13 +93,24 @@ export function createRedactor(): Redactor {
     }
   };
 
-  /** The beginnings of secrets that were cut off. */
+  /**
+   * The beginnings of secrets that were cut off. Behind a head, all texts up to the mark are hidden alike: a caller whose text is returned
+   * could otherwise guess a secret character by character.
+   */
   const addCutRanges = (ranges: Range[], text: string, first: number): void => {
-    for (let end = first, count = 0; end >= 0 && count < MOST_CUTS; end = text.indexOf(CUT, end + 1), count++) {
-      for (let from = Math.max(0, end - longestWhole); from <= end - HEAD; from++) {
-        const begun = begins.get(text.slice(from, from + HEAD));
-        if (begun?.some((form) => form.startsWith(text.slice(from, end)))) ranges.push([from, end]);
-      }
+    if (headFinder === undefined) return;
+    const { find, at } = headFinder;
+    let end = first;
+    for (let from = find(text, 0); from >= 0; from = find(text, from + 1)) {
+      const head = at(text, from);
+      if (end < from + head.length) end = text.indexOf(CUT, from + head.length);
+      if (end < 0) return;
+      if (end - from > longestWhole) continue;
+      const part = text.slice(from, end);
+      const { other, quoted } = heads.get(head) as Head;
+      if (other.test(part.slice(head.length)) && !quoted.some((form) => form.startsWith(part))) continue;
+      ranges.push([from, end]);
+      from = end - 1;
     }
   };
 
@@ -133,8 +149,8 @@ export function createRedactor(): Redactor {
       longest = LONGEST_ESCAPE * forms.reduce((most, { length }) => Math.max(most, length), 0);
       const whole = forms.filter((form) => form.length > HEAD && known.get(form) === false);
       longestWhole = whole.reduce((most, { length }) => Math.max(most, length), 0);
-      begins = new Map();
-      for (const form of whole) begins.set(form.slice(0, HEAD), [...(begins.get(form.slice(0, HEAD)) ?? []), form]);
+      heads = headsOf(whole);
+      headFinder = heads.size === 0 ? undefined : createTextFinder([...heads.keys()]);
       escaping = forms.some((form) => /%[0-9a-f]{2}|\\/i.test(form)) ? [BOTH, ...EITHER] : [BOTH];
       finder = forms.length === 0 ? undefined : createTextFinder(forms);
     },
@@ -151,6 +167,18 @@ export function createRedactor(): Redactor {
     },
     longest: () => longest,
   };
+}
+
+function headsOf(forms: readonly string[]): Map<string, Head> {
+  const heads = new Map<string, Head>();
+  for (const form of forms) {
+    const scheme = SCHEME.exec(form)?.[0] ?? "";
+    const start = form.slice(0, Math.min(scheme.length + HEAD, form.length - 1));
+    const { other, quoted } = heads.get(start) ?? { other: /[\s"]/, quoted: [] };
+    if (form.includes('"')) quoted.push(form);
+    heads.set(start, { other: /\s/.test(form) ? /"/ : other, quoted });
+  }
+  return heads;
 }
 
 function isBase64(text: string, place: number): boolean {

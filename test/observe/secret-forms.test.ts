@@ -116,6 +116,36 @@ it("hides the beginning of a secret that was cut off", () => {
   expect(text("a s3cr… b …")).toBe("a s3cr… b …");
 });
 
+it("hides all words alike that begin like a secret and were cut off, so that none of them can be guessed", () => {
+  const { text } = redacting("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "https://hooks.example.com/services/T0/B0/XyZ");
+  expect(text("whsec_M… whsec_A… whsec_MfKQ9… whsec_…")).toBe("[hidden]… [hidden]… [hidden]… [hidden]…");
+  expect(text("whsec_M and whsec_A")).toBe("whsec_M and whsec_A");
+  expect(text("whsec_M, and more…")).toBe("whsec_M, and more…");
+  expect(text("https://hooks.example.com/a… https://example.com/services…")).toBe(
+    "[hidden]… https://example.com/services…",
+  );
+  expect(JSON.parse(redacting("whsec_MfKQ9r8GKY").jsonLine('{"a":"whsec_M","b":"x…"}'))).toEqual({
+    a: "whsec_M",
+    b: "x…",
+  });
+});
+
+it("hides the beginning of a cut secret behind any number of marks", () => {
+  const { text } = redacting("s3cr3t-value-of-this-run");
+  expect(text(`${"… ".repeat(1000)}s3cr3t-val…`)).toBe(`${"… ".repeat(1000)}[hidden]…`);
+});
+
+it("hides the beginning of a cut secret that has blanks or quotes", () => {
+  expect(redacting("correct horse battery").text("it is correct horse ba…")).toBe("it is [hidden]…");
+  expect(redacting('say"cheese"now').text('it is say"cheese"n…')).toBe("it is [hidden]…");
+});
+
+it("searches a hostile text of marks and beginnings in one pass", () => {
+  const redactor = redacting("s3cr3t-value-of-this-run", "a b c d e f g h i j");
+  for (const piece of ["…", "s3cr3t", "s3cr3t…", 's3cr3t"…', "a b c ", "s3cr3t "])
+    expect(redactor.text(piece.repeat(200_000)).length).toBeGreaterThan(0);
+});
+
 it("hides each line of a secret of several lines, and not the lines that every private key has", () => {
   const { text } = redacting(
     "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n",

@@ -22,7 +22,7 @@ const CONFIG: SomeConfig = {
 const DRAFT = { name: "incident", match: { "body.status": ["firing", 3] }, message: "{body.title}" };
 
 describe("a dry run of a draft", async () => {
-  const gateway = await shareGateway({ config: CONFIG });
+  const gateway = await shareGateway({ config: CONFIG, hidden: ["a-secret-of-the-channel"] });
   const dryRun = (fields: object) => gateway.console.call("mappings.dryRun", { body: { body: {}, ...fields } });
 
   it("tries only the draft, with the defaults of the configuration", async () => {
@@ -120,6 +120,16 @@ describe("a dry run of a draft", async () => {
 
   it("does not read the prototype of a match", async () => {
     const mapping = '{"name":"x","match":{"__proto__":"y"},"message":"m"}';
+  it("does not tell a right guess of a secret from a wrong one", async () => {
+    const [right, wrong] = ["a-secret-of-the-ch", "a-secret-of-the-xy"];
+    const { json } = await dryRun({ mapping: { ...DRAFT, match: {}, message: `${right}… ${wrong}… other…` } });
+    expect(json.mappings).toMatchObject([{ message: "[hidden]… [hidden]… other…" }]);
+    for (const guess of [right, wrong]) {
+      const { json: missed } = await dryRun({ mapping: DRAFT, body: { status: `${guess}…` } });
+      expect(missed.mappings).toMatchObject([{ failed: { found: "[hidden]…" } }]);
+    }
+  });
+
     const { status, json } = await dryRun(JSON.parse(`{"mapping":${mapping}}`));
     expect([status, String(json.detail)]).toEqual([400, expect.stringContaining("__proto__")]);
   });
