@@ -85,6 +85,44 @@ describe("the content of a tool call", () => {
     expect(contentOf(text)).toBe(clean);
   });
 
+  it("has no half of a secret where the searched part ends, and a mark there", () => {
+    const field = `{"password":"${"p".repeat(17_000)}","rest":"`;
+    for (const filled of [field + "x".repeat(20_480 - field.length - 9), `Bearer ${"b".repeat(20_464)} `]) {
+      const content = contentOf(`${filled}${SECRET} and more`);
+      expect(content).not.toContain(SECRET.slice(0, 6));
+      expect(content).toMatch(/…$/);
+    }
+  });
+
+  it("has a mark wherever a text was cut", () => {
+    expect(contentOf(`{"token":"${"x".repeat(1_000_000)}"}`)).toBe('{"token":"[hidden]"…');
+    expect(contentOf({ token: "x".repeat(1_000_000), b: 1 })).toBe('{"token":"[hidden]"…');
+    expect(contentOf({ list: Array(1_000_000).fill(0) })).toMatch(/^\{"list":\[0,0,.*0?,?…$/);
+    expect(contentOf(JSON.parse("[".repeat(50_000) + "]".repeat(50_000)))).toMatch(/^\[+\]+…$/);
+    const calls = new ToolCalls();
+    add({ ok: false, reason: "r".repeat(1000) }, calls);
+    expect(calls.list?.[0]?.reason).toBe(`${"r".repeat(499)}…`);
+  });
+
+  it("reads only the beginning of arguments", () => {
+    let read = 0;
+    const counting = new Proxy(Array(1_000_000).fill("x".repeat(100)), {
+      get: (target, name, self) => {
+        read++;
+        return Reflect.get(target, name, self);
+      },
+    });
+    expect(contentOf(counting)).toMatch(/…$/);
+    expect(read).toBeLessThan(10_000);
+  });
+
+  it("is not read once the room for all calls is used up", () => {
+    const calls = new ToolCalls();
+    for (let n = 0; n < 10; n++) add({ arguments: "x".repeat(4000), result: "y".repeat(4000) }, calls);
+    const unread = new Proxy({}, { ownKeys: () => expect.fail("was read") });
+    expect(add({ arguments: unread }, calls)).not.toHaveProperty("arguments");
+  });
+
   it("ends for every text of quotes, brackets and backslashes", () => {
     for (const piece of ["\\", '"', '"token":"', '"token":[', '"token":\\', '"token":{"\\'])
       expect(contentOf(`{"token":${piece.repeat(30_000)}`).length).toBeGreaterThan(0);
