@@ -1,7 +1,8 @@
 import type { Mapping, Mappings, Miss } from "#core/mappings.ts";
 import type { CoreParts } from "#core/parts.ts";
+import { copiedText } from "#kit/copied-text.ts";
 import { BODY_LIMITS, limitPassed } from "#kit/json-limits.ts";
-import type { MappedRequest } from "#kit/mapping-paths.ts";
+import { excerptOf, type MappedRequest } from "#kit/mapping-paths.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { RecordedDelivery } from "#store/store.ts";
 import { headersOf } from "./deliveries.ts";
@@ -10,8 +11,9 @@ import { showBody } from "./shown-body.ts";
 /** The most recorded webhooks that are searched for bodies. */
 const MOST_SEARCHED = 1_000;
 const PAGE = 100;
-/** The most characters of a message that are shown. */
+/** The most characters of a message that are shown, and the most expected values of a pair that failed. */
 const SHOWN_MESSAGE = 1_000;
+const SHOWN_VALUES = 5;
 
 /** The result of a draft for one recorded webhook: the message, or the pair that failed. */
 export type Backtested = { delivery: RecordedDelivery } & (
@@ -51,9 +53,15 @@ export async function backtest(
 /** Only what is shown stays in memory while the other bodies are read. */
 function resultOf(delivery: RecordedDelivery, { trials: [trial] }: ReturnType<Mappings["dryRun"]>): Backtested {
   const shown = { ...delivery, body: undefined, headers: "", steps: [] };
-  if (trial && "miss" in trial) return { delivery: shown, miss: trial.miss };
+  if (trial && "miss" in trial) return { delivery: shown, miss: shownMiss(trial.miss) };
   const message = trial?.message.slice(0, SHOWN_MESSAGE).replace(/[\uD800-\uDBFF]$/, "") ?? "";
-  return { delivery: shown, message };
+  return { delivery: shown, message: copiedText(message) };
+}
+
+/** The same pair fails for many webhooks, so its values are excerpts. */
+function shownMiss({ path, expected, found }: Miss): Miss {
+  const values = expected.slice(0, SHOWN_VALUES).map((text) => excerptOf(text) ?? "");
+  return { path, expected: values, found: found === null ? null : copiedText(found) };
 }
 
 /** Undefined for a body that no mapping could read. */

@@ -1,3 +1,5 @@
+import { copiedText } from "#kit/copied-text.ts";
+
 const PREVIEW_CHARACTERS = 120;
 /** The part of a text that is read for its preview, without the white space before it. */
 const READ_CHARACTERS = 4 * PREVIEW_CHARACTERS;
@@ -9,8 +11,7 @@ export function previewOf(text: string): string {
   // Most messages are short lines, and a replacement allocates even where it changes nothing.
   if (text.length <= PREVIEW_CHARACTERS && !OTHER_SPACE.test(text) && !endsInHalf(text)) return text;
   const line = text.trimStart().slice(0, READ_CHARACTERS).replace(/\s+/g, " ").slice(0, PREVIEW_CHARACTERS).trimEnd();
-  // A slice would keep the whole text in memory, so it is copied.
-  return Buffer.from(endsInHalf(line) ? line.slice(0, -1) : line, "utf16le").toString("utf16le");
+  return copiedText(endsInHalf(line) ? line.slice(0, -1) : line);
 }
 
 function endsInHalf(text: string): boolean {

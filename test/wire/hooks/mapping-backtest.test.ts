@@ -128,6 +128,21 @@ function suite(start: () => Promise<TestGateway>): void {
     ]);
   });
 
+  it("answers with a few short values, however many and long those of the draft are", async () => {
+    await using gateway = await start();
+    for (let n = 0; n < 3; n++) await gateway.hooks.send("", { status: "x".repeat(5000) });
+    await recorded(gateway, 3);
+    const values = Array.from({ length: 100 }, (_, n) => `${n} ${"v".repeat(1000)}`);
+    const { rows } = await backtest(gateway, { mapping: { ...DRAFT, match: { "body.status": values } } });
+    const expected = values.slice(0, 5).map((value) => `${value.slice(0, 199)}…`);
+    const failed = { path: "body.status", expected, found: `${"x".repeat(199)}…` };
+    expect(rows.map((row) => row.failed)).toEqual([failed, failed, failed]);
+    for (const value of ["v".repeat(1025), ["v".repeat(1025)]])
+      expect((await backtest(gateway, { mapping: { ...DRAFT, match: { "body.status": value } } })).error).toBe(
+        "invalid-request",
+      );
+  });
+
   it("tries up to fifty large bodies, and answers other calls meanwhile", async () => {
     await using gateway = await start();
     const title = "x".repeat(200_000);

@@ -111,6 +111,8 @@ describe("a dry run of a draft", async () => {
     ["an unknown field", { verify: { type: "github", secret: "s" } }],
     ["an object as a value", { match: { "body.a": { b: 1 } } }],
     ["too many pairs", { match: Object.fromEntries(Array.from({ length: 31 }, (_, i) => [`body.a${i}`, "x"])) }],
+    ["a long value", { match: { "body.a": "x".repeat(1025) } }],
+    ["a long value in a list", { match: { "body.a": ["x", "x".repeat(1025)] } }],
     ["a very long path", { match: { [`body.${"a".repeat(600)}`]: "x" } }],
     ["no message", { message: undefined }],
   ])("refuses %s", async (_, fields) => {
@@ -118,8 +120,6 @@ describe("a dry run of a draft", async () => {
     expect([status, error]).toEqual([400, "invalid-request"]);
   });
 
-  it("does not read the prototype of a match", async () => {
-    const mapping = '{"name":"x","match":{"__proto__":"y"},"message":"m"}';
   it("does not tell a right guess of a secret from a wrong one", async () => {
     const [right, wrong] = ["a-secret-of-the-ch", "a-secret-of-the-xy"];
     const { json } = await dryRun({ mapping: { ...DRAFT, match: {}, message: `${right}… ${wrong}… other…` } });
@@ -130,6 +130,8 @@ describe("a dry run of a draft", async () => {
     }
   });
 
+  it("does not read the prototype of a match", async () => {
+    const mapping = '{"name":"x","match":{"__proto__":"y"},"message":"m"}';
     const { status, json } = await dryRun(JSON.parse(`{"mapping":${mapping}}`));
     expect([status, String(json.detail)]).toEqual([400, expect.stringContaining("__proto__")]);
   });
