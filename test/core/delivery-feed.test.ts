@@ -14,7 +14,8 @@ describe("the feed of deliveries", () => {
       timers.push({ ms, fire });
       return () => {};
     };
-    const feed = new DeliveryFeed({ store, events, clock: { now: Date.now, monotonic: Date.now, after } });
+    const clock = { now: Date.now, monotonic: Date.now, after };
+    const feed = new DeliveryFeed({ store, events, clock, hide: (text) => text });
     const unwatch = store.watch({ ...silent, delivery: (id, change) => feed.add(id, change) });
     const news: string[] = [];
     const losses: number[] = [];

@@ -4,6 +4,7 @@ import { readTurnEntries } from "#core/sessions/turn-entries.ts";
 import { isEnded } from "#core/turns/turns.ts";
 import type { Pushes } from "#generated/push-types.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { showPreview } from "#kit/previews.ts";
 import { HIDDEN } from "#kit/secret-headers.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type {
@@ -69,7 +70,7 @@ const HELD_SECRET =
 /** A delivery as lists and pushes show it. */
 export type ShownDelivery = Pushes["delivery.recorded"]["delivery"];
 
-export function showDelivery(delivery: RecordedDelivery): ShownDelivery {
+export function showDelivery(delivery: RecordedDelivery, hide: (text: string) => string): ShownDelivery {
   return {
     deliveryId: delivery.deliveryId,
     at: new Date(delivery.at).toISOString(),
@@ -92,8 +93,8 @@ export function showDelivery(delivery: RecordedDelivery): ShownDelivery {
     sessionId: delivery.sessionId ?? null,
     turnId: delivery.turnId ?? null,
     eventId: delivery.eventId ?? null,
-    preview: delivery.preview ?? null,
-    replyPreview: delivery.replyPreview ?? null,
+    preview: showPreview(delivery.preview, hide),
+    replyPreview: showPreview(delivery.replyPreview, hide),
     endedAt: delivery.endedAt === undefined ? null : new Date(delivery.endedAt).toISOString(),
     tokens: delivery.tokens ?? null,
     announcement: showAnnouncement(delivery.announcement),

@@ -27,7 +27,7 @@ const MOST_REMEMBERED = 10_000;
 
 /** Notifies followers of recorded deliveries and changed outcomes, after notifications of the store. */
 export class DeliveryFeed {
-  readonly #parts: Pick<CoreParts, "store" | "clock" | "events">;
+  readonly #parts: Pick<CoreParts, "store" | "clock" | "events" | "hide">;
   readonly #followers = new Set<DeliveryFollower>();
   readonly #outcomes = new Map<string, string>();
   readonly #closing = new AbortController();
@@ -35,7 +35,7 @@ export class DeliveryFeed {
   #hasLost = false;
   #isReading = false;
 
-  constructor(parts: Pick<CoreParts, "store" | "clock" | "events">) {
+  constructor(parts: Pick<CoreParts, "store" | "clock" | "events" | "hide">) {
     this.#parts = parts;
   }
 
@@ -107,7 +107,8 @@ export class DeliveryFeed {
     const [oldest] = this.#outcomes.keys();
     if (this.#outcomes.size > MOST_REMEMBERED && oldest !== undefined) this.#outcomes.delete(oldest);
     const name = known === undefined && change === "recorded" ? "delivery.recorded" : "delivery.changed";
-    return [{ name, at: this.#parts.clock.now(), delivery: showDelivery(delivery) }];
+    const { clock, hide } = this.#parts;
+    return [{ name, at: clock.now(), delivery: showDelivery(delivery, hide) }];
   }
 }
 

@@ -14,11 +14,11 @@ export function deliveries(core: Core, parts: ReplayParts): Bodies {
     "deliveries.list": async ({ query: { session_id: sessionId, from, to, ...rest } }) => {
       const between = { from: momentOf("query:from", from), to: momentOf("query:to", to) };
       const { items, next } = await pageOf(core.store.listDeliveries({ ...rest, sessionId, ...between }));
-      return { deliveries: items.map(summaryOf), next_cursor: next ?? null };
+      return { deliveries: items.map((item) => summaryOf(item, core)), next_cursor: next ?? null };
     },
     "deliveries.get": async ({ path }) => {
       const { delivery, timeline } = await core.deliveries.get(path.delivery_id);
-      return deliveryOf(delivery, timeline);
+      return deliveryOf(delivery, timeline, core);
     },
     "deliveries.replay": async ({ path, body }, ctx) =>
       snakeCased(await replay(core, parts, { deliveryId: path.delivery_id, edited: body.body }, ctx)),
@@ -29,15 +29,21 @@ export function deliveries(core: Core, parts: ReplayParts): Bodies {
 type StepName = RestReplies["deliveries.get"]["timeline"][number]["name"];
 type Summary = RestReplies["deliveries.list"]["deliveries"][number];
 
-function summaryOf(delivery: RecordedDelivery): Summary {
-  return snakeCased(showDelivery(delivery));
+type Hiding = Pick<Core, "hide">;
+
+function summaryOf(delivery: RecordedDelivery, { hide }: Hiding): Summary {
+  return snakeCased(showDelivery(delivery, hide));
 }
 
 /** The summary with the headers, the body and the timeline. */
-function deliveryOf(delivery: RecordedDelivery, timeline: readonly TimelineStep[]): RestReplies["deliveries.get"] {
+function deliveryOf(
+  delivery: RecordedDelivery,
+  timeline: readonly TimelineStep[],
+  hiding: Hiding,
+): RestReplies["deliveries.get"] {
   const { body, encoding } = showBody(delivery.body);
   return {
-    ...summaryOf(delivery),
+    ...summaryOf(delivery, hiding),
     headers: headersOf(delivery),
     body,
     body_encoding: encoding,

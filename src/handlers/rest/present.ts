@@ -3,6 +3,7 @@ import type { TurnStep } from "#core/turns/turn-events.ts";
 import { errors } from "#generated/errors.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { showPreview } from "#kit/previews.ts";
 import { showToolCalls } from "#kit/tool-calls.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Page, Turn } from "#store/store.ts";
@@ -43,12 +44,14 @@ export function momentOf(pointer: string, text: string | null | undefined): numb
   });
 }
 
-export function turnOf(turn: Turn): RestReplies["turns.get"] {
-  return { ...turnSummaryOf(turn), reply: turn.reply ?? null };
+type Hide = (text: string) => string;
+
+export function turnOf(turn: Turn, hide: Hide): RestReplies["turns.get"] {
+  return { ...turnSummaryOf(turn, hide), reply: turn.reply ?? null };
 }
 
 /** A turn in a list. */
-export function turnSummaryOf(turn: Turn): RestReplies["turns.list"]["turns"][number] {
+export function turnSummaryOf(turn: Turn, hide: Hide): RestReplies["turns.list"]["turns"][number] {
   return {
     turn_id: turn.turnId,
     session_id: turn.sessionId,
@@ -67,8 +70,8 @@ export function turnSummaryOf(turn: Turn): RestReplies["turns.list"]["turns"][nu
         ? (turn.status === "completed" ? showCompleted : showUsage)(turn.usage)
         : null,
     delivery_id: turn.deliveryId ?? null,
-    preview: turn.preview ?? null,
-    reply_preview: turn.replyPreview ?? null,
+    preview: showPreview(turn.preview, hide),
+    reply_preview: showPreview(turn.replyPreview, hide),
     announcement: showAnnouncement(turn.announcement),
   };
 }

@@ -1,7 +1,7 @@
-import type { CallContext } from "#core/call.ts";
+import type { CallContext, Caller } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { findMark } from "#core/turns/turn-events.ts";
-import type { RestHandlers } from "#generated/rest-handlers.ts";
+import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { turnEvents } from "./chat.ts";
 import { markOf, pageOf, turnOf, turnSummaryOf } from "./present.ts";
 
@@ -14,16 +14,26 @@ export function turns(core: Core): Bodies {
   return {
     "turns.list": async ({ query: { session_id: sessionId, ...rest } }) => {
       const { items, next } = await pageOf(core.store.listTurns({ ...rest, sessionId }));
-      return { turns: items.map(turnSummaryOf), next_cursor: next ?? null };
+      return { turns: items.map((turn) => turnSummaryOf(turn, core.hide)), next_cursor: next ?? null };
     },
-    "turns.get": async ({ path }) => turnOf(await core.turns.get(path.turn_id)),
+    "turns.get": async ({ path }, { caller }) => turnFor(caller, turnOf(await core.turns.get(path.turn_id), core.hide)),
     "turns.events": async ({ path, headers }) => {
       const turn = await core.turns.get(path.turn_id);
       const from = await findMark(core.store, turn, markOf(headers["last-event-id"]));
       return { as: "events", body: turnEvents(core, turn, from) };
     },
-    "turns.cancel": async ({ path }) => turnOf(await core.turns.cancel(path.turn_id)),
+    "turns.cancel": async ({ path }, { caller }) =>
+      turnFor(caller, turnOf(await core.turns.cancel(path.turn_id), core.hide)),
     "turns.announce": async ({ path }, { caller, hops }) =>
-      turnOf(await core.announcements.announceAgain(path.turn_id, caller.name, hops)),
+      turnOf(await core.announcements.announceAgain(path.turn_id, caller.name, hops), core.hide),
   };
+}
+
+type ShownTurn = RestReplies["turns.get"];
+
+/** A key with only the scope `chat` may read any turn, but not who started it, its message, or the failure of its announcement. */
+function turnFor(caller: Caller, turn: ShownTurn): ShownTurn {
+  if (caller.surface === "rest" && caller.scopes.some((scope) => scope !== "chat")) return turn;
+  const { announcement } = turn;
+  return { ...turn, caller: null, preview: null, announcement: announcement && { ...announcement, reason: null } };
 }

@@ -2,6 +2,7 @@ import type { CallContext, Caller } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { Message as MessageView, SessionTurn, Session as SessionView } from "#generated/rpc-types.ts";
+import { showPreview } from "#kit/previews.ts";
 import { showToolCalls } from "#kit/tool-calls.ts";
 import { showUsage } from "#kit/usages.ts";
 import type { ListedSession, Message, Turn } from "#store/store.ts";
@@ -13,15 +14,17 @@ export function session(core: Core): Pick<RpcHandlers<CallContext>, SessionMetho
   return {
     "session.list": async ({ agentName: agent, limit, cursor }, { caller }) => {
       const { items, next = null } = await core.sessions.list({ limit, agent, cursor });
-      const shown = items.map(sessionOf);
+      const shown = items.map((item) => sessionOf(item, core.hide));
       const sessions = mayReadMessages(caller) ? shown : shown.map((one) => ({ ...one, preview: null }));
       return { sessions, nextCursor: next };
     },
     "session.get": async ({ sessionId, turnId, cursor, ...request }) => {
       const page = await core.sessions.read(sessionId, { ...request, turnId, cursor });
       const { session, summary, messages, turns, nextCursor } = page;
-      const shown = { session: sessionOf(session), summary, messages: messages.map(messageOf), nextCursor };
-      return turns ? { ...shown, turns: Object.fromEntries(turns.map((turn) => [turn.turnId, turnOf(turn)])) } : shown;
+      const shown = { session: sessionOf(session, core.hide), summary, messages: messages.map(messageOf), nextCursor };
+      return turns
+        ? { ...shown, turns: Object.fromEntries(turns.map((turn) => [turn.turnId, turnOf(turn, core.hide)])) }
+        : shown;
     },
     "session.compact": (params, { caller }) => core.compactions.compact(params, caller.name),
     "session.delete": async ({ sessionId }) => {
@@ -41,7 +44,7 @@ function timeOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function sessionOf(session: ListedSession): SessionView {
+function sessionOf(session: ListedSession, hide: Core["hide"]): SessionView {
   return {
     sessionId: session.sessionId,
     agentName: session.agent,
@@ -52,14 +55,14 @@ function sessionOf(session: ListedSession): SessionView {
     messageCount: session.messageCount,
     turnsQueued: session.turnsQueued,
     turnsRunning: session.turnsRunning,
-    preview: session.preview ?? null,
+    preview: showPreview(session.preview, hide),
     usage: showUsage(session.usage),
   };
 }
 
-function turnOf(turn: Turn): SessionTurn {
+function turnOf(turn: Turn, hide: Core["hide"]): SessionTurn {
   const { turn_id, status, attempt, surface, created_at, started_at, ended_at, model, error, usage, delivery_id } =
-    turnSummaryOf(turn);
+    turnSummaryOf(turn, hide);
   const times = { createdAt: created_at, startedAt: started_at, endedAt: ended_at };
   return { turnId: turn_id, status, attempt, surface, ...times, model, error, usage, deliveryId: delivery_id };
 }
