@@ -119,7 +119,7 @@ export type DeliveryError = { name: string; detail: string | undefined };
 /** The result of a delivery, derived from its turn or event. */
 export type DeliveryResult = {
   outcome: DeliveryOutcome;
-  /** The beginnings of the turn's message or the event's text, and of the turn's reply. */
+  /** The beginnings of the turn's message or the event's text, and of the turn's reply; undefined unless it shows words. */
   preview: string | undefined;
   replyPreview: string | undefined;
   endedAt: number | undefined;
@@ -171,6 +171,11 @@ export type Delivery = {
   headers: string;
   /** As it came, with a character for each byte; undefined where bodies are switched off, or after its session was deleted. */
   body: string | undefined;
+  /**
+   * False if bodies were switched off when it was recorded: then it shows no words of its message and reply. Undefined in records of version 6,
+   * which show them only with their body.
+   */
+  showsWords: boolean | undefined;
   bytes: number;
   answer: DeliveryAnswer;
   /** The HTTP status of the answer, where that was given before it was recorded. */

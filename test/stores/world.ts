@@ -256,6 +256,7 @@ export function deliveryOf(deliveryId: string, body = "{}"): Delivery {
     caller: "ci",
     headers: "content-type: application/json",
     body: Buffer.from(body).toString("latin1"),
+    showsWords: true,
     bytes: body.length,
     answer: "accepted",
     status: undefined,

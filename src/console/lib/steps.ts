@@ -52,7 +52,11 @@ const STEPS: Readonly<
     (d) => (d.matched ? "done" : "waiting"),
     (d) => (d.matched ? `Mapping \`${text(d.matched)}\` matched` : "No mapping matched"),
   ],
-  "message.rendered": ["plain", (d) => `Message from mapping \`${text(d.mapping)}\``, (d) => text(d.message)],
+  "message.rendered": [
+    "plain",
+    (d) => `Message from mapping \`${text(d.mapping)}\``,
+    (d) => text(d.message) || undefined,
+  ],
   "request.repeated": ["waiting", (d) => `Repeat of an earlier request (${text(d.turn_id ?? d.event_id)})`],
   "request.refused": [
     "refused",
@@ -81,7 +85,11 @@ const STEPS: Readonly<
       `Model \`${text(model)}\` unavailable${because(reason)}${next ? ` · next model: ${text(next)}` : ""}`,
   ],
   "usage.unknown": ["plain", (d) => `Token usage not reported${because(d.reason)}`],
-  "turn.completed": ["done", (d) => `Reply completed in ${time(d.latency_ms)}${usage(d.usage)}`, (d) => text(d.reply)],
+  "turn.completed": [
+    "done",
+    (d) => `Reply completed in ${time(d.latency_ms)}${usage(d.usage)}`,
+    (d) => text(d.reply) || undefined,
+  ],
   "turn.failed": ["failed", (d) => `Turn failed: ${text(d.error)}`, (d) => text(d.detail) || undefined],
   "turn.cancelled": ["waiting", () => "Turn cancelled", (d) => text(d.reply) || undefined],
   "event.queued": ["waiting", () => "Event queued for the next heartbeat"],

@@ -144,7 +144,15 @@ async function readTimeline(store: TimelineStore, delivery: RecordedDelivery): P
   const told = event ? await stepsOfEvent(store, event, noted) : turn ? await stepsOfTurn(store, turn, noted) : [];
   const shown = turn && noted.some(isRendered) ? await withMessage(store, turn, noted) : noted;
   const unreported = shown.filter((step) => !isReturn(step) || !told.some((other) => isSameReturn(step, other)));
-  return inOrder([arrivalOf(delivery), ...unreported], told);
+  const steps = inOrder([arrivalOf(delivery), ...unreported], told);
+  return delivery.showsWords ? steps : steps.map(withoutWords);
+}
+
+/** A step without the texts of the message, the reply and tool calls. */
+function withoutWords(step: TimelineStep): TimelineStep {
+  if (step.detail === undefined) return step;
+  const { message: _message, reply: _reply, arguments: _arguments, result: _result, ...detail } = step.detail;
+  return { ...step, detail };
 }
 
 const NOTHING = { turnId: undefined, eventId: undefined };

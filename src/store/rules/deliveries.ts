@@ -137,7 +137,9 @@ export const getDelivery: Rule<"getDelivery"> = (records, deliveryId) => {
 
 function showDelivery(record: DeliveryRecord, result: DeliveryResult): RecordedDelivery {
   const { delivery, turnId, eventId, sessionId, messageId, agent } = record;
-  return Object.assign({ turnId, eventId, sessionId, messageId, agent }, delivery, result);
+  const { showsWords = delivery.body !== undefined } = delivery;
+  const shown = showsWords ? result : { ...result, preview: undefined, replyPreview: undefined };
+  return Object.assign({ turnId, eventId, sessionId, messageId, agent }, delivery, shown, { showsWords });
 }
 
 function showListed(record: DeliveryRecord, result: DeliveryResult): RecordedDelivery {

@@ -60,6 +60,7 @@ export function deliveryOf(
     caller,
     headers: request.headers,
     body: keepBody ? body?.toString("latin1") : undefined,
+    showsWords: keepBody,
     bytes: body?.length ?? 0,
     answer: "accepted",
     status: undefined,

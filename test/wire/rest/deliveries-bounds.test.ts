@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
+import type { Backend } from "#backends/backend.ts";
 import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
 import type { Reply } from "#test/harness/rest.ts";
 import { createRpc } from "#test/harness/rpc.ts";
+import { openSocket } from "../ws/socket.ts";
 import { recorderOf } from "./recorder.ts";
 
 function idOf({ json }: Reply): string {
@@ -47,9 +49,51 @@ describe("without bodies (recorder.bodies: false)", () => {
     expect(await recorded.list()).toHaveLength(6);
     expect((await recorded.replay(idOf(sent[0] as Reply))).error).toBe("delivery-not-replayable");
     const kept = await Promise.all((await gateway.keptIds()).map((id) => gateway.gateway.store.getDelivery(id)));
-    // Its first words belong to its turn or event, which keeps the message.
-    const ofRecorder = kept.map((delivery) => ({ ...delivery, preview: undefined, replyPreview: undefined }));
-    expect(JSON.stringify(ofRecorder)).not.toContain(secret);
+    expect(JSON.stringify(kept)).not.toContain(secret);
+  });
+
+  test("no answer or push about a delivery has a word of its message, its reply or its tool calls", async () => {
+    const content = { arguments: "sentinel arguments", result: "sentinel result" };
+    const backend: Backend = {
+      kind: "telling",
+      models: undefined,
+      async *run() {
+        yield { note: { name: "tool.called", detail: { tool: "search", ok: true, ms: 1, ...content } } };
+        yield { text: "sentinel reply" };
+      },
+      summarise: async () => "",
+    };
+    await using gateway = await startWith({ bodies: false }, { config, makeBackend: () => backend });
+    const { recorded, hooks } = gateway;
+    using socket = await openSocket(gateway);
+    await socket.call("rpc.subscribe", { gateway: null, deliveries: true });
+    const mapped = (await hooks.mapped({ ref: "main", by: "sentinel" })).json;
+    await gateway.logged("turn.ended", { turnId: mapped.turnId });
+    const told = await gateway.tell({ message: "sentinel" });
+    const woken = idOf(await hooks.wake({ text: "sentinel" }));
+    const rows = await recorded.list();
+    const whole = await Promise.all([String(mapped.deliveryId), told, woken].map(recorded.get));
+    const pushed = () => [...socket.pushesOf("delivery.recorded"), ...socket.pushesOf("delivery.changed")];
+    const ended = () => new Set(pushed().flatMap(({ delivery }) => (delivery.endedAt ? delivery.deliveryId : [])));
+    await socket.until(() => ended().size === 2);
+    expect(JSON.stringify([rows, whole, pushed()])).not.toContain("sentinel");
+    for (const row of rows) expect(row).toMatchObject({ preview: null, reply_preview: null });
+    const steps = new Map(whole[0]?.timeline.map(({ name, detail }) => [name, detail]));
+    expect(steps.get("message.rendered")).toEqual({ mapping: "push", characters: "sentinel pushed".length });
+    expect(steps.get("tool.called")).toMatchObject({ tool: "search", ok: true });
+    expect(steps.get("turn.completed")).toHaveProperty("usage");
+  });
+
+  test("a delivery shows words if bodies were stored when it was recorded", async () => {
+    await using gateway = await startWith({ bodies: false });
+    await gateway.tell({ message: "before" });
+    await gateway.reload({ recorder: { bodies: true } });
+    await gateway.tell({ message: "after" });
+    const previews = (await gateway.recorded.list()).map(({ preview, reply_preview }) => [preview, reply_preview]);
+    expect(previews).toEqual([
+      ["after", "after"],
+      [null, null],
+    ]);
   });
 
   test("nothing of a body is told by why no mapping matched", async () => {

@@ -162,7 +162,9 @@ function Outcome({ work, written }: { work: Work; written: Written | undefined }
       </span>
     );
   if (outcome === "completed" && announcement?.state !== "failed")
-    return <span class="tail-out">{reply || <span class="faint">no reply</span>}</span>;
+    return (
+      <span class="tail-out">{reply || <span class="faint">{reply === null ? "completed" : "no reply"}</span>}</span>
+    );
   const word = outcome === "completed" ? `not delivered to ${announcement?.channel}` : outcome;
   return (
     <span class="tail-out">

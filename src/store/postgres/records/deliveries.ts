@@ -14,7 +14,7 @@ const PREFETCHED = 20;
 /** The fields that no query searches. They are stored as JSON in one column. */
 type Rest = Pick<
   Delivery,
-  "operation" | "method" | "path" | "address" | "caller" | "headers" | "bytes" | "status" | "replayOf"
+  "operation" | "method" | "path" | "address" | "caller" | "headers" | "showsWords" | "bytes" | "status" | "replayOf"
 > &
   Pick<DeliveryRecord, "agent" | "messageId" | "isOfCaller" | "refusal">;
 /** The counters of both shelves: all deliveries, and those that were refused. */
@@ -40,8 +40,8 @@ function decodeBody(stored: string): string {
 function rowOf(record: DeliveryRecord, before: DeliveryRow | undefined): DeliveryRow {
   const { delivery, agent, messageId, isOfCaller, refusal } = record;
   if (before?.delivery === delivery) return { ...before, ...record };
-  const { operation, method, path, address, caller, headers, bytes, status, replayOf } = delivery;
-  const request = { operation, method, path, address, caller, headers, bytes, status, replayOf };
+  const { operation, method, path, address, caller, headers, showsWords, bytes, status, replayOf } = delivery;
+  const request = { operation, method, path, address, caller, headers, showsWords, bytes, status, replayOf };
   const rest: Rest = Object.assign(request, { agent, messageId, isOfCaller, refusal });
   const texts = {
     record: JSON.stringify(rest),
@@ -112,6 +112,7 @@ function readDelivery(row: Row): DeliveryRow {
       ...rest,
       status: rest.status,
       replayOf: rest.replayOf,
+      showsWords: rest.showsWords,
       ...SEARCHED.read(row),
       body: row.body === null ? undefined : decodeBody(row.body as string),
       answer: ANSWERS.includes(stored) ? (stored as DeliveryAnswer) : "accepted",
