@@ -1,10 +1,10 @@
-import type { DeliverySummary, TurnSummary } from "#generated/clients/typescript/src/rest-types.ts";
+import type { DeliverySummary, Turn } from "#generated/clients/typescript/src/rest-types.ts";
 
 /** A unit of work: a request, or a turn that no request started, in the fields of a request. */
 export type Work = Omit<DeliverySummary, "surface" | "method" | "request_id" | "bytes" | "message_id" | "sender_id">;
 
 /** A turn that no request started, as a row among the requests. The turn of a heartbeat is named so. */
-export function workOfTurn(turn: TurnSummary): Work {
+export function workOfTurn(turn: Omit<Turn, "reply">): Work {
   const { turn_id, session_id, agent, preview, reply_preview, ended_at, announcement, error, usage } = turn;
   const isBeat = turn.surface === "heartbeat";
   // The message of a heartbeat begins with the number of its events, and goes on with their ids.
