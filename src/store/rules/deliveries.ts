@@ -143,7 +143,7 @@ function showDelivery(record: DeliveryRecord, result: DeliveryResult): RecordedD
 }
 
 function showListed(record: DeliveryRecord, result: DeliveryResult): RecordedDelivery {
-  return Object.assign(showDelivery(record, result), { headers: "", body: undefined, steps: [] });
+  return showDelivery({ ...record, delivery: { ...record.delivery, headers: "", body: undefined, steps: [] } }, result);
 }
 
 /** The work of an earlier delivery counts for that: a repeat has only its message. */

@@ -115,6 +115,29 @@ export function listingDeliveriesTests(engine: Engine): void {
       });
     });
 
+    it("has no words of requests that were recorded without bodies", async ({ world }) => {
+      const previews = { preview: "hello", replyPreview: "good day" };
+      const none = { preview: undefined, replyPreview: undefined };
+      const cases = [
+        ["dlv_1", true, "{}", true, true],
+        ["dlv_2", true, undefined, true, true],
+        ["dlv_3", false, "{}", false, false],
+        // As version 6 stored it.
+        ["dlv_4", undefined, "{}", false, true],
+        ["dlv_5", undefined, undefined, false, false],
+      ] as const;
+      for (const [id, showsWords, body] of cases) {
+        await world.start({ text: "hello", delivery: hookOf(id, { showsWords, body }) });
+        await world.end(await world.claimNext(), { reply: "good day" });
+      }
+      const listed = (await world.store.listDeliveries({ limit: 10 })).items.reverse();
+      expect(await world.store.readDeliveries(cases.map(([id]) => id))).toEqual(listed);
+      for (const [n, [id, , , inLists, alone]] of cases.entries()) {
+        expect(listed[n]).toMatchObject({ deliveryId: id, showsWords: inLists, ...(inLists ? previews : none) });
+        expect(await world.store.getDelivery(id)).toMatchObject({ showsWords: alone, ...(alone ? previews : none) });
+      }
+    });
+
     it("gives a repeat the message of its turn, and nothing that came of it", async ({ world }) => {
       const announce = { channel: "ops", hops: 0 };
       const { turnId, sessionId, agent } = await world.start({ text: "once", announce, delivery: hookOf("dlv_1") });
