@@ -163,9 +163,9 @@ export interface components {
             turnId: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             eventId: components["schemas"]["EventId"] | null;
-            /** @description The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
+            /** @description The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, if it is no longer stored, or if `recorder.bodies` was off when the request was recorded. */
             preview: components["schemas"]["Preview"];
-            /** @description The beginning of its turn's reply in the same form; null while there is none. */
+            /** @description The beginning of its turn's reply in the same form; null while there is none, and if `recorder.bodies` was off. */
             replyPreview: components["schemas"]["Preview"];
             /** @description The end of the turn or event; null while it is open, or if there is none. */
             endedAt: components["schemas"]["Timestamp"] | null;

@@ -1061,7 +1061,7 @@ export interface components {
             caller: string | null;
             /** @description Whether the draft matches. */
             matched: boolean;
-            /** @description The first pair that is not equal; null if the draft matches. */
+            /** @description The first pair that is not equal, with at most 5 of its values, each cut to 200 characters; null if the draft matches. */
             failed: components["schemas"]["FailedPair"] | null;
             /**
              * @description The first 1 000 characters of the message for the agent; null if the draft does not match.
@@ -1449,9 +1449,9 @@ export interface components {
             turn_id: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             event_id: components["schemas"]["EventId"] | null;
-            /** @description The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
+            /** @description The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, if it is no longer stored, or if `recorder.bodies` was off when the request was recorded. */
             preview: components["schemas"]["Preview"];
-            /** @description The beginning of its turn's reply in the same form; null while there is none. */
+            /** @description The beginning of its turn's reply in the same form; null while there is none, and if `recorder.bodies` was off. */
             reply_preview: components["schemas"]["Preview"];
             /** @description The end of the turn or event; null while it is open, or if there is none. */
             ended_at: components["schemas"]["Timestamp"] | null;
@@ -1612,9 +1612,9 @@ export interface components {
             turn_id: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             event_id: components["schemas"]["EventId"] | null;
-            /** @description The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
+            /** @description The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, if it is no longer stored, or if `recorder.bodies` was off when the request was recorded. */
             preview: components["schemas"]["Preview"];
-            /** @description The beginning of its turn's reply in the same form; null while there is none. */
+            /** @description The beginning of its turn's reply in the same form; null while there is none, and if `recorder.bodies` was off. */
             reply_preview: components["schemas"]["Preview"];
             /** @description The end of the turn or event; null while it is open, or if there is none. */
             ended_at: components["schemas"]["Timestamp"] | null;
@@ -2417,6 +2417,8 @@ export interface components {
              *     `announcement.failed` (it is not), `announcement.returned` (the gateway stopped, and tries it after its start).
              *     `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel; subscribers alone hear of it.
              *     `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
+             *
+             *     `message`, `reply`, `arguments` and `result` are absent if `recorder.bodies` was off when the request was recorded.
              * @example turn.started
              * @enum {string}
              */
@@ -2490,10 +2492,10 @@ export interface components {
             agent: components["schemas"]["AgentName"];
             surface: components["schemas"]["TurnSurface"];
             /**
-             * @description The name of the token, key or mapping that started it; for a heartbeat, the name of its agent.
+             * @description The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. Null for a key with only the scope `chat`.
              * @example shared
              */
-            caller: string;
+            caller: string | null;
             status: components["schemas"]["TurnStatus"];
             attempt: components["schemas"]["Attempt"];
             created_at: components["schemas"]["Timestamp"];
@@ -2511,11 +2513,11 @@ export interface components {
             usage: components["schemas"]["Usage"] | null;
             /** @description The recorded request that started it; null where none did. */
             delivery_id: components["schemas"]["DeliveryId"] | null;
-            /** @description The beginning of its message: 120 characters, with each run of white space as one space. */
+            /** @description The beginning of its message: 120 characters, with each run of white space as one space. Null for a key with only the scope `chat`. */
             preview: components["schemas"]["Preview"];
             /** @description The beginning of its reply in the same form; null while there is none. */
             reply_preview: components["schemas"]["Preview"];
-            /** @description The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. */
+            /** @description The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. Its `reason` is null for a key with only the scope `chat`. */
             announcement: components["schemas"]["ReplyAnnouncement"] | null;
         };
         /** @description The turn was cancelled; the stream ends. */

@@ -1,4 +1,4 @@
-import type { DeliverySummary, Turn } from "#generated/clients/typescript/src/rest-types.ts";
+import type { DeliverySummary, Turn, TurnSummary } from "#generated/clients/typescript/src/rest-types.ts";
 
 /** A unit of work: a request, or a turn that no request started, in the fields of a request. */
 export type Work = Omit<DeliverySummary, "surface" | "method" | "request_id" | "bytes" | "message_id" | "sender_id">;

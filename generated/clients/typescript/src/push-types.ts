@@ -95,9 +95,9 @@ export interface PushedDelivery {
   turnId: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   eventId: EventId | null;
-  /** The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
+  /** The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, if it is no longer stored, or if `recorder.bodies` was off when the request was recorded. */
   preview: Preview;
-  /** The beginning of its turn's reply in the same form; null while there is none. */
+  /** The beginning of its turn's reply in the same form; null while there is none, and if `recorder.bodies` was off. */
   replyPreview: Preview;
   /** The end of the turn or event; null while it is open, or if there is none. */
   endedAt: Timestamp | null;

@@ -104,7 +104,7 @@ export interface BacktestedDelivery {
   caller: string | null;
   /** Whether the draft matches. */
   matched: boolean;
-  /** The first pair that is not equal; null if the draft matches. */
+  /** The first pair that is not equal, with at most 5 of its values, each cut to 200 characters; null if the draft matches. */
   failed: FailedPair | null;
   /** The first 1 000 characters of the message for the agent; null if the draft does not match. */
   message: string | null;
@@ -255,9 +255,9 @@ export interface Delivery {
   turn_id: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   event_id: EventId | null;
-  /** The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
+  /** The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, if it is no longer stored, or if `recorder.bodies` was off when the request was recorded. */
   preview: Preview;
-  /** The beginning of its turn's reply in the same form; null while there is none. */
+  /** The beginning of its turn's reply in the same form; null while there is none, and if `recorder.bodies` was off. */
   reply_preview: Preview;
   /** The end of the turn or event; null while it is open, or if there is none. */
   ended_at: Timestamp | null;
@@ -367,9 +367,9 @@ export interface DeliverySummary {
   turn_id: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   event_id: EventId | null;
-  /** The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, or if it is no longer stored. */
+  /** The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no text, if it is no longer stored, or if `recorder.bodies` was off when the request was recorded. */
   preview: Preview;
-  /** The beginning of its turn's reply in the same form; null while there is none. */
+  /** The beginning of its turn's reply in the same form; null while there is none, and if `recorder.bodies` was off. */
   reply_preview: Preview;
   /** The end of the turn or event; null while it is open, or if there is none. */
   ended_at: Timestamp | null;
@@ -949,6 +949,8 @@ export interface TimelineStep {
    * `announcement.failed` (it is not), `announcement.returned` (the gateway stopped, and tries it after its start).
    * `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel; subscribers alone hear of it.
    * `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
+   *
+   * `message`, `reply`, `arguments` and `result` are absent if `recorder.bodies` was off when the request was recorded.
    */
   name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.requeued";
   /** What more there is to tell; null where there is nothing. */
@@ -997,8 +999,8 @@ export interface Turn {
   session_id: SessionId;
   agent: AgentName;
   surface: TurnSurface;
-  /** The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. */
-  caller: string;
+  /** The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. Null for a key with only the scope `chat`. */
+  caller: string | null;
   status: TurnStatus;
   attempt: Attempt;
   created_at: Timestamp;
@@ -1016,11 +1018,11 @@ export interface Turn {
   usage: Usage | null;
   /** The recorded request that started it; null where none did. */
   delivery_id: DeliveryId | null;
-  /** The beginning of its message: 120 characters, with each run of white space as one space. */
+  /** The beginning of its message: 120 characters, with each run of white space as one space. Null for a key with only the scope `chat`. */
   preview: Preview;
   /** The beginning of its reply in the same form; null while there is none. */
   reply_preview: Preview;
-  /** The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. */
+  /** The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. Its `reason` is null for a key with only the scope `chat`. */
   announcement: ReplyAnnouncement | null;
 }
 

@@ -145,10 +145,10 @@ class PushedDelivery(Reply):
     """The system event that it queued, or that it repeats."""
     preview: Preview
     """The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no
-    text, or if it is no longer stored.
+    text, if it is no longer stored, or if `recorder.bodies` was off when the request was recorded.
     """
     reply_preview: Preview
-    """The beginning of its turn's reply in the same form; null while there is none."""
+    """The beginning of its turn's reply in the same form; null while there is none, and if `recorder.bodies` was off."""
     ended_at: Optional[Timestamp]
     """The end of the turn or event; null while it is open, or if there is none."""
     tokens: Optional[int]

@@ -310,7 +310,9 @@ class BacktestedDelivery(Reply):
     matched: bool
     """Whether the draft matches."""
     failed: Optional[FailedPair]
-    """The first pair that is not equal; null if the draft matches."""
+    """The first pair that is not equal, with at most 5 of its values, each cut to 200 characters; null if the draft
+    matches.
+    """
     message: Optional[str]
     """The first 1 000 characters of the message for the agent; null if the draft does not match."""
 
@@ -475,10 +477,10 @@ class Delivery(Reply):
     """The system event that it queued, or that it repeats."""
     preview: Preview
     """The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no
-    text, or if it is no longer stored.
+    text, if it is no longer stored, or if `recorder.bodies` was off when the request was recorded.
     """
     reply_preview: Preview
-    """The beginning of its turn's reply in the same form; null while there is none."""
+    """The beginning of its turn's reply in the same form; null while there is none, and if `recorder.bodies` was off."""
     ended_at: Optional[Timestamp]
     """The end of the turn or event; null while it is open, or if there is none."""
     tokens: Optional[int]
@@ -594,10 +596,10 @@ class DeliverySummary(Reply):
     """The system event that it queued, or that it repeats."""
     preview: Preview
     """The first 120 characters of the turn's message or the event's text, with white space collapsed. Null if there is no
-    text, or if it is no longer stored.
+    text, if it is no longer stored, or if `recorder.bodies` was off when the request was recorded.
     """
     reply_preview: Preview
-    """The beginning of its turn's reply in the same form; null while there is none."""
+    """The beginning of its turn's reply in the same form; null while there is none, and if `recorder.bodies` was off."""
     ended_at: Optional[Timestamp]
     """The end of the turn or event; null while it is open, or if there is none."""
     tokens: Optional[int]
@@ -1143,6 +1145,8 @@ class TimelineStep(Reply):
     `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel; subscribers
     alone hear of it.
     `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
+
+    `message`, `reply`, `arguments` and `result` are absent if `recorder.bodies` was off when the request was recorded.
     """
     detail: Optional[Dict[str, Any]]
     """What more there is to tell; null where there is nothing."""
@@ -1190,8 +1194,10 @@ class Turn(Reply):
     session_id: SessionId
     agent: AgentName
     surface: TurnSurface
-    caller: str
-    """The name of the token, key or mapping that started it; for a heartbeat, the name of its agent."""
+    caller: Optional[str]
+    """The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. Null for a key with
+    only the scope `chat`.
+    """
     status: TurnStatus
     attempt: Attempt
     created_at: Timestamp
@@ -1212,11 +1218,15 @@ class Turn(Reply):
     delivery_id: Optional[DeliveryId]
     """The recorded request that started it; null where none did."""
     preview: Preview
-    """The beginning of its message: 120 characters, with each run of white space as one space."""
+    """The beginning of its message: 120 characters, with each run of white space as one space. Null for a key with only
+    the scope `chat`.
+    """
     reply_preview: Preview
     """The beginning of its reply in the same form; null while there is none."""
     announcement: Optional[ReplyAnnouncement]
-    """The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed."""
+    """The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. Its `reason` is
+    null for a key with only the scope `chat`.
+    """
 
 
 class TurnCancelledEventData(Reply):
