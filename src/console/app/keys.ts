@@ -1,4 +1,5 @@
 import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { keysOn } from "./settings.ts";
 
 /** A key of this page: as it is printed, with the words for the list of keys. */
@@ -23,6 +24,16 @@ export function bindKeys(layer: KeyAction[]): () => void {
     if (at >= 0) actions.splice(at, 1);
     publish();
   };
+}
+
+/** Binds keys while a part of the page is shown. Each does what the part last rendered for it. */
+export function useKeys(keys: readonly KeyAction[]): void {
+  const latest = useRef(keys);
+  latest.current = keys;
+  useEffect(
+    () => bindKeys(keys.map(({ key, does }, n) => ({ key, does, run: () => latest.current[n]?.run() }))),
+    [keys.map(({ key, does }) => `${key} ${does}`).join("\n")],
+  );
 }
 
 function isField(target: EventTarget | null): boolean {

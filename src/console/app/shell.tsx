@@ -7,7 +7,7 @@ import { Icon } from "../parts/icon.tsx";
 import { PageHead, Skeleton } from "../parts/page.tsx";
 import { Note, TroubleNote } from "../parts/trouble.tsx";
 import { isAway, now } from "./clock.ts";
-import { activeKeys, bindKeys } from "./keys.ts";
+import { activeKeys, useKeys } from "./keys.ts";
 import { beginPage, hold, liveState, newsWait, nextTry, wasReset } from "./live.ts";
 import { type Page, type PageGroup, pageOf, pages, whyNoPage } from "./pages.ts";
 import { notReady, watchReadiness } from "./readiness.ts";
@@ -26,16 +26,12 @@ const NARROW = new Set(["Live", "Activity", "Agents", "Sessions"]);
 export function Shell() {
   const at = pageOf(path.value);
   const overlay = useSignal<"palette" | "keys" | "more" | undefined>(undefined);
-  useEffect(
-    () =>
-      bindKeys([
-        ...pages.map(({ name, key, path: to }) => ({ key: `g ${key}`, does: `Go to ${name}`, run: () => go(to) })),
-        { key: "/", does: "Search and commands", run: () => (overlay.value = "palette") },
-        { key: "?", does: "Keyboard shortcuts", run: () => (overlay.value = "keys") },
-        { key: "t", does: "Change theme", run: nextTheme },
-      ]),
-    [],
-  );
+  useKeys([
+    ...pages.map(({ name, key, path: to }) => ({ key: `g ${key}`, does: `Go to ${name}`, run: () => go(to) })),
+    { key: "/", does: "Search and commands", run: () => (overlay.value = "palette") },
+    { key: "?", does: "Keyboard shortcuts", run: () => (overlay.value = "keys") },
+    { key: "t", does: "Change theme", run: nextTheme },
+  ]);
   // Every page may say whether it is live; those that follow more hold more.
   useEffect(() => hold({ gateway: null }), [identity.value]);
   useEffect(watchReadiness, []);
@@ -257,7 +253,7 @@ function Loaded({ page, params }: { page: Page; params: Record<string, string> }
 
 function NoPage() {
   return (
-    <div class="empty">
+    <div class="stack empty">
       <h1>Page not found</h1>
       <p>
         The console has no page at this address. Open <a href={hrefOf("/")}>Live</a>, or press <kbd>/</kbd> to search.

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { Field } from "../parts/fields.tsx";
 import { Prose } from "../parts/prose.tsx";
-import { Note, TroubleNote } from "../parts/trouble.tsx";
+import { Failed, Note } from "../parts/trouble.tsx";
 import { useAction } from "../parts/use.ts";
 import { identify } from "./api.ts";
 import { signIn, signInReason } from "./session.ts";
@@ -19,6 +19,7 @@ export function SignIn() {
   return (
     <main class="sign-in">
       <form
+        class="stack"
         onSubmit={(event) => {
           event.preventDefault();
           if (token.value.trim() !== "") void action.run();
@@ -53,7 +54,7 @@ export function SignIn() {
             onInput={({ currentTarget }) => (token.value = currentTarget.value)}
           />
         </Field>
-        {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+        <Failed of={action} />
         <button type="submit" class="button primary" disabled={action.isRunning.value}>
           {action.isRunning.value ? "Checking…" : "Sign in"}
         </button>

@@ -40,7 +40,7 @@ export function SignInAs({ to }: { to: Given }) {
   const { name } = to;
   return (
     <main class="sign-in">
-      <div class="card">
+      <div class="stack card">
         <p class="brand">
           <span class="mark" aria-hidden="true" /> Agent Gateway
         </p>

@@ -26,7 +26,7 @@ export function Bar({ segments, axis, label = segments.map(wordsOf).join(", ") }
 /** The names of the segments of a bar, with their lengths. */
 export function BarLegend({ segments, axis }: Pick<BarOf, "segments" | "axis">) {
   return (
-    <div class="bar-legend">
+    <div class="line muted bar-legend">
       {segments.map((segment) => (
         <span key={`${segment.word} ${segment.from}`} data-tone={segment.tone}>
           <span class="bar-sign" data-cut={axis.isCut(segment)} /> {segment.word}{" "}

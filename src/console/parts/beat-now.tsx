@@ -2,8 +2,7 @@ import { rest } from "#console/app/api.ts";
 import { whyNot } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
 import { ActionButton } from "./fields.tsx";
-import { Icon } from "./icon.tsx";
-import { TroubleNote } from "./trouble.tsx";
+import { Failed } from "./trouble.tsx";
 import { useAction } from "./use.ts";
 
 const WORDS = {
@@ -22,10 +21,10 @@ export function BeatNow({ agent, why, done }: { agent: string; why?: string | un
   });
   return (
     <>
-      <ActionButton onClick={() => void action.run()} why={whyNot("rest") ?? why} isRunning={action.isRunning.value}>
-        <Icon name="play" size={14} /> Run heartbeat now
+      <ActionButton icon="play" why={whyNot("rest") ?? why} runs={action}>
+        Run heartbeat now
       </ActionButton>
-      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <Failed of={action} />
     </>
   );
 }

@@ -28,16 +28,10 @@ export function CodeField({ word, value, set, rows, placeholder, hint, error }: 
   );
 }
 
+type RequestOf = { payload: Signal<string>; headers?: Signal<string> | undefined; rows: number };
+
 /** A webhook as a sender would write it. */
-export function RequestFields({
-  payload,
-  headers,
-  rows,
-}: {
-  payload: Signal<string>;
-  headers?: Signal<string> | undefined;
-  rows: number;
-}) {
+export function RequestFields({ payload, headers, rows }: RequestOf) {
   const [body, head] = [payloadOf(payload.value), headersOfLines(headers?.value ?? "")];
   return (
     <>

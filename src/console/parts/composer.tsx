@@ -1,8 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useId, useRef } from "preact/hooks";
 import { ActionButton } from "./fields.tsx";
-import { Icon } from "./icon.tsx";
-import { TroubleNote } from "./trouble.tsx";
+import { Failed } from "./trouble.tsx";
 import { useAction } from "./use.ts";
 
 type Composed = {
@@ -44,7 +43,7 @@ export function Composer({ label, send, why, stop, whyNoStop }: Composed) {
   };
   return (
     <form
-      class="composer"
+      class="stack composer"
       onSubmit={(event) => {
         event.preventDefault();
         submit();
@@ -70,9 +69,9 @@ export function Composer({ label, send, why, stop, whyNoStop }: Composed) {
           submit();
         }}
       />
-      {action.error.value !== undefined && <TroubleNote error={action.error.value} repeat={submit} />}
-      {stopping.error.value !== undefined && <TroubleNote error={stopping.error.value} />}
-      <div class="composer-bar">
+      <Failed of={action} repeat={submit} />
+      <Failed of={stopping} />
+      <div class="actions composer-bar">
         <span id={hint} class="faint">
           <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> new line
           {stop && whyNoStop === undefined && (
@@ -82,17 +81,18 @@ export function Composer({ label, send, why, stop, whyNoStop }: Composed) {
           )}
         </span>
         {stop ? (
-          <ActionButton onClick={() => void stopping.run()} why={whyNoStop} isRunning={stopping.isRunning.value}>
-            <Icon name="x" size={14} /> {stopping.isRunning.value ? "Stopping…" : "Stop"}
+          <ActionButton icon="x" why={whyNoStop} runs={stopping}>
+            {stopping.isRunning.value ? "Stopping…" : "Stop"}
           </ActionButton>
         ) : (
           <ActionButton
+            icon="send"
             kind="primary"
             onClick={submit}
             why={why ?? (isEmpty ? "Write a message first." : undefined)}
             isRunning={action.isRunning.value}
           >
-            <Icon name="send" size={14} /> {action.isRunning.value ? "Sending…" : "Send"}
+            {action.isRunning.value ? "Sending…" : "Send"}
           </ActionButton>
         )}
       </div>

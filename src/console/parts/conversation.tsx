@@ -9,14 +9,13 @@ import { count, duration, plural } from "../lib/format.ts";
 import { hasEnded, openTurns, type TranscriptMessage, type TranscriptTurn } from "../lib/transcript.ts";
 import { Composer, newKey } from "./composer.tsx";
 import { CopyButton } from "./copy.tsx";
-import { Confirm } from "./dialog.tsx";
-import { ActionButton } from "./fields.tsx";
-import { Icon } from "./icon.tsx";
+import { AskButton } from "./dialog.tsx";
 import { Markdown, Plain } from "./markdown.tsx";
+import { Segmented } from "./segmented.tsx";
 import { State } from "./state.tsx";
 import { ClockTime, Running } from "./time.tsx";
 import { type ToolCall, ToolContent, ToolState } from "./tool-calls.tsx";
-import { TroubleNote } from "./trouble.tsx";
+import { Failed } from "./trouble.tsx";
 import { UsageWords } from "./usage.tsx";
 import type { ConversationState } from "./use-conversation.ts";
 import "./conversation.css";
@@ -24,16 +23,14 @@ import "./conversation.css";
 /** Markdown or plain text, for every conversation. */
 const view = signal<"markdown" | "plain">("markdown");
 
+const VIEWS = [
+  ["markdown", "Markdown"],
+  ["plain", "Plain text"],
+] as const;
+
 export function ViewSwitch() {
-  return (
-    <div class="segmented" role="group" aria-label="Message format">
-      {(["markdown", "plain"] as const).map((one) => (
-        <button key={one} type="button" aria-pressed={view.value === one} onClick={() => (view.value = one)}>
-          {one === "markdown" ? "Markdown" : "Plain text"}
-        </button>
-      ))}
-    </div>
-  );
+  const choose = (one: "markdown" | "plain") => (view.value = one);
+  return <Segmented label="Message format" chosen={view.value} choose={choose} choices={VIEWS} />;
 }
 
 type Talk = { sessionId: string; agentName: string };
@@ -48,16 +45,14 @@ export function Conversation({ of, sessionId, agentName }: ConversationOf) {
   const spoken = new Set(messages.map(({ turnId }) => turnId));
   return (
     <div class="conversation" ref={list}>
-      {loaded.error.value !== undefined && loaded.value.value && (
-        <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
-      )}
+      {loaded.value.value && <Failed of={loaded} />}
       {summary !== null && (
         <details class="summary">
           <summary>Summary of the compacted messages</summary>
           <Markdown text={summary} />
         </details>
       )}
-      {olderError.value !== undefined && <TroubleNote error={olderError.value} retry={() => void readOlder()} />}
+      <Failed of={{ error: olderError, reload: readOlder }} />
       {older.value !== null && (
         <button
           type="button"
@@ -122,8 +117,8 @@ function MessageLine({ message, agentName, children }: Line) {
   const { role, createdAt, compacted, isOpen, hasGap, text, turnId, toolCalls } = message;
   const who = role === "assistant" ? agentName : { user: "User", system: "System", tool: "Tool" }[role];
   return (
-    <li class="message" data-role={role} data-compacted={compacted}>
-      <header>
+    <li class="stack message" data-role={role} data-compacted={compacted}>
+      <header class="line">
         <strong>{who}</strong>
         {createdAt && (
           <span class="faint">
@@ -162,7 +157,7 @@ function ToolCalls({ calls }: { calls: NonNullable<TranscriptMessage["toolCalls"
         {plural(calls.length, "tool call")}
         {failed > 0 && `, ${count(failed)} failed`}
       </summary>
-      <ol>
+      <ol class="stack">
         {calls.map((call, n) => (
           <li key={n}>
             <ToolLine call={call} />
@@ -218,7 +213,7 @@ export function TurnLine({ turn, question, talk }: TurnOf) {
     hasEnded(turn) && ran !== undefined && duration(ran),
   ].filter(Boolean);
   return (
-    <div class="turn-line" data-tone={status === "failed" ? "failed" : undefined}>
+    <div class="line turn-line" data-tone={status === "failed" ? "failed" : undefined}>
       {status !== "completed" && <State of={status} />}
       {!hasEnded(turn) && at && <Running since={at} />}
       {attempt > 1 && <span class="faint">attempt {attempt}</span>}
@@ -236,33 +231,27 @@ export function TurnLine({ turn, question, talk }: TurnOf) {
 
 /** Sends the message of a failed turn again. A message from outside is replayed instead: only its request says that it is from outside. */
 function TryAgain({ turn, question, sessionId, agentName }: Talk & { turn: TranscriptTurn; question: string }) {
-  const isAsking = useSignal(false);
   if (turn.surface === "hooks" || turn.surface === "heartbeat") return null;
   return (
-    <>
-      <ActionButton onClick={() => (isAsking.value = true)} why={whyNot("agent.sendMessage")}>
-        <Icon name="refresh-cw" size={14} /> Try again
-      </ActionButton>
-      {isAsking.value && (
-        <Confirm
-          title="Send this message again?"
-          act="Send again"
-          close={() => (isAsking.value = false)}
-          run={async () => {
-            await rpc().agent.sendMessage({ agentName, message: question, sessionId, idempotencyKey: newKey() });
-            say("Sent again.");
-          }}
-        >
-          <p>
-            Starts a new turn for {agentName} with the same text in this session. Skills, model and data of the first
-            request are not repeated.
-          </p>
-          <div class="quote">
-            <Plain text={question.length > 400 ? `${question.slice(0, 400)}…` : question} />
-          </div>
-        </Confirm>
-      )}
-    </>
+    <AskButton
+      icon="refresh-cw"
+      word="Try again"
+      why={whyNot("agent.sendMessage")}
+      title="Send this message again?"
+      act="Send again"
+      run={async () => {
+        await rpc().agent.sendMessage({ agentName, message: question, sessionId, idempotencyKey: newKey() });
+        say("Sent again.");
+      }}
+    >
+      <p>
+        Starts a new turn for {agentName} with the same text in this session. Skills, model and data of the first
+        request are not repeated.
+      </p>
+      <div class="quote">
+        <Plain text={question.length > 400 ? `${question.slice(0, 400)}…` : question} />
+      </div>
+    </AskButton>
   );
 }
 

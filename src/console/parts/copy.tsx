@@ -6,16 +6,10 @@ import { shortId } from "../lib/ids.ts";
 import { Icon } from "./icon.tsx";
 import { useLoaded } from "./use.ts";
 
+type CopyOf = { text: string | (() => string); what?: string; label?: string };
+
 /** A button that copies a text. */
-export function CopyButton({
-  text,
-  what = "Copy",
-  label,
-}: {
-  text: string | (() => string);
-  what?: string;
-  label?: string;
-}) {
+export function CopyButton({ text, what = "Copy", label }: CopyOf) {
   return (
     <button
       type="button"
@@ -34,32 +28,30 @@ export function CopyButton({
   );
 }
 
+type IdOf = { id: string | null | undefined; href?: string | undefined; most?: number };
+
 /** An id: short where room is short, whole for whoever points at it or copies it. A link where it leads somewhere. */
-export function Id({
-  id,
-  href,
-  most = 22,
-}: {
-  id: string | null | undefined;
-  href?: string | undefined;
-  most?: number;
-}) {
+export function Id({ id, href, most = 22 }: IdOf) {
   if (!id) return <span class="faint">–</span>;
-  const text = shortId(id, most);
+  const Place = href ? "a" : "span";
   return (
     <span class="id">
-      {href ? (
-        <a class="mono" href={href} title={id}>
-          {text}
-        </a>
-      ) : (
-        <span class="mono" title={id}>
-          {text}
-        </span>
-      )}
+      <Place class="mono" href={href} title={id}>
+        {shortId(id, most)}
+      </Place>
       <CopyButton text={id} what={`Copy ${id}`} />
     </span>
   );
+}
+
+/** The fact of an id, with a link where it has a page; none where there is no such id. */
+export function idFact(name: string, id: string | null, page?: "t" | "e" | "s" | "d") {
+  const href = page && id !== null ? hrefOf(`/${page}/${encodeURIComponent(id)}`) : undefined;
+  return id !== null && ([name, <Id id={id} href={href} most={40} />] as const);
+}
+
+export function AgentLink({ name }: { name: string }) {
+  return <a href={hrefOf(`/agents/${encodeURIComponent(name)}`)}>{name}</a>;
 }
 
 /** A command to copy. */

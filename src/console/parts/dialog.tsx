@@ -1,23 +1,21 @@
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { TroubleNote } from "./trouble.tsx";
+import { ActionButton, type ButtonOf } from "./fields.tsx";
+import { Failed } from "./trouble.tsx";
 import { useAction } from "./use.ts";
 
-/** A native dialog, open as long as it is there. Escape and the ground around it close it, but where it is `isFirm`. */
-export function Dialog({
-  title,
-  close,
-  size = "",
-  isFirm = false,
-  children,
-}: {
+type DialogOf = {
   title: string;
   close: () => void;
   /** Only its buttons close it: what it shows is not shown again. */
   isFirm?: boolean;
   size?: "" | "wide" | "huge" | "wide palette";
   children: ComponentChildren;
-}) {
+};
+
+/** A native dialog, open as long as it is there. Escape and the ground around it close it, but where it is `isFirm`. */
+export function Dialog({ title, close, size = "", isFirm = false, children }: DialogOf) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
@@ -36,7 +34,7 @@ export function Dialog({
       }}
       onMouseDown={(event) => event.target === dialog.current && !isFirm && close()}
     >
-      <div class="dialog-body">
+      <div class="stack dialog-body">
         <h2>{title}</h2>
         {children}
       </div>
@@ -64,7 +62,7 @@ export function Confirm({ title, children, act, run, close, isDanger = false }: 
   return (
     <Dialog title={title} close={close}>
       {children}
-      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <Failed of={action} />
       <div class="dialog-actions">
         <button type="button" class="button" onClick={close}>
           Cancel
@@ -81,5 +79,21 @@ export function Confirm({ title, children, act, run, close, isDanger = false }: 
         </button>
       </div>
     </Dialog>
+  );
+}
+
+type AskOf = Omit<Confirmation, "close"> & Pick<ButtonOf, "icon" | "why"> & { word: string };
+
+/** A button that asks before it does something. */
+export function AskButton({ word, icon, why, ...asked }: AskOf) {
+  const isAsking = useSignal(false);
+  const kind = asked.isDanger ? "danger" : "";
+  return (
+    <>
+      <ActionButton icon={icon} why={why} kind={kind} onClick={() => (isAsking.value = true)}>
+        {word}
+      </ActionButton>
+      {isAsking.value && <Confirm {...asked} close={() => (isAsking.value = false)} />}
+    </>
   );
 }

@@ -17,14 +17,14 @@ export function Exchange({ of, isWhole = false }: { of: RawExchange; isWhole?: b
         {isOpen && <span class="muted">receiving…</span>}
       </header>
       <details class="wire" open={isWhole}>
-        <summary>Request</summary>
+        <summary class="muted">Request</summary>
         <pre class="raw" tabIndex={0}>
           {head(`${request.method} ${request.path}`, Object.entries(request.shownHeaders))}
           {request.body !== undefined && `\n\n${request.body}`}
         </pre>
       </details>
       <details class="wire" open={isWhole}>
-        <summary>Response headers ({headers.length})</summary>
+        <summary class="muted">Response headers ({headers.length})</summary>
         <pre class="raw" tabIndex={0}>
           {head(`${status} ${statusText}`, headers)}
         </pre>

@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { bindKeys } from "../app/keys.ts";
+import { useKeys } from "../app/keys.ts";
 import { type Choices, choiceOf, query, setQuery } from "../app/router.ts";
+import { Icon } from "./icon.tsx";
 import { Prose } from "./prose.tsx";
 
 type Choice = { name: string; word: string; values: Choices };
@@ -12,17 +13,11 @@ export function FilterSelect({ name, word, values }: Choice) {
   return (
     <label class="filter">
       <span>{word}</span>
-      <select
+      <Select
         value={choiceOf(query.value, name, values) ?? ""}
-        onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}
-      >
-        <option value="">Any</option>
-        {values.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
+        choices={[["", "Any"], ...values]}
+        choose={(value) => setQuery({ [name]: value })}
+      />
     </label>
   );
 }
@@ -72,13 +67,8 @@ type FiltersOf = {
 /** The row of filters of a list. `f` leads to the first of them. */
 export function Filters({ names, more, children }: FiltersOf) {
   const row = useRef<HTMLDivElement>(null);
-  useEffect(
-    () =>
-      bindKeys([
-        { key: "f", does: "Filter", run: () => row.current?.querySelector<HTMLElement>("select, input")?.focus() },
-      ]),
-    [],
-  );
+  const focus = () => row.current?.querySelector<HTMLElement>("select, input")?.focus();
+  useKeys([{ key: "f", does: "Filter", run: focus }]);
   const set = names.filter((name) => query.value.has(name)).length;
   const isAsked = useSignal(false);
   const isOpen = isAsked.value;
@@ -89,7 +79,7 @@ export function Filters({ names, more, children }: FiltersOf) {
     if (isOpen) more?.opened?.();
   }, [isOpen]);
   return (
-    <div class="filters" ref={row} role="search" aria-label="Filters" data-open={isOpen}>
+    <div class="line filters" ref={row} role="search" aria-label="Filters" data-open={isOpen}>
       <button type="button" class="button filters-toggle" aria-expanded={isOpen} onClick={toggle}>
         Filters{set > 0 && ` (${set})`}
       </button>
@@ -113,20 +103,12 @@ export function Filters({ names, more, children }: FiltersOf) {
   );
 }
 
+type FieldOf = { word: string; hint?: ComponentChildren; error?: string | undefined; children: ComponentChildren };
+
 /** A named field of a form, with what it is for and what is wrong with it. */
-export function Field({
-  word,
-  hint,
-  error,
-  children,
-}: {
-  word: string;
-  hint?: ComponentChildren;
-  error?: string | undefined;
-  children: ComponentChildren;
-}) {
+export function Field({ word, hint, error, children }: FieldOf) {
   return (
-    <label class="field">
+    <label class="stack field">
       <span class="field-name">{word}</span>
       {children}
       {hint && <span class="hint">{hint}</span>}
@@ -139,18 +121,12 @@ export function Field({
   );
 }
 
-/** A button that does something. Where it may not be used, it says why. */
-export function ActionButton({
-  children,
-  onClick,
-  why,
-  kind = "",
-  hotkey,
-  isRunning = false,
-  name,
-}: {
-  children: ComponentChildren;
-  onClick: () => void;
+export type ButtonOf = {
+  children?: ComponentChildren;
+  icon?: string | undefined;
+  onClick?: () => void;
+  /** What it does, where that takes a while: it can be pressed again once that has ended. */
+  runs?: { run: () => unknown; isRunning: { value: boolean } };
   /** Its name, where it shows only an icon. */
   name?: string;
   /** Why it cannot be used now. */
@@ -159,7 +135,12 @@ export function ActionButton({
   /** The key that does the same, printed on the button. */
   hotkey?: string;
   isRunning?: boolean;
-}) {
+};
+
+/** A button that does something. Where it may not be used, it says why. */
+export function ActionButton({ children, icon, onClick, runs, why, kind = "", hotkey, name, ...given }: ButtonOf) {
+  const isRunning = given.isRunning ?? runs?.isRunning.value ?? false;
+  const press = onClick ?? runs?.run;
   return (
     <button
       type="button"
@@ -168,8 +149,9 @@ export function ActionButton({
       aria-keyshortcuts={hotkey}
       title={why ?? (hotkey && name ? `${name} (${hotkey})` : name)}
       aria-label={name && why ? `${name}: ${why}` : name}
-      onClick={() => why === undefined && !isRunning && onClick()}
+      onClick={() => why === undefined && !isRunning && press?.()}
     >
+      {icon && <Icon name={icon} size={14} />}
       {children}
       {hotkey && <kbd aria-hidden="true">{hotkey}</kbd>}
       {why !== undefined && <span class="sr-only">: {why}</span>}
@@ -177,16 +159,10 @@ export function ActionButton({
   );
 }
 
+type SelectOf<Value extends string> = { value: Value; choices: Choices<Value>; choose: (value: Value) => void };
+
 /** A choice of one of a few values. */
-export function Select<Value extends string>({
-  value,
-  choices,
-  choose,
-}: {
-  value: Value;
-  choices: readonly (readonly [value: Value, word: string])[];
-  choose: (value: Value) => void;
-}) {
+export function Select<Value extends string>({ value, choices, choose }: SelectOf<Value>) {
   return (
     <select value={value} onChange={({ currentTarget }) => choose(currentTarget.value as Value)}>
       {choices.map(([one, word]) => (

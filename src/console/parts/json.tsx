@@ -34,8 +34,8 @@ export function Body({ text, what, actions }: Shown) {
   const parsed = parse(text);
   const isPretty = view.value === "pretty" && parsed !== undefined && (!isLong || whole.value);
   return (
-    <div class="body">
-      <div class="body-bar">
+    <div class="stack body">
+      <div class="actions body-bar">
         <Segmented
           label={`View of ${what}`}
           chosen={view.value}
@@ -83,8 +83,8 @@ function TreeFilter({ of, what }: { of: Signal<string>; what: string }) {
 export function ActionTree({ value, what, actions }: { value: unknown; what: string; actions: Actions }) {
   const filter = useSignal("");
   return (
-    <div class="body">
-      <div class="body-bar">
+    <div class="stack body">
+      <div class="actions body-bar">
         <TreeFilter of={filter} what={what} />
       </div>
       <div class="tree mono">

@@ -1,14 +1,17 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { bindKeys } from "../app/keys.ts";
+import { useKeys } from "../app/keys.ts";
 import { plural } from "../lib/format.ts";
 import { hasOlder, isAway, type LiveList } from "../lib/live-list.ts";
 import type { LiveRows } from "./live-rows.ts";
+import { Skeleton } from "./page.tsx";
 import { Table, type TableOf } from "./table.tsx";
+import { Failed } from "./trouble.tsx";
 
 type LiveTableOf<Row> = Omit<TableOf<Row>, "rows" | "more"> & {
   rows: LiveRows<Row>;
-  /** The list as it is shown, where that is not as it was read. */
-  list?: LiveList<Row>;
+  /** What is shown of a list without rows. */
+  empty: ComponentChildren;
 };
 
 /** The number of rows that a list shows, with their noun. */
@@ -21,7 +24,7 @@ export function countOf<Row>(list: LiveList<Row>, noun: string, nouns?: string):
 /** New rows that wait, or the way back to them. It moves nothing by itself. */
 export function Pill<Row>({ rows }: { rows: LiveRows<Row> }) {
   const { waiting } = rows.list.value;
-  useEffect(() => bindKeys([{ key: ".", does: "Jump to live", run: rows.release }]), []);
+  useKeys([{ key: ".", does: "Jump to live", run: rows.release }]);
   if (waiting.length === 0 && !isAway(rows.list.value)) return null;
   return (
     <button type="button" class="pill" onClick={rows.release}>
@@ -30,8 +33,21 @@ export function Pill<Row>({ rows }: { rows: LiveRows<Row> }) {
   );
 }
 
-/** The table of a list that is live: what waits, few of its rows at once, and the way to the others. */
-export function LiveTable<Row>({ rows, list = rows.list.value, ...table }: LiveTableOf<Row>) {
+/** A list that is live, or what stands in its place: grey bars until it is read, its error, and what is shown of an empty one. */
+export function LiveTable<Row>({ empty, ...of }: LiveTableOf<Row>) {
+  const { list, isLoading, error } = of.rows;
+  const isEmpty = list.value.items.length === 0;
+  return (
+    <>
+      <Failed of={of.rows} />
+      {!isEmpty ? <Rows {...of} /> : isLoading.value ? <Skeleton rows={10} /> : error.value === undefined && empty}
+    </>
+  );
+}
+
+/** The table: what waits, few of its rows at once, and the way to the others. */
+function Rows<Row>({ rows, ...table }: Omit<LiveTableOf<Row>, "empty">) {
+  const list = rows.list.value;
   const frame = useRef<HTMLDivElement>(null);
   const place = useRef<{ focus: boolean; rows: { row: HTMLTableRowElement; top: number }[] }>(undefined);
   // The first and the last row are looked at before the rows move: one of them stays, and stays where it is on the screen.

@@ -1,10 +1,13 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect } from "preact/hooks";
+import { troubleOf } from "../app/api.ts";
 import { now } from "../app/clock.ts";
 import { zone } from "../app/settings.ts";
 import { usePageTitle } from "../app/title.ts";
 import { clockTime } from "../lib/format.ts";
 import { Icon } from "./icon.tsx";
+import { Failed, Note } from "./trouble.tsx";
+import type { Loaded } from "./use.ts";
 
 type Head = {
   title: string;
@@ -20,7 +23,7 @@ type Head = {
 export function PageHead({ title, count, children, updated, refresh }: Head) {
   usePageTitle(title);
   return (
-    <header class="page-head">
+    <header class="line page-head">
       <h1>{title}</h1>
       {count !== undefined && <span class="count">{count}</span>}
       <div class="actions">
@@ -43,6 +46,22 @@ export function PageHead({ title, count, children, updated, refresh }: Head) {
   );
 }
 
+type InspectorHeadOf = { all: string; back?: (() => void) | undefined; children?: ComponentChildren };
+
+/** The head of an inspector: on a narrow screen the way back to the list, then what is shown and what can be done. */
+export function InspectorHead({ all, back, children }: InspectorHeadOf) {
+  return (
+    <header class="stack inspector-head">
+      {back && (
+        <button type="button" class="link back" onClick={back}>
+          <Icon name="arrow-left" size={14} /> {all}
+        </button>
+      )}
+      {children}
+    </header>
+  );
+}
+
 /** An empty page: one sentence, and one thing to do. Once that is done, whoever did it by the keyboard goes on at the page's start. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   useLayoutEffect(
@@ -52,7 +71,7 @@ export function Empty({ title, children }: { title: string; children?: Component
     [],
   );
   return (
-    <div class="empty">
+    <div class="stack empty">
       <p>
         <strong>{title}</strong>
       </p>
@@ -72,12 +91,46 @@ export function Skeleton({ rows = 6 }: { rows?: number }) {
   );
 }
 
+type PendingOf = { of: Pick<Loaded<unknown>, "value" | "error" | "reload">; rows: number };
+
+/** What stands in the place of a thing that is read: grey bars until it is there, and the error. */
+export function Pending({ of, rows }: PendingOf) {
+  return (
+    <>
+      <Failed of={of} />
+      {of.value.value === undefined && of.error.value === undefined && <Skeleton rows={rows} />}
+    </>
+  );
+}
+
+type NotStoredOf = Pick<InspectorHeadOf, "all" | "back" | "children"> & { title: string; id?: string };
+
+/** A thing that the gateway does not have, with the setting that stores more. */
+export function NotStored({ all, back, title, id, children }: NotStoredOf) {
+  return (
+    <InspectorHead all={all} back={back}>
+      <Note tone="warning">
+        <strong>{title}</strong>
+        {id && <p class="mono">{id}</p>}
+        {children && <p>{children}</p>}
+      </Note>
+    </InspectorHead>
+  );
+}
+
+type MissingOf = NotStoredOf & { of: PendingOf["of"]; name: string };
+
+/** What stands in an inspector until its thing is read. `name`: the error of a thing that is not stored. */
+export function Missing({ of, name, ...asked }: MissingOf) {
+  const { error } = of;
+  const isStored = error.value === undefined || troubleOf(error.value).name !== name;
+  return isStored ? <Pending of={of} rows={10} /> : <NotStored {...asked} />;
+}
+
+type Fact = readonly [name: string, value: ComponentChildren] | undefined | false;
+
 /** Names and values, one below the other. */
-export function Facts({
-  of,
-}: {
-  of: readonly (readonly [name: string, value: ComponentChildren] | undefined | false)[];
-}) {
+export function Facts({ of }: { of: readonly Fact[] }) {
   return (
     <dl class="facts">
       {of.map(

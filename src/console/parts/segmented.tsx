@@ -1,17 +1,14 @@
 type Choice<Value extends string> = readonly [value: Value, word: string, why?: string | undefined];
 
-/** Buttons of which one is pressed. One that cannot be chosen says why. */
-export function Segmented<Value extends string>({
-  label,
-  chosen,
-  choose,
-  choices,
-}: {
+type SegmentedOf<Value extends string> = {
   label: string;
   chosen: Value;
   choose: (value: Value) => void;
   choices: readonly Choice<Value>[];
-}) {
+};
+
+/** Buttons of which one is pressed. One that cannot be chosen says why. */
+export function Segmented<Value extends string>({ label, chosen, choose, choices }: SegmentedOf<Value>) {
   return (
     <div class="segmented" role="group" aria-label={label}>
       {choices.map(([value, word, why]) => (

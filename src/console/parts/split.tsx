@@ -1,6 +1,7 @@
 import { type Signal, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { useKeys } from "../app/keys.ts";
 
 const KEY = "agent-gateway.split";
 const USUAL = 58;
@@ -19,10 +20,17 @@ function within(share: number): number {
   return Math.min(75, Math.max(25, share));
 }
 
-type SplitOf = { list: ComponentChildren; inspector: ComponentChildren | undefined; usual?: number };
+type SplitOf = {
+  list: ComponentChildren;
+  inspector: ComponentChildren | undefined;
+  usual?: number;
+  /** Leaves the inspector, also by Escape. */
+  back: () => void;
+};
 
 /** A list with an inspector next to the list, which has the `usual` share in percent until the reader moves the bar. On a narrow screen the inspector takes the page, and the focus goes there. */
-export function Split({ list, inspector, usual = USUAL }: SplitOf) {
+export function Split({ list, inspector, usual = USUAL, back }: SplitOf) {
+  useKeys([{ key: "Escape", does: "Back to the list", run: back }]);
   const share = shareOf(usual);
   const frame = useRef<HTMLDivElement>(null);
   const details = useRef<HTMLElement>(null);

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { bindKeys } from "../app/keys.ts";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { useKeys } from "../app/keys.ts";
 import { go } from "../app/router.ts";
 
 export type Column<Row> = {
@@ -38,15 +38,13 @@ export function Table<Row>({ label, rows, columns, keyOf, hrefOf, selected, more
   const table = useRef<HTMLTableElement>(null);
   /** A step that waits for the rows it leads to. */
   const waits = useRef(0);
-  const latest = useRef(more);
-  latest.current = more;
   const move = (step: number) => {
     const links = [...(table.current?.querySelectorAll<HTMLAnchorElement>("tbody a.row-link") ?? [])];
     const chosen = links.indexOf(document.activeElement as HTMLAnchorElement);
     const from = chosen >= 0 ? chosen : links.findIndex((link) => link.closest("tr")?.ariaSelected === "true");
     const to = from + step;
     waits.current = 0;
-    if (!links[to] && latest.current?.(step > 0 ? "older" : "newer")) {
+    if (!links[to] && more?.(step > 0 ? "older" : "newer")) {
       waits.current = step;
       return;
     }
@@ -68,13 +66,11 @@ export function Table<Row>({ label, rows, columns, keyOf, hrefOf, selected, more
     const row = table.current?.tBodies[0]?.rows[rows.findIndex((one) => keyOf(one) === left)];
     row?.querySelector<HTMLElement>("a.row-link")?.focus();
   }, [selected]);
-  useEffect(() => {
-    if (!hrefOf) return undefined;
-    return bindKeys([
-      { key: "j", does: "Next row", run: () => move(1) },
-      { key: "k", does: "Previous row", run: () => move(-1) },
-    ]);
-  }, [hrefOf !== undefined]);
+  const steps = [
+    { key: "j", does: "Next row", run: () => move(1) },
+    { key: "k", does: "Previous row", run: () => move(-1) },
+  ];
+  useKeys(hrefOf ? steps : []);
   // Column widths and breakpoints are relative to the frame.
   return (
     <div class="rows-frame">

@@ -1,20 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
+type TabsOf = { tabs: readonly Tab[]; open: string; onOpen: (id: string) => void; label: string };
 type Tab = { id: string; name: string; count?: number | undefined; body: () => ComponentChildren };
 
 /** Tabs by the ARIA pattern: arrows move between them. Which one is open is the caller's to keep, in the address as a rule. */
-export function Tabs({
-  tabs,
-  open,
-  onOpen,
-  label,
-}: {
-  tabs: readonly Tab[];
-  open: string;
-  onOpen: (id: string) => void;
-  label: string;
-}) {
+export function Tabs({ tabs, open, onOpen, label }: TabsOf) {
   const name = useId();
   const list = useRef<HTMLDivElement>(null);
   const shown = tabs.find(({ id }) => id === open) ?? tabs[0];

@@ -18,7 +18,7 @@ export function Timeline({ steps, isOpen }: { steps: readonly Step[]; isOpen: bo
   const axis = axisOf(segments);
   const began = Date.parse(first.at);
   return (
-    <div class="timeline">
+    <div class="stack timeline">
       {steps.some(({ name }) => name === "turn.started") ? (
         <Waterfall steps={steps} isOpen={isOpen} />
       ) : (
@@ -55,7 +55,7 @@ function StepLine({ step, began, before, isLast, isOpen }: Line) {
   return (
     <li data-tone={tone}>
       <span class="step-dot" aria-hidden="true" />
-      <div class="step">
+      <div class="stack step">
         <div class="step-line">
           <button
             type="button"

@@ -9,7 +9,7 @@ export function ToolContent({ ok, reason, arguments: args, result }: Content) {
   if (args === undefined && result === undefined && !reason)
     return <p class="faint">The arguments and the result are not stored.</p>;
   return (
-    <dl class="tool-content">
+    <dl class="stack tool-content">
       {(
         [
           ["Arguments", args],

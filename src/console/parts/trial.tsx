@@ -72,7 +72,7 @@ export function TrialResult({ trial: { result, error, isStale } }: { trial: Tria
   const failing = result.mappings.filter(({ matched }) => !matched);
   const [first] = matching;
   return (
-    <div class="dry-run" data-stale={isStale}>
+    <div class="stack" data-stale={isStale}>
       <p role="status">
         {result.starts !== null ? (
           <>
@@ -97,7 +97,7 @@ export function TrialResult({ trial: { result, error, isStale } }: { trial: Tria
 /** A mapping that matches: its message, and the turn. */
 function Match({ tried: { mapping, path, message, turn } }: { tried: Tried }) {
   return (
-    <section class="dry-run-match" aria-label={`${mapping} matches`}>
+    <section class="stack dry-run-match" aria-label={`${mapping} matches`}>
       <div class="line">
         <State of="ok" word="matches" quiet />
         <strong>{mapping}</strong>

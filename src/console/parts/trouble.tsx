@@ -1,3 +1,4 @@
+import type { Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { isReachable, type Trouble, troubleOf } from "../app/api.ts";
 import { CopyButton } from "./copy.tsx";
@@ -56,14 +57,18 @@ export function TroubleNote({ error, retry, repeat }: TroubleOf) {
   );
 }
 
+type FailedOf = { of: { error: Signal<unknown>; reload?: () => unknown }; repeat?: () => void };
+
+/** The error of something that was read or done; nothing where there is none. What was read can be read again. */
+export function Failed({ of: { error, reload }, repeat }: FailedOf) {
+  if (error.value === undefined) return null;
+  return <TroubleNote error={error.value} retry={reload && (() => void reload())} repeat={repeat} />;
+}
+
+type NoteOf = { tone?: "info" | "warning" | "bad" | "ok"; children: preact.ComponentChildren };
+
 /** A word of warning, or of explanation. */
-export function Note({
-  tone = "info",
-  children,
-}: {
-  tone?: "info" | "warning" | "bad" | "ok";
-  children: preact.ComponentChildren;
-}) {
+export function Note({ tone = "info", children }: NoteOf) {
   return (
     <div class={`note ${tone}`}>
       <Icon name={tone === "ok" ? "check" : tone === "info" ? "book-open" : "triangle-alert"} />

@@ -1,4 +1,4 @@
-import { type Signal, useComputed, useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useCallback, useEffect, useRef } from "preact/hooks";
 
 export type Loaded<Value> = {
@@ -68,13 +68,7 @@ export function useAction<Arguments extends unknown[]>(act: (...given: Arguments
       isRunning.value = false;
     }
   };
-  return {
-    run,
-    isRunning,
-    error,
-    clear: () => (error.value = undefined),
-    failed: useComputed(() => error.value !== undefined),
-  };
+  return { run, isRunning, error };
 }
 
 /** Runs an effect whenever its keys change; the same as `useEffect`, for functions that give back how to end what they began. */

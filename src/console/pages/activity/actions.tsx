@@ -1,14 +1,12 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
-import { bindKeys } from "#console/app/keys.ts";
+import { useKeys } from "#console/app/keys.ts";
 import { go, hrefOf } from "#console/app/router.ts";
 import { copyText, say } from "#console/app/toasts.ts";
 import { markdownOf } from "#console/lib/moment.ts";
 import { curlNote, curlOfDelivery, mappedBy, prettyBody, roundedNumberOf } from "#console/lib/requests.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { DryRun, EditAndReplay, useReplayTrial } from "./edit-replay.tsx";
 import { Effect } from "./effect.tsx";
@@ -24,10 +22,8 @@ export function Actions({ delivery, changed }: { delivery: Delivery; changed: ()
     "dry-run": whyNoDryRun(delivery),
     announce: whyNoAnnounce(delivery),
   };
-  const latest = useRef(whyNot);
-  latest.current = whyNot;
   const ask = (what: Action) => {
-    const why = latest.current[what];
+    const why = whyNot[what];
     if (why === undefined) asking.value = what;
     else say(why, "bad");
   };
@@ -39,19 +35,15 @@ export function Actions({ delivery, changed }: { delivery: Delivery; changed: ()
     void copyText(curlOfDelivery(delivery, location.origin), ["Copied as curl.", curlNote(delivery)].join(" ").trim());
   const copyMarkdown = () => void copyText(markdownOf(delivery, location.origin), "Copied as Markdown");
   const copyLink = () => void copyText(location.origin + hrefOf(`/d/${delivery.delivery_id}`), "Link copied");
-  useEffect(
-    () =>
-      bindKeys([
-        { key: "r", does: "Replay", run: () => ask("replay") },
-        { key: "e", does: "Edit and replay", run: () => ask("edit") },
-        { key: "d", does: "Dry run", run: () => ask("dry-run") },
-        ...(announcement ? [{ key: "s", does: "Resend reply", run: () => ask("announce") }] : []),
-        { key: "c", does: "Copy as curl", run: copyCurl },
-        { key: "y", does: "Copy link", run: copyLink },
-        { key: "Y", does: "Copy as Markdown", run: copyMarkdown },
-      ]),
-    [delivery.delivery_id, announcement === null],
-  );
+  useKeys([
+    { key: "r", does: "Replay", run: () => ask("replay") },
+    { key: "e", does: "Edit and replay", run: () => ask("edit") },
+    { key: "d", does: "Dry run", run: () => ask("dry-run") },
+    ...(announcement ? [{ key: "s", does: "Resend reply", run: () => ask("announce") }] : []),
+    { key: "c", does: "Copy as curl", run: copyCurl },
+    { key: "y", does: "Copy link", run: copyLink },
+    { key: "Y", does: "Copy as Markdown", run: copyMarkdown },
+  ]);
   const isHook = delivery.surface === "hooks";
   const send = async (body?: Record<string, unknown> | unknown[]) => {
     const again = await rest().deliveries.replay(delivery.delivery_id, body && { body });
@@ -65,33 +57,29 @@ export function Actions({ delivery, changed }: { delivery: Delivery; changed: ()
   };
   return (
     <>
-      <div class="bar-actions bottom-bar">
-        <ActionButton onClick={() => ask("replay")} why={whyNot.replay} hotkey="r">
-          <Icon name="rotate-ccw" size={14} /> Replay
+      <div class="actions bar-actions bottom-bar">
+        <ActionButton icon="rotate-ccw" onClick={() => ask("replay")} why={whyNot.replay} hotkey="r">
+          Replay
         </ActionButton>
         {isHook && (
           <>
-            <ActionButton onClick={() => ask("edit")} why={whyNot.edit} hotkey="e" name="Edit and replay">
-              <Icon name="pencil" size={14} /> Edit
+            <ActionButton icon="pencil" onClick={() => ask("edit")} why={whyNot.edit} hotkey="e" name="Edit and replay">
+              Edit
             </ActionButton>
             {mappedBy(delivery) && (
-              <ActionButton onClick={() => ask("dry-run")} why={whyNot["dry-run"]} hotkey="d">
-                <Icon name="play" size={14} /> Dry run
+              <ActionButton icon="play" onClick={() => ask("dry-run")} why={whyNot["dry-run"]} hotkey="d">
+                Dry run
               </ActionButton>
             )}
           </>
         )}
         {announcement && (
-          <ActionButton onClick={() => ask("announce")} why={whyNot.announce} hotkey="s">
-            <Icon name="send" size={14} /> Resend reply
+          <ActionButton icon="send" onClick={() => ask("announce")} why={whyNot.announce} hotkey="s">
+            Resend reply
           </ActionButton>
         )}
-        <ActionButton onClick={copyCurl} hotkey="c" name="Copy as curl">
-          <Icon name="terminal" size={14} />
-        </ActionButton>
-        <ActionButton onClick={copyLink} hotkey="y" name="Copy link">
-          <Icon name="link" size={14} />
-        </ActionButton>
+        <ActionButton icon="terminal" onClick={copyCurl} hotkey="c" name="Copy as curl" />
+        <ActionButton icon="link" onClick={copyLink} hotkey="y" name="Copy link" />
       </div>
       {asking.value === "replay" && (
         <Confirm title="Replay this request?" act="Replay" close={close} run={send}>

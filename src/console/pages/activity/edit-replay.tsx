@@ -6,7 +6,7 @@ import { RequestFields } from "#console/parts/code-field.tsx";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { type Trial, TrialResult, useTrial } from "#console/parts/trial.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed, Note } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { Effect } from "./effect.tsx";
@@ -62,15 +62,15 @@ export function EditAndReplay({ delivery, send, close }: Edited) {
   return (
     <Dialog title="Edit and replay" close={close} size="huge" isFirm={payload.value !== stored}>
       <div class="pair-frame">
-        <div class="pair">
-          <div class="pair-side">
+        <div class="stack pair">
+          <div class="stack pair-side">
             <RequestFields payload={payload} rows={18} />
             {payload.value.includes('"[hidden]"') && (
               <p class="hint">Fields shown as [hidden] are sent with their stored values.</p>
             )}
           </div>
           {mappedBy(delivery) ? (
-            <div class="pair-side" aria-live="polite">
+            <div class="stack pair-side" aria-live="polite">
               <TrialResult trial={trial} />
             </div>
           ) : (
@@ -81,17 +81,12 @@ export function EditAndReplay({ delivery, send, close }: Edited) {
       <p>
         <Effect delivery={delivery} payload={payload.value} result={trial.result} />
       </p>
-      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <Failed of={action} />
       <div class="dialog-actions">
         <button type="button" class="button" onClick={close}>
           Cancel
         </button>
-        <ActionButton
-          kind="primary"
-          onClick={() => void action.run()}
-          why={"fault" in read ? "The payload is not valid JSON." : undefined}
-          isRunning={action.isRunning.value}
-        >
+        <ActionButton kind="primary" why={"fault" in read ? "The payload is not valid JSON." : undefined} runs={action}>
           {action.isRunning.value ? "Sending…" : "Replay with this body"}
         </ActionButton>
       </div>

@@ -4,7 +4,7 @@ import { chatCommand } from "#console/lib/curl.ts";
 import { Command } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Empty } from "#console/parts/page.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 
 type First = { title?: string; isLive: boolean; onSent: () => void; children?: ComponentChildren };
@@ -19,10 +19,10 @@ export function FirstRequest({ title = "No requests yet.", isLive, onSent, child
     <Empty title={title}>
       {children}
       <Command text={chatCommand(location.origin, { message: "Hello" })} />
-      <ActionButton kind="primary" onClick={() => void action.run()} isRunning={action.isRunning.value}>
+      <ActionButton kind="primary" runs={action}>
         {action.isRunning.value ? "Sending…" : "Send a test message"}
       </ActionButton>
-      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <Failed of={action} />
       <p class="muted" role="status">
         {isLive ? "Waiting for the first request." : "Refresh after the first request."}
       </p>

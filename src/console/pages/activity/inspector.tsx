@@ -1,20 +1,18 @@
 import { useEffect } from "preact/hooks";
-import { rest, troubleOf } from "#console/app/api.ts";
+import { rest } from "#console/app/api.ts";
 import { hrefOf, query, setQuery } from "#console/app/router.ts";
 import { useTitleNote } from "#console/app/title.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { bytes, count } from "#console/lib/format.ts";
 import type { Step } from "#console/lib/steps.ts";
-import { CopyButton, Id } from "#console/parts/copy.tsx";
+import { AgentLink, CopyButton, Id, idFact } from "#console/parts/copy.tsx";
 import { FailureNote } from "#console/parts/failure-note.tsx";
-import { Icon } from "#console/parts/icon.tsx";
 import { Body, type ValueAction } from "#console/parts/json.tsx";
-import { Facts, Skeleton } from "#console/parts/page.tsx";
+import { Facts, InspectorHead, Missing } from "#console/parts/page.tsx";
 import { ReplaySign, State } from "#console/parts/state.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
 import { Ago, Exact } from "#console/parts/time.tsx";
 import { Timeline } from "#console/parts/timeline.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { ReplySign } from "#console/parts/work-row.tsx";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
@@ -45,40 +43,25 @@ export function Inspector({ id, back, row }: InspectorOf) {
     const timer = setInterval(() => !document.hidden && void loaded.reload(), 2_000);
     return () => clearInterval(timer);
   }, [isOpen]);
-  if (loaded.error.value !== undefined && !delivery)
-    return <Gone id={id} error={loaded.error.value} back={back} retry={loaded.reload} />;
-  if (!delivery) return <Skeleton rows={10} />;
+  if (!delivery)
+    return (
+      <Missing
+        of={loaded}
+        name="delivery-not-found"
+        all="All requests"
+        back={back}
+        title="This request is no longer stored."
+        id={id}
+      >
+        The flight recorder deletes the oldest requests first. <code>recorder.entries</code> and{" "}
+        <code>recorder.bytes</code> in the configuration limit what is stored.
+      </Missing>
+    );
   return <Shown delivery={delivery} back={back} isOpen={isOpen} reload={() => void loaded.reload()} />;
 }
 
 function stateOf({ outcome, announcement }: Row): string {
   return [outcome, announcement?.state, announcement?.reason].join(" ");
-}
-
-function Gone({ id, error, back, retry }: { id: string; error: unknown; back: () => void; retry: () => void }) {
-  return troubleOf(error).name === "delivery-not-found" ? (
-    <>
-      <BackLink back={back} />
-      <Note tone="warning">
-        <strong>This request is no longer stored.</strong>
-        <p class="mono">{id}</p>
-        <p>
-          The flight recorder deletes the oldest requests first. <code>recorder.entries</code> and{" "}
-          <code>recorder.bytes</code> in the configuration limit what is stored.
-        </p>
-      </Note>
-    </>
-  ) : (
-    <TroubleNote error={error} retry={retry} />
-  );
-}
-
-function BackLink({ back }: { back: () => void }) {
-  return (
-    <button type="button" class="link back" onClick={back}>
-      <Icon name="arrow-left" size={14} /> All requests
-    </button>
-  );
 }
 
 type ShownOf = Pick<InspectorOf, "back"> & { delivery: Delivery; isOpen: boolean; reload: () => void };
@@ -89,8 +72,7 @@ function Shown({ delivery, back, isOpen, reload }: ShownOf) {
   useTitleNote((preview || operation || path).slice(0, 60));
   return (
     <article aria-label={`Request ${delivery.delivery_id}`}>
-      <header class="inspector-head">
-        <BackLink back={back} />
+      <InspectorHead all="All requests" back={back}>
         <div class="line">
           <State of={delivery.outcome} />
           {delivery.status !== null && <span class="mono">{delivery.status}</span>}
@@ -112,7 +94,7 @@ function Shown({ delivery, back, isOpen, reload }: ShownOf) {
           )}
         </div>
         <Actions delivery={delivery} changed={reload} />
-      </header>
+      </InspectorHead>
       <FailureNote steps={steps} agent={delivery.agent} />
       <Tabs
         label="Parts of the request"
@@ -138,19 +120,8 @@ function ReplayLink({ word, id }: { word: string; id: string }) {
   );
 }
 
-/** The fact of an id, with a link where it has a page; none where there is no such id. */
-function idFact(name: string, id: string | null, page?: "t" | "e" | "s") {
-  const href = page && id !== null ? hrefOf(`/${page}/${encodeURIComponent(id)}`) : undefined;
-  return id !== null && ([name, <Id key={name} id={id} href={href} most={40} />] as const);
-}
-
 function monoFact(name: string, text: string) {
-  const value = (
-    <span key={name} class="mono">
-      {text}
-    </span>
-  );
-  return [name, value] as const;
+  return [name, <span class="mono">{text}</span>] as const;
 }
 
 function RequestTab({ delivery }: { delivery: Delivery }) {
@@ -159,18 +130,13 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
     <div class="section">
       <Facts
         of={[
-          ["Received", <Exact key="at" at={delivery.at} />],
+          ["Received", <Exact at={delivery.at} />],
           monoFact("From", delivery.address),
           ["Caller", delivery.caller ?? <span class="faint">not authenticated</span>],
           monoFact("Operation", delivery.operation || "none"),
           idFact("Request ID", delivery.request_id),
           idFact("Sender's ID", delivery.sender_id),
-          agent !== null && [
-            "Agent",
-            <a key="agent" href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
-              {agent}
-            </a>,
-          ],
+          agent !== null && ["Agent", <AgentLink name={agent} />],
           idFact("Session", delivery.session_id, "s"),
           idFact("Turn", delivery.turn_id, "t"),
           idFact("Event", delivery.event_id, "e"),

@@ -1,19 +1,15 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { rest, rpc, troubleOf } from "#console/app/api.ts";
-import { bindKeys } from "#console/app/keys.ts";
 import type { AnyPush } from "#console/app/live.ts";
 import { choiceOf, go, hrefOf, query } from "#console/app/router.ts";
 import { mayRpc } from "#console/app/session.ts";
 import { camelToSnake } from "#console/lib/case.ts";
 import { ActionButton, FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { countOf, LiveTable } from "#console/parts/live-table.tsx";
-import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
+import { Empty, PageHead } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import { wordOf } from "#console/parts/state.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
 import { WORK_COLUMNS } from "#console/parts/work-row.tsx";
 import type { DeliveryOutcome, DeliverySummary } from "#generated/clients/typescript/src/rest.ts";
 import { FirstRequest } from "./first-request.tsx";
@@ -123,7 +119,6 @@ function Page({ params: { delivery } }: { params: Record<string, string> }) {
   const list = rows.list.value;
   const { items } = list;
   const back = () => go(`/activity${location.search}`);
-  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
   const isFiltered = Object.keys(queryOf(given)).length > 0;
   const isEmpty = items.length === 0 && !rows.isLoading.value && rows.error.value === undefined;
   return (
@@ -135,38 +130,35 @@ function Page({ params: { delivery } }: { params: Record<string, string> }) {
         refresh={() => void rows.reload()}
       >
         {isFiltered && !isEmpty && delivery === undefined && (
-          <ActionButton onClick={() => (isReplaying.value = true)}>
-            <Icon name="rotate-ccw" size={14} /> Replay all
+          <ActionButton icon="rotate-ccw" onClick={() => (isReplaying.value = true)}>
+            Replay all
           </ActionButton>
         )}
       </PageHead>
       <Split
+        back={back}
         list={
           <>
             {(isFiltered || !isEmpty) && <ActivityFilters />}
-            {rows.error.value !== undefined && (
-              <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />
-            )}
-            {items.length > 0 ? (
-              <LiveTable
-                label="Requests, newest first"
-                rows={rows}
-                columns={WORK_COLUMNS}
-                keyOf={keyOf}
-                hrefOf={({ delivery_id }) => hrefOf(`/d/${delivery_id}${location.search}`)}
-                selected={delivery}
-              />
-            ) : !isEmpty ? (
-              rows.isLoading.value && <Skeleton rows={12} />
-            ) : isFiltered ? (
-              <Empty title="No request matches these filters.">
-                <p class="muted">
-                  The flight recorder stores the last <code>recorder.entries</code> requests; older ones are erased.
-                </p>
-              </Empty>
-            ) : (
-              <FirstRequest isLive={mayRpc.value} onSent={() => void rows.reload()} />
-            )}
+            <LiveTable
+              label="Requests, newest first"
+              rows={rows}
+              columns={WORK_COLUMNS}
+              keyOf={keyOf}
+              hrefOf={({ delivery_id }) => hrefOf(`/d/${delivery_id}${location.search}`)}
+              selected={delivery}
+              empty={
+                isFiltered ? (
+                  <Empty title="No request matches these filters.">
+                    <p class="muted">
+                      The flight recorder stores the last <code>recorder.entries</code> requests; older ones are erased.
+                    </p>
+                  </Empty>
+                ) : (
+                  <FirstRequest isLive={mayRpc.value} onSent={() => void rows.reload()} />
+                )
+              }
+            />
           </>
         }
         inspector={

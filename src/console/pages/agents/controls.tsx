@@ -2,8 +2,7 @@ import { rpc } from "#console/app/api.ts";
 import { whyNot } from "#console/app/session.ts";
 import { BeatNow } from "#console/parts/beat-now.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { Agent } from "./pause.tsx";
 import { PauseOrResume } from "./pause.tsx";
@@ -20,9 +19,9 @@ export function Controls({ agent, reread, onReload }: Controlled) {
   });
   return (
     <>
-      <div class="bar-actions">
-        <ActionButton onClick={() => void reload.run()} why={whyNot("agent.reload")} isRunning={reload.isRunning.value}>
-          <Icon name="refresh-cw" size={14} /> {reload.isRunning.value ? "Reloading…" : "Reload"}
+      <div class="actions bar-actions">
+        <ActionButton icon="refresh-cw" runs={reload} why={whyNot("agent.reload")}>
+          {reload.isRunning.value ? "Reloading…" : "Reload"}
         </ActionButton>
         <BeatNow
           agent={agentName}
@@ -33,7 +32,7 @@ export function Controls({ agent, reread, onReload }: Controlled) {
         />
         <PauseOrResume agent={agent} reread={reread} />
       </div>
-      {reload.error.value !== undefined && <TroubleNote error={reload.error.value} />}
+      <Failed of={reload} />
     </>
   );
 }

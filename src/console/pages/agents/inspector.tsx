@@ -50,7 +50,7 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
           {(!paused || state !== "idle") && <State of={state} />}
         </div>
         {description && <p class="agent-description">{description}</p>}
-        <div class="bar-actions">
+        <div class="actions bar-actions">
           <a class="button primary" href={hrefOf(`/s/${encodeURIComponent(consoleSession(agentName))}`)}>
             <Icon name="send" size={14} /> Send a message <kbd aria-hidden="true">m</kbd>
           </a>
@@ -117,7 +117,7 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
               skills.length === 0 ? (
                 <span class="faint">none</span>
               ) : (
-                <ul key="skills" class="agent-skills">
+                <ul key="skills" class="line">
                   {skills.map((skill) => (
                     <li key={skill}>
                       <a class="mono" href={hrefOf(`/skills/${encodeURIComponent(skill)}`)}>

@@ -1,15 +1,14 @@
 import { useEffect, useRef } from "preact/hooks";
 import { rest, rpc } from "#console/app/api.ts";
-import { bindKeys } from "#console/app/keys.ts";
 import { gathered, hold, onReturn } from "#console/app/live.ts";
 import { go, hrefOf } from "#console/app/router.ts";
 import { count, plural } from "#console/lib/format.ts";
-import { PageHead, Skeleton } from "#console/parts/page.tsx";
+import { PageHead, Pending } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago, Countdown } from "#console/parts/time.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { Inspector } from "./inspector.tsx";
 import "./agents.css";
@@ -38,7 +37,7 @@ const COLUMNS: readonly Column<Row>[] = [
     name: "Agent",
     narrow: "first",
     cell: ({ agentName, description, fault }) => (
-      <span class="agent-cell">
+      <span class="two-lines">
         <strong>{agentName}</strong>
         {(fault ?? description) && (
           <span class={fault ? "agent-fault" : "faint"} title={fault ?? description ?? ""}>
@@ -96,7 +95,6 @@ function Page({ params: { agent: selected } }: { params: Record<string, string> 
   const faults = useFaults(loaded.value.value?.agents);
   const agents = loaded.value.value?.agents.map((agent) => ({ ...agent, fault: faults.get(agent.agentName) }));
   useAgentPushes(agents, loaded.reload);
-  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: toList }]), []);
   const shown = agents?.find(({ agentName }) => agentName === selected);
   return (
     <>
@@ -106,13 +104,10 @@ function Page({ params: { agent: selected } }: { params: Record<string, string> 
         updated={loaded.at.value}
         refresh={() => void loaded.reload()}
       />
-      {loaded.error.value !== undefined && (
-        <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
-      )}
-      {agents === undefined ? (
-        loaded.error.value === undefined && <Skeleton rows={4} />
-      ) : (
+      <Pending of={loaded} rows={4} />
+      {agents && (
         <Split
+          back={toList}
           list={
             <Table
               label="Agents, in configuration order"

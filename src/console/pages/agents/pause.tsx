@@ -1,14 +1,12 @@
-import { useSignal } from "@preact/signals";
 import { rest } from "#console/app/api.ts";
 import { hrefOf } from "#console/app/router.ts";
 import { whyNot } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
 import { count, plural } from "#console/lib/format.ts";
-import { Confirm } from "#console/parts/dialog.tsx";
+import { AskButton } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed, Note } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
@@ -22,26 +20,20 @@ export function PauseOrResume({ agent, reread }: Paused) {
 }
 
 function Pause({ agent: { agentName }, reread }: Paused) {
-  const isAsking = useSignal(false);
   return (
-    <>
-      <ActionButton onClick={() => (isAsking.value = true)} why={whyNot("rest")}>
-        <Icon name="pause" size={14} /> Pause
-      </ActionButton>
-      {isAsking.value && (
-        <Confirm
-          title={`Pause the agent ${agentName}?`}
-          act="Pause"
-          run={async () => {
-            await rest().agents.pause(agentName);
-            await reread();
-          }}
-          close={() => (isAsking.value = false)}
-        >
-          <p>New messages and events wait until you resume the agent. Running turns continue.</p>
-        </Confirm>
-      )}
-    </>
+    <AskButton
+      icon="pause"
+      word="Pause"
+      why={whyNot("rest")}
+      title={`Pause the agent ${agentName}?`}
+      act="Pause"
+      run={async () => {
+        await rest().agents.pause(agentName);
+        await reread();
+      }}
+    >
+      <p>New messages and events wait until you resume the agent. Running turns continue.</p>
+    </AskButton>
   );
 }
 
@@ -53,15 +45,10 @@ function Resume({ agent: { agentName }, reread }: Paused) {
   });
   return (
     <>
-      <ActionButton
-        kind="primary"
-        why={whyNot("rest")}
-        isRunning={action.isRunning.value}
-        onClick={() => void action.run()}
-      >
-        <Icon name="play" size={14} /> Resume
+      <ActionButton icon="play" kind="primary" why={whyNot("rest")} runs={action}>
+        Resume
       </ActionButton>
-      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <Failed of={action} />
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { bindKeys } from "#console/app/keys.ts";
+import { useKeys } from "#console/app/keys.ts";
 import { type RawRequest, useExchange } from "#console/app/raw-exchange.ts";
 import { identity } from "#console/app/session.ts";
 import { copyText } from "#console/app/toasts.ts";
@@ -10,8 +10,8 @@ import { CodeField } from "#console/parts/code-field.tsx";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { Exchange } from "#console/parts/exchange.tsx";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
 import { Markdown } from "#console/parts/markdown.tsx";
+import { InspectorHead } from "#console/parts/page.tsx";
 import { ParamField } from "#console/parts/param-field.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 
@@ -47,15 +47,10 @@ export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
   useEffect(() => {
     if (exchange.value) answer.current?.scrollIntoView({ block: "nearest" });
   }, [exchange.value === undefined]);
-  const latest = useRef(copy);
-  latest.current = copy;
-  useEffect(() => bindKeys([{ key: "c", does: "Copy as curl", run: () => latest.current() }]), []);
+  useKeys([{ key: "c", does: "Copy as curl", run: copy }]);
   return (
     <article aria-label={call.id}>
-      <header class="inspector-head">
-        <button type="button" class="link back" onClick={back}>
-          <Icon name="arrow-left" size={14} /> All calls
-        </button>
+      <InspectorHead all="All calls" back={back}>
         <div class="line">
           <strong class="mono">{call.id}</strong>
           <span class="faint">{call.summary}</span>
@@ -63,9 +58,9 @@ export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
         <div class="line mono">
           <Method of={call} /> <span class="break">{call.path}</span>
         </div>
-      </header>
+      </InspectorHead>
       <details class="about">
-        <summary>Description</summary>
+        <summary class="muted">Description</summary>
         <Markdown text={call.description || call.summary} />
       </details>
       {denied !== undefined && <Note tone="warning">{denied}</Note>}
@@ -97,13 +92,13 @@ export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
           </div>
         )}
         {call.bodies.length > 0 && <BodyField call={call} body={body.value} set={(text) => (body.value = text)} />}
-        <div class="bar-actions">
-          <ActionButton kind="primary" onClick={ask} why={why} isRunning={isRunning.value}>
-            <Icon name="send" size={14} /> {isRunning.value ? "Sending…" : "Send"}
+        <div class="actions bar-actions">
+          <ActionButton icon="send" kind="primary" onClick={ask} why={why} isRunning={isRunning.value}>
+            {isRunning.value ? "Sending…" : "Send"}
           </ActionButton>
           {isRunning.value && <ActionButton onClick={stop}>Stop</ActionButton>}
-          <ActionButton onClick={copy} hotkey="c">
-            <Icon name="terminal" size={14} /> curl
+          <ActionButton icon="terminal" onClick={copy} hotkey="c">
+            curl
           </ActionButton>
         </div>
       </form>

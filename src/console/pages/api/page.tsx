@@ -1,15 +1,13 @@
-import { useEffect } from "preact/hooks";
 import { rawFetch } from "#console/app/api.ts";
-import { bindKeys } from "#console/app/keys.ts";
 import { choiceOf, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { identity } from "#console/app/session.ts";
 import { type ApiCall, restCalls, rpcCalls, whyNotCallable } from "#console/lib/api-calls.ts";
 import { plural } from "#console/lib/format.ts";
 import { FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
-import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
+import { Empty, PageHead, Pending } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { CallForm, Method } from "./call-form.tsx";
 import "./api.css";
@@ -70,7 +68,6 @@ function Page() {
   const [chosen, text] = ["call", "q"].map((name) => query.value.get(name) ?? "");
   const surface = choiceOf(query.value, "surface", SURFACES);
   const back = () => setQuery({ call: undefined }, { replace: false });
-  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
   const calls = (loaded.value.value ?? []).filter(
     (call) => (!surface || call.surface === surface) && (!text || holds(call, text)),
   );
@@ -78,7 +75,7 @@ function Page() {
   return (
     <>
       <PageHead title="API" count={calls.length > 0 ? plural(calls.length, "call") : undefined}>
-        <nav class="api-links" aria-label="Reference">
+        <nav class="line" aria-label="Reference">
           <a href="/docs" target="_blank" rel="noreferrer">
             Reference
           </a>
@@ -91,20 +88,16 @@ function Page() {
         </nav>
       </PageHead>
       <Split
+        back={back}
         list={
           <>
             <Filters names={["surface", "q"]}>
               <FilterSelect name="surface" word="Surface" values={SURFACES} />
               <FilterText name="q" word="Find" placeholder="deliveries" />
             </Filters>
-            {loaded.error.value !== undefined && (
-              <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
-            )}
-            {loaded.value.value === undefined ? (
-              loaded.error.value === undefined && <Skeleton rows={12} />
-            ) : calls.length === 0 ? (
-              <Empty title="No matches." />
-            ) : (
+            <Pending of={loaded} rows={12} />
+            {loaded.value.value && calls.length === 0 && <Empty title="No matches." />}
+            {calls.length > 0 && (
               <Table
                 label="Calls of the gateway"
                 rows={calls}

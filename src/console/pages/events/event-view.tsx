@@ -1,20 +1,16 @@
-import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { rest, troubleOf } from "#console/app/api.ts";
+import { rest } from "#console/app/api.ts";
 import { onPush } from "#console/app/live.ts";
-import { hrefOf } from "#console/app/router.ts";
 import { say } from "#console/app/toasts.ts";
 import { plural } from "#console/lib/format.ts";
 import { BeatNow } from "#console/parts/beat-now.tsx";
-import { Id } from "#console/parts/copy.tsx";
-import { Confirm } from "#console/parts/dialog.tsx";
-import { ActionButton } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
+import { AgentLink, Id, idFact } from "#console/parts/copy.tsx";
+import { AskButton } from "#console/parts/dialog.tsx";
 import { Body } from "#console/parts/json.tsx";
-import { Facts, Skeleton } from "#console/parts/page.tsx";
+import { Facts, InspectorHead, Missing } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Countdown, Exact } from "#console/parts/time.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 
 /** When each agent beats next, by its name; null where its heartbeat is off. */
@@ -25,7 +21,6 @@ type Shown = { id: string; beats: Beats; back: () => void; changed: () => void }
 /** One system event: what it says, what became of it, and how to queue it again. */
 export function EventView({ id, beats, back, changed }: Shown) {
   const loaded = useLoaded((signal) => rest().events.get(id, { signal }), [id]);
-  const isAsking = useSignal(false);
   useEffect(
     () =>
       onPush(({ method, params }) => {
@@ -35,40 +30,41 @@ export function EventView({ id, beats, back, changed }: Shown) {
     [id],
   );
   const event = loaded.value.value;
-  if (!event && loaded.error.value !== undefined)
-    return troubleOf(loaded.error.value).name === "event-not-found" ? (
-      <Note tone="warning">
-        <strong>This event is no longer stored.</strong>
-        <p>
-          <code>sessions.eventRetention</code> in the configuration sets how long ended events are stored.
-        </p>
-      </Note>
-    ) : (
-      <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
+  if (!event)
+    return (
+      <Missing of={loaded} name="event-not-found" all="All events" back={back} title="This event is no longer stored.">
+        <code>sessions.eventRetention</code> in the configuration sets how long ended events are stored.
+      </Missing>
     );
-  if (!event) return <Skeleton rows={6} />;
   return (
     <article aria-label={`Event ${id}`}>
-      <header class="inspector-head">
-        <button type="button" class="link back" onClick={back}>
-          <Icon name="arrow-left" size={14} /> All events
-        </button>
+      <InspectorHead all="All events" back={back}>
         <div class="line">
           <State of={event.status} word={event.status === "queued" ? "waiting" : event.status} />
           <Id id={event.event_id} most={40} />
         </div>
-        <div class="bar-actions">
-          <ActionButton
+        <div class="actions bar-actions">
+          <AskButton
+            icon="rotate-ccw"
+            word="Queue again"
             why={event.status === "dead" ? undefined : "Only dead events can be queued again."}
-            onClick={() => {
-              isAsking.value = true;
+            title="Queue this event again?"
+            act="Queue"
+            run={async () => {
+              await rest().events.replay(id);
+              say("Queued again.");
+              await loaded.reload();
+              changed();
             }}
           >
-            <Icon name="rotate-ccw" size={14} /> Queue again
-          </ActionButton>
+            <p>
+              The agent {event.agent} handles the event at its next heartbeat, in a new turn. The number of attempts
+              restarts at 0.
+            </p>
+          </AskButton>
           {event.status === "queued" && <BeatNow agent={event.agent} done={() => void loaded.reload()} />}
         </div>
-      </header>
+      </InspectorHead>
       {event.reason !== null && (
         <Note tone={event.status === "dead" ? "bad" : "warning"}>
           <strong>
@@ -80,52 +76,21 @@ export function EventView({ id, beats, back, changed }: Shown) {
       <pre class="step-text event-text">{event.text}</pre>
       <Facts
         of={[
-          [
-            "Agent",
-            <a key="a" href={hrefOf(`/agents/${encodeURIComponent(event.agent)}`)}>
-              {event.agent}
-            </a>,
-          ],
+          ["Agent", <AgentLink name={event.agent} />],
           ["Sent by", event.caller],
-          ["Queued", <Exact key="c" at={event.created_at} />],
-          event.status === "queued" && ["Next heartbeat", <Beat key="b" at={beats.get(event.agent)} />],
-          event.ended_at !== null && ["Ended", <Exact key="e" at={event.ended_at} />],
+          ["Queued", <Exact at={event.created_at} />],
+          event.status === "queued" && ["Next heartbeat", <Beat at={beats.get(event.agent)} />],
+          event.ended_at !== null && ["Ended", <Exact at={event.ended_at} />],
           ["Attempts", String(event.attempts)],
-          event.turn_id !== null && [
-            "Turn",
-            <Id key="t" id={event.turn_id} href={hrefOf(`/t/${event.turn_id}`)} most={40} />,
-          ],
-          event.delivery_id !== null && [
-            "Request",
-            <Id key="d" id={event.delivery_id} href={hrefOf(`/d/${event.delivery_id}`)} most={40} />,
-          ],
+          idFact("Turn", event.turn_id, "t"),
+          idFact("Request", event.delivery_id, "d"),
         ]}
       />
       {event.metadata !== null && (
-        <section class="section reply">
+        <section class="section">
           <h3>Metadata</h3>
           <Body text={JSON.stringify(event.metadata, null, 2)} what="the metadata" />
         </section>
-      )}
-      {isAsking.value && (
-        <Confirm
-          title="Queue this event again?"
-          act="Queue"
-          close={() => {
-            isAsking.value = false;
-          }}
-          run={async () => {
-            await rest().events.replay(id);
-            say("Queued again.");
-            await loaded.reload();
-            changed();
-          }}
-        >
-          <p>
-            The agent {event.agent} handles the event at its next heartbeat, in a new turn. The number of attempts
-            restarts at 0.
-          </p>
-        </Confirm>
       )}
     </article>
   );

@@ -1,7 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { rest, rpc } from "#console/app/api.ts";
-import { bindKeys } from "#console/app/keys.ts";
 import { onPush } from "#console/app/live.ts";
 import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { whyNot } from "#console/app/session.ts";
@@ -10,15 +9,13 @@ import { curlOfHook } from "#console/lib/webhook-requests.ts";
 import { Bulk, readAll } from "#console/parts/bulk.tsx";
 import { Command } from "#console/parts/copy.tsx";
 import { ActionButton, Filters, FilterText } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { countOf, LiveTable } from "#console/parts/live-table.tsx";
-import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
+import { Empty, PageHead } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import type { Column } from "#console/parts/table.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
 import { Ago, Countdown } from "#console/parts/time.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { EventStatus, SystemEvent } from "#generated/clients/typescript/src/rest.ts";
 import { type Beats, EventView } from "./event-view.tsx";
@@ -104,7 +101,6 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
     };
   }, []);
   const back = () => go(`/events${location.search}`);
-  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
   const { items } = rows.list.value;
   const agents = [...(beats.value.value ?? NO_BEATS).keys()];
   const body = (
@@ -114,23 +110,19 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
           <FilterText name="agent" word="Agent" names={agents} />
         </Filters>
       )}
-      {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
-      {items.length === 0 && rows.isLoading.value ? (
-        <Skeleton rows={6} />
-      ) : items.length === 0 && rows.error.value === undefined ? (
-        <Empty title={agent === "" ? none : "No event matches these filters."}>
-          {status !== "dead" && agent === "" && <FirstEvent />}
-        </Empty>
-      ) : (
-        <LiveTable
-          label={`${status} events, newest first`}
-          rows={rows}
-          columns={columnsOf(status, beats.value.value ?? NO_BEATS)}
-          keyOf={({ event_id }) => event_id}
-          hrefOf={({ event_id }) => hrefOf(`/e/${event_id}${location.search}`)}
-          selected={event}
-        />
-      )}
+      <LiveTable
+        label={`${status} events, newest first`}
+        rows={rows}
+        columns={columnsOf(status, beats.value.value ?? NO_BEATS)}
+        keyOf={({ event_id }) => event_id}
+        hrefOf={({ event_id }) => hrefOf(`/e/${event_id}${location.search}`)}
+        selected={event}
+        empty={
+          <Empty title={agent === "" ? none : "No event matches these filters."}>
+            {status !== "dead" && agent === "" && <FirstEvent />}
+          </Empty>
+        }
+      />
     </>
   );
   return (
@@ -142,12 +134,13 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
         refresh={() => void rows.reload()}
       >
         {status === "dead" && items.length > 0 && (
-          <ActionButton onClick={() => (isQueueing.value = true)}>
-            <Icon name="rotate-ccw" size={14} /> Queue all again
+          <ActionButton icon="rotate-ccw" onClick={() => (isQueueing.value = true)}>
+            Queue all again
           </ActionButton>
         )}
       </PageHead>
       <Split
+        back={back}
         list={
           <Tabs
             label="Event status"

@@ -1,20 +1,17 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { troubleOf } from "#console/app/api.ts";
-import { bindKeys } from "#console/app/keys.ts";
+import { useKeys } from "#console/app/keys.ts";
 import { hrefOf } from "#console/app/router.ts";
 import { whyNot } from "#console/app/session.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { agentOfNew } from "#console/lib/ids.ts";
 import { openTurns } from "#console/lib/transcript.ts";
 import { Conversation, Talk, ViewSwitch } from "#console/parts/conversation.tsx";
-import { Id } from "#console/parts/copy.tsx";
+import { AgentLink, Id } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
-import { Facts, Skeleton } from "#console/parts/page.tsx";
+import { Facts, InspectorHead, Missing, NotStored } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { UsageWords } from "#console/parts/usage.tsx";
 import { type ConversationState, useConversation } from "#console/parts/use-conversation.ts";
 import { Compact, Compacted, type Compaction, Delete } from "./change.tsx";
@@ -28,12 +25,23 @@ export function Inspector({ id, back }: Opened) {
   const error = loaded.error.value;
   const agent = loaded.value.value?.session.agentName ?? agentOfNew(id);
   const isMissing = error !== undefined && troubleOf(error).name === "session-not-found";
-  useEffect(() => bindKeys([{ key: "y", does: "Copy link", run: () => copyLink(id) }]), [id]);
-  if (transcript.value.isDeleted || (isMissing && agent === undefined))
-    return <Gone id={id} back={back} wasDeleted={transcript.value.isDeleted} />;
-  if (error !== undefined && !isMissing && !loaded.value.value)
-    return <TroubleNote error={error} retry={() => void loaded.reload()} />;
-  if (agent === undefined || (!loaded.value.value && !isMissing)) return <Skeleton rows={10} />;
+  useKeys([{ key: "y", does: "Copy link", run: () => copyLink(id) }]);
+  if (transcript.value.isDeleted)
+    return <NotStored all="All sessions" back={back} title="This session was deleted." id={id} />;
+  if (agent === undefined || (!loaded.value.value && !isMissing))
+    return (
+      <Missing
+        of={loaded}
+        name="session-not-found"
+        all="All sessions"
+        back={back}
+        title="This session is not stored."
+        id={id}
+      >
+        Sessions are deleted <code>sessions.retention</code> after the last message, webhook sessions after{" "}
+        <code>sessions.webhookRetention</code>.
+      </Missing>
+    );
   return (
     <article aria-label={`Session ${id}`} class="session">
       <Head id={id} agent={agent} back={back} conversation={conversation} />
@@ -47,32 +55,6 @@ function copyLink(id: string): void {
   void copyText(location.origin + hrefOf(`/s/${encodeURIComponent(id)}`), "Link copied");
 }
 
-export function BackLink({ back }: { back: () => void }) {
-  return (
-    <button type="button" class="link back" onClick={back}>
-      <Icon name="arrow-left" size={14} /> All sessions
-    </button>
-  );
-}
-
-function Gone({ id, back, wasDeleted }: Opened & { wasDeleted: boolean }) {
-  return (
-    <div class="inspector-head">
-      <BackLink back={back} />
-      <Note tone="warning">
-        <strong>{wasDeleted ? "This session was deleted." : "This session is not stored."}</strong>
-        <p class="mono">{id}</p>
-        {!wasDeleted && (
-          <p>
-            Sessions are deleted <code>sessions.retention</code> after the last message, webhook sessions after{" "}
-            <code>sessions.webhookRetention</code>.
-          </p>
-        )}
-      </Note>
-    </div>
-  );
-}
-
 type HeadOf = Opened & { agent: string; conversation: ConversationState };
 
 function Head({ id, agent, back, conversation: { loaded, transcript } }: HeadOf) {
@@ -83,35 +65,38 @@ function Head({ id, agent, back, conversation: { loaded, transcript } }: HeadOf)
   const open = openTurns(transcript.value);
   const missing = session ? undefined : "The session begins with the first message.";
   return (
-    <header class="inspector-head">
-      <BackLink back={back} />
+    <InspectorHead all="All sessions" back={back}>
       <div class="line">
         <Id id={id} most={48} />
         {open.some(({ status }) => status === "running") && <State of="running" />}
       </div>
       <Facts
         of={[
-          [
-            "Agent",
-            <a key="agent" href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
-              {agent}
-            </a>,
-          ],
+          ["Agent", <AgentLink name={agent} />],
           session?.userId != null && ["User", session.userId],
           session?.channel != null && ["Channel", session.channel],
-          session && ["Last active", <Ago key="at" at={session.updatedAt} />],
-          session && ["Tokens", <UsageWords key="usage" usage={session.usage} />],
+          session && ["Last active", <Ago at={session.updatedAt} />],
+          session && ["Tokens", <UsageWords usage={session.usage} />],
         ]}
       />
-      <div class="bar-actions">
-        <ActionButton onClick={() => (asking.value = "compact")} why={whyNot("session.compact") ?? missing}>
-          <Icon name="fold-vertical" size={14} /> Compact
+      <div class="actions bar-actions">
+        <ActionButton
+          icon="fold-vertical"
+          onClick={() => (asking.value = "compact")}
+          why={whyNot("session.compact") ?? missing}
+        >
+          Compact
         </ActionButton>
-        <ActionButton onClick={() => copyLink(id)} hotkey="y">
-          <Icon name="link" size={14} /> Link
+        <ActionButton icon="link" onClick={() => copyLink(id)} hotkey="y">
+          Link
         </ActionButton>
-        <ActionButton kind="danger" onClick={() => (asking.value = "delete")} why={whyNot("session.delete") ?? missing}>
-          <Icon name="trash-2" size={14} /> Delete
+        <ActionButton
+          icon="trash-2"
+          kind="danger"
+          onClick={() => (asking.value = "delete")}
+          why={whyNot("session.delete") ?? missing}
+        >
+          Delete
         </ActionButton>
         <ViewSwitch />
       </div>
@@ -127,6 +112,6 @@ function Head({ id, agent, back, conversation: { loaded, transcript } }: HeadOf)
         />
       )}
       {session && asking.value === "delete" && <Delete session={session} open={open} close={close} />}
-    </header>
+    </InspectorHead>
   );
 }

@@ -6,11 +6,11 @@ import { Command } from "#console/parts/copy.tsx";
 import { FilterSelect, Filters } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { LiveTable } from "#console/parts/live-table.tsx";
-import { Empty, Skeleton } from "#console/parts/page.tsx";
+import { Empty } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import type { Column } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed } from "#console/parts/trouble.tsx";
 import type { Row, useSessions } from "./use-sessions.ts";
 
 const COLUMNS: readonly Column<Row>[] = [
@@ -18,7 +18,7 @@ const COLUMNS: readonly Column<Row>[] = [
     name: "Session",
     narrow: "first",
     cell: ({ sessionId, preview }) => (
-      <span class="session-cell">
+      <span class="two-lines">
         {preview !== null && <span>{preview}</span>}
         <span class={`mono ${preview === null ? "" : "faint"}`} title={sessionId}>
           {shortId(sessionId, 44)}
@@ -59,8 +59,6 @@ const BESIDE = COLUMNS.filter(({ name }) => ["Session", "State", "Last active"].
 type Listed = ReturnType<typeof useSessions> & { selected: string | undefined };
 
 export function SessionList({ rows, names, agentsError, selected }: Listed) {
-  const shown = rows.list.value;
-  const { items } = shown;
   const agent = query.value.get("agent");
   const agents = agent && !names.includes(agent) ? [...names, agent] : names;
   return (
@@ -68,29 +66,24 @@ export function SessionList({ rows, names, agentsError, selected }: Listed) {
       <Filters names={["agent"]}>
         <FilterSelect name="agent" word="Agent" values={agents.map((name) => [name, name])} />
       </Filters>
-      {agentsError.value !== undefined && <TroubleNote error={agentsError.value} />}
-      {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
-      {items.length === 0 && rows.isLoading.value ? (
-        <Skeleton rows={12} />
-      ) : items.length === 0 && rows.error.value === undefined ? (
-        agent ? (
-          <Empty title={`The agent ${agent} has no sessions.`}>
-            <p class="muted">A session begins with the first message to the agent.</p>
-          </Empty>
-        ) : (
-          <FirstSession agent={names[0]} />
-        )
-      ) : (
-        <LiveTable
-          label="Sessions, newest first"
-          rows={rows}
-          list={shown}
-          columns={selected === undefined ? COLUMNS : BESIDE}
-          keyOf={({ sessionId }) => sessionId}
-          hrefOf={({ sessionId }) => hrefOf(`/s/${encodeURIComponent(sessionId)}${location.search}`)}
-          selected={selected}
-        />
-      )}
+      <Failed of={{ error: agentsError }} />
+      <LiveTable
+        label="Sessions, newest first"
+        rows={rows}
+        columns={selected === undefined ? COLUMNS : BESIDE}
+        keyOf={({ sessionId }) => sessionId}
+        hrefOf={({ sessionId }) => hrefOf(`/s/${encodeURIComponent(sessionId)}${location.search}`)}
+        selected={selected}
+        empty={
+          agent ? (
+            <Empty title={`The agent ${agent} has no sessions.`}>
+              <p class="muted">A session begins with the first message to the agent.</p>
+            </Empty>
+          ) : (
+            <FirstSession agent={names[0]} />
+          )
+        }
+      />
     </>
   );
 }

@@ -1,6 +1,4 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
-import { bindKeys } from "#console/app/keys.ts";
 import { go } from "#console/app/router.ts";
 import { whyNot } from "#console/app/session.ts";
 import { countOf } from "#console/parts/live-table.tsx";
@@ -20,7 +18,6 @@ function toList() {
 /** The stored conversations, each to read, to continue, to compact and to delete. */
 function Page({ params: { session, turn } }: { params: Record<string, string> }) {
   const ofTurn = useSignal<string | undefined>(undefined);
-  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: toList }]), []);
   const inspector = turn ? (
     <TurnInspector key={turn} id={turn} back={toList} found={(of) => (ofTurn.value = of)} />
   ) : (
@@ -32,7 +29,7 @@ function Page({ params: { session, turn } }: { params: Record<string, string> })
     return (
       <>
         <PageHead title="Sessions" />
-        <Split list={<Note tone="warning">{why}</Note>} inspector={inspector} />
+        <Split back={toList} list={<Note tone="warning">{why}</Note>} inspector={inspector} />
       </>
     );
   return <Live session={turn ? ofTurn.value : session} inspector={inspector} />;
@@ -48,7 +45,7 @@ function Live({ session, inspector }: { session: string | undefined; inspector: 
         updated={sessions.rows.at.value}
         refresh={() => void sessions.rows.reload()}
       />
-      <Split usual={34} list={<SessionList {...sessions} selected={session} />} inspector={inspector} />
+      <Split back={toList} usual={34} list={<SessionList {...sessions} selected={session} />} inspector={inspector} />
     </>
   );
 }

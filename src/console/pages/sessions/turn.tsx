@@ -1,26 +1,22 @@
-import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { rest, troubleOf } from "#console/app/api.ts";
+import { rest } from "#console/app/api.ts";
 import { hrefOf } from "#console/app/router.ts";
 import { whyNot } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
 import type { Step } from "#console/lib/steps.ts";
 import { type CalledTool, stepsOfTurn } from "#console/lib/waterfall.ts";
 import { Conversation, TurnLine, ViewSwitch } from "#console/parts/conversation.tsx";
-import { Id } from "#console/parts/copy.tsx";
-import { Confirm } from "#console/parts/dialog.tsx";
-import { ActionButton } from "#console/parts/fields.tsx";
+import { AgentLink, Id, idFact } from "#console/parts/copy.tsx";
+import { AskButton } from "#console/parts/dialog.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { Markdown } from "#console/parts/markdown.tsx";
-import { Facts, Skeleton } from "#console/parts/page.tsx";
+import { Facts, InspectorHead, Missing } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Exact } from "#console/parts/time.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { useConversation } from "#console/parts/use-conversation.ts";
 import { Waterfall } from "#console/parts/waterfall.tsx";
 import type { Turn } from "#generated/clients/typescript/src/rest.ts";
-import { BackLink } from "./inspector.tsx";
 
 /** A turn that has not ended is read again at this interval if its session cannot be followed. */
 const REREAD_MS = 2_000;
@@ -46,7 +42,20 @@ export function TurnInspector({ id, back, found }: Opened) {
     const timer = setInterval(() => !document.hidden && void loaded.reload(), REREAD_MS);
     return () => clearInterval(timer);
   }, [isOpen, mayFollow]);
-  if (!turn) return loaded.error.value === undefined ? <Skeleton rows={8} /> : <Gone id={id} back={back} of={loaded} />;
+  if (!turn)
+    return (
+      <Missing
+        of={loaded}
+        name="turn-not-found"
+        all="All sessions"
+        back={back}
+        title="This turn is not stored."
+        id={id}
+      >
+        Turns are deleted with their session: <code>sessions.retention</code> after the last message,{" "}
+        <code>sessions.webhookRetention</code> for webhook sessions.
+      </Missing>
+    );
   return (
     <article aria-label={`Turn ${id}`} class="session">
       <Head turn={turn} isOpen={isOpen} back={back} reload={loaded.reload} />
@@ -66,30 +75,6 @@ export function TurnInspector({ id, back, found }: Opened) {
 function shownOf({ turn_id, status, attempt, error, usage, model, created_at, started_at, ended_at }: Turn) {
   const times = { startedAt: started_at, endedAt: ended_at, at: ended_at ?? started_at ?? created_at };
   return { turnId: turn_id, status, attempt, error, usage, model, ...times };
-}
-
-type Missing = {
-  id: string;
-  back: (() => void) | undefined;
-  of: Pick<ReturnType<typeof useLoaded>, "error" | "reload">;
-};
-
-function Gone({ id, back, of: { error, reload } }: Missing) {
-  return troubleOf(error.value).name === "turn-not-found" ? (
-    <div class="inspector-head">
-      {back && <BackLink back={back} />}
-      <Note tone="warning">
-        <strong>This turn is not stored.</strong>
-        <p class="mono">{id}</p>
-        <p>
-          Turns are deleted with their session: <code>sessions.retention</code> after the last message,{" "}
-          <code>sessions.webhookRetention</code> for webhook sessions.
-        </p>
-      </Note>
-    </div>
-  ) : (
-    <TroubleNote error={error.value} retry={() => void reload()} />
-  );
 }
 
 type ShownOf = { turn: Turn; isOpen: boolean; reload: () => Promise<void> };
@@ -136,54 +121,25 @@ function Parts({ turn, isOpen, calls }: Omit<ShownOf, "reload"> & { calls: reado
 }
 
 function Head({ turn, isOpen, back, reload }: ShownOf & { back: (() => void) | undefined }) {
-  const asking = useSignal(false);
   const { turn_id, session_id, agent, status, created_at, delivery_id } = turn;
   const why = isOpen ? whyNot("rest") : "The turn has ended.";
   return (
-    <header class="inspector-head">
-      {back && <BackLink back={back} />}
+    <InspectorHead all="All sessions" back={back}>
       <div class="line">
         <State of={status} />
         <Id id={turn_id} most={40} />
       </div>
-      <div class="bar-actions">
+      <div class="actions bar-actions">
         <a class="button" href={hrefOf(`/s/${encodeURIComponent(session_id)}`)}>
           <Icon name="messages-square" size={14} /> Open the session
         </a>
-        <ActionButton kind="danger" onClick={() => (asking.value = true)} why={why}>
-          <Icon name="x" size={14} /> Stop the turn
-        </ActionButton>
-        <ViewSwitch />
-      </div>
-      <Facts
-        of={[
-          [
-            "Agent",
-            <a key="agent" href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
-              {agent}
-            </a>,
-          ],
-          [
-            "Session",
-            <Id key="session" id={session_id} href={hrefOf(`/s/${encodeURIComponent(session_id)}`)} most={40} />,
-          ],
-          [
-            "Request",
-            delivery_id === null ? (
-              <span class="faint">none</span>
-            ) : (
-              <Id key="delivery" id={delivery_id} href={hrefOf(`/d/${delivery_id}`)} most={40} />
-            ),
-          ],
-          ["Queued", <Exact key="queued" at={created_at} />],
-        ]}
-      />
-      {asking.value && (
-        <Confirm
+        <AskButton
+          icon="x"
+          word="Stop the turn"
+          why={why}
           title="Stop this turn?"
           act="Stop the turn"
           isDanger
-          close={() => (asking.value = false)}
           run={async () => {
             await rest().turns.cancel(turn_id);
             say("Stopped.");
@@ -195,8 +151,17 @@ function Head({ turn, isOpen, back, reload }: ShownOf & { back: (() => void) | u
               ? `The agent ${agent} stops. The partial reply and its token usage are stored.`
               : "The queued turn will not start."}
           </p>
-        </Confirm>
-      )}
-    </header>
+        </AskButton>
+        <ViewSwitch />
+      </div>
+      <Facts
+        of={[
+          ["Agent", <AgentLink name={agent} />],
+          idFact("Session", session_id, "s"),
+          idFact("Request", delivery_id, "d") || ["Request", <span class="faint">none</span>],
+          ["Queued", <Exact at={created_at} />],
+        ]}
+      />
+    </InspectorHead>
   );
 }

@@ -6,12 +6,11 @@ import { whyNot } from "#console/app/session.ts";
 import { type ConfigReply, type ConfigValue, originText, sectionsOf, valueText } from "#console/lib/config-view.ts";
 import { plural } from "#console/lib/format.ts";
 import { ActionButton, FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
-import { Empty, Facts, Skeleton } from "#console/parts/page.tsx";
+import { Empty, Facts, Pending } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed, Note } from "#console/parts/trouble.tsx";
 import { type Loaded, useAction, useHeld, useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
@@ -50,19 +49,17 @@ export function ConfigTab({ head }: { head: Signal<Loaded<unknown> | undefined> 
           </p>
         )}
         <div class="actions">
-          <ActionButton why={why} isRunning={action.isRunning.value} onClick={() => void action.run()}>
-            <Icon name="refresh-cw" size={14} /> {action.isRunning.value ? "Reloading…" : "Reload now"}
+          <ActionButton icon="refresh-cw" why={why} runs={action}>
+            {action.isRunning.value ? "Reloading…" : "Reload now"}
           </ActionButton>
         </div>
       </header>
-      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <Failed of={action} />
       {shown && <LastReload of={shown.last_reload} />}
-      {info.error.value !== undefined && <TroubleNote error={info.error.value} retry={() => void info.reload()} />}
+      <Failed of={info} />
       {info.value.value && <InfoShown info={info.value.value} />}
-      {config.error.value !== undefined && (
-        <TroubleNote error={config.error.value} retry={() => void config.reload()} />
-      )}
-      {shown ? <Values config={shown} /> : config.error.value === undefined && <Skeleton rows={8} />}
+      <Pending of={config} rows={8} />
+      {shown && <Values config={shown} />}
     </section>
   );
 }
@@ -96,7 +93,7 @@ function LastReload({ of: last }: { of: ConfigReply["last_reload"] }) {
               Needs a restart: <span class="mono">{needs_restart.join(", ")}</span>
             </p>
           )}
-          <ul class="problems">
+          <ul>
             {problems.map(({ file, line, column, message }, n) => (
               <li key={n}>
                 <span class="mono">{[file, line, column].filter((part) => part !== null).join(":")}</span> {message}
@@ -146,20 +143,15 @@ function InfoShown({ info: { version, node, startedAt, surfaces, methods } }: { 
       of={[
         [
           "Version",
-          <span key="v">
+          <>
             <span class="mono">{version}</span> on {node.runtime}
-          </span>,
+          </>,
         ],
-        [
-          "Node",
-          <span key="n" class="mono">
-            {node.id}
-          </span>,
-        ],
-        ["Started", <Ago key="s" at={startedAt} />],
+        ["Node", <span class="mono">{node.id}</span>],
+        ["Started", <Ago at={startedAt} />],
         [
           "Surfaces",
-          <span key="f" class="surfaces">
+          <span class="line">
             {surfaces.map(({ name, enabled, path }) => (
               <span key={name}>
                 <State of={enabled ? "ok" : "gone"} word={enabled ? name : `${name} is off`} quiet />{" "}

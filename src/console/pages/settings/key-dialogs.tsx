@@ -9,7 +9,7 @@ import { Command, CopyButton } from "#console/parts/copy.tsx";
 import { Confirm, Dialog } from "#console/parts/dialog.tsx";
 import { Field, Select } from "#console/parts/fields.tsx";
 import { Exact } from "#console/parts/time.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed, Note } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
 
@@ -33,7 +33,7 @@ export function CreateKey({ close, created }: { close: () => void; created: (key
   return (
     <Dialog title="Create a key" close={close}>
       <form
-        class="form"
+        class="stack form"
         onSubmit={(event) => {
           event.preventDefault();
           void action.run();
@@ -68,7 +68,7 @@ export function CreateKey({ close, created }: { close: () => void; created: (key
           ))}
         </fieldset>
         <Expiry days={days.value} choose={(next) => (days.value = next)} />
-        {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+        <Failed of={action} />
         <div class="dialog-actions">
           <button type="button" class="button" onClick={close}>
             Cancel
@@ -98,7 +98,7 @@ export function NewKey({ minted, close }: { minted: MintedKey; close: () => void
   return (
     <Dialog title={`Key created: ${name}`} close={close} size="wide" isFirm>
       <Note tone="warning">Copy the key now. Only a hash is stored; the key is shown once.</Note>
-      <div class="new-key">
+      <div class="actions new-key">
         <output class="mono">{key}</output>
         <CopyButton text={key} what="Copy the key" label="Copy" />
       </div>

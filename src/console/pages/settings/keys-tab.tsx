@@ -5,12 +5,11 @@ import { query, setQuery } from "#console/app/router.ts";
 import { whyNot } from "#console/app/session.ts";
 import { keyState } from "#console/lib/key-expiry.ts";
 import { ActionButton } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
-import { Empty, Skeleton } from "#console/parts/page.tsx";
+import { Empty, Pending } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Note } from "#console/parts/trouble.tsx";
 import { type Loaded, useHeld, useLoaded } from "#console/parts/use.ts";
 import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
 import { CreateKey, type Key, NewKey, Revoke, Rotate } from "./key-dialogs.tsx";
@@ -62,16 +61,13 @@ export function KeysTab({ head }: { head: Signal<Loaded<unknown> | undefined> })
           An API key gives access to <code>/api/v1</code>. Only a hash is stored; the key is shown once.
         </p>
         <div class="actions">
-          <ActionButton kind="primary" why={why} onClick={() => show({ create: true })}>
-            <Icon name="plus" size={14} /> Create a key
+          <ActionButton icon="plus" kind="primary" why={why} onClick={() => show({ create: true })}>
+            Create a key
           </ActionButton>
         </div>
       </header>
       {why && <Note tone="warning">{why}</Note>}
-      {loaded.error.value !== undefined && (
-        <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
-      )}
-      {keys === undefined && loaded.error.value === undefined && <Skeleton rows={3} />}
+      <Pending of={loaded} rows={3} />
       {keys?.length === 0 && !why && (
         <Empty title="No API keys yet.">
           <p class="muted">

@@ -2,9 +2,8 @@ import type { Signal } from "@preact/signals";
 import { rest } from "#console/app/api.ts";
 import { type RpcToken, tokensOf } from "#console/lib/config-view.ts";
 import { Command } from "#console/parts/copy.tsx";
-import { Empty, Skeleton } from "#console/parts/page.tsx";
+import { Empty, Pending } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
 import { type Loaded, useHeld, useLoaded } from "#console/parts/use.ts";
 
 const FIRST_TOKEN = `gateway: {
@@ -34,16 +33,14 @@ export function TokensTab({ head }: { head: Signal<Loaded<unknown> | undefined> 
         An RPC token gives access to <code>/rpc</code> and <code>/rpc/ws</code>, and signs in to this console with the
         same permissions. Tokens are defined in <code>gateway.rpc.auth.tokens</code> of the configuration.
       </p>
-      {loaded.error.value !== undefined ? (
-        <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
-      ) : tokens === undefined ? (
-        <Skeleton rows={3} />
-      ) : tokens.length === 0 ? (
+      <Pending of={loaded} rows={3} />
+      {tokens?.length === 0 && (
         <Empty title="No RPC tokens yet.">
           <Command text={FIRST_TOKEN} />
           <p class="muted">Add these lines to the configuration file. The gateway applies the change automatically.</p>
         </Empty>
-      ) : (
+      )}
+      {tokens !== undefined && tokens.length > 0 && (
         <Table label="RPC tokens" rows={tokens} columns={COLUMNS} keyOf={({ index }) => String(index)} />
       )}
     </section>

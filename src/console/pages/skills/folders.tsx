@@ -1,7 +1,8 @@
 import { rpc } from "#console/app/api.ts";
+import { whyNot } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
 import { plural } from "#console/lib/format.ts";
-import { Confirm } from "#console/parts/dialog.tsx";
+import { AskButton } from "#console/parts/dialog.tsx";
 import { State } from "#console/parts/state.tsx";
 import type { SkillList } from "#generated/clients/typescript/src/rest.ts";
 
@@ -17,7 +18,7 @@ export function InvalidFolders({ invalid }: { invalid: readonly InvalidFolder[] 
       <ul>
         {invalid.map(({ path, reason }) => (
           <li key={`${path} ${reason}`}>
-            <span class="state-line">
+            <span class="line">
               <State of="failed" word="invalid" quiet /> <span class="mono break">{path}</span>
             </span>
             <p class="break">{reason}</p>
@@ -41,18 +42,18 @@ async function readFolders(): Promise<number> {
 }
 
 /** Asks before the folders are reloaded: new turns use the result. */
-export function ReloadSkills({ onRead, close }: { onRead: () => Promise<void>; close: () => void }) {
+export function ReloadSkills({ onRead }: { onRead: () => Promise<void> }) {
   const run = async () => {
     const invalid = await readFolders();
     say(invalid === 0 ? "Reloaded. Every folder is valid." : `Reloaded. ${plural(invalid, "invalid folder")}.`);
     await onRead();
   };
   return (
-    <Confirm title="Reload the skills?" act="Reload" run={run} close={close}>
+    <AskButton word="Reload" why={whyNot("system.reload")} title="Reload the skills?" act="Reload" run={run}>
       <p>
         Reloads the folders in <code>skills.dirs</code> and the configuration of the first agent. New turns use the new
         version.
       </p>
-    </Confirm>
+    </AskButton>
   );
 }

@@ -1,16 +1,11 @@
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
-import { bindKeys } from "#console/app/keys.ts";
 import { go, hrefOf } from "#console/app/router.ts";
-import { whyNot } from "#console/app/session.ts";
 import { plural } from "#console/lib/format.ts";
 import { Command } from "#console/parts/copy.tsx";
-import { ActionButton } from "#console/parts/fields.tsx";
-import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
+import { Empty, PageHead, Pending } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { type InvalidFolder, InvalidFolders, ReloadSkills } from "./folders.tsx";
 import { SkillView } from "./skill-view.tsx";
@@ -49,9 +44,7 @@ const COLUMNS: readonly Column<Skill>[] = [
 /** The skills of the agents, each with a form that triggers it. */
 function Page({ params: { skill: chosen } }: { params: Record<string, string> }) {
   const loaded = useLoaded(async (signal) => rest().skills.list({ signal }));
-  const isAsking = useSignal(false);
   const back = () => go(`/skills${location.search}`);
-  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
   const { skills, invalid = [] } = loaded.value.value ?? {};
   const skill = skills?.find(({ skill_id }) => skill_id === chosen);
   return (
@@ -62,26 +55,15 @@ function Page({ params: { skill: chosen } }: { params: Record<string, string> })
         updated={loaded.at.value}
         refresh={() => void loaded.reload()}
       >
-        <ActionButton
-          onClick={() => {
-            isAsking.value = true;
-          }}
-          why={whyNot("system.reload")}
-        >
-          Reload
-        </ActionButton>
+        <ReloadSkills onRead={loaded.reload} />
       </PageHead>
       <Split
+        back={back}
         list={
           <>
-            {loaded.error.value !== undefined && (
-              <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
-            )}
-            {skills === undefined ? (
-              loaded.error.value === undefined && <Skeleton rows={6} />
-            ) : skills.length === 0 ? (
-              <NoSkills />
-            ) : (
+            <Pending of={loaded} rows={6} />
+            {skills?.length === 0 && <NoSkills />}
+            {skills !== undefined && skills.length > 0 && (
               <Table
                 label="Skills, by name"
                 rows={skills}
@@ -104,14 +86,6 @@ function Page({ params: { skill: chosen } }: { params: Record<string, string> })
           ))
         }
       />
-      {isAsking.value && (
-        <ReloadSkills
-          close={() => {
-            isAsking.value = false;
-          }}
-          onRead={loaded.reload}
-        />
-      )}
     </>
   );
 }

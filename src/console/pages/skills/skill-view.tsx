@@ -1,11 +1,10 @@
 import { rest } from "#console/app/api.ts";
-import { hrefOf, query, setQuery } from "#console/app/router.ts";
-import { Icon } from "#console/parts/icon.tsx";
+import { query, setQuery } from "#console/app/router.ts";
+import { AgentLink } from "#console/parts/copy.tsx";
 import { RawJson } from "#console/parts/json.tsx";
 import { Markdown } from "#console/parts/markdown.tsx";
-import { Facts, Skeleton } from "#console/parts/page.tsx";
+import { Facts, InspectorHead, Pending } from "#console/parts/page.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { Skill } from "./trigger-form.tsx";
 import { TriggerForm } from "./trigger-form.tsx";
@@ -14,15 +13,12 @@ import { TriggerForm } from "./trigger-form.tsx";
 export function SkillView({ skill, back }: { skill: Skill; back: () => void }) {
   return (
     <article aria-label={`Skill ${skill.skill_id}`}>
-      <header class="inspector-head">
-        <button type="button" class="link back" onClick={back}>
-          <Icon name="arrow-left" size={14} /> All skills
-        </button>
+      <InspectorHead all="All skills" back={back}>
         <div class="line">
           <strong class="mono">{skill.skill_id}</strong>
         </div>
         <p class="plain-text">{skill.description}</p>
-      </header>
+      </InspectorHead>
       <Tabs
         label="Parts of the skill"
         open={query.value.get("tab") ?? "trigger"}
@@ -60,8 +56,7 @@ function About({ skill }: { skill: Skill }) {
 function Instructions({ id }: { id: string }) {
   const loaded = useLoaded(async (signal) => (await rest().skills.get(id, { signal })).instructions, [id]);
   const text = loaded.value.value;
-  if (loaded.error.value !== undefined) return <TroubleNote error={loaded.error.value} retry={loaded.reload} />;
-  if (text === undefined) return <Skeleton rows={4} />;
+  if (text === undefined) return <Pending of={loaded} rows={4} />;
   return (
     <section class="section" aria-label="Instructions">
       {text === "" ? <p class="muted">SKILL.md has no instructions.</p> : <Markdown text={text} />}
@@ -74,11 +69,9 @@ function Instructions({ id }: { id: string }) {
 
 function AgentLinks({ agents }: { agents: readonly string[] }) {
   return (
-    <span class="agent-links">
+    <span class="line">
       {agents.map((agent) => (
-        <a key={agent} href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
-          {agent}
-        </a>
+        <AgentLink key={agent} name={agent} />
       ))}
     </span>
   );

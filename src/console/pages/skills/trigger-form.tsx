@@ -1,16 +1,14 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
-import { bindKeys } from "#console/app/keys.ts";
+import { useKeys } from "#console/app/keys.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { curlOf } from "#console/lib/curl.ts";
 import { fieldsOf, paramsOf, takesMore } from "#console/lib/schema-form.ts";
 import { TurnInspector } from "#console/pages/sessions/turn.tsx";
 import { CodeField } from "#console/parts/code-field.tsx";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
 import { ParamField } from "#console/parts/param-field.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { SkillList } from "#generated/clients/typescript/src/rest.ts";
 
@@ -60,9 +58,7 @@ export function TriggerForm({ skill }: { skill: Skill }) {
       }),
       "Copied as curl",
     );
-  const latest = useRef(copy);
-  latest.current = copy;
-  useEffect(() => bindKeys([{ key: "c", does: "Copy as curl", run: () => latest.current() }]), []);
+  useKeys([{ key: "c", does: "Copy as curl", run: copy }]);
   return (
     <>
       <form
@@ -106,17 +102,17 @@ export function TriggerForm({ skill }: { skill: Skill }) {
             set={set(MORE)}
           />
         )}
-        <div class="bar-actions">
-          <ActionButton kind="primary" onClick={send} why={why} isRunning={start.isRunning.value}>
-            <Icon name="play" size={14} /> Trigger
+        <div class="actions bar-actions">
+          <ActionButton icon="play" kind="primary" onClick={send} why={why} runs={start}>
+            Trigger
           </ActionButton>
-          <ActionButton onClick={copy} hotkey="c">
-            <Icon name="terminal" size={14} /> curl
+          <ActionButton icon="terminal" onClick={copy} hotkey="c">
+            curl
           </ActionButton>
         </div>
         <p class="hint">Starts a real turn in a new session.</p>
       </form>
-      {start.error.value !== undefined && <TroubleNote error={start.error.value} />}
+      <Failed of={start} />
       {turnId.value && <TurnInspector key={turnId.value} id={turnId.value} />}
     </>
   );

@@ -5,9 +5,8 @@ import { zone } from "#console/app/settings.ts";
 import { count, duration, exact, money } from "#console/lib/format.ts";
 import { changeOf, csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#console/lib/usage-rows.ts";
 import { ActionButton, Select } from "#console/parts/fields.tsx";
-import { PageHead, Skeleton } from "#console/parts/page.tsx";
+import { PageHead, Pending } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useHeld, useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 import { visible } from "#kit/visible.ts";
@@ -70,7 +69,7 @@ function Page() {
           Download CSV
         </ActionButton>
       </PageHead>
-      <div class="filters" data-open="true">
+      <div class="line filters" data-open="true">
         <label class="filter">
           Period <Select value={String(days)} choices={DAYS} choose={(next) => setQuery({ days: next })} />
         </label>
@@ -78,10 +77,7 @@ function Page() {
           Group by <Select value={by} choices={GROUPS} choose={(next) => setQuery({ by: next })} />
         </label>
       </div>
-      {loaded.error.value !== undefined && (
-        <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
-      )}
-      {!found && loaded.error.value === undefined && <Skeleton rows={8} />}
+      <Pending of={loaded} rows={8} />
       {isEmpty && (
         <FirstRequest title="No usage in this period." isLive onSent={() => void loaded.reload()}>
           <p class="muted">Usage is stored per hour for 400 days. Choose a longer period, or send a message.</p>
@@ -139,7 +135,7 @@ function Totals({ total, before, days }: TotalsOf) {
   ] as const;
   const span = days === 1 ? "24 hours" : `${days} days`;
   return (
-    <dl class="totals">
+    <dl class="line totals">
       {facts.map(
         (fact) =>
           fact && (

@@ -22,7 +22,7 @@ export function Plot({ rows, step }: { rows: readonly UsageRow[]; step: "hour" |
   const words = `${nameOf(rows[at])}: ${count(rows[at]?.output ?? 0)} out, ${count(rows[at]?.input ?? 0)} in`;
   return (
     <figure class="plot">
-      <figcaption class="legend">
+      <figcaption class="actions muted legend">
         <span data-of="out" aria-hidden="true" /> out <span data-of="in" aria-hidden="true" /> in
         <output>{words}</output>
       </figcaption>

@@ -1,35 +1,24 @@
 import { go, hrefOf, setQuery } from "#console/app/router.ts";
 import { curlOfHook } from "#console/lib/webhook-requests.ts";
-import { Command, CopyButton } from "#console/parts/copy.tsx";
+import { AgentLink, Command, CopyButton } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
-import { Facts, Skeleton } from "#console/parts/page.tsx";
+import { Facts, InspectorHead, Pending } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { exampleFor, type HookAddress, type Requests, secretWords, variableOf } from "./addresses.ts";
 
+type Shown = { address: HookAddress; requests: Requests; back: () => void };
+
 /** One address: how to send to it, and its last requests. */
-export function AddressView({
-  address,
-  requests,
-  back,
-}: {
-  address: HookAddress;
-  requests: Requests;
-  back: () => void;
-}) {
+export function AddressView({ address, requests, back }: Shown) {
   const { kind, key, name, path, verify, does, rule } = address;
   const example = useLoaded((signal) => exampleFor(address, signal), [key]);
   const url = location.origin + path;
   const { headers = {}, body = {} } = example.value.value ?? {};
   return (
     <article aria-label={name}>
-      <header class="inspector-head">
-        <button type="button" class="link back" onClick={back}>
-          <Icon name="arrow-left" size={14} /> All addresses
-        </button>
+      <InspectorHead all="All addresses" back={back}>
         <div class="line">
           <strong>{name}</strong>
           <span class="faint">{kind === "mapping" ? "mapping" : "webhook"}</span>
@@ -40,17 +29,17 @@ export function AddressView({
             <CopyButton text={url} what="Copy the address" />
           </span>
         </div>
-        <div class="bar-actions bottom-bar">
-          <ActionButton onClick={() => setQuery({ send: key })}>
-            <Icon name="send" size={14} /> Send a test
+        <div class="actions bar-actions bottom-bar">
+          <ActionButton icon="send" onClick={() => setQuery({ send: key })}>
+            Send a test
           </ActionButton>
           {kind === "mapping" && (
-            <ActionButton onClick={() => go(`/webhooks?tab=try&target=${encodeURIComponent(key)}`)}>
-              <Icon name="play" size={14} /> Try a payload
+            <ActionButton icon="play" onClick={() => go(`/webhooks?tab=try&target=${encodeURIComponent(key)}`)}>
+              Try a payload
             </ActionButton>
           )}
         </div>
-      </header>
+      </InspectorHead>
       <Facts
         of={[
           [kind === "mapping" ? "Matches" : "Effect", <span class={kind === "mapping" ? "mono" : ""}>{does}</span>],
@@ -61,7 +50,7 @@ export function AddressView({
             </>,
           ],
           rule && ["Message", <span class="mono">{rule.message}</span>],
-          rule && ["Agent", <a href={hrefOf(`/agents/${encodeURIComponent(rule.agent)}`)}>{rule.agent}</a>],
+          rule && ["Agent", <AgentLink name={rule.agent} />],
           rule && [
             "Session",
             rule.session === null ? "a new session each time" : <span class="mono">{rule.session}</span>,
@@ -76,10 +65,8 @@ export function AddressView({
       />
       <section class="section spaced">
         <h2>Send with curl</h2>
-        {example.error.value !== undefined && <TroubleNote error={example.error.value} retry={example.reload} />}
-        {example.value.value === undefined ? (
-          <Skeleton rows={3} />
-        ) : (
+        <Pending of={example} rows={3} />
+        {example.value.value && (
           <Command text={curlOfHook({ origin: location.origin, path, verify, headers, body: JSON.stringify(body) })} />
         )}
         {verify !== null && <p class="hint">The command signs the body with openssl, as the sender does.</p>}
@@ -105,7 +92,7 @@ function Recent({ of, requests }: { of: HookAddress; requests: Requests }) {
       {requests.length === 0 && <p class="muted">No requests among the newest 100 webhooks.</p>}
       <ul class="recent">
         {requests.slice(0, SHOWN).map(({ delivery_id, outcome, preview, at }) => (
-          <li key={delivery_id}>
+          <li key={delivery_id} class="line">
             <State of={outcome} quiet />
             <a class="one-line" href={hrefOf(`/d/${delivery_id}`)}>
               {preview ?? delivery_id}

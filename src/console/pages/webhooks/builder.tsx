@@ -141,7 +141,7 @@ function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change
       />
       {text("session", "Session", "webhook:deploys; empty for a new session each time")}
       <details class="fold">
-        <summary>Agent, model and reply</summary>
+        <summary class="muted">Agent, model and reply</summary>
         <div class="section">
           {text("agent", "Agent", "the default agent")}
           {text("model", "Model", "the agent's model")}
@@ -201,7 +201,7 @@ function Pairs({ draft, change }: { draft: Draft; change: DraftStore["change"] }
           </button>
         </div>
       ))}
-      <div class="bar-actions">
+      <div class="actions bar-actions">
         <ActionButton onClick={() => change({ ...draft, pairs: [...draft.pairs, { place: "", value: "" }] })}>
           Add a condition
         </ActionButton>
@@ -235,7 +235,7 @@ function Backtested({ of: { tried, matched, skipped, deliveries }, isStale }: { 
         {deliveries
           .filter((one) => one.matched)
           .map(({ delivery_id, path, at, caller, message }) => (
-            <li key={delivery_id}>
+            <li key={delivery_id} class="line">
               {linkOf(delivery_id, path)}
               {caller === null && <span class="faint">not authenticated</span>}
               <span class="one-line">{message}</span>
@@ -247,7 +247,7 @@ function Backtested({ of: { tried, matched, skipped, deliveries }, isStale }: { 
       </ul>
       {others.length > 0 && (
         <details class="fold">
-          <summary>{plural(others.length, "request")} without a match</summary>
+          <summary class="muted">{plural(others.length, "request")} without a match</summary>
           <Misses
             label="Requests that do not match"
             word="Request"

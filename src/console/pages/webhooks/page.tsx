@@ -1,10 +1,8 @@
 import { useEffect } from "preact/hooks";
-import { bindKeys } from "#console/app/keys.ts";
 import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { plural } from "#console/lib/format.ts";
 import { CopyButton } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import { State } from "#console/parts/state.tsx";
@@ -96,10 +94,11 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
         refresh={refresh}
       >
         <ActionButton
+          icon="send"
           onClick={() => setQuery({ send: chosen ?? mappings[0]?.key ?? "agent" })}
           why={addresses.length === 0 ? "Loading the addresses…" : undefined}
         >
-          <Icon name="send" size={14} /> Send a test webhook
+          Send a test webhook
         </ActionButton>
       </PageHead>
       {!isServedHere && (
@@ -153,10 +152,10 @@ type AddressList = { addresses: readonly HookAddress[]; chosen: string | undefin
 
 function Addresses({ addresses, chosen, recent }: AddressList) {
   const back = () => go("/webhooks");
-  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
   const address = addresses.find(({ key }) => key === chosen);
   return (
     <Split
+      back={back}
       list={
         <Table
           label="Addresses of webhooks"

@@ -8,7 +8,6 @@ import { RequestFields } from "#console/parts/code-field.tsx";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { Exchange } from "#console/parts/exchange.tsx";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
-import { Icon } from "#console/parts/icon.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { sign } from "#generated/clients/typescript/src/webhooks.ts";
@@ -44,7 +43,7 @@ export function SendTest({ addresses, address, close }: Of) {
   return (
     <Dialog title="Send a test webhook" close={close} size="wide">
       <form
-        class="fill send-test"
+        class="stack fill"
         onSubmit={(event) => {
           event.preventDefault();
           void run();
@@ -76,8 +75,8 @@ export function SendTest({ addresses, address, close }: Of) {
           <button type="button" class="button" onClick={close}>
             Close
           </button>
-          <ActionButton kind="primary" onClick={() => void run()} why={why} isRunning={isRunning.value}>
-            <Icon name="send" size={14} /> {isRunning.value ? "Sending…" : verify === null ? "Send" : "Sign and send"}
+          <ActionButton icon="send" kind="primary" onClick={() => void run()} why={why} isRunning={isRunning.value}>
+            {isRunning.value ? "Sending…" : verify === null ? "Send" : "Sign and send"}
           </ActionButton>
         </div>
       </form>
@@ -119,7 +118,7 @@ function Sent({ exchange }: { exchange: RawExchange }) {
   const top = useRef<HTMLDivElement>(null);
   useEffect(() => top.current?.scrollIntoView({ block: "nearest" }), []);
   return (
-    <div class="sent" ref={top}>
+    <div class="stack" ref={top}>
       {found.value.value ? (
         <p>
           Recorded as{" "}

@@ -66,7 +66,7 @@ function RateLimit({ of, rate }: { of: string; rate: RateLimitUse }) {
   const isFree = resets <= now.value;
   const used = isFree ? 0 : rate.limit - rate.remaining;
   return (
-    <span class="rate">
+    <span class="line">
       <Meter label={`Requests of ${of}`} used={used} most={rate.limit} />
       <span>
         {count(used)} of {count(rate.limit)} per {about(rate.window_ms)}

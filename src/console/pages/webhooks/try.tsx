@@ -9,7 +9,7 @@ import { RequestFields } from "#console/parts/code-field.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Segmented } from "#console/parts/segmented.tsx";
 import { TrialResult, useTrial } from "#console/parts/trial.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed, Note } from "#console/parts/trouble.tsx";
 import { useAction, useLoaded } from "#console/parts/use.ts";
 import { exampleFor, type HookAddress } from "./addresses.ts";
 import { Builder, PickValues, useDraft } from "./builder.tsx";
@@ -24,7 +24,7 @@ export function Try({ mappings }: { mappings: readonly HookAddress[] }) {
   const hasPayload = payload.value.trim() !== "";
   return (
     <section class="section pair-frame" aria-label="Try">
-      <div class="try-bar">
+      <div class="actions try-bar">
         <Segmented
           label="Purpose"
           chosen={isBuilding ? "1" : ""}
@@ -42,8 +42,8 @@ export function Try({ mappings }: { mappings: readonly HookAddress[] }) {
         />
         {!isBuilding && <Target mappings={mappings} headers={headers} payload={payload} />}
       </div>
-      <div class="pair">
-        <div class="pair-side">
+      <div class="stack pair">
+        <div class="stack pair-side">
           {isBuilding && hasPayload && (
             <Segmented
               label="View of the request"
@@ -62,7 +62,7 @@ export function Try({ mappings }: { mappings: readonly HookAddress[] }) {
             <RequestFields payload={payload} headers={headers} rows={14} />
           )}
         </div>
-        <div class="pair-side">
+        <div class="stack pair-side">
           {isBuilding ? (
             <Builder draft={draft} headers={headers.value} payload={payload.value} />
           ) : (
@@ -98,7 +98,8 @@ function Target({
   payload: { value: string };
 }) {
   const only = mappings.find(({ key }) => key === query.value.get("target"));
-  const fill = useAction(async (of: HookAddress | undefined) => {
+  const fill = useAction(async () => {
+    const of = only ?? mappings[0];
     if (!of) return;
     const example = await exampleFor(of);
     headers.value = linesOfHeaders(example.headers);
@@ -118,10 +119,8 @@ function Target({
           ))}
         </select>
       </label>
-      <ActionButton onClick={() => void fill.run(only ?? mappings[0])} isRunning={fill.isRunning.value}>
-        Fill in an example
-      </ActionButton>
-      {fill.error.value !== undefined && <TroubleNote error={fill.error.value} />}
+      <ActionButton runs={fill}>Fill in an example</ActionButton>
+      <Failed of={fill} />
     </>
   );
 }
@@ -168,7 +167,7 @@ function Recorded({ take }: { take: Take }) {
       </label>
       {chosen !== "" && <a href={hrefOf(`/d/${chosen}`)}>Open</a>}
       {delivery && !isReadable && <Note tone="warning">The body of this request is not stored. Choose another.</Note>}
-      {one.error.value !== undefined && <TroubleNote error={one.error.value} />}
+      <Failed of={one} />
     </>
   );
 }
