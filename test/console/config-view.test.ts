@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type ConfigValue, originText, sectionOf, sectionsOf, tokensOf } from "#console/lib/config-view.ts";
+import { originText, sectionOf, sectionsOf, tokensOf } from "#console/lib/config-view.ts";
 import { expiryOf, keyState } from "#console/lib/key-expiry.ts";
 
 function value(path: string, of: unknown, more: Partial<ConfigValue> = {}): ConfigValue {

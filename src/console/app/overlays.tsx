@@ -1,11 +1,12 @@
 import { Dialog } from "../parts/dialog.tsx";
+import { KeysSwitch } from "../parts/fields.tsx";
 import { Icon } from "../parts/icon.tsx";
 import type { KeyAction } from "./keys.ts";
 import { pages } from "./pages.ts";
 import { Palette } from "./palette.tsx";
 import { hrefOf } from "./router.ts";
 import { signOutEverywhere } from "./session.ts";
-import { keysOn, nextTheme } from "./settings.ts";
+import { nextTheme } from "./settings.ts";
 
 type OverlaysOf = { which: string; close: () => void; keys: readonly KeyAction[] };
 
@@ -23,14 +24,7 @@ export function Overlays({ which, close, keys }: OverlaysOf) {
 function KeyList({ close, keys }: Omit<OverlaysOf, "which">) {
   return (
     <Dialog title="Keyboard shortcuts" close={close}>
-      <label class="switch">
-        <input
-          type="checkbox"
-          checked={keysOn.value === "on"}
-          onChange={({ currentTarget }) => (keysOn.value = currentTarget.checked ? "on" : "off")}
-        />
-        Single-key shortcuts
-      </label>
+      <KeysSwitch>Single-key shortcuts</KeysSwitch>
       <dl class="key-list">
         {[{ key: "⌘K or Ctrl K", does: "Search and commands, in fields too" }, ...keys].map(({ key, does }) => (
           <div key={key}>

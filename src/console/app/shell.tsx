@@ -1,11 +1,11 @@
 import { useSignal } from "@preact/signals";
-import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { clockTime } from "../lib/format.ts";
 import { nameOf } from "../lib/identity.ts";
 import { Icon } from "../parts/icon.tsx";
 import { PageHead, Skeleton } from "../parts/page.tsx";
 import { Note, TroubleNote } from "../parts/trouble.tsx";
+import { useLoaded } from "../parts/use.ts";
 import { isAway, now } from "./clock.ts";
 import { activeKeys, useKeys } from "./keys.ts";
 import { beginPage, hold, liveState, newsWait, nextTry, wasReset } from "./live.ts";
@@ -229,26 +229,16 @@ function Closed({ page, why }: { page: Page; why: string }) {
 }
 
 function Loaded({ page, params }: { page: Page; params: Record<string, string> }) {
-  const body = useSignal<{ Body: ComponentType<{ params: Record<string, string> }> } | undefined>(undefined);
-  const error = useSignal<unknown>(undefined);
-  const load = () => {
-    error.value = undefined;
-    page.load().then(
-      (module) => (body.value = { Body: module.default }),
-      (thrown: unknown) => (error.value = thrown),
-    );
-  };
-  useEffect(load, []);
+  const { value, error } = useLoaded(() => page.load());
+  const Body = value.value?.default;
   if (error.value !== undefined) return <TroubleNote error={error.value} retry={() => location.reload()} />;
-  if (!body.value)
-    return (
-      <>
-        <PageHead title={page.name} />
-        <Skeleton />
-      </>
-    );
-  const { Body } = body.value;
-  return <Body params={params} />;
+  if (Body) return <Body params={params} />;
+  return (
+    <>
+      <PageHead title={page.name} />
+      <Skeleton />
+    </>
+  );
 }
 
 function NoPage() {
@@ -264,13 +254,6 @@ function NoPage() {
 
 /** The palette and the list of keys, which lie over the page. They are loaded when first opened. */
 function Overlay({ which, close }: { which: "palette" | "keys" | "more"; close: () => void }) {
-  const body = useSignal<
-    { Body: ComponentType<{ which: string; close: () => void; keys: typeof activeKeys.value }> } | undefined
-  >(undefined);
-  useEffect(() => {
-    void import("./overlays.tsx").then((module) => (body.value = { Body: module.Overlays }));
-  }, []);
-  if (!body.value) return null;
-  const { Body } = body.value;
-  return <Body which={which} close={close} keys={activeKeys.value} />;
+  const { Overlays } = useLoaded(() => import("./overlays.tsx")).value.value ?? {};
+  return Overlays ? <Overlays which={which} close={close} keys={activeKeys.value} /> : null;
 }

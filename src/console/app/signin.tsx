@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { Card } from "../parts/card.tsx";
 import { Field } from "../parts/fields.tsx";
 import { Prose } from "../parts/prose.tsx";
 import { Failed, Note } from "../parts/trouble.tsx";
@@ -17,7 +18,7 @@ export function SignIn() {
     else signIn(found);
   });
   return (
-    <main class="sign-in">
+    <Card>
       <form
         class="stack"
         onSubmit={(event) => {
@@ -25,9 +26,6 @@ export function SignIn() {
           if (token.value.trim() !== "") void action.run();
         }}
       >
-        <p class="brand">
-          <span class="mark" aria-hidden="true" /> Agent Gateway
-        </p>
         <h1>Sign in</h1>
         {signInReason.value && (
           <Note tone="warning">
@@ -63,6 +61,6 @@ export function SignIn() {
           <code>agent-gateway open</code> signs in without typing the token. API reference: <a href="/docs">/docs</a>.
         </p>
       </form>
-    </main>
+    </Card>
   );
 }

@@ -1,20 +1,27 @@
 import { useEffect, useRef } from "preact/hooks";
 import { nameOf } from "../lib/identity.ts";
+import { Card } from "../parts/card.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { choices, type Given, identity, offered, signIn } from "./session.ts";
 
+function stay(): void {
+  offered.value = undefined;
+}
+
+function Named({ of }: { of: Given }) {
+  return (
+    <bdi>
+      <strong>{nameOf(of)}</strong>
+    </bdi>
+  );
+}
+
 /** Asks before a link signs a tab in with another identity. The first button stays, because anyone may have made the link. */
 export function SwitchIdentity({ from, to }: { from: Given; to: Given }) {
-  const stay = () => {
-    offered.value = undefined;
-  };
   return (
     <Dialog title="Sign in with another identity?" close={stay}>
       <p>
-        This tab is signed in with <bdi>{nameOf(from)}</bdi>. The link that you opened signs in with{" "}
-        <bdi>
-          <strong>{nameOf(to)}</strong>
-        </bdi>
+        This tab is signed in with <bdi>{nameOf(from)}</bdi>. The link that you opened signs in with <Named of={to} />
         {from.kind === to.kind && from.name === to.name ? ", a different token with this name" : ""}.
       </p>
       <p class="muted">If you did not create this link, choose Stay signed in. The link works only once.</p>
@@ -39,72 +46,46 @@ export function SignInAs({ to }: { to: Given }) {
   useEffect(() => heading.current?.focus(), []);
   const { name } = to;
   return (
-    <main class="sign-in">
-      <div class="stack card">
-        <p class="brand">
-          <span class="mark" aria-hidden="true" /> Agent Gateway
-        </p>
-        <h1 ref={heading} tabIndex={-1} class="break">
-          Sign in as <bdi>{name}</bdi>?
-        </h1>
-        <p class="break">
-          The link that you opened signs this tab in with{" "}
-          <bdi>
-            <strong>{nameOf(to)}</strong>
-          </bdi>
-          .
-        </p>
-        <p class="muted">
-          Continue only if you created this link: the owner of the key can see what you do with it. The link works only
-          once.
-        </p>
-        <button type="button" class="button primary" onClick={() => signIn(to)}>
-          <span class="break">
-            Sign in as <bdi>{name}</bdi>
-          </span>
-        </button>
-        <button
-          type="button"
-          class="button"
-          onClick={() => {
-            offered.value = undefined;
-          }}
-        >
-          Use another token
-        </button>
-      </div>
-    </main>
+    <Card>
+      <h1 ref={heading} tabIndex={-1} class="break">
+        Sign in as <bdi>{name}</bdi>?
+      </h1>
+      <p class="break">
+        The link that you opened signs this tab in with <Named of={to} />.
+      </p>
+      <p class="muted">
+        Continue only if you created this link: the owner of the key can see what you do with it. The link works only
+        once.
+      </p>
+      <button type="button" class="button primary" onClick={() => signIn(to)}>
+        <span class="break">
+          Sign in as <bdi>{name}</bdi>
+        </span>
+      </button>
+      <button type="button" class="button" onClick={stay}>
+        Use another token
+      </button>
+    </Card>
   );
 }
 
 /** Asks which identity of the other tabs signs in a new tab: one of them may be for reading only. */
 export function ChooseIdentity({ among }: { among: readonly Given[] }) {
   return (
-    <main class="sign-in">
-      <div class="card">
-        <p class="brand">
-          <span class="mark" aria-hidden="true" /> Agent Gateway
-        </p>
-        <h1>Choose an identity</h1>
-        <p>The other tabs of this browser are signed in with different identities.</p>
-        {among.map((one) => (
-          <button key={one.token} type="button" class="button" onClick={() => signIn(one)}>
-            <span class="break">
-              Sign in with <bdi>{nameOf(one)}</bdi>
-            </span>
-          </button>
-        ))}
-        <button
-          type="button"
-          class="button"
-          onClick={() => {
-            choices.value = [];
-          }}
-        >
-          Use another token
+    <Card>
+      <h1>Choose an identity</h1>
+      <p>The other tabs of this browser are signed in with different identities.</p>
+      {among.map((one) => (
+        <button key={one.token} type="button" class="button" onClick={() => signIn(one)}>
+          <span class="break">
+            Sign in with <bdi>{nameOf(one)}</bdi>
+          </span>
         </button>
-      </div>
-    </main>
+      ))}
+      <button type="button" class="button" onClick={() => (choices.value = [])}>
+        Use another token
+      </button>
+    </Card>
   );
 }
 

@@ -1,5 +1,5 @@
 import { type Identity, type Right, whyNot } from "./identity.ts";
-import { fieldOf, type SchemaField } from "./schema-form.ts";
+import { fieldOf, isObject, type SchemaField } from "./schema-form.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -22,9 +22,6 @@ export type ApiCall = {
   identities: readonly string[];
 };
 
-function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 function objectOf(value: unknown): Json {
   return isObject(value) ? value : {};
 }

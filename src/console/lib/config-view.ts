@@ -1,34 +1,4 @@
-export type ConfigOrigin = "file" | "environment" | "flag" | "default" | "try-out";
-
-/** One value of the running configuration, and where it was set. */
-export type ConfigValue = {
-  path: string;
-  value: unknown;
-  origin: ConfigOrigin;
-  line?: number | null;
-  column?: number | null;
-  /** The environment variable, or the flag, that set it. */
-  variable?: string | null;
-};
-
-export type ConfigProblem = { file: string | null; line: number | null; column: number | null; message: string };
-
-export type ConfigReload = {
-  at: string;
-  cause: "file" | "signal" | "rpc";
-  reloaded: boolean;
-  changed: readonly string[];
-  needs_restart: readonly string[];
-  problems: readonly ConfigProblem[];
-};
-
-/** The reply of `GET /api/v1/config`. */
-export type ConfigReply = {
-  file: string | null;
-  loaded_at: string;
-  values: readonly ConfigValue[];
-  last_reload: ConfigReload | null;
-};
+import type { ConfigValue } from "#generated/clients/typescript/src/rest-types.ts";
 
 /** The section that a value is listed under: `agents.main` for `agents.main.backend`, `store` for `store.type`. */
 export function sectionOf(path: string): string {

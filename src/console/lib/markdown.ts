@@ -34,36 +34,12 @@ export const renderer = {
 
 export const PARSE: MarkedOptions & { async: false } = { async: false, gfm: true, breaks: true };
 
+const TAGS = "p br hr strong em del code pre blockquote ul ol li a h1 h2 h3 h4 h5 h6 table thead tbody tr th td";
+
 /** The rules for the markup that Markdown becomes. */
 export const SANITISE: Config & { RETURN_TRUSTED_TYPE: true } = {
   RETURN_TRUSTED_TYPE: true,
-  ALLOWED_TAGS: [
-    "p",
-    "br",
-    "hr",
-    "strong",
-    "em",
-    "del",
-    "code",
-    "pre",
-    "blockquote",
-    "ul",
-    "ol",
-    "li",
-    "a",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-  ],
+  ALLOWED_TAGS: TAGS.split(" "),
   ALLOWED_ATTR: ["href", "title", "align", "start"],
   FORBID_ATTR: ["style"],
   FORBID_TAGS: ["style", "img", "form"],

@@ -20,7 +20,7 @@ export type SchemaField = {
 /** From this length on a text has a field of several lines. */
 const LONG = 200;
 
-function isObject(value: unknown): value is Schema {
+export function isObject(value: unknown): value is Schema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 function textOf(value: unknown): string | undefined {

@@ -24,18 +24,8 @@ export function rowOf(key: string, counts: Counts): UsageRow {
   const { messages, turns, tokens, latencyMs } = counts;
   const { completed, failed, cancelled } = turns;
   const { input, output, total } = tokens;
-  return {
-    key,
-    messages,
-    completed,
-    failed,
-    cancelled,
-    input,
-    output,
-    total,
-    cost: costOf(counts),
-    latencyMs: latencyMs.mean,
-  };
+  const cost = costOf(counts);
+  return { key, messages, completed, failed, cancelled, input, output, total, cost, latencyMs: latencyMs.mean };
 }
 
 /** The top of an axis: the next of 1, 2, 5, 10, 20, … */
@@ -80,18 +70,7 @@ const NONE = {
   latencyMs: null,
 };
 
-const COLUMNS = [
-  "key",
-  "messages",
-  "completed",
-  "failed",
-  "cancelled",
-  "input",
-  "output",
-  "total",
-  "cost",
-  "latencyMs",
-] as const;
+const COLUMNS = ["key", ...(Object.keys(NONE) as (keyof typeof NONE)[])] as const;
 
 /** A cell that a spreadsheet reads as a text, never as a formula. */
 function cellOf(value: string | number | null | undefined): string {

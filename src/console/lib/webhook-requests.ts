@@ -1,5 +1,6 @@
 import type { SignatureScheme } from "#generated/clients/typescript/src/webhooks.ts";
 import { argumentsOf, curlOf } from "./curl.ts";
+import { isObject } from "./schema-form.ts";
 import { commandOf } from "./shell.ts";
 
 /** A request as a sender would make it. */
@@ -35,15 +36,6 @@ export function payloadOf(text: string): { body: Record<string, unknown> | unkno
     return { body: body as Record<string, unknown> | unknown[] };
   } catch (error) {
     return { fault: `Invalid JSON: ${(error as Error).message}` };
-  }
-}
-
-/** JSON in lines; another text stays as it is. */
-export function prettyText(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
   }
 }
 
@@ -87,10 +79,6 @@ export function withPlaces(request: HookRequest, template: string): HookRequest 
       valueAt(filled, place) === undefined ? withPair(filled, place, place.slice(place.lastIndexOf(".") + 1)) : filled,
     request,
   );
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /**

@@ -7,6 +7,7 @@ import { whyNot } from "../app/session.ts";
 import { say } from "../app/toasts.ts";
 import { count, duration, plural } from "../lib/format.ts";
 import { hasEnded, openTurns, type TranscriptMessage, type TranscriptTurn } from "../lib/transcript.ts";
+import type { CalledTool } from "../lib/waterfall.ts";
 import { Composer, newKey } from "./composer.tsx";
 import { CopyButton } from "./copy.tsx";
 import { AskButton } from "./dialog.tsx";
@@ -14,7 +15,7 @@ import { Markdown, Plain } from "./markdown.tsx";
 import { Segmented } from "./segmented.tsx";
 import { State } from "./state.tsx";
 import { ClockTime, Running } from "./time.tsx";
-import { type ToolCall, ToolContent, ToolState } from "./tool-calls.tsx";
+import { ToolContent, ToolState } from "./tool-calls.tsx";
 import { Failed } from "./trouble.tsx";
 import { UsageWords } from "./usage.tsx";
 import type { ConversationState } from "./use-conversation.ts";
@@ -169,7 +170,7 @@ function ToolCalls({ calls }: { calls: NonNullable<TranscriptMessage["toolCalls"
 }
 
 /** A call, whose content is put on the page once it is opened. */
-function ToolLine({ call }: { call: ToolCall }) {
+function ToolLine({ call }: { call: CalledTool }) {
   const isOpen = useSignal(false);
   return (
     <details onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useKeys } from "../app/keys.ts";
 import { type Choices, choiceOf, query, setQuery } from "../app/router.ts";
+import { keysOn } from "../app/settings.ts";
 import { Icon } from "./icon.tsx";
 import { Prose } from "./prose.tsx";
 
@@ -171,5 +172,19 @@ export function Select<Value extends string>({ value, choices, choose }: SelectO
         </option>
       ))}
     </select>
+  );
+}
+
+/** Turns the keys of one letter on and off. */
+export function KeysSwitch({ children }: { children: ComponentChildren }) {
+  return (
+    <label class="switch">
+      <input
+        type="checkbox"
+        checked={keysOn.value === "on"}
+        onChange={({ currentTarget }) => (keysOn.value = currentTarget.checked ? "on" : "off")}
+      />
+      <span>{children}</span>
+    </label>
   );
 }

@@ -1,5 +1,5 @@
 import type { SchemaField } from "../lib/schema-form.ts";
-import { Field } from "./fields.tsx";
+import { Field, Select } from "./fields.tsx";
 import { Prose } from "./prose.tsx";
 
 type Of = { field: SchemaField; value: string; set: (value: string) => void; error: string | undefined };
@@ -18,16 +18,10 @@ export function ParamField({ field, value, set, error }: Of) {
 }
 
 function Control({ field: { kind, options, isRequired, placeholder }, value, set }: Omit<Of, "error">) {
+  const none = !isRequired || value === "" ? [["", isRequired ? "Choose one" : "Not set"] as const] : [];
   if (kind === "choice")
     return (
-      <select value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
-        {(!isRequired || value === "") && <option value="">{isRequired ? "Choose one" : "Not set"}</option>}
-        {options.map((option) => (
-          <option key={option} value={option}>
-            {wordOf(option)}
-          </option>
-        ))}
-      </select>
+      <Select value={value} choices={[...none, ...options.map((one) => [one, wordOf(one)] as const)]} choose={set} />
     );
   if (kind === "long" || kind === "json")
     return (

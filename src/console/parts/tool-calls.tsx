@@ -1,11 +1,9 @@
 import { pretty } from "../lib/format.ts";
+import type { CalledTool } from "../lib/waterfall.ts";
 import { State } from "./state.tsx";
 
-type Content = { ok: boolean; reason?: string; arguments?: string; result?: string };
-export type ToolCall = Content & { tool: string; ms: number };
-
 /** The arguments of a tool call and its result, or the reason of its failure. */
-export function ToolContent({ ok, reason, arguments: args, result }: Content) {
+export function ToolContent({ ok, reason, arguments: args, result }: CalledTool) {
   if (args === undefined && result === undefined && !reason)
     return <p class="faint">The arguments and the result are not stored.</p>;
   return (
@@ -32,6 +30,6 @@ export function ToolContent({ ok, reason, arguments: args, result }: Content) {
 }
 
 /** The outcome of a tool call as a state. */
-export function ToolState({ ok }: Pick<Content, "ok">) {
+export function ToolState({ ok }: Pick<CalledTool, "ok">) {
   return <State of={ok ? "ok" : "failed"} />;
 }

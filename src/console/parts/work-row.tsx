@@ -1,26 +1,9 @@
 import { now } from "../app/clock.ts";
 import { duration } from "../lib/format.ts";
+import type { Work } from "../lib/live-stream.ts";
 import { ReplaySign, State } from "./state.tsx";
 import type { Column } from "./table.tsx";
 import { Ago } from "./time.tsx";
-
-/** A unit of work, as a row shows it: a delivery has all of these fields, a turn is shown with those that it has. */
-export type Work = {
-  outcome: string;
-  /** The message to the agent; null if there is none. */
-  preview: string | null;
-  operation: string;
-  path: string;
-  agent: string | null;
-  mapping: string | null;
-  caller: string | null;
-  address: string;
-  at: string;
-  ended_at: string | null;
-  replay_of: string | null;
-  announcement: { channel: string; state: string; reason: string | null } | null;
-  error: { name: string; detail: string | null } | null;
-};
 
 /** The columns of a list of work: each row is a sentence. */
 export const WORK_COLUMNS: readonly Column<Work>[] = [

@@ -1,17 +1,14 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
-import { bindKeys } from "#console/app/keys.ts";
+import { useKeys } from "#console/app/keys.ts";
 import { go, hrefOf } from "#console/app/router.ts";
 import { count } from "#console/lib/format.ts";
 import { consoleSession, newConsoleSession } from "#console/lib/ids.ts";
 import { Icon } from "#console/parts/icon.tsx";
-import { Facts } from "#console/parts/page.tsx";
+import { Facts, InspectorHead } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Ago, Countdown } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
-import { Controls } from "./controls.tsx";
-import type { Agent } from "./pause.tsx";
-import { PausedNote, QueueLink } from "./pause.tsx";
+import { type Agent, Controls, PausedNote, QueueLink } from "./controls.tsx";
 import { type Reload, Reloaded } from "./reloaded.tsx";
 
 type Shown = {
@@ -27,23 +24,11 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
   const reload = useSignal<Reload | undefined>(undefined);
   const { agentName, description, backend, model, state, paused, heartbeat, skills, lastTurnAt } = agent;
   const named = encodeURIComponent(agentName);
-  useEffect(
-    () =>
-      bindKeys([
-        {
-          key: "m",
-          does: "Send a message",
-          run: () => go(`/s/${encodeURIComponent(consoleSession(agentName))}`),
-        },
-      ]),
-    [agentName],
-  );
+  const chat = `/s/${encodeURIComponent(consoleSession(agentName))}`;
+  useKeys([{ key: "m", does: "Send a message", run: () => go(chat) }]);
   return (
     <article aria-label={`Agent ${agentName}`}>
-      <header class="inspector-head">
-        <button type="button" class="link back" onClick={back}>
-          <Icon name="arrow-left" size={14} /> All agents
-        </button>
+      <InspectorHead all="All agents" back={back}>
         <div class="line">
           <h2>{agentName}</h2>
           {paused && <State of="paused" />}
@@ -51,7 +36,7 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
         </div>
         {description && <p class="agent-description">{description}</p>}
         <div class="actions bar-actions">
-          <a class="button primary" href={hrefOf(`/s/${encodeURIComponent(consoleSession(agentName))}`)}>
+          <a class="button primary" href={hrefOf(chat)}>
             <Icon name="send" size={14} /> Send a message <kbd aria-hidden="true">m</kbd>
           </a>
           <a class="button" href={hrefOf(`/s/${encodeURIComponent(newConsoleSession(agentName))}`)}>
@@ -59,65 +44,41 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
           </a>
         </div>
         <Controls agent={agent} reread={reread} onReload={(result) => (reload.value = result)} />
-      </header>
+      </InspectorHead>
       {reload.value && <Reloaded result={reload.value} close={() => (reload.value = undefined)} />}
       <PausedNote agent={agent} />
       <Fault agentName={agentName} fault={fault} />
       <div class="section">
         <Facts
           of={[
-            [
-              "Backend",
-              <span key="backend" class="mono">
-                {backend}
-              </span>,
-            ],
-            [
-              "Model",
-              model === null ? (
-                <span class="faint">backend default</span>
-              ) : (
-                <span key="model" class="mono">
-                  {model}
-                </span>
-              ),
-            ],
+            ["Backend", <span class="mono">{backend}</span>],
+            ["Model", model === null ? <span class="faint">backend default</span> : <span class="mono">{model}</span>],
             [
               "Turns",
-              <span key="turns">
+              <>
                 {count(agent.running)} running, <QueueLink agent={agent} />
-              </span>,
+              </>,
             ],
-            [
-              "Events",
-              <a key="events" href={hrefOf(`/events?agent=${named}`)}>
-                {agent.waitingEvents} waiting
-              </a>,
-            ],
+            ["Events", <a href={hrefOf(`/events?agent=${named}`)}>{agent.waitingEvents} waiting</a>],
             [
               "Heartbeat",
               heartbeat.every === "off" ? (
                 <span class="faint">off</span>
               ) : (
-                <span key="beat">
+                <>
                   every {heartbeat.every}, {paused ? "paused" : "next "}
                   {!paused && <Countdown to={heartbeat.nextAt} over="now" />}
-                </span>
+                </>
               ),
             ],
-            ["Last turn", <Ago key="last" at={lastTurnAt} />],
-            [
-              "Sessions",
-              <a key="sessions" href={hrefOf(`/sessions?agent=${named}`)}>
-                View sessions
-              </a>,
-            ],
+            ["Last turn", <Ago at={lastTurnAt} />],
+            ["Sessions", <a href={hrefOf(`/sessions?agent=${named}`)}>View sessions</a>],
             [
               "Skills",
               skills.length === 0 ? (
                 <span class="faint">none</span>
               ) : (
-                <ul key="skills" class="line">
+                <ul class="line">
                   {skills.map((skill) => (
                     <li key={skill}>
                       <a class="mono" href={hrefOf(`/skills/${encodeURIComponent(skill)}`)}>

@@ -12,7 +12,7 @@ import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { Inspector } from "./inspector.tsx";
 import "./agents.css";
-import type { Agent } from "./pause.tsx";
+import type { Agent } from "./controls.tsx";
 
 /** The agents are read again at most this often, however much happens. */
 const REREAD_MS = 1_000;

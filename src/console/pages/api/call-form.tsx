@@ -13,7 +13,7 @@ import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { Markdown } from "#console/parts/markdown.tsx";
 import { InspectorHead } from "#console/parts/page.tsx";
 import { ParamField } from "#console/parts/param-field.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed, Note } from "#console/parts/trouble.tsx";
 
 /** One call: its form, filled with the example of the spec, and the raw exchange. */
 export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
@@ -102,7 +102,7 @@ export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
           </ActionButton>
         </div>
       </form>
-      {error.value !== undefined && <TroubleNote error={error.value} repeat={ask} />}
+      <Failed of={{ error }} repeat={ask} />
       <div ref={answer}>{exchange.value && <Exchange of={exchange.value} isWhole />}</div>
       {isAsking.value && effect !== undefined && (
         <Confirm

@@ -5,7 +5,7 @@ import { say } from "#console/app/toasts.ts";
 import { plural } from "#console/lib/format.ts";
 import type { TranscriptTurn } from "#console/lib/transcript.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
-import { Field } from "#console/parts/fields.tsx";
+import { Field, Select } from "#console/parts/fields.tsx";
 import { Facts } from "#console/parts/page.tsx";
 import { Note } from "#console/parts/trouble.tsx";
 import type { Details } from "#console/parts/use-conversation.ts";
@@ -32,11 +32,7 @@ export function Compact({ session, close, done }: Change & { done: (result: Comp
         messages stay visible here. Compaction uses tokens and runs after the queued turns.
       </p>
       <Field word="Newest messages to keep">
-        <select value={keep.value} onChange={({ currentTarget }) => (keep.value = currentTarget.value)}>
-          {KEEPS.map((count) => (
-            <option key={count}>{count}</option>
-          ))}
-        </select>
+        <Select value={keep.value} choices={KEEPS.map((one) => [one, one])} choose={(one) => (keep.value = one)} />
       </Field>
     </Confirm>
   );

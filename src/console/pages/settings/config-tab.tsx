@@ -3,7 +3,7 @@ import { rest, rpc } from "#console/app/api.ts";
 import { onPush } from "#console/app/live.ts";
 import { choiceOf, query } from "#console/app/router.ts";
 import { whyNot } from "#console/app/session.ts";
-import { type ConfigReply, type ConfigValue, originText, sectionsOf, valueText } from "#console/lib/config-view.ts";
+import { originText, sectionsOf, valueText } from "#console/lib/config-view.ts";
 import { plural } from "#console/lib/format.ts";
 import { ActionButton, FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
 import { Empty, Facts, Pending } from "#console/parts/page.tsx";
@@ -12,6 +12,7 @@ import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Failed, Note } from "#console/parts/trouble.tsx";
 import { type Loaded, useAction, useHeld, useLoaded } from "#console/parts/use.ts";
+import type { ConfigValue, EffectiveConfig } from "#generated/clients/typescript/src/rest-types.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 type Info = RpcMethods["system.info"]["result"];
@@ -67,7 +68,7 @@ export function ConfigTab({ head }: { head: Signal<Loaded<unknown> | undefined> 
 const CAUSES = { file: "after a file change", signal: "by SIGHUP", rpc: "by an RPC call" } as const;
 
 /** The result of the last reload of the configuration. */
-function LastReload({ of: last }: { of: ConfigReply["last_reload"] }) {
+function LastReload({ of: last }: { of: EffectiveConfig["last_reload"] }) {
   if (last === null) return <p class="muted">Not reloaded since the gateway started.</p>;
   const { reloaded, changed, needs_restart, problems } = last;
   const words = !reloaded
@@ -118,7 +119,7 @@ const COLUMNS: readonly Column<ConfigValue>[] = [
 ];
 
 /** Every value, by section. */
-function Values({ config: { values } }: { config: ConfigReply }) {
+function Values({ config: { values } }: { config: EffectiveConfig }) {
   const sections = sectionsOf(values, query.value.get("find") ?? "", choiceOf(query.value, "origin", ORIGINS));
   return (
     <>

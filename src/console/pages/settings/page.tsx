@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { go } from "#console/app/router.ts";
-import { keysOn, theme, zone } from "#console/app/settings.ts";
-import { Field, Select } from "#console/parts/fields.tsx";
+import { theme, zone } from "#console/app/settings.ts";
+import { Field, KeysSwitch, Select } from "#console/parts/fields.tsx";
 import { PageHead } from "#console/parts/page.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
 import type { Loaded } from "#console/parts/use.ts";
@@ -52,16 +52,9 @@ function BrowserTab() {
       <Field word="Time zone">
         <Select value={zone.value} choices={zones} choose={(next) => (zone.value = next)} />
       </Field>
-      <label class="switch">
-        <input
-          type="checkbox"
-          checked={keysOn.value === "on"}
-          onChange={({ currentTarget }) => (keysOn.value = currentTarget.checked ? "on" : "off")}
-        />
-        <span>
-          Single-key shortcuts (<kbd>?</kbd> lists them)
-        </span>
-      </label>
+      <KeysSwitch>
+        Single-key shortcuts (<kbd>?</kbd> lists them)
+      </KeysSwitch>
       <p class="hint">Stored in this browser. The token is stored in the tab until the tab is closed.</p>
     </section>
   );

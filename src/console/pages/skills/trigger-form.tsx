@@ -6,7 +6,7 @@ import { curlOf } from "#console/lib/curl.ts";
 import { fieldsOf, paramsOf, takesMore } from "#console/lib/schema-form.ts";
 import { TurnInspector } from "#console/pages/sessions/turn.tsx";
 import { CodeField } from "#console/parts/code-field.tsx";
-import { ActionButton, Field } from "#console/parts/fields.tsx";
+import { ActionButton, Field, Select } from "#console/parts/fields.tsx";
 import { ParamField } from "#console/parts/param-field.tsx";
 import { Failed } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
@@ -70,16 +70,11 @@ export function TriggerForm({ skill }: { skill: Skill }) {
       >
         {agents.length > 1 && (
           <Field word="Agent">
-            <select
+            <Select
               value={agent.value}
-              onChange={({ currentTarget }) => {
-                agent.value = currentTarget.value;
-              }}
-            >
-              {agents.map((one) => (
-                <option key={one}>{one}</option>
-              ))}
-            </select>
+              choices={agents.map((one) => [one, one])}
+              choose={(one) => (agent.value = one)}
+            />
           </Field>
         )}
         {fields.map((field) => (

@@ -154,20 +154,15 @@ function Totals({ total, before, days }: TotalsOf) {
 function columnsOf(word: string, rows: readonly UsageRow[]): Column<UsageRow>[] {
   const isTime = word === "Day" || word === "Hour";
   const has = (name: "failed" | "cancelled" | "cost") => rows.some((row) => (row[name] ?? 0) > 0);
-  const number = (
-    name: string,
-    pick: (row: UsageRow) => number,
-    narrow: "second" | "none" = "none",
-    drop?: 1 | 2 | 3,
-  ): Column<UsageRow> => ({
+  const number = (name: string, pick: (row: UsageRow) => string | undefined, drop?: 1 | 2 | 3): Column<UsageRow> => ({
     name,
-    narrow,
     ...(drop && { drop }),
+    narrow: SECOND.has(name) ? "second" : "none",
     width: "88px",
     align: "end",
     cell: (row) => (
       <>
-        {count(pick(row))}
+        {pick(row) ?? <span class="faint">–</span>}
         <span class="narrow-word"> {name.toLowerCase()}</span>
       </>
     ),
@@ -178,42 +173,20 @@ function columnsOf(word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
       narrow: "first",
       cell: ({ key }) => (isTime ? exact(Date.parse(key), zone.value === "utc") : key || "unknown"),
     },
-    number("Messages", ({ messages }) => messages, "second"),
-    number("Completed", ({ completed }) => completed, "none", 2),
-    ...(has("failed") ? [number("Failed", ({ failed }) => failed, "second")] : []),
-    ...(has("cancelled") ? [number("Cancelled", ({ cancelled }) => cancelled, "none", 2)] : []),
-    number("Tokens in", ({ input }) => input, "none", 1),
-    number("Tokens out", ({ output }) => output, "none", 1),
-    number("Tokens", ({ total }) => total, "second"),
-    ...(has("cost")
-      ? [
-          {
-            name: "Cost",
-            width: "88px",
-            drop: 3,
-            align: "end",
-            cell: ({ cost }: UsageRow) =>
-              cost === undefined ? (
-                <span class="faint">–</span>
-              ) : (
-                <>
-                  {cost.toFixed(4)}
-                  <span class="narrow-word"> cost</span>
-                </>
-              ),
-          } as Column<UsageRow>,
-        ]
-      : []),
-    {
-      name: "Mean duration",
-      width: "88px",
-      drop: 2,
-      align: "end",
-      narrow: "none",
-      cell: ({ latencyMs }) => (latencyMs === null ? "–" : duration(latencyMs)),
-    },
+    number("Messages", ({ messages }) => count(messages)),
+    number("Completed", ({ completed }) => count(completed), 2),
+    ...(has("failed") ? [number("Failed", ({ failed }) => count(failed))] : []),
+    ...(has("cancelled") ? [number("Cancelled", ({ cancelled }) => count(cancelled), 2)] : []),
+    number("Tokens in", ({ input }) => count(input), 1),
+    number("Tokens out", ({ output }) => count(output), 1),
+    number("Tokens", ({ total }) => count(total)),
+    ...(has("cost") ? [number("Cost", ({ cost }) => cost?.toFixed(4), 3)] : []),
+    number("Mean duration", ({ latencyMs }) => (latencyMs === null ? undefined : duration(latencyMs)), 2),
   ];
 }
+
+/** The numbers that a narrow row has, too. */
+const SECOND: ReadonlySet<string> = new Set(["Messages", "Failed", "Tokens", "Cost"]);
 
 function download(text: string, name: string): void {
   const link = document.createElement("a");

@@ -19,7 +19,7 @@ import {
 import { headersOfLines, payloadOf } from "#console/lib/webhook-requests.ts";
 import { CodeField } from "#console/parts/code-field.tsx";
 import { Command } from "#console/parts/copy.tsx";
-import { ActionButton, Field } from "#console/parts/fields.tsx";
+import { ActionButton, Field, Select } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { ActionTree, type ValueAction } from "#console/parts/json.tsx";
 import { State } from "#console/parts/state.tsx";
@@ -115,6 +115,11 @@ export function Builder({ draft: { draft, change }, headers, payload }: Of) {
   );
 }
 
+const REPLIES = [
+  ["", "Do not send to a channel"],
+  ["announce", "Sent to the channel"],
+] as const;
+
 function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change"] }) {
   const text = (field: "name" | "session" | "agent" | "model" | "channel", word: string, placeholder = "") => (
     <Field word={word}>
@@ -147,15 +152,7 @@ function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change
           {text("model", "Model", "the agent's model")}
           {text("channel", "Channel")}
           <Field word="Reply">
-            <select
-              value={draft.delivery}
-              onChange={({ currentTarget }) =>
-                change({ ...draft, delivery: currentTarget.value === "" ? "" : "announce" })
-              }
-            >
-              <option value="">Do not send to a channel</option>
-              <option value="announce">Sent to the channel</option>
-            </select>
+            <Select value={draft.delivery} choices={REPLIES} choose={(delivery) => change({ ...draft, delivery })} />
           </Field>
         </div>
       </details>

@@ -7,8 +7,8 @@ import { headersOfLines, linesOfHeaders, payloadOf } from "#console/lib/webhook-
 import { RequestFields } from "#console/parts/code-field.tsx";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { Exchange } from "#console/parts/exchange.tsx";
-import { ActionButton, Field } from "#console/parts/fields.tsx";
-import { TroubleNote } from "#console/parts/trouble.tsx";
+import { ActionButton, Field, Select } from "#console/parts/fields.tsx";
+import { Failed } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { sign } from "#generated/clients/typescript/src/webhooks.ts";
 import { exampleFor, type HookAddress, SIGNED_AS, variableOf } from "./addresses.ts";
@@ -50,13 +50,11 @@ export function SendTest({ addresses, address, close }: Of) {
         }}
       >
         <Field word="Send to" hint={effectOf(address)}>
-          <select value={address.key} onChange={({ currentTarget }) => setQuery({ send: currentTarget.value })}>
-            {addresses.map(({ key, name, path: to }) => (
-              <option key={key} value={key}>
-                {name} ({to})
-              </option>
-            ))}
-          </select>
+          <Select
+            value={address.key}
+            choices={addresses.map(({ key, name, path: to }) => [key, `${name} (${to})`])}
+            choose={(key) => setQuery({ send: key })}
+          />
         </Field>
         <Field
           word={verify === null ? "Webhook token" : `${SIGNED_AS[verify]} secret`}
@@ -80,7 +78,7 @@ export function SendTest({ addresses, address, close }: Of) {
           </ActionButton>
         </div>
       </form>
-      {error.value !== undefined && <TroubleNote error={error.value} />}
+      <Failed of={{ error }} />
       {exchange.value && !exchange.value.isOpen && <Sent exchange={exchange.value} />}
     </Dialog>
   );

@@ -2,11 +2,11 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { hrefOf, query, setQuery } from "#console/app/router.ts";
-import { clockTime } from "#console/lib/format.ts";
+import { clockTime, pretty } from "#console/lib/format.ts";
 import { mappedBy } from "#console/lib/requests.ts";
-import { linesOfHeaders, prettyText } from "#console/lib/webhook-requests.ts";
+import { linesOfHeaders } from "#console/lib/webhook-requests.ts";
 import { RequestFields } from "#console/parts/code-field.tsx";
-import { ActionButton } from "#console/parts/fields.tsx";
+import { ActionButton, Select } from "#console/parts/fields.tsx";
 import { Segmented } from "#console/parts/segmented.tsx";
 import { TrialResult, useTrial } from "#console/parts/trial.tsx";
 import { Failed, Note } from "#console/parts/trouble.tsx";
@@ -37,7 +37,7 @@ export function Try({ mappings }: { mappings: readonly HookAddress[] }) {
         <Recorded
           take={(request) => {
             headers.value = linesOfHeaders(request.headers);
-            payload.value = prettyText(request.body);
+            payload.value = pretty(request.body);
           }}
         />
         {!isBuilding && <Target mappings={mappings} headers={headers} payload={payload} />}
@@ -87,16 +87,10 @@ function Result(given: { headers: string; payload: string; name: string | undefi
   );
 }
 
+type TargetOf = Record<"headers" | "payload", { value: string }> & { mappings: readonly HookAddress[] };
+
 /** The path that the payload is tried at, and a button that fills in a payload that matches. */
-function Target({
-  mappings,
-  headers,
-  payload,
-}: {
-  mappings: readonly HookAddress[];
-  headers: { value: string };
-  payload: { value: string };
-}) {
+function Target({ mappings, headers, payload }: TargetOf) {
   const only = mappings.find(({ key }) => key === query.value.get("target"));
   const fill = useAction(async () => {
     const of = only ?? mappings[0];
@@ -110,14 +104,11 @@ function Target({
     <>
       <label class="filter">
         <span>Sent to</span>
-        <select value={only?.key ?? ""} onChange={({ currentTarget }) => setQuery({ target: currentTarget.value })}>
-          <option value="">The shared path</option>
-          {mappings.map(({ key, path }) => (
-            <option key={key} value={key}>
-              {path}
-            </option>
-          ))}
-        </select>
+        <Select
+          value={only?.key ?? ""}
+          choices={[["", "The shared path"], ...mappings.map(({ key, path }) => [key, path] as const)]}
+          choose={(target) => setQuery({ target })}
+        />
       </label>
       <ActionButton runs={fill}>Fill in an example</ActionButton>
       <Failed of={fill} />
