@@ -21,7 +21,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/agents/main" });
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Will this work?" });
-      await page.locator(".note.bad").getByText("the model is overloaded").waitFor();
+      await page.locator(".note[data-tone=failed]").getByText("the model is overloaded").waitFor();
       expect(await page.locator("td[data-name='Agent'], th[data-name='Agent']").first().textContent()).toContain(
         "the model is overloaded",
       );

@@ -25,10 +25,10 @@ function KeyList({ close, keys }: Omit<OverlaysOf, "which">) {
   return (
     <Dialog title="Keyboard shortcuts" close={close}>
       <KeysSwitch>Single-key shortcuts</KeysSwitch>
-      <dl class="key-list">
+      <dl class="facts">
         {[{ key: "⌘K or Ctrl K", does: "Search and commands, in fields too" }, ...keys].map(({ key, does }) => (
           <div key={key}>
-            <dt>
+            <dt class="muted">
               <kbd>{key}</kbd>
             </dt>
             <dd>{does}</dd>

@@ -103,7 +103,7 @@ export function Shell() {
       {overlay.value !== undefined && <Overlay which={overlay.value} close={close} />}
       <div class="toasts" role="status" aria-live="polite">
         {toasts.value.map(({ id, text, tone }) => (
-          <div key={id} class={`toast ${tone}`}>
+          <div key={id} class="toast" data-tone={tone === "bad" ? "failed" : "done"}>
             {text}
           </div>
         ))}

@@ -25,7 +25,7 @@ export function SwitchIdentity({ from, to }: { from: Given; to: Given }) {
         {from.kind === to.kind && from.name === to.name ? ", a different token with this name" : ""}.
       </p>
       <p class="muted">If you did not create this link, choose Stay signed in. The link works only once.</p>
-      <div class="dialog-actions">
+      <div class="actions dialog-actions">
         <button type="button" class="button" onClick={() => signIn(to)}>
           Switch
         </button>

@@ -149,7 +149,7 @@ export function isRemoving({ method, id }: ApiCall): boolean {
   return method === "DELETE" || /delete|revoke|cancel/i.test(id);
 }
 
-type ApiRequest = { method: string; path: string; headers: Record<string, string>; body: string | undefined };
+export type ApiRequest = { method: string; path: string; headers: Record<string, string>; body: string | undefined };
 
 /** The request that a filled form makes, without its token; or what is missing. */
 export function requestOf(

@@ -6,19 +6,8 @@ import { curlOf } from "./curl.ts";
  * with which the request would start nothing.
  */
 const LEFT_OUT = new Set([
-  "host",
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "http2-settings",
-  "te",
-  "trailer",
-  "upgrade",
-  "expect",
-  "content-length",
-  "transfer-encoding",
-  "accept-encoding",
-  "idempotency-key",
+  ...["host", "connection", "keep-alive", "proxy-connection", "http2-settings", "te", "trailer", "upgrade", "expect"],
+  ...["content-length", "transfer-encoding", "accept-encoding", "idempotency-key"],
 ]);
 
 /** Says if its sender proved itself by a signature, which is good for no other body and no later time. */

@@ -107,7 +107,7 @@ export function Bulk<Item>({ title, act, done: word, noun, read, effect, run, pa
         </p>
       )}
       {now?.error !== undefined && <TroubleNote error={now.error} />}
-      <div class="dialog-actions">
+      <div class="actions dialog-actions">
         <button type="button" class="button" onClick={now?.state === "running" ? () => stop.current.abort() : close}>
           {now === undefined ? "Cancel" : now.state === "running" ? "Stop" : "Close"}
         </button>

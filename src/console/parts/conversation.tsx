@@ -48,7 +48,7 @@ export function Conversation({ of, sessionId, agentName }: ConversationOf) {
     <div class="conversation" ref={list}>
       {loaded.value.value && <Failed of={loaded} />}
       {summary !== null && (
-        <details class="summary">
+        <details class="summary fold">
           <summary>Summary of the compacted messages</summary>
           <Markdown text={summary} />
         </details>
@@ -140,7 +140,7 @@ function MessageLine({ message, agentName, children }: Line) {
       {toolCalls && <ToolCalls calls={toolCalls} />}
       <Text text={text} />
       {isOpen && (hasGap || !children) && (
-        <p class="message-open" role="status">
+        <p class="running" role="status">
           {hasGap ? "Part of the reply is missing until it completes." : "Writing…"}
         </p>
       )}
@@ -153,7 +153,7 @@ function MessageLine({ message, agentName, children }: Line) {
 function ToolCalls({ calls }: { calls: NonNullable<TranscriptMessage["toolCalls"]> }) {
   const failed = calls.filter(({ ok }) => !ok).length;
   return (
-    <details class="tool-calls">
+    <details class="muted tool-calls">
       <summary>
         {plural(calls.length, "tool call")}
         {failed > 0 && `, ${count(failed)} failed`}

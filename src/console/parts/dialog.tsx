@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { ActionButton, type ButtonOf } from "./fields.tsx";
+import { ActionButton } from "./fields.tsx";
 import { Failed } from "./trouble.tsx";
 import { useAction } from "./use.ts";
 
@@ -42,6 +42,7 @@ export function Dialog({ title, close, size = "", isFirm = false, children }: Di
   );
 }
 
+type Shape = Pick<DialogOf, "size" | "isFirm">;
 type Confirmation = {
   title: string;
   /** The effect, in words. */
@@ -51,38 +52,47 @@ type Confirmation = {
   run: () => Promise<unknown>;
   close: () => void;
   isDanger?: boolean;
+  /** The first field has the focus, and not the button. */
+  hasFields?: boolean;
+  /** Why it cannot be done as the fields are. */
+  why?: string | undefined;
+  /** The words on the button while it is done. */
+  working?: string;
 };
 
 /** Asks before something is done that cannot be undone, or that starts work. */
-export function Confirm({ title, children, act, run, close, isDanger = false }: Confirmation) {
+export function Confirm({ children, act, run, why, working = "Working…", ...of }: Confirmation & Shape) {
+  const { isDanger = false, hasFields = false, ...dialog } = of;
   const action = useAction(async () => {
     await run();
-    close();
+    of.close();
   });
   return (
-    <Dialog title={title} close={close}>
-      {children}
-      <Failed of={action} />
-      <div class="dialog-actions">
-        <button type="button" class="button" onClick={close}>
-          Cancel
-        </button>
-        <button
-          type="button"
-          class={`button ${isDanger ? "danger" : "primary"}`}
-          disabled={action.isRunning.value}
-          // The first thing that Enter does is what was asked for.
-          autoFocus
-          onClick={() => void action.run()}
-        >
-          {action.isRunning.value ? "Working…" : act}
-        </button>
-      </div>
+    <Dialog {...dialog}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (why === undefined) void action.run();
+        }}
+      >
+        {children}
+        <Failed of={action} />
+        <div class="actions dialog-actions">
+          <button type="button" class="button" onClick={of.close}>
+            Cancel
+          </button>
+          {/* The first thing that Enter does is what was asked for. */}
+          <ActionButton kind={isDanger ? "danger" : "primary"} why={why} runs={action} autoFocus={!hasFields}>
+            {action.isRunning.value ? working : act}
+          </ActionButton>
+        </div>
+      </form>
     </Dialog>
   );
 }
 
-type AskOf = Omit<Confirmation, "close"> & Pick<ButtonOf, "icon" | "why"> & { word: string };
+type AskOf = Omit<Confirmation, "close"> & { icon?: string; word: string };
 
 /** A button that asks before it does something. */
 export function AskButton({ word, icon, why, ...asked }: AskOf) {

@@ -16,15 +16,15 @@ export function Exchange({ of, isWhole = false }: { of: RawExchange; isWhole?: b
         <span class="mono">{duration(ms)}</span>
         {isOpen && <span class="muted">receiving…</span>}
       </header>
-      <details class="wire" open={isWhole}>
-        <summary class="muted">Request</summary>
+      <details class="fold" open={isWhole}>
+        <summary>Request</summary>
         <pre class="raw" tabIndex={0}>
           {head(`${request.method} ${request.path}`, Object.entries(request.shownHeaders))}
           {request.body !== undefined && `\n\n${request.body}`}
         </pre>
       </details>
-      <details class="wire" open={isWhole}>
-        <summary class="muted">Response headers ({headers.length})</summary>
+      <details class="fold" open={isWhole}>
+        <summary>Response headers ({headers.length})</summary>
         <pre class="raw" tabIndex={0}>
           {head(`${status} ${statusText}`, headers)}
         </pre>

@@ -114,7 +114,7 @@ export function Field({ word, hint, error, children }: FieldOf) {
       {children}
       {hint && <span class="hint">{hint}</span>}
       {error && (
-        <span class="field-error" role="alert">
+        <span class="fault" role="alert">
           <Prose text={error} />
         </span>
       )}
@@ -122,7 +122,7 @@ export function Field({ word, hint, error, children }: FieldOf) {
   );
 }
 
-export type ButtonOf = {
+type ButtonOf = {
   children?: ComponentChildren;
   icon?: string | undefined;
   onClick?: () => void;
@@ -136,6 +136,7 @@ export type ButtonOf = {
   /** The key that does the same, printed on the button. */
   hotkey?: string;
   isRunning?: boolean;
+  autoFocus?: boolean;
 };
 
 /** A button that does something. Where it may not be used, it says why. */
@@ -147,6 +148,7 @@ export function ActionButton({ children, icon, onClick, runs, why, kind = "", ho
       type="button"
       class={`button ${kind}`}
       aria-disabled={why !== undefined || isRunning}
+      autoFocus={given.autoFocus}
       aria-keyshortcuts={hotkey}
       title={why ?? (hotkey && name ? `${name} (${hotkey})` : name)}
       aria-label={name && why ? `${name}: ${why}` : name}
@@ -178,7 +180,7 @@ export function Select<Value extends string>({ value, choices, choose }: SelectO
 /** Turns the keys of one letter on and off. */
 export function KeysSwitch({ children }: { children: ComponentChildren }) {
   return (
-    <label class="switch">
+    <label class="line">
       <input
         type="checkbox"
         checked={keysOn.value === "on"}

@@ -120,7 +120,7 @@ function Tree({ value, path, filter, actions, name }: Node) {
     <div class="tree-node">
       <button type="button" class="tree-fold" aria-expanded={isOpen} onClick={() => (open.value = !isOpen)}>
         <span aria-hidden="true">{isOpen ? "▾" : "▸"}</span>
-        {name !== undefined && <span class="tree-key">{name}: </span>}
+        {name !== undefined && <span class="muted">{name}: </span>}
         <span class="faint">{isList ? `[${entries.length}]` : `{${entries.length}}`}</span>
       </button>
       {isOpen && (
@@ -153,7 +153,7 @@ function Leaf({ value, path, actions, name }: Omit<Node, "filter">) {
   const copy = () => void copyText(kind === "string" ? (value as string) : text, "Value copied");
   return (
     <div class="tree-leaf">
-      {name !== undefined && <span class="tree-key">{name}: </span>}
+      {name !== undefined && <span class="muted">{name}: </span>}
       <button
         type="button"
         class="tree-value"
@@ -195,7 +195,9 @@ export function RawJson({ value, word = "JSON" }: { value: unknown; word?: strin
   return (
     <details class="raw-json">
       <summary>{word}</summary>
-      <pre tabIndex={0}>{JSON.stringify(value, null, 2)}</pre>
+      <pre class="raw" tabIndex={0}>
+        {JSON.stringify(value, null, 2)}
+      </pre>
     </details>
   );
 }

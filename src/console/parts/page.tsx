@@ -137,7 +137,7 @@ export function Facts({ of }: { of: readonly Fact[] }) {
         (fact) =>
           fact && (
             <div key={fact[0]}>
-              <dt>{fact[0]}</dt>
+              <dt class="muted">{fact[0]}</dt>
               <dd>{fact[1] ?? <span class="faint">–</span>}</dd>
             </div>
           ),

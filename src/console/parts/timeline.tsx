@@ -70,7 +70,7 @@ function StepLine({ step, began, before, isLast, isOpen }: Line) {
           </span>
         </div>
         {step.name === "mapping.tried" && <Misfits detail={step.detail} />}
-        {body !== undefined && <pre class="step-text">{body}</pre>}
+        {body !== undefined && <pre class="raw step-text">{body}</pre>}
         {open.value && (
           <div class="step-raw">
             <p class="faint">
@@ -80,7 +80,7 @@ function StepLine({ step, began, before, isLast, isOpen }: Line) {
           </div>
         )}
         {isLast && isOpen && (
-          <p class="step-open" data-tone="running">
+          <p class="running">
             Running, <Running since={step.at} />
           </p>
         )}

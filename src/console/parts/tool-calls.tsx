@@ -20,7 +20,9 @@ export function ToolContent({ ok, reason, arguments: args, result }: CalledTool)
             <div key={name} data-tone={name === "Error" ? "failed" : undefined}>
               <dt>{name}</dt>
               <dd>
-                <pre tabIndex={0}>{pretty(text)}</pre>
+                <pre class="raw step-text" tabIndex={0}>
+                  {pretty(text)}
+                </pre>
               </dd>
             </div>
           ),

@@ -103,7 +103,7 @@ function Match({ tried: { mapping, path, message, turn } }: { tried: Tried }) {
         <strong>{mapping}</strong>
         <span class="mono faint">{path}</span>
       </div>
-      {message !== null && <pre class="step-text">{message}</pre>}
+      {message !== null && <pre class="raw step-text">{message}</pre>}
       {turn && (
         <Facts
           of={[

@@ -31,7 +31,7 @@ export function TroubleNote({ error, retry, repeat }: TroubleOf) {
   const again = retry ?? repeat;
   if (name === "not-allowed") return <Note tone="warning">{title}</Note>;
   return (
-    <div class="note bad" role="alert">
+    <div class="note" data-tone="failed" role="alert">
       <Icon name="triangle-alert" />
       <div>
         <strong>{title}</strong>
@@ -65,12 +65,14 @@ export function Failed({ of: { error, reload }, repeat }: FailedOf) {
   return <TroubleNote error={error.value} retry={reload && (() => void reload())} repeat={repeat} />;
 }
 
-type NoteOf = { tone?: "info" | "warning" | "bad" | "ok"; children: preact.ComponentChildren };
+const TONES = { info: undefined, warning: "warning", bad: "failed", ok: "done" } as const;
+
+type NoteOf = { tone?: keyof typeof TONES; children: preact.ComponentChildren };
 
 /** A word of warning, or of explanation. */
 export function Note({ tone = "info", children }: NoteOf) {
   return (
-    <div class={`note ${tone}`}>
+    <div class="note" data-tone={TONES[tone]}>
       <Icon name={tone === "ok" ? "check" : tone === "info" ? "book-open" : "triangle-alert"} />
       <div>{children}</div>
     </div>

@@ -1,13 +1,7 @@
 import { count } from "../lib/format.ts";
+import type { TranscriptTurn } from "../lib/transcript.ts";
 
-type Used = {
-  input: number;
-  output: number;
-  cached?: number;
-  reasoning?: number;
-  cost?: number;
-  unknown?: true;
-};
+type Used = NonNullable<TranscriptTurn["usage"]>;
 
 const money = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 

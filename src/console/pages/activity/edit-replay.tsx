@@ -3,11 +3,9 @@ import { hrefOf } from "#console/app/router.ts";
 import { mappedBy, prettyBody } from "#console/lib/requests.ts";
 import { linesOfHeaders, payloadOf } from "#console/lib/webhook-requests.ts";
 import { RequestFields } from "#console/parts/code-field.tsx";
-import { Dialog } from "#console/parts/dialog.tsx";
-import { ActionButton } from "#console/parts/fields.tsx";
+import { Confirm, Dialog } from "#console/parts/dialog.tsx";
 import { type Trial, TrialResult, useTrial } from "#console/parts/trial.tsx";
-import { Failed, Note } from "#console/parts/trouble.tsx";
-import { useAction } from "#console/parts/use.ts";
+import { Note } from "#console/parts/trouble.tsx";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { Effect } from "./effect.tsx";
 
@@ -30,7 +28,7 @@ export function DryRun({ delivery, close }: { delivery: Delivery; close: () => v
       ) : (
         <TrialResult trial={trial} />
       )}
-      <div class="dialog-actions">
+      <div class="actions dialog-actions">
         <a class="button" href={hrefOf(`/webhooks?tab=try&build=1&delivery=${delivery.delivery_id}`)}>
           Build a mapping
         </a>
@@ -54,13 +52,18 @@ export function EditAndReplay({ delivery, send, close }: Edited) {
   const payload = useSignal(stored);
   const read = payloadOf(payload.value);
   const trial = useReplayTrial(delivery, payload.value);
-  const action = useAction(async () => {
-    if (!("body" in read)) return;
-    await send(read.body);
-    close();
-  });
   return (
-    <Dialog title="Edit and replay" close={close} size="huge" isFirm={payload.value !== stored}>
+    <Confirm
+      title="Edit and replay"
+      close={close}
+      size="huge"
+      isFirm={payload.value !== stored}
+      hasFields
+      why={"fault" in read ? "The payload is not valid JSON." : undefined}
+      act="Replay with this body"
+      working="Sending…"
+      run={async () => "body" in read && (await send(read.body))}
+    >
       <div class="pair-frame">
         <div class="stack pair">
           <div class="stack pair-side">
@@ -81,15 +84,6 @@ export function EditAndReplay({ delivery, send, close }: Edited) {
       <p>
         <Effect delivery={delivery} payload={payload.value} result={trial.result} />
       </p>
-      <Failed of={action} />
-      <div class="dialog-actions">
-        <button type="button" class="button" onClick={close}>
-          Cancel
-        </button>
-        <ActionButton kind="primary" why={"fault" in read ? "The payload is not valid JSON." : undefined} runs={action}>
-          {action.isRunning.value ? "Sending…" : "Replay with this body"}
-        </ActionButton>
-      </div>
-    </Dialog>
+    </Confirm>
   );
 }

@@ -34,7 +34,7 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
           {paused && <State of="paused" />}
           {(!paused || state !== "idle") && <State of={state} />}
         </div>
-        {description && <p class="agent-description">{description}</p>}
+        {description && <p class="muted plain-text">{description}</p>}
         <div class="actions bar-actions">
           <a class="button primary" href={hrefOf(chat)}>
             <Icon name="send" size={14} /> Send a message <kbd aria-hidden="true">m</kbd>

@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<Row>[] = [
       <span class="two-lines">
         <strong>{agentName}</strong>
         {(fault ?? description) && (
-          <span class={fault ? "agent-fault" : "faint"} title={fault ?? description ?? ""}>
+          <span class={fault ? "fault" : "faint"} title={fault ?? description ?? ""}>
             {fault ?? description}
           </span>
         )}

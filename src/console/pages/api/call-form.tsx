@@ -4,7 +4,14 @@ import { useKeys } from "#console/app/keys.ts";
 import { type RawRequest, useExchange } from "#console/app/raw-exchange.ts";
 import { identity } from "#console/app/session.ts";
 import { copyText } from "#console/app/toasts.ts";
-import { type ApiCall, effectOfCall, isRemoving, requestOf, whyNotCallable } from "#console/lib/api-calls.ts";
+import {
+  type ApiCall,
+  type ApiRequest,
+  effectOfCall,
+  isRemoving,
+  requestOf,
+  whyNotCallable,
+} from "#console/lib/api-calls.ts";
 import { curlOf, type SecretVariable } from "#console/lib/curl.ts";
 import { CodeField } from "#console/parts/code-field.tsx";
 import { Confirm } from "#console/parts/dialog.tsx";
@@ -59,8 +66,8 @@ export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
           <Method of={call} /> <span class="break">{call.path}</span>
         </div>
       </InspectorHead>
-      <details class="about">
-        <summary class="muted">Description</summary>
+      <details class="about fold">
+        <summary>Description</summary>
         <Markdown text={call.description || call.summary} />
       </details>
       {denied !== undefined && <Note tone="warning">{denied}</Note>}
@@ -116,7 +123,7 @@ export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
             {call.summary}. {effect}
           </p>
           {!("missing" in made) && (
-            <pre class="step-text">
+            <pre class="raw step-text">
               {made.method} {made.path}
               {made.body !== undefined && `\n${made.body}`}
             </pre>
@@ -145,16 +152,7 @@ function secretOf({ identities, surface }: ApiCall): SecretVariable | undefined 
 }
 
 /** The request with the token that is signed in, and the same with the token's variable in its place. */
-function rawOf(
-  call: ApiCall,
-  {
-    method,
-    path,
-    headers,
-    body,
-  }: { method: string; path: string; headers: Record<string, string>; body: string | undefined },
-  token: string,
-): RawRequest {
+function rawOf(call: ApiCall, { method, path, headers, body }: ApiRequest, token: string): RawRequest {
   const secret = secretOf(call);
   return {
     method,

@@ -73,7 +73,7 @@ export function EventView({ id, beats, back, changed }: Shown) {
           <p>{event.reason}</p>
         </Note>
       )}
-      <pre class="step-text event-text">{event.text}</pre>
+      <pre class="raw step-text event-text">{event.text}</pre>
       <Facts
         of={[
           ["Agent", <AgentLink name={event.agent} />],

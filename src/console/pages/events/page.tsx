@@ -51,7 +51,7 @@ function columnsOf(status: EventStatus, beats: Beats): Column<SystemEvent>[] {
       cell: ({ text, reason }) => (
         <>
           <bdi>{text.slice(0, SHOWN_CHARACTERS)}</bdi>
-          {status === "dead" && reason !== null && <span class="event-reason"> {reason}</span>}
+          {status === "dead" && reason !== null && <span class="fault"> {reason}</span>}
         </>
       ),
     },

@@ -9,8 +9,7 @@ import { Command, CopyButton } from "#console/parts/copy.tsx";
 import { Confirm, Dialog } from "#console/parts/dialog.tsx";
 import { Field, Select } from "#console/parts/fields.tsx";
 import { Exact } from "#console/parts/time.tsx";
-import { Failed, Note } from "#console/parts/trouble.tsx";
-import { useAction } from "#console/parts/use.ts";
+import { Note } from "#console/parts/trouble.tsx";
 import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
 
 export type Key = KeyList["keys"][number];
@@ -25,60 +24,50 @@ export function CreateKey({ close, created }: { close: () => void; created: (key
   const name = useSignal("");
   const scope = useSignal<"chat" | "admin">("chat");
   const days = useSignal("90");
-  const action = useAction(async () => {
-    const expires_at = expiryOf(days.value, Date.now());
-    const body = { name: name.value.trim(), scopes: [scope.value], ...(expires_at !== null && { expires_at }) };
-    created(await rest().keys.create(body));
-  });
   return (
-    <Dialog title="Create a key" close={close}>
-      <form
-        class="stack form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void action.run();
-        }}
-      >
-        <Field word="Name" hint="The purpose. Shown in logs and in usage.">
-          <input
-            type="text"
-            required
-            maxLength={64}
-            autoFocus
-            value={name.value}
-            placeholder="support desk"
-            onInput={({ currentTarget }) => (name.value = currentTarget.value)}
-          />
-        </Field>
-        <fieldset>
-          <legend class="field-name">Scope</legend>
-          {SCOPES.map(([value, word, hint]) => (
-            <label key={value} class="choice">
-              <input
-                type="radio"
-                name="scope"
-                value={value}
-                checked={scope.value === value}
-                onChange={() => (scope.value = value)}
-              />
-              <span>
-                {word} <span class="hint">{hint}</span>
-              </span>
-            </label>
-          ))}
-        </fieldset>
-        <Expiry days={days.value} choose={(next) => (days.value = next)} />
-        <Failed of={action} />
-        <div class="dialog-actions">
-          <button type="button" class="button" onClick={close}>
-            Cancel
-          </button>
-          <button type="submit" class="button primary" disabled={action.isRunning.value || name.value.trim() === ""}>
-            {action.isRunning.value ? "Creating…" : "Create"}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <Confirm
+      title="Create a key"
+      act="Create"
+      working="Creating…"
+      close={close}
+      hasFields
+      why={name.value.trim() === "" ? "Enter a name first." : undefined}
+      run={async () => {
+        const expires_at = expiryOf(days.value, Date.now());
+        const body = { name: name.value.trim(), scopes: [scope.value], ...(expires_at !== null && { expires_at }) };
+        created(await rest().keys.create(body));
+      }}
+    >
+      <Field word="Name" hint="The purpose. Shown in logs and in usage.">
+        <input
+          type="text"
+          required
+          maxLength={64}
+          autoFocus
+          value={name.value}
+          placeholder="support desk"
+          onInput={({ currentTarget }) => (name.value = currentTarget.value)}
+        />
+      </Field>
+      <fieldset>
+        <legend class="field-name">Scope</legend>
+        {SCOPES.map(([value, word, hint]) => (
+          <label key={value} class="choice">
+            <input
+              type="radio"
+              name="scope"
+              value={value}
+              checked={scope.value === value}
+              onChange={() => (scope.value = value)}
+            />
+            <span>
+              {word} <span class="hint">{hint}</span>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+      <Expiry days={days.value} choose={(next) => (days.value = next)} />
+    </Confirm>
   );
 }
 
@@ -117,7 +106,7 @@ export function NewKey({ minted, close }: { minted: MintedKey; close: () => void
         </p>
         <Command text={config_line} />
       </details>
-      <div class="dialog-actions">
+      <div class="actions dialog-actions">
         <button type="button" class="button primary" onClick={close}>
           I have copied the key
         </button>

@@ -49,9 +49,8 @@ export function KeysTab({ head }: { head: Signal<Loaded<unknown> | undefined> })
     setQuery({ create: undefined });
     if (!next || "created" in next) void loaded.reload();
   };
-  const close = () => show();
-  // After a rotation the new key is shown.
-  const closeRotate = () => asking.peek() && "rotate" in (asking.peek() ?? {}) && show();
+  // A key that was created in place of the dialog stays.
+  const close = () => "created" in (asking.peek() ?? {}) || show();
   const created = (key: MintedKey) => show({ created: key });
   const open = asking.value;
   return (
@@ -91,8 +90,8 @@ export function KeysTab({ head }: { head: Signal<Loaded<unknown> | undefined> })
         />
       )}
       {open && "create" in open && <CreateKey close={close} created={created} />}
-      {open && "created" in open && <NewKey minted={open.created} close={close} />}
-      {open && "rotate" in open && <Rotate of={open.rotate} close={closeRotate} done={created} />}
+      {open && "created" in open && <NewKey minted={open.created} close={() => show()} />}
+      {open && "rotate" in open && <Rotate of={open.rotate} close={close} done={created} />}
       {open && "revoke" in open && <Revoke of={open.revoke} close={close} done={close} />}
     </section>
   );

@@ -11,11 +11,11 @@ export type InvalidFolder = SkillList["invalid"][number];
 /** The folders without a valid skill, with the reasons. */
 export function InvalidFolders({ invalid }: { invalid: readonly InvalidFolder[] }) {
   return invalid.length === 0 ? null : (
-    <section class="section invalid-skills" aria-labelledby="invalid-skills">
+    <section class="section spaced" aria-labelledby="invalid-skills">
       <header>
         <h2 id="invalid-skills">{plural(invalid.length, "invalid folder")} (not loaded)</h2>
       </header>
-      <ul>
+      <ul class="recent">
         {invalid.map(({ path, reason }) => (
           <li key={`${path} ${reason}`}>
             <span class="line">

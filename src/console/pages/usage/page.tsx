@@ -140,7 +140,7 @@ function Totals({ total, before, days }: TotalsOf) {
         (fact) =>
           fact && (
             <div key={fact[0]}>
-              <dt>{fact[0]}</dt>
+              <dt class="muted">{fact[0]}</dt>
               <dd>
                 {fact[1]} {fact[2] && <small title={`Compared with the previous ${span}`}>{fact[2]}</small>}
               </dd>

@@ -146,7 +146,7 @@ function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change
       />
       {text("session", "Session", "webhook:deploys; empty for a new session each time")}
       <details class="fold">
-        <summary class="muted">Agent, model and reply</summary>
+        <summary>Agent, model and reply</summary>
         <div class="section">
           {text("agent", "Agent", "the default agent")}
           {text("model", "Model", "the agent's model")}
@@ -179,7 +179,7 @@ function Pairs({ draft, change }: { draft: Draft; change: DraftStore["change"] }
     />
   );
   return (
-    <fieldset class="pairs">
+    <fieldset>
       <legend class="field-name">Match</legend>
       {draft.pairs.length === 0 && <p class="muted">No conditions: every request matches.</p>}
       {draft.pairs.map((_, n) => (
@@ -244,7 +244,7 @@ function Backtested({ of: { tried, matched, skipped, deliveries }, isStale }: { 
       </ul>
       {others.length > 0 && (
         <details class="fold">
-          <summary class="muted">{plural(others.length, "request")} without a match</summary>
+          <summary>{plural(others.length, "request")} without a match</summary>
           <Misses
             label="Requests that do not match"
             word="Request"

@@ -69,7 +69,7 @@ export function SendTest({ addresses, address, close }: Of) {
           />
         </Field>
         <RequestFields payload={payload} headers={kind === "wake" || kind === "agent" ? undefined : headers} rows={7} />
-        <div class="dialog-actions">
+        <div class="actions dialog-actions">
           <button type="button" class="button" onClick={close}>
             Close
           </button>
