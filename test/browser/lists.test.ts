@@ -107,6 +107,30 @@ browserTests(({ open }) => {
       await expect.poll(() => hrefs(page)).toEqual(all.slice(0, 200));
     });
 
+    it("goes on past a page without rows that is not the last one", async () => {
+      await using gateway = await startPages();
+      await fill(gateway, 150);
+      await untilIdle(gateway);
+      await using page = await open(gateway, { path: "/console/activity" });
+      await untilLive(page);
+      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+      const all = await listed(gateway);
+      let place = "";
+      await page.route(/deliveries\?.*(before|cursor)=/, async (route) => {
+        const url = new URL(route.request().url());
+        const before = url.searchParams.get("before");
+        if (before !== null) {
+          place = before;
+          return route.fulfill({ json: { deliveries: [], next_cursor: "c1" } });
+        }
+        url.searchParams.delete("cursor");
+        url.searchParams.set("before", place);
+        return route.continue({ url: url.href });
+      });
+      await goOlder(page);
+      await expect.poll(() => hrefs(page)).toEqual(all);
+    });
+
     it("MUST show the newest state of a row whose first push arrived while an older page was read", async () => {
       const agents = { main: { backend: "echo" }, slow: { backend: "echo", echo: { delayMs: 2_000 } } };
       await using gateway = await startPages({ agents });

@@ -153,7 +153,12 @@ describe("the recorder's bounds", () => {
     expect((await gateway.console.call("deliveries.get", { path: { delivery_id: sent[4] as string } })).error).toBe(
       "delivery-not-found",
     );
+    const behind = async (before: string | undefined) =>
+      (await gateway.recorded.list({ before: String(before) })).map(({ delivery_id }) => delivery_id);
+    expect(await behind(sent[1])).toEqual([sent[2]]);
+    expect(await behind(sent[4])).toEqual([]);
     await gateway.hooks.mapped({ nothing: "matches" });
+    expect(await behind(sent[2])).toEqual([]);
     expect((await gateway.recorded.list()).map(({ outcome }) => outcome)).toEqual([
       "unmatched",
       "completed",
