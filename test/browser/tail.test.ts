@@ -120,6 +120,30 @@ browserTests(({ open }) => {
       await expect.poll(() => page.url()).toMatch(/\/console\/d\/dlv_/);
     });
 
+    it("MUST name requests by their operation or path if bodies are not stored", async () => {
+      await using gateway = await startPages({ recorder: { bodies: false } });
+      const { rest, hook } = callers(gateway);
+      await rest("/api/v1/chat/send", { message: "private words" });
+      await hook("/hooks/wake", { text: "private words" });
+      await using page = await open(gateway, { path: TAIL });
+      await isLive(page);
+      const [chat, wake] = ["/api/v1/chat/send", "/hooks/wake"];
+      await expect
+        .poll(() => lines(page).allTextContents())
+        .toEqual([expect.stringContaining(`${chat}→completed`), expect.stringContaining(wake)]);
+      await page.keyboard.press("v");
+      const said = () => page.locator(".work-said").allTextContents();
+      await expect.poll(said).toEqual(["hooks.wake", "chat.send"]);
+      await page.goto(`${gateway.url}/console/activity`);
+      await expect.poll(said).toEqual(["hooks.wake", "chat.send"]);
+      await page
+        .getByRole("link", { name: /chat\.send/ })
+        .first()
+        .click();
+      await page.getByText("Reply completed").first().waitFor();
+      expect(await page.getByText("private words").count()).toBe(0);
+    });
+
     it("MUST follow the end, and move nothing under a reader who scrolled up or paused", async () => {
       await using gateway = await startPages();
       const { rest } = callers(gateway);
