@@ -27,7 +27,7 @@ test("diagnostics, traces, the log and the metrics have no words of messages, re
   await gateway.hooks.wake({ text: "sentinel" });
   await collector.received(2);
   const { url } = gateway;
-  const fetch = (target: RequestInfo | URL, init?: RequestInit) => checkedFetch(new Request(target, init));
+  const fetch = (target: string | URL | Request, init?: RequestInit) => checkedFetch(new Request(target, init));
   const client = new Gateway({ url, key: SECRETS.consoleToken, rpcToken: SECRETS.rpcToken, fetch });
   const address = { url, credentials: { rest: [], rpc: [] } };
   const signal = new AbortController().signal;
