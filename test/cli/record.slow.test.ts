@@ -109,7 +109,7 @@ test("deliveries tail prints a line for each request as it comes, with the reaso
     here,
   );
   await tail.until(({ out }) =>
-    /dlv_\w+ {2}refused {4}401 {2}POST \/hooks\/github {2}The signature is missing, wrong, or too old\./.test(out),
+    /dlv_\w+ {2}refused {4}401 {2}POST \/hooks\/github {2}The signature does not match the body\./.test(out),
   );
   tail.child.kill("SIGINT");
   expect(await tail.ended).toMatchObject({ code: 130, err: "" });

@@ -21,6 +21,8 @@ export class HookExchange implements HookContext {
   sender: Sender | undefined = undefined;
   mapping: string | undefined = undefined;
   answer: DeliveryAnswer = "accepted";
+  /** The reason of a refusal for the record, where the answer does not tell it. */
+  refusal: string | undefined = undefined;
   /** Its body, once that is known to come from the sender. */
   raw: Buffer | undefined = undefined;
   /** The id that a signed sender gives its delivery. */

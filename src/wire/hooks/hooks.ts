@@ -143,8 +143,17 @@ function requireSignature(
   return sender;
 }
 
+/** The same for all requests with a fault, so that lists can count them. */
+const FAULTS: Readonly<Record<SignatureFault, string>> = {
+  missing: "The signature is missing or incomplete.",
+  wrong: "The signature does not match the body.",
+  "too-old": "The signature is too old.",
+  "too-new": "The time of the signature is in the future.",
+};
+
 function signatureRefused(parts: HooksDoorParts, hook: HookExchange, fault: { reason: SignatureFault }): GatewayError {
   hook.note("signature.refused", JSON.stringify({ type: hook.signing?.type, ...fault }));
+  hook.refusal = FAULTS[fault.reason];
   return unauthenticated(parts, hook, "The signature is missing, wrong, or too old.");
 }
 
@@ -173,7 +182,8 @@ function keepRefusal(parts: HooksDoorParts, hook: HookExchange, thrown: unknown)
   if (place === undefined || hook.answer === "unmatched") return;
   hook.place = place;
   call.line.reached(place.operation);
-  const { name: error, detail } = GatewayError.from(thrown);
+  const { name: error, detail: told } = GatewayError.from(thrown);
+  const detail = (error === "unauthenticated" && hook.refusal) || told;
   const { status } = errors[error];
   if (!call.parts.refusals.admits(call.peer.network, error, hook.sender !== undefined)) return;
   hook.answer = "refused";
