@@ -9,7 +9,7 @@ type Pushed = { deliveryId: string; outcome: string; agent: string | null; turnI
 export type Now = {
   agents: readonly Agent[];
   parts: readonly Part[];
-  /** The turns of the last 60 minutes, and the minute of the last of them. */
+  /** The turns that the answering process started in the last 60 minutes, and the minute of the last of them. */
   turns: readonly number[];
   minute: number;
   /** The last known outcomes, by delivery. */
@@ -29,8 +29,8 @@ export function turnsUntil({ turns, minute }: Pick<Now, "turns" | "minute">, now
 }
 
 /** The gateway after a push. */
-export function nowAfter(now: Now, { method, params }: Push, minute: number): Now {
-  const named = params as { agentName?: string; nextAt?: string | null; turnIds?: string[]; parts?: Part[] };
+export function nowAfter(now: Now, { method, params }: Push): Now {
+  const named = params as { agentName?: string; nextAt?: string | null; parts?: Part[] };
   const withAgent = (change: (agent: Agent) => Partial<Agent>, name = named.agentName): Now => ({
     ...now,
     agents: now.agents.map((agent) => (agent.agentName === name ? { ...agent, ...change(agent) } : agent)),
@@ -38,7 +38,7 @@ export function nowAfter(now: Now, { method, params }: Push, minute: number): No
   switch (method) {
     case "delivery.recorded":
     case "delivery.changed":
-      return afterDelivery(now, params.delivery as Pushed, method === "delivery.recorded", minute);
+      return afterDelivery(now, params.delivery as Pushed, method === "delivery.recorded");
     case "agent.paused":
       return withAgent(() => ({ paused: true }));
     case "agent.resumed":
@@ -52,10 +52,8 @@ export function nowAfter(now: Now, { method, params }: Push, minute: number): No
         ...withAgent(({ waitingEvents }) => ({ waitingEvents: Math.max(0, waitingEvents - 1) })),
         parts: withDead(now.parts),
       };
-    case "heartbeat.ran": {
-      const next = withAgent(({ heartbeat }) => ({ heartbeat: { ...heartbeat, nextAt: named.nextAt ?? null } }));
-      return withTurns(next, named.turnIds?.length ?? 0, minute);
-    }
+    case "heartbeat.ran":
+      return withAgent(({ heartbeat }) => ({ heartbeat: { ...heartbeat, nextAt: named.nextAt ?? null } }));
     case "health.changed":
       return { ...now, parts: [...(named.parts ?? []), ...now.parts.filter(({ status }) => status === "ok")] };
     default:
@@ -64,7 +62,7 @@ export function nowAfter(now: Now, { method, params }: Push, minute: number): No
 }
 
 /** A delivery's turn moves from the agent's queue to the running ones, and ends. */
-function afterDelivery(now: Now, delivery: Pushed, isNew: boolean, minute: number): Now {
+function afterDelivery(now: Now, delivery: Pushed, isNew: boolean): Now {
   const { deliveryId, outcome, agent: name, turnId } = delivery;
   if (name === null || turnId === null || outcome === "repeated") return now;
   const before = now.outcomes.get(deliveryId) ?? (isNew ? undefined : outcome === "running" ? "queued" : "running");
@@ -79,17 +77,7 @@ function afterDelivery(now: Now, delivery: Pushed, isNew: boolean, minute: numbe
     const state = isFailing ? "failing" : running > 0 ? "busy" : "idle";
     return { ...agent, running, queued: Math.max(0, agent.queued + change("queued")), state };
   });
-  return withTurns({ ...now, agents, outcomes }, isNew ? 1 : 0, minute);
-}
-
-function withTurns(now: Now, started: number, minute: number): Now {
-  if (started === 0) return now;
-  const turns = turnsUntil(now, minute);
-  return {
-    ...now,
-    turns: [...turns.slice(0, -1), (turns.at(-1) ?? 0) + started],
-    minute: Math.max(now.minute, minute),
-  };
+  return { ...now, agents, outcomes };
 }
 
 export const DEAD = /Dead events: (\d+)\.[^.]*(?:\.|$)/;

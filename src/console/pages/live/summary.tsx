@@ -97,7 +97,7 @@ export function Figures({ agents, turns, minute, work }: Now & { work: readonly 
     <section class="figures" aria-label="Metrics">
       {counts.length > 0 && (
         <figure>
-          <figcaption>Turns per minute, last hour</figcaption>
+          <figcaption>Turns per minute on this gateway, last hour</figcaption>
           <Spark counts={counts} />
         </figure>
       )}

@@ -9,7 +9,7 @@ import { pathOfWork, type Work, type Written, writtenAfter } from "#console/lib/
 import type { LiveRows } from "#console/parts/live-rows.ts";
 import { State } from "#console/parts/state.tsx";
 import { ClockTime } from "#console/parts/time.tsx";
-import { tookOf } from "#console/parts/work-row.tsx";
+import { placeOf, tookOf } from "#console/parts/work-row.tsx";
 import { FirstRequest } from "../activity/first-request.tsx";
 
 const SHOWN = 100;
@@ -121,7 +121,7 @@ function useWritten(): Signal<ReadonlyMap<string, Written>> {
 
 function Line({ work, written }: { work: Work; written: Written | undefined }) {
   const line = useRef<HTMLLIElement>(null);
-  const { outcome, agent, preview, path, operation, at, tokens, session_id: session } = work;
+  const { outcome, agent, preview, at, tokens, session_id: session } = work;
   const isRunning = outcome === "running";
   useEffect(() => {
     if (!isRunning || session === null || whyNot("session.get")) return undefined;
@@ -137,7 +137,7 @@ function Line({ work, written }: { work: Work; written: Written | undefined }) {
       <a class="tail-line" href={hrefOf(pathOfWork(work))}>
         <ClockTime at={at} />
         <span class="tail-agent">{agent ?? "–"}</span>
-        <span class="tail-in">{preview ?? (path || operation)}</span>
+        <span class="tail-in">{preview ?? placeOf(work)}</span>
         <span class="faint" aria-hidden="true">
           →
         </span>

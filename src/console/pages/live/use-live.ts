@@ -16,10 +16,11 @@ export const MOST_REFUSED = 50;
 const HOUR_MS = 3_600_000;
 const REQUEST = { gateway: null, deliveries: true } as const;
 /**
- * The agents are read again when a heartbeat was due, as one without events reports nothing, and while turns run or wait, as counts by pushes can
- * drift: at most this often.
+ * The counts are read again when turns started, when a heartbeat was due, as one without events reports nothing, and while turns run or wait, as
+ * counts by pushes can drift: at most this often.
  */
-const AGENTS_EVERY_MS = 30_000;
+const COUNTS_EVERY_MS = 30_000;
+const TURNS: ReadonlySet<string> = new Set(["delivery.recorded", "heartbeat.ran"]);
 const RELOADS: ReadonlySet<string> = new Set(["agent.reloaded", "system.reloaded"]);
 
 /** The push that brings a turn without a request, which is read when its heartbeat has ended. */
@@ -66,12 +67,20 @@ function workIn({ method, params }: AnyPush): Work | undefined {
 
 /** The state of the gateway. Parts that the token may not read are empty. */
 async function readNow(): Promise<Now> {
-  const [{ agents }, { parts }, { turnsPerMinute }] = await Promise.all([
-    whyNot("agent.list") ? { agents: [] } : rpc().agent.list(),
+  const [counts, { parts }] = await Promise.all([
+    readCounts(),
     whyNot("system.health") ? { parts: [] } : rpc().system.health(),
+  ]);
+  return { ...counts, parts, outcomes: new Map() };
+}
+
+/** The turns of the last hour are not counted by pushes: those are of all gateways on the same database. */
+async function readCounts(): Promise<Pick<Now, "agents" | "turns" | "minute">> {
+  const [{ agents }, { turnsPerMinute }] = await Promise.all([
+    whyNot("agent.list") ? { agents: [] } : rpc().agent.list(),
     whyNot("system.info") ? { turnsPerMinute: [] } : rpc().system.info(),
   ]);
-  return { agents, parts, turns: turnsPerMinute, minute: minuteOf(Date.now()), outcomes: new Map() };
+  return { agents, turns: turnsPerMinute, minute: minuteOf(Date.now()) };
 }
 
 async function readRefused(): Promise<Work[]> {
@@ -100,17 +109,20 @@ export function useNow() {
   useEffect(() => {
     let readAt = Date.now();
     let isRead = false;
-    const reloadAgents = async () => {
+    let hasTurns = false;
+    const reloadCounts = async () => {
       readAt = Date.now();
-      const { agents } = await rpc().agent.list();
-      if (now.value) now.value = { ...now.value, agents };
+      hasTurns = false;
+      const counts = await readCounts();
+      if (now.value) now.value = { ...now.value, ...counts };
     };
     const take = (pushes: AnyPush[]) => {
       if (!now.value) return;
-      now.value = pushes.reduce((state, push) => nowAfter(state, push, minuteOf(Date.now())), now.value);
+      now.value = pushes.reduce((state, push) => nowAfter(state, push), now.value);
+      hasTurns ||= pushes.some(({ method }) => TURNS.has(method));
       const more = pushes.flatMap((push) => workIn(push) ?? []).filter(({ outcome }) => outcome === "refused");
       if (more.length > 0) refused.value = [...more.reverse(), ...refused.value].slice(0, MOST_REFUSED);
-      if (pushes.some(({ method }) => RELOADS.has(method))) void reloadAgents().catch(() => {});
+      if (pushes.some(({ method }) => RELOADS.has(method))) void reloadCounts().catch(() => {});
     };
     const isOld = (at: number) =>
       now.value?.agents.some(
@@ -121,7 +133,7 @@ export function useNow() {
       gathered(({ method }) => !method.startsWith("message."), take),
       onReturn(() => isRead && void reload()),
       clock.subscribe((at) => {
-        if (at - readAt > AGENTS_EVERY_MS && isOld(at)) void reloadAgents().catch(() => {});
+        if (at - readAt > COUNTS_EVERY_MS && (hasTurns || isOld(at))) void reloadCounts().catch(() => {});
       }),
     ];
     void whenHeld(REQUEST).then(() => {

@@ -1,10 +1,10 @@
-import { useEffect } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { rpc } from "#console/app/api.ts";
-import { gathered, hold } from "#console/app/live.ts";
+import { gathered, hold, whenHeld } from "#console/app/live.ts";
 import { query } from "#console/app/router.ts";
 import { merged, without } from "#console/lib/live-list.ts";
 import { useLiveRows } from "#console/parts/live-rows.ts";
-import { useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 export type Row = RpcMethods["session.list"]["result"]["sessions"][number];
@@ -17,12 +17,32 @@ const MOST_READ = 12;
 
 /** The sessions, newest first. One in which something happens changes in its place; a new one enters at the top. */
 export function useSessions(isReading: boolean) {
-  const agents = useLoaded(() => rpc().agent.list());
-  const names = agents.value.value?.agents.map(({ agentName }) => agentName) ?? [];
+  const names = useSignal<readonly string[]>([]);
+  const agentsError = useSignal<unknown>(undefined);
+  const following = useRef<Promise<unknown>>(undefined);
+  // Before the list's own effects: its first page is read once the pushes of the agents have begun.
+  useEffect(() => {
+    let release = () => {};
+    let isLeft = false;
+    const follow = async () => {
+      const { agents } = await rpc().agent.list();
+      names.value = agents.map(({ agentName }) => agentName);
+      if (isLeft || agents.length === 0) return;
+      const request = { agents: [...names.value] };
+      release = hold(request);
+      await whenHeld(request);
+    };
+    following.current = follow().catch((error) => (agentsError.value = error));
+    return () => {
+      isLeft = true;
+      release();
+    };
+  }, []);
   const agent = query.value.get("agent") ?? "";
   const rows = useLiveRows<Row>({
     keyOf,
     async read(page, signal) {
+      await following.current;
       const agentName = query.peek().get("agent");
       const asked = { ...page, ...(agentName && { agentName }) };
       const { sessions, nextCursor } = await rpc().session.list(asked, { signal });
@@ -44,9 +64,7 @@ export function useSessions(isReading: boolean) {
   };
 
   useEffect(() => {
-    if (names.length === 0) return undefined;
-    const release = hold({ agents: names });
-    const stop = gathered(
+    return gathered(
       ({ method }) => /^(message\.c|turn|session)/.test(method),
       (pushes) => {
         const ids = new Set<string>();
@@ -63,11 +81,7 @@ export function useSessions(isReading: boolean) {
         void poll([...ids]);
       },
     );
-    return () => {
-      release();
-      stop();
-    };
-  }, [names.join("\n")]);
+  }, []);
 
-  return { rows, names, agentsError: agents.error };
+  return { rows, names: names.value, agentsError };
 }
