@@ -18,7 +18,7 @@ browserTests(({ open }) => {
       );
       await options.filter({ hasText: "Live" }).locator("kbd", { hasText: "l" }).waitFor();
       // An action with a reason is not run.
-      const reason = options.filter({ hasText: /No event waits|No events wait/ });
+      const reason = options.filter({ hasText: /No events are waiting/ });
       expect(await reason.getAttribute("aria-disabled")).toBe("true");
       await page.getByRole("combobox", { name: "Search" }).fill("pause");
       await page.keyboard.press("Enter");
@@ -111,7 +111,7 @@ browserTests(({ open }) => {
       await page.routeWebSocket(/\/rpc\/ws$/, (socket) => void socket.close({ code: 4000 }));
       await page.context().setOffline(true);
       await gateway[Symbol.asyncDispose]();
-      await page.getByText("Gateway unreachable · state of").waitFor();
+      await page.getByText("Gateway unreachable · showing data from").waitFor();
       expect(await heading.boundingBox()).toEqual(before);
       expect(await page.evaluate("document.documentElement.hasAttribute('data-away')")).toBe(true);
       await page.context().setOffline(false);

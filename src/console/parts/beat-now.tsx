@@ -5,6 +5,7 @@ import { ActionButton } from "./fields.tsx";
 import { Failed } from "./trouble.tsx";
 import { useAction } from "./use.ts";
 
+const WORD = "Run heartbeat now";
 const WORDS = {
   started: "Heartbeat started.",
   "nothing-waiting": "No events are waiting for this agent.",
@@ -12,8 +13,10 @@ const WORDS = {
   paused: "The agent is paused. Events wait until it is resumed.",
 } as const;
 
-/** Makes an agent handle its waiting events at once. */
-export function BeatNow({ agent, why, done }: { agent: string; why?: string | undefined; done?: () => void }) {
+type BeatNowOf = { agent: string; why?: string | undefined; done?: () => void; isSmall?: true };
+
+/** Makes an agent handle its waiting events at once. With `isSmall` the button shows only its icon. */
+export function BeatNow({ agent, why, done, isSmall }: BeatNowOf) {
   const action = useAction(async () => {
     const { outcome } = await rest().agents.beat(agent);
     say(WORDS[outcome as keyof typeof WORDS] ?? outcome);
@@ -21,8 +24,8 @@ export function BeatNow({ agent, why, done }: { agent: string; why?: string | un
   });
   return (
     <>
-      <ActionButton icon="play" why={whyNot("rest") ?? why} runs={action}>
-        Run heartbeat now
+      <ActionButton icon="activity" why={whyNot("rest") ?? why} runs={action} {...(isSmall && { name: WORD })}>
+        {!isSmall && WORD}
       </ActionButton>
       <Failed of={action} />
     </>

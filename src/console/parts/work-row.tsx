@@ -19,6 +19,11 @@ export const WORK_COLUMNS: readonly Column<Work>[] = [
   { name: "When", width: "88px", align: "end", cell: ({ at }) => <Ago at={at} /> },
 ];
 
+/** The call without a message: of webhooks, only the path tells which. */
+export function placeOf({ operation, path }: Pick<Work, "operation" | "path">): string {
+  return operation === "" || operation.startsWith("hooks.") ? path : operation;
+}
+
 function Said({ work }: { work: Work }) {
   const { outcome, preview, operation, path, error, replay_of, announcement } = work;
   const title = [operation, path, error && (error.detail ?? error.name)].filter(Boolean).join("\n");
@@ -26,7 +31,7 @@ function Said({ work }: { work: Work }) {
     <span class="work" title={title}>
       <State of={outcome} quiet />
       <span class="work-said">
-        {preview ? <bdi>{preview}</bdi> : <span class="mono">{operation || path}</span>}
+        {preview ? <bdi>{preview}</bdi> : <span class="mono">{placeOf(work)}</span>}
         {error && <span class="faint"> {outcome === "refused" ? error.name : (error.detail ?? error.name)}</span>}
       </span>
       {replay_of && <ReplaySign />}

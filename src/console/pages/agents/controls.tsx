@@ -25,19 +25,16 @@ export function Controls({ agent, reread, onReload }: Controlled) {
   });
   return (
     <>
-      <div class="actions bar-actions">
-        <ActionButton icon="refresh-cw" runs={reload} why={whyNot("agent.reload")}>
-          {reload.isRunning.value ? "Reloading…" : "Reload"}
-        </ActionButton>
-        <BeatNow
-          agent={agentName}
-          why={
-            paused ? "The agent is paused." : waitingEvents === 0 ? "No events are waiting for this agent." : undefined
-          }
-          done={() => void reread()}
-        />
-        <PauseOrResume agent={agent} reread={reread} />
-      </div>
+      <PauseOrResume agent={agent} reread={reread} />
+      <BeatNow
+        agent={agentName}
+        why={
+          paused ? "The agent is paused." : waitingEvents === 0 ? "No events are waiting for this agent." : undefined
+        }
+        done={() => void reread()}
+        isSmall
+      />
+      <ActionButton icon="refresh-cw" name="Reload" runs={reload} why={whyNot("agent.reload")} />
       <Failed of={reload} />
     </>
   );

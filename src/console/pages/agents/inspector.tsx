@@ -42,8 +42,8 @@ export function Inspector({ agent, fault, back, reread }: Shown) {
           <a class="button" href={hrefOf(`/s/${encodeURIComponent(newConsoleSession(agentName))}`)}>
             New session
           </a>
+          <Controls agent={agent} reread={reread} onReload={(result) => (reload.value = result)} />
         </div>
-        <Controls agent={agent} reread={reread} onReload={(result) => (reload.value = result)} />
       </InspectorHead>
       {reload.value && <Reloaded result={reload.value} close={() => (reload.value = undefined)} />}
       <PausedNote agent={agent} />

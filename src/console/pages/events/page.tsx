@@ -161,24 +161,31 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
           )
         }
       />
-      {isQueueing.value && (
-        <Bulk<SystemEvent>
-          title="Queue all dead events again?"
-          act="Queue"
-          done="queued"
-          noun="event"
-          read={async (signal) => {
-            const { items, hasMore } = await readAll(readPage, signal);
-            return { able: items, skipped: [], hasMore };
-          }}
-          effect={(events) => <QueueEffect events={events} />}
-          run={({ event_id }) => rest().events.replay(event_id)}
-          pathOf={({ event_id }) => `/e/${event_id}`}
-          leftOut={["event-not-dead", "event-not-found", "agent-not-found"]}
-          close={() => (isQueueing.value = false)}
-        />
-      )}
+      {isQueueing.value && <QueueAll readPage={readPage} close={() => (isQueueing.value = false)} />}
     </>
+  );
+}
+
+type QueueAllOf = { readPage: Parameters<typeof readAll<SystemEvent>>[0]; close: () => void };
+
+/** Queues all dead events of the list again. */
+function QueueAll({ readPage, close }: QueueAllOf) {
+  return (
+    <Bulk<SystemEvent>
+      title="Queue all dead events again?"
+      act="Queue"
+      done="queued"
+      noun="event"
+      read={async (signal) => {
+        const { items, hasMore } = await readAll(readPage, signal);
+        return { able: items, skipped: [], hasMore };
+      }}
+      effect={(events) => <QueueEffect events={events} />}
+      run={({ event_id }) => rest().events.replay(event_id)}
+      pathOf={({ event_id }) => `/e/${event_id}`}
+      leftOut={["event-not-dead", "event-not-found", "agent-not-found"]}
+      close={close}
+    />
   );
 }
 

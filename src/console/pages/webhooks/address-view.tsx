@@ -43,12 +43,7 @@ export function AddressView({ address, requests, back }: Shown) {
       <Facts
         of={[
           [kind === "mapping" ? "Matches" : "Effect", <span class={kind === "mapping" ? "mono" : ""}>{does}</span>],
-          [
-            "Secret",
-            <>
-              {secretWords(address)} (<span class="mono">{variableOf(address)}</span> in the command)
-            </>,
-          ],
+          ["Authentication", secretWords(address)],
           rule && ["Message", <span class="mono">{rule.message}</span>],
           rule && ["Agent", <AgentLink name={rule.agent} />],
           rule && [
@@ -69,7 +64,10 @@ export function AddressView({ address, requests, back }: Shown) {
         {example.value.value && (
           <Command text={curlOfHook({ origin: location.origin, path, verify, headers, body: JSON.stringify(body) })} />
         )}
-        {verify !== null && <p class="hint">The command signs the body with openssl, as the sender does.</p>}
+        <p class="hint">
+          The command reads the {verify === null ? "token" : "secret"} from <code>{variableOf(address)}</code>
+          {verify !== null && " and signs the body with openssl"}.
+        </p>
       </section>
       <Recent of={address} requests={requests} />
     </article>
