@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { rest, rpc, troubleOf } from "#console/app/api.ts";
+import { rest, rpc } from "#console/app/api.ts";
 import type { AnyPush } from "#console/app/live.ts";
 import { choiceOf, go, hrefOf, query } from "#console/app/router.ts";
 import { mayRpc } from "#console/app/session.ts";
@@ -83,15 +83,9 @@ function rowOf({ method, params }: AnyPush): DeliverySummary | undefined {
   return camelToSnake((params as { delivery: object }).delivery) as unknown as DeliverySummary;
 }
 
-/** A page of the list. If the delivery `before` was deleted, so were all older ones. */
 async function readPage(page: { limit: number; before?: string }, signal: AbortSignal) {
-  try {
-    const { deliveries, next_cursor } = await rest().deliveries.list({ ...queryOf(query.peek()), ...page }, { signal });
-    return { items: deliveries, cursor: next_cursor };
-  } catch (error) {
-    if (page.before === undefined || troubleOf(error).name !== "delivery-not-found") throw error;
-    return { items: [], cursor: null };
-  }
+  const { deliveries, next_cursor } = await rest().deliveries.list({ ...queryOf(query.peek()), ...page }, { signal });
+  return { items: deliveries, cursor: next_cursor };
 }
 
 function keyOf({ delivery_id }: DeliverySummary) {
