@@ -148,7 +148,7 @@ browserTests(({ open }) => {
       const dialog = page.getByRole("dialog");
       await dialog.getByText("starts a turn for").waitFor();
       await dialog.getByLabel("Payload").fill(JSON.stringify({ kind: "other" }));
-      await dialog.getByText("the request is recorded, and starts nothing.").waitFor();
+      await dialog.getByText("The request is recorded and starts no turn.").waitFor();
       expect(await dialog.getByText("starts a turn for").count()).toBe(0);
     });
 
