@@ -154,6 +154,41 @@ browserTests(({ open }) => {
       expect(await page.locator("tbody tr").first().textContent()).toContain("completed");
     });
 
+    it("MUST leave a row that ends late at its place behind the rows that were read", async () => {
+      const agents = { main: { backend: "echo" }, slow: { backend: "echo", echo: { delayMs: 20_000 } } };
+      await using gateway = await startPages({ agents });
+      const sent = callers(gateway).rest("/api/v1/chat/send", { message: "Hello", agent: "slow" });
+      await fill(gateway, 150);
+      await using page = await open(gateway, { path: "/console/activity" });
+      await untilLive(page);
+      await sent;
+      await callers(gateway).rest("/api/v1/chat/send", { message: "The last one" });
+      await page.getByRole("link", { name: "completed The last one" }).waitFor();
+      const all = await listed(gateway);
+      expect(await hrefs(page)).toEqual(all.slice(0, 101));
+      await goOlder(page);
+      await expect.poll(() => hrefs(page)).toEqual(all);
+    });
+
+    it("MUST read the first page of sessions once", async () => {
+      await using gateway = await startPages();
+      await fill(gateway, 50);
+      await untilIdle(gateway);
+      await using page = await open(gateway, { path: "/console/settings" });
+      await untilLive(page);
+      let asked = 0;
+      page.on("request", (request) => {
+        if (request.postData()?.includes("session.list")) asked++;
+      });
+      await page.goto(`${gateway.url}/console/sessions`);
+      await untilLive(page);
+      await expect.poll(async () => (await hrefs(page)).length).toBe(50);
+      // All that the page asks for at its start has been asked when a push arrives.
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello", user_id: "ada" });
+      await page.getByRole("link", { name: /^Hello agent:main:rest:ada/ }).waitFor();
+      expect(asked).toBe(1);
+    });
+
     it("MUST not show a row of another filter that arrived while an older page was read", async () => {
       await using gateway = await startPages();
       await fill(gateway, 150);

@@ -21,7 +21,7 @@ type Page<Item> = { items: readonly Item[]; cursor: string | null };
 
 type LiveRowsOf<Item> = {
   keyOf: (item: Item) => string;
-  /** A page of them, newest first: behind a cursor, or with `isKeyset` behind the item with the key `before`. */
+  /** A page of them, newest first: behind a cursor, or with `isKeyset` behind the item with the key `before`; such keys grow with time. */
   read: (page: { limit: number; cursor?: string; before?: string }, signal: AbortSignal) => Promise<Page<Item>>;
   isKeyset?: true;
   /** The subscription that brings changes. */
@@ -95,7 +95,10 @@ export class LiveRows<Item> {
     const { isCut, newer } = this.list.peek();
     // Rows are missing, and the reader is back at the top: the list is read again.
     if (isCut && newer.length === 0 && !this.#isReading && !this.isLoading.peek()) return void this.reload();
-    const news = pushes.flatMap((push) => itemOf(push, this.isShown) ?? []).reverse();
+    const news = pushes
+      .flatMap((push) => itemOf(push, this.isShown) ?? [])
+      .filter(this.#isInReach)
+      .reverse();
     for (const read of this.#running.values()) read.news = [...news, ...read.news].slice(0, MOST_ROWS);
     this.list.value = merged(this.list.peek(), news, { keyOf, isReading: this.#isReading });
   };
@@ -103,6 +106,13 @@ export class LiveRows<Item> {
   readonly abortAll = (): void => {
     for (const one of this.#running.keys()) one.abort();
     this.#running.clear();
+  };
+
+  /** False for a change of an item behind those that were read: an older page will bring it, at its place. */
+  readonly #isInReach = (item: Item): boolean => {
+    const { items, older, hasMore } = this.list.peek();
+    const last = older.at(-1) ?? items.at(-1);
+    return !this.of.isKeyset || !hasMore || last === undefined || this.of.keyOf(item) >= this.of.keyOf(last);
   };
 
   get #isReading(): boolean {
