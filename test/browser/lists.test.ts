@@ -147,9 +147,9 @@ browserTests(({ open }) => {
       await sent;
       await page.getByRole("button", { name: "1 new" }).click();
       await page.getByRole("link", { name: "completed Hello" }).first().waitFor();
-      const read = page.waitForResponse(/deliveries\?limit=100$/);
+      const read = page.waitForEvent("requestfinished", (request) => /deliveries\?limit=100$/.test(request.url()));
       await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
-      await (await read).finished();
+      await read;
       await untilPainted(page);
       expect(await page.locator("tbody tr").first().textContent()).toContain("completed");
     });
