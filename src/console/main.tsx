@@ -21,8 +21,7 @@ import {
 import "./app/settings.ts";
 import "./app/visible-text.ts";
 import { Shell } from "./app/shell.tsx";
-import { SignIn } from "./app/signin.tsx";
-import { ChooseIdentity, IdentityQuestion, SignInAs } from "./app/switch-identity.tsx";
+import { ChooseIdentity, IdentityQuestion, SignIn, SignInAs } from "./app/signin.tsx";
 import { askOtherTabs } from "./app/tabs.ts";
 import { say } from "./app/toasts.ts";
 

@@ -32,7 +32,7 @@ browserTests(({ open }) => {
       await hook("/hooks/agent", { message: "while the page is open" });
       await hook("/hooks/wake", { text: "An event", mode: "now" });
       await expect.poll(() => rows.count()).toBe(4);
-      const said = await page.locator(".work-said").allTextContents();
+      const said = await page.locator(".work > .cut").allTextContents();
       expect(new Set(said)).toEqual(
         new Set(["Heartbeat · 1 system event", "An event", "while the page is open", "before the page"]),
       );
@@ -132,7 +132,7 @@ browserTests(({ open }) => {
         .poll(() => lines(page).allTextContents())
         .toEqual([expect.stringContaining(`${chat}→completed`), expect.stringContaining(wake)]);
       await page.keyboard.press("v");
-      const said = () => page.locator(".work-said").allTextContents();
+      const said = () => page.locator(".work > .cut").allTextContents();
       await expect.poll(said).toEqual(["hooks.wake", "chat.send"]);
       await page.goto(`${gateway.url}/console/activity`);
       await expect.poll(said).toEqual(["hooks.wake", "chat.send"]);

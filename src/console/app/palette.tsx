@@ -110,8 +110,8 @@ export function Palette({ close, keys }: { close: () => void; keys: readonly Key
             onKeyDown={() => {}}
           >
             <Icon name={entry.icon} />
-            <span>{entry.name}</span>
-            <span class="faint">{entry.why ?? entry.hint}</span>
+            <span class="cut">{entry.name}</span>
+            <span class="cut faint">{entry.why ?? entry.hint}</span>
             {entry.keys?.split(" ").map((key) => (
               <kbd key={key}>{key}</kbd>
             ))}

@@ -1,11 +1,14 @@
 import { useSignal } from "@preact/signals";
-import { Card } from "../parts/card.tsx";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { nameOf } from "../lib/identity.ts";
+import { Dialog } from "../parts/dialog.tsx";
 import { Field } from "../parts/fields.tsx";
 import { Prose } from "../parts/prose.tsx";
 import { Failed, Note } from "../parts/trouble.tsx";
 import { useAction } from "../parts/use.ts";
 import { identify } from "./api.ts";
-import { signIn, signInReason } from "./session.ts";
+import { choices, type Given, identity, offered, signIn, signInReason } from "./session.ts";
 
 /** Takes the console token, an API key of scope `admin`, or an RPC token. */
 export function SignIn() {
@@ -63,4 +66,108 @@ export function SignIn() {
       </form>
     </Card>
   );
+}
+
+/** A card alone on the page, for whoever is not signed in. */
+function Card({ children }: { children: ComponentChildren }) {
+  return (
+    <main class="sign-in">
+      <div class="stack card">
+        <p class="brand">
+          <span class="mark" aria-hidden="true" /> Agent Gateway
+        </p>
+        {children}
+      </div>
+    </main>
+  );
+}
+
+function stay(): void {
+  offered.value = undefined;
+}
+
+function Named({ of }: { of: Given }) {
+  return (
+    <bdi>
+      <strong>{nameOf(of)}</strong>
+    </bdi>
+  );
+}
+
+/** Asks before a link signs a tab in with another identity. The first button stays, because anyone may have made the link. */
+function SwitchIdentity({ from, to }: { from: Given; to: Given }) {
+  return (
+    <Dialog title="Sign in with another identity?" close={stay}>
+      <p>
+        This tab is signed in with <bdi>{nameOf(from)}</bdi>. The link that you opened signs in with <Named of={to} />
+        {from.kind === to.kind && from.name === to.name ? ", a different token with this name" : ""}.
+      </p>
+      <p class="muted">If you did not create this link, choose Stay signed in. The link works only once.</p>
+      <div class="actions dialog-actions">
+        <button type="button" class="button" onClick={() => signIn(to)}>
+          Switch
+        </button>
+        <button type="button" class="button primary" autoFocus onClick={stay}>
+          Stay signed in
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+/**
+ * Asks before the link of a REST key signs in a tab that is not signed in, because the owner of the key can see all actions with it. No
+ * button has the focus, so that a key pressed for another page does not answer.
+ */
+export function SignInAs({ to }: { to: Given }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  const { name } = to;
+  return (
+    <Card>
+      <h1 ref={heading} tabIndex={-1} class="break">
+        Sign in as <bdi>{name}</bdi>?
+      </h1>
+      <p class="break">
+        The link that you opened signs this tab in with <Named of={to} />.
+      </p>
+      <p class="muted">
+        Continue only if you created this link: the owner of the key can see what you do with it. The link works only
+        once.
+      </p>
+      <button type="button" class="button primary" onClick={() => signIn(to)}>
+        <span class="break">
+          Sign in as <bdi>{name}</bdi>
+        </span>
+      </button>
+      <button type="button" class="button" onClick={stay}>
+        Use another token
+      </button>
+    </Card>
+  );
+}
+
+/** Asks which identity of the other tabs signs in a new tab: one of them may be for reading only. */
+export function ChooseIdentity({ among }: { among: readonly Given[] }) {
+  return (
+    <Card>
+      <h1>Choose an identity</h1>
+      <p>The other tabs of this browser are signed in with different identities.</p>
+      {among.map((one) => (
+        <button key={one.token} type="button" class="button" onClick={() => signIn(one)}>
+          <span class="break">
+            Sign in with <bdi>{nameOf(one)}</bdi>
+          </span>
+        </button>
+      ))}
+      <button type="button" class="button" onClick={() => (choices.value = [])}>
+        Use another token
+      </button>
+    </Card>
+  );
+}
+
+/** The question, while there is one. */
+export function IdentityQuestion() {
+  return identity.value && offered.value ? <SwitchIdentity from={identity.value} to={offered.value} /> : null;
 }

@@ -4,14 +4,8 @@ import { HIDDEN, isSecretHeader } from "#kit/secret-headers.ts";
 import { visibleLine } from "#kit/visible.ts";
 
 /** A mapping as it is written in the page. Pairs with the same place are alternatives. */
-export type Draft = {
-  name: string;
+export type Draft = Record<(typeof TEXTS)[number], string> & {
   pairs: readonly { place: string; value: string }[];
-  message: string;
-  session: string;
-  agent: string;
-  model: string;
-  channel: string;
   delivery: "" | "announce";
 };
 export const EMPTY_DRAFT: Draft = {

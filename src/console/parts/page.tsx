@@ -14,13 +14,12 @@ type Head = {
   /** How many there are, beside the title. */
   count?: string | undefined;
   children?: ComponentChildren;
-  /** When what is shown was read, and how to read it again. */
-  updated?: number | undefined;
-  refresh?: (() => void) | undefined;
+  /** What is shown: when it was read, and how to read it again. */
+  of?: { at: { value: number | undefined }; reload: () => unknown } | undefined;
 };
 
 /** The head of a page: its name, how much there is, and what can be done. */
-export function PageHead({ title, count, children, updated, refresh }: Head) {
+export function PageHead({ title, count, children, of }: Head) {
   usePageTitle(title);
   return (
     <header class="line page-head">
@@ -28,15 +27,21 @@ export function PageHead({ title, count, children, updated, refresh }: Head) {
       {count !== undefined && <span class="count">{count}</span>}
       <div class="actions">
         {children}
-        {refresh && (
+        {of && (
           <span class="updated">
-            {updated !== undefined && (
+            {of.at.value !== undefined && (
               <span class="faint">
                 <span class="wide-word">Updated </span>
-                {clockTime(Math.min(updated, now.value), zone.value === "utc")}
+                {clockTime(Math.min(of.at.value, now.value), zone.value === "utc")}
               </span>
             )}
-            <button type="button" class="icon-button" title="Refresh" aria-label="Refresh" onClick={refresh}>
+            <button
+              type="button"
+              class="icon-button"
+              title="Refresh"
+              aria-label="Refresh"
+              onClick={() => void of.reload()}
+            >
               <Icon name="refresh-cw" />
             </button>
           </span>

@@ -1,21 +1,10 @@
-import { type Signal, signal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { useKeys } from "../app/keys.ts";
 
 const KEY = "agent-gateway.split";
 const USUAL = 58;
-/** The share of the list in percent, by its default. */
-const shares = new Map<number, Signal<number>>();
-
-function keyOf(usual: number): string {
-  return usual === USUAL ? KEY : `${KEY}.${usual}`;
-}
-function shareOf(usual: number): Signal<number> {
-  const known = shares.get(usual) ?? signal(within(Number(localStorage.getItem(keyOf(usual))) || usual));
-  shares.set(usual, known);
-  return known;
-}
 function within(share: number): number {
   return Math.min(75, Math.max(25, share));
 }
@@ -31,7 +20,8 @@ type SplitOf = {
 /** A list with an inspector next to the list, which has the `usual` share in percent until the reader moves the bar. On a narrow screen the inspector takes the page, and the focus goes there. */
 export function Split({ list, inspector, usual = USUAL, back }: SplitOf) {
   useKeys([{ key: "Escape", does: "Back to the list", run: back }]);
-  const share = shareOf(usual);
+  const key = usual === USUAL ? KEY : `${KEY}.${usual}`;
+  const share = useSignal(within(Number(localStorage.getItem(key)) || usual));
   const frame = useRef<HTMLDivElement>(null);
   const details = useRef<HTMLElement>(null);
   const wasOpen = useRef(Boolean(inspector));
@@ -43,7 +33,7 @@ export function Split({ list, inspector, usual = USUAL, back }: SplitOf) {
   }, [isOpen]);
   const set = (next: number) => {
     share.value = within(next);
-    localStorage.setItem(keyOf(usual), String(Math.round(share.value)));
+    localStorage.setItem(key, String(Math.round(share.value)));
   };
   const drag = (event: PointerEvent) => {
     const target = event.currentTarget as HTMLElement;
@@ -70,9 +60,9 @@ export function Split({ list, inspector, usual = USUAL, back }: SplitOf) {
           aria-valuemax={75}
           tabIndex={0}
           onPointerDown={drag}
-          onKeyDown={({ key }) => {
-            if (key === "ArrowLeft") set(share.value - 2);
-            if (key === "ArrowRight") set(share.value + 2);
+          onKeyDown={(event) => {
+            if (event.key === "ArrowLeft") set(share.value - 2);
+            if (event.key === "ArrowRight") set(share.value + 2);
           }}
         />
       )}

@@ -69,6 +69,20 @@ const TONES = { info: undefined, warning: "warning", bad: "failed", ok: "done" }
 
 type NoteOf = { tone?: keyof typeof TONES; children: preact.ComponentChildren };
 
+/** The result of something that was done, until it is closed. */
+export function ResultNote({ close, children, ...note }: NoteOf & { close: () => void }) {
+  return (
+    <div role="status">
+      <Note {...note}>
+        {children}
+        <button type="button" class="link" onClick={close}>
+          Close
+        </button>
+      </Note>
+    </div>
+  );
+}
+
 /** A word of warning, or of explanation. */
 export function Note({ tone = "info", children }: NoteOf) {
   return (

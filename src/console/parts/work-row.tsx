@@ -30,7 +30,7 @@ function Said({ work }: { work: Work }) {
   return (
     <span class="work" title={title}>
       <State of={outcome} quiet />
-      <span class="work-said">
+      <span class="cut">
         {preview ? <bdi>{preview}</bdi> : <span class="mono">{placeOf(work)}</span>}
         {error && <span class="faint"> {outcome === "refused" ? error.name : (error.detail ?? error.name)}</span>}
       </span>

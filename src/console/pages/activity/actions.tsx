@@ -8,8 +8,7 @@ import { curlNote, curlOfDelivery, mappedBy, prettyBody, roundedNumberOf } from 
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
-import { DryRun, EditAndReplay, useReplayTrial } from "./edit-replay.tsx";
-import { Effect } from "./effect.tsx";
+import { DryRunDialog, EditAndReplay, Effect, useReplayTrial } from "./edit-replay.tsx";
 
 type Action = "replay" | "edit" | "dry-run" | "announce";
 
@@ -101,7 +100,7 @@ export function Actions({ delivery, changed }: { delivery: Delivery; changed: ()
         </Confirm>
       )}
       {asking.value === "edit" && <EditAndReplay delivery={delivery} send={send} close={close} />}
-      {asking.value === "dry-run" && <DryRun delivery={delivery} close={close} />}
+      {asking.value === "dry-run" && <DryRunDialog delivery={delivery} close={close} />}
     </>
   );
 }

@@ -6,8 +6,7 @@ import { RequestFields } from "#console/parts/code-field.tsx";
 import { Confirm, Dialog } from "#console/parts/dialog.tsx";
 import { type Trial, TrialResult, useTrial } from "#console/parts/trial.tsx";
 import { Note } from "#console/parts/trouble.tsx";
-import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
-import { Effect } from "./effect.tsx";
+import type { Delivery, DryRun } from "#generated/clients/typescript/src/rest.ts";
 
 /** The dry run of a recorded request with this payload; nothing where no mapping is asked. */
 export function useReplayTrial(delivery: Delivery, payload: string | undefined): Trial {
@@ -17,7 +16,7 @@ export function useReplayTrial(delivery: Delivery, payload: string | undefined):
 }
 
 /** The result of the current mappings for a recorded request. */
-export function DryRun({ delivery, close }: { delivery: Delivery; close: () => void }) {
+export function DryRunDialog({ delivery, close }: { delivery: Delivery; close: () => void }) {
   const payload = prettyBody(delivery);
   const trial = useReplayTrial(delivery, payload);
   return (
@@ -85,5 +84,33 @@ export function EditAndReplay({ delivery, send, close }: Edited) {
         <Effect delivery={delivery} payload={payload.value} result={trial.result} />
       </p>
     </Confirm>
+  );
+}
+
+type Of = { delivery: Delivery; payload: string; result: DryRun | undefined };
+
+/** The effect of a replay with this payload; `result` is its dry run, where mappings are asked. */
+export function Effect({ delivery, payload, result }: Of) {
+  if (mappedBy(delivery)) return result ? <MappedEffect result={result} /> : <>Checking the current mappings…</>;
+  const read = payloadOf(payload);
+  const { agent = delivery.agent, session } = ("body" in read ? read.body : {}) as Record<string, unknown>;
+  const who = <strong>{typeof agent === "string" ? agent : "the default agent"}</strong>;
+  if (delivery.operation === "hooks.wake") return <>Queues a system event for {who}.</>;
+  return (
+    <>
+      Starts a turn for {who} in {typeof session === "string" ? `the session ${session}` : "a new session"}.
+    </>
+  );
+}
+
+/** The turn that the current mappings start. */
+function MappedEffect({ result: { starts, mappings } }: { result: DryRun }) {
+  const turn = mappings.find(({ mapping }) => mapping === starts)?.turn;
+  if (!turn) return <>No current mapping matches. The request is recorded and starts no turn.</>;
+  return (
+    <>
+      The mapping {starts} starts a turn for <strong>{turn.agent}</strong> in{" "}
+      {turn.session_id === null ? "a new session" : `the session ${turn.session_id}`}.
+    </>
   );
 }

@@ -3,22 +3,22 @@ import { rest } from "#console/app/api.ts";
 import { hrefOf, query, setQuery } from "#console/app/router.ts";
 import { useTitleNote } from "#console/app/title.ts";
 import { copyText } from "#console/app/toasts.ts";
+import { failureOf } from "#console/lib/failure.ts";
 import { bytes, count } from "#console/lib/format.ts";
 import type { Step } from "#console/lib/steps.ts";
 import { AgentLink, CopyButton, Id, idFact } from "#console/parts/copy.tsx";
-import { FailureNote } from "#console/parts/failure-note.tsx";
 import { Body, type ValueAction } from "#console/parts/json.tsx";
 import { Facts, InspectorHead, Missing } from "#console/parts/page.tsx";
+import { Prose } from "#console/parts/prose.tsx";
 import { ReplaySign, State } from "#console/parts/state.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
 import { Ago, Exact } from "#console/parts/time.tsx";
 import { Timeline } from "#console/parts/timeline.tsx";
+import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { ReplySign } from "#console/parts/work-row.tsx";
-import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
+import type { Delivery, DeliverySummary } from "#generated/clients/typescript/src/rest.ts";
 import { Actions } from "./actions.tsx";
-
-export type Row = Omit<Delivery, "headers" | "body" | "body_encoding" | "replayable" | "timeline">;
 
 const OPEN = new Set(["queued", "running"]);
 
@@ -26,7 +26,7 @@ type InspectorOf = {
   id: string;
   back: () => void;
   /** Its row in the list, where the list has it. */
-  row: Row | undefined;
+  row: DeliverySummary | undefined;
 };
 
 /** One request: its content, its timeline, and its actions. */
@@ -60,7 +60,7 @@ export function Inspector({ id, back, row }: InspectorOf) {
   return <Shown delivery={delivery} back={back} isOpen={isOpen} reload={() => void loaded.reload()} />;
 }
 
-function stateOf({ outcome, announcement }: Row): string {
+function stateOf({ outcome, announcement }: Pick<Delivery, "outcome" | "announcement">): string {
   return [outcome, announcement?.state, announcement?.reason].join(" ");
 }
 
@@ -177,4 +177,26 @@ function copiesOf(path: (string | number)[], value: unknown): ValueAction[] {
     copy(`Copy {${place}}`, `{${place}}`),
     copy("Copy the match line", `${JSON.stringify(place)}: ${JSON.stringify(value)}`),
   ];
+}
+
+/** Why a request was refused, or its turn or event failed. Shows nothing for any other request. */
+function FailureNote({ steps, agent }: { steps: readonly Step[]; agent: string | null }) {
+  const failure = failureOf(steps, agent);
+  if (!failure) return null;
+  const { cause, error, detail, advice } = failure;
+  return (
+    <Note tone="bad">
+      <strong>{cause}</strong> {error && <span class="mono muted">{error}</span>}
+      {detail && (
+        <p>
+          <Prose text={detail} />
+        </p>
+      )}
+      {advice && (
+        <p class="muted">
+          <Prose text={advice} />
+        </p>
+      )}
+    </Note>
+  );
 }

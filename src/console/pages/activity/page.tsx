@@ -1,9 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { rest, rpc } from "#console/app/api.ts";
-import type { AnyPush } from "#console/app/live.ts";
 import { choiceOf, go, hrefOf, query } from "#console/app/router.ts";
 import { mayRpc } from "#console/app/session.ts";
-import { camelToSnake } from "#console/lib/case.ts";
+import { deliveryIn } from "#console/lib/case.ts";
 import { ActionButton, FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { countOf, LiveTable } from "#console/parts/live-table.tsx";
@@ -78,11 +77,6 @@ function idsOf({ delivery_id, request_id, message_id, turn_id, event_id, session
   return [delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id];
 }
 
-function rowOf({ method, params }: AnyPush): DeliverySummary | undefined {
-  if (method !== "delivery.recorded" && method !== "delivery.changed") return undefined;
-  return camelToSnake((params as { delivery: object }).delivery) as unknown as DeliverySummary;
-}
-
 async function readPage(page: { limit: number; before?: string }, signal: AbortSignal) {
   const { deliveries, next_cursor } = await rest().deliveries.list({ ...queryOf(query.peek()), ...page }, { signal });
   return { items: deliveries, cursor: next_cursor };
@@ -103,7 +97,7 @@ function Page({ params: { delivery } }: { params: Record<string, string> }) {
     isKeyset: true,
     request: { gateway: null, deliveries: true },
     itemOf(push, isShown) {
-      const row = rowOf(push);
+      const row = deliveryIn(push);
       // A shown row changes in its place, also to an outcome that the filters do not let in.
       return row && (isShown(row.delivery_id) || isWanted(row, query.peek())) ? row : undefined;
     },
@@ -117,12 +111,7 @@ function Page({ params: { delivery } }: { params: Record<string, string> }) {
   const isEmpty = items.length === 0 && !rows.isLoading.value && rows.error.value === undefined;
   return (
     <>
-      <PageHead
-        title="Activity"
-        count={countOf(list, "request")}
-        updated={rows.at.value}
-        refresh={() => void rows.reload()}
-      >
+      <PageHead title="Activity" count={countOf(list, "request")} of={rows}>
         {isFiltered && !isEmpty && delivery === undefined && (
           <ActionButton icon="rotate-ccw" onClick={() => (isReplaying.value = true)}>
             Replay all

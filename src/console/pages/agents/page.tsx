@@ -98,12 +98,7 @@ function Page({ params: { agent: selected } }: { params: Record<string, string> 
   const shown = agents?.find(({ agentName }) => agentName === selected);
   return (
     <>
-      <PageHead
-        title="Agents"
-        count={agents && plural(agents.length, "agent")}
-        updated={loaded.at.value}
-        refresh={() => void loaded.reload()}
-      />
+      <PageHead title="Agents" count={agents && plural(agents.length, "agent")} of={loaded} />
       <Pending of={loaded} rows={4} />
       {agents && (
         <Split

@@ -1,5 +1,5 @@
 import { plural } from "#console/lib/format.ts";
-import { Note } from "#console/parts/trouble.tsx";
+import { ResultNote } from "#console/parts/trouble.tsx";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 export type Reload = RpcMethods["agent.reload"]["result"];
@@ -8,48 +8,46 @@ export type Reload = RpcMethods["agent.reload"]["result"];
 export function Reloaded({ result, close }: { result: Reload; close: () => void }) {
   const { reloaded, changed, problems, skills } = result;
   return (
-    <div role="status">
-      <Note tone={!reloaded ? "bad" : problems.length > 0 || skills.skipped.length > 0 ? "warning" : "ok"}>
-        <strong>{titleOf(result)}</strong>
-        {changed.length > 0 && (
+    <ResultNote
+      tone={!reloaded ? "bad" : problems.length > 0 || skills.skipped.length > 0 ? "warning" : "ok"}
+      close={close}
+    >
+      <strong>{titleOf(result)}</strong>
+      {changed.length > 0 && (
+        <ul class="reload-list">
+          {changed.map((key) => (
+            <li key={key} class="mono">
+              {key}
+            </li>
+          ))}
+        </ul>
+      )}
+      {problems.length > 0 && (
+        <ul class="reload-list">
+          {problems.map(({ file, line, column, key, message }, n) => (
+            <li key={`${key} ${n}`}>
+              <span class="mono">
+                {[file, line, column].filter((part) => part !== null).join(":")}
+                {key && ` ${key}`}
+              </span>{" "}
+              {message}
+            </li>
+          ))}
+        </ul>
+      )}
+      {skills.skipped.length > 0 && (
+        <>
+          <p>{plural(skills.skipped.length, "skill folder")} skipped:</p>
           <ul class="reload-list">
-            {changed.map((key) => (
-              <li key={key} class="mono">
-                {key}
+            {skills.skipped.map(({ folder, reason }) => (
+              <li key={folder}>
+                <span class="mono">{folder}</span> {reason}
               </li>
             ))}
           </ul>
-        )}
-        {problems.length > 0 && (
-          <ul class="reload-list">
-            {problems.map(({ file, line, column, key, message }, n) => (
-              <li key={`${key} ${n}`}>
-                <span class="mono">
-                  {[file, line, column].filter((part) => part !== null).join(":")}
-                  {key && ` ${key}`}
-                </span>{" "}
-                {message}
-              </li>
-            ))}
-          </ul>
-        )}
-        {skills.skipped.length > 0 && (
-          <>
-            <p>{plural(skills.skipped.length, "skill folder")} skipped:</p>
-            <ul class="reload-list">
-              {skills.skipped.map(({ folder, reason }) => (
-                <li key={folder}>
-                  <span class="mono">{folder}</span> {reason}
-                </li>
-              ))}
-            </ul>
-          </>
-        )}
-        <button type="button" class="link" onClick={close}>
-          Close
-        </button>
-      </Note>
-    </div>
+        </>
+      )}
+    </ResultNote>
   );
 }
 

@@ -79,7 +79,10 @@ export function EventView({ id, beats, back, changed }: Shown) {
           ["Agent", <AgentLink name={event.agent} />],
           ["Sent by", event.caller],
           ["Queued", <Exact at={event.created_at} />],
-          event.status === "queued" && ["Next heartbeat", <Beat at={beats.get(event.agent)} />],
+          event.status === "queued" && [
+            "Next heartbeat",
+            <NextBeat at={beats.get(event.agent)} never="none (heartbeat is off; set heartbeat.every)" />,
+          ],
           event.ended_at !== null && ["Ended", <Exact at={event.ended_at} />],
           ["Attempts", String(event.attempts)],
           idFact("Turn", event.turn_id, "t"),
@@ -96,6 +99,7 @@ export function EventView({ id, beats, back, changed }: Shown) {
   );
 }
 
-function Beat({ at }: { at: string | null | undefined }) {
-  return at === null ? <>none (heartbeat is off; set heartbeat.every)</> : <Countdown to={at} over="now" />;
+/** When an agent takes what waits; undefined where nobody can ask, null where it never does. */
+export function NextBeat({ at, never }: { at: string | null | undefined; never: string }) {
+  return at === null ? <span class="muted">{never}</span> : <Countdown to={at} over="now" />;
 }

@@ -15,10 +15,10 @@ import { Empty, PageHead } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import type { Column } from "#console/parts/table.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
-import { Ago, Countdown } from "#console/parts/time.tsx";
+import { Ago } from "#console/parts/time.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { EventStatus, SystemEvent } from "#generated/clients/typescript/src/rest.ts";
-import { type Beats, EventView } from "./event-view.tsx";
+import { type Beats, EventView, NextBeat } from "./event-view.tsx";
 import "./events.css";
 
 const TABS: readonly (readonly [status: EventStatus, word: string, none: string])[] = [
@@ -38,11 +38,6 @@ async function readBeats(): Promise<Beats> {
   return new Map(agents.map(({ agentName, heartbeat }) => [agentName, heartbeat.nextAt]));
 }
 
-/** When an agent takes what waits; undefined where nobody can ask, null where it never does. */
-function NextBeat({ at }: { at: string | null | undefined }) {
-  return at === null ? <span class="muted">no heartbeat</span> : <Countdown to={at} over="now" />;
-}
-
 function columnsOf(status: EventStatus, beats: Beats): Column<SystemEvent>[] {
   return [
     {
@@ -57,7 +52,11 @@ function columnsOf(status: EventStatus, beats: Beats): Column<SystemEvent>[] {
     },
     { name: "Agent", width: "110px", narrow: "second", cell: ({ agent }) => agent },
     status === "queued"
-      ? { name: "Next heartbeat", width: "130px", cell: ({ agent }) => <NextBeat at={beats.get(agent)} /> }
+      ? {
+          name: "Next heartbeat",
+          width: "130px",
+          cell: ({ agent }) => <NextBeat at={beats.get(agent)} never="no heartbeat" />,
+        }
       : { name: "Ended", width: "100px", cell: ({ ended_at }) => <Ago at={ended_at} /> },
     { name: "Attempts", width: "80px", align: "end", narrow: "none", cell: ({ attempts }) => String(attempts) },
     { name: "Queued", width: "88px", align: "end", cell: ({ created_at }) => <Ago at={created_at} /> },
@@ -127,12 +126,7 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
   );
   return (
     <>
-      <PageHead
-        title="Events"
-        count={countOf(rows.list.value, "event")}
-        updated={rows.at.value}
-        refresh={() => void rows.reload()}
-      >
+      <PageHead title="Events" count={countOf(rows.list.value, "event")} of={rows}>
         {status === "dead" && items.length > 0 && (
           <ActionButton icon="rotate-ccw" onClick={() => (isQueueing.value = true)}>
             Queue all again

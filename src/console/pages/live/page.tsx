@@ -11,7 +11,7 @@ import { Pill } from "#console/parts/live-table.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { Segmented } from "#console/parts/segmented.tsx";
 import { Table } from "#console/parts/table.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Failed, Note } from "#console/parts/trouble.tsx";
 import { WORK_COLUMNS } from "#console/parts/work-row.tsx";
 import { FirstRequest } from "../activity/first-request.tsx";
 import { Agents, Figures, Refusals, Troubles } from "./summary.tsx";
@@ -19,6 +19,10 @@ import { Tail } from "./tail.tsx";
 import { MOST_REFUSED, SHOWN, useNow, useWork } from "./use-live.ts";
 import "./live.css";
 
+const VIEWS = [
+  ["list", "List"],
+  ["tail", "Tail"],
+] as const;
 /** The time for which the ground of a new row fades. */
 const ARRIVE_MS = 600;
 
@@ -48,19 +52,16 @@ function Page() {
   }, [isTail]);
   return (
     <>
-      <PageHead title="Live" updated={rows.at.value} refresh={() => void Promise.all([rows.reload(), reload()])}>
+      <PageHead title="Live" of={{ at: rows.at, reload: () => Promise.all([rows.reload(), reload()]) }}>
         <Segmented
           label="View"
           chosen={isTail ? "tail" : "list"}
           choose={(view) => showTail(view === "tail")}
-          choices={[
-            ["list", "List"],
-            ["tail", "Tail"],
-          ]}
+          choices={VIEWS}
         />
       </PageHead>
-      {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
-      {error.value !== undefined && <TroubleNote error={error.value} retry={() => void reload()} />}
+      <Failed of={rows} />
+      <Failed of={{ error, reload }} />
       {!isTail && <Troubles troubles={troubles} />}
       <div class={isSettled.value ? "arriving" : ""}>
         {isTail && <Tail rows={rows} isReading={isReading} failing={bad} />}

@@ -10,7 +10,6 @@ import type { Trouble } from "#console/lib/troubles.ts";
 import { Prose } from "#console/parts/prose.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { Spark } from "./spark.tsx";
 
 /** The most troubles that are shown before the reader asks for all. */
 const MOST_TROUBLES = 3;
@@ -97,11 +96,11 @@ export function Figures({ agents, turns, minute, work }: Now & { work: readonly 
     <section class="figures" aria-label="Metrics">
       {counts.length > 0 && (
         <figure>
-          <figcaption>Turns per minute on this gateway, last hour</figcaption>
+          <figcaption class="muted">Turns per minute on this gateway, last hour</figcaption>
           <Spark counts={counts} />
         </figure>
       )}
-      <div class="waiting">
+      <div class="stack waiting">
         <Waiting
           noun="turn"
           path="/activity?outcome=queued"
@@ -147,7 +146,7 @@ export function Refusals({ refused, most }: { refused: readonly Work[]; most: nu
           </a>
         </div>
       </header>
-      <ul class="refusals">
+      <ul class="stack refusals">
         {reasonsOf(refused).map(({ reason, detail, count: times, latest, at }) => (
           <li key={`${reason} ${detail}`}>
             <a href={hrefOf(`/d/${latest}`)}>
@@ -164,5 +163,31 @@ export function Refusals({ refused, most }: { refused: readonly Work[]; most: nu
         ))}
       </ul>
     </section>
+  );
+}
+
+const HEIGHT = 40;
+const BAR = 6;
+
+/** A small plot of bars. Its words are for those who do not see it. */
+function Spark({ counts }: { counts: readonly number[] }) {
+  const most = Math.max(1, ...counts);
+  const last = counts.at(-1) ?? 0;
+  const total = counts.reduce((sum, one) => sum + one, 0);
+  return (
+    <svg
+      class="spark"
+      viewBox={`0 0 ${counts.length * BAR} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`${total} turns in ${counts.length} minutes, ${last} in the last minute, at most ${most} per minute`}
+    >
+      {counts.map((value, n) => {
+        const height = value === 0 ? 1 : Math.max(3, (value / most) * HEIGHT);
+        return (
+          <rect key={n} x={n * BAR} y={HEIGHT - height} width={BAR - 1.5} height={height} data-zero={value === 0} />
+        );
+      })}
+    </svg>
   );
 }

@@ -58,7 +58,7 @@ export function Tail({ rows, isReading, failing }: TailOf) {
   if (items.length === 0 && !rows.isLoading.value)
     return <FirstRequest isLive={mayRpc.value} onSent={() => void rows.reload()} />;
   return (
-    <section class="tail" aria-label="Tail">
+    <section class="stack tail" aria-label="Tail">
       <div
         class="tail-log"
         role="log"
@@ -79,7 +79,7 @@ export function Tail({ rows, isReading, failing }: TailOf) {
             ))}
         </ol>
       </div>
-      <div class="tail-foot">
+      <div class="line">
         <button type="button" class="button" onClick={pauseOrGoOn}>
           {isReading.value ? "Resume" : "Pause"} <kbd>p</kbd>
         </button>

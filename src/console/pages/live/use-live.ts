@@ -4,7 +4,7 @@ import { rest, rpc } from "#console/app/api.ts";
 import { now as clock } from "#console/app/clock.ts";
 import { type AnyPush, gathered, onPush, onReturn, whenHeld } from "#console/app/live.ts";
 import { whyNot } from "#console/app/session.ts";
-import { camelToSnake } from "#console/lib/case.ts";
+import { deliveryIn } from "#console/lib/case.ts";
 import { minuteOf, type Now, nowAfter } from "#console/lib/live-now.ts";
 import { streamOf, type Work, workOfTurn } from "#console/lib/live-stream.ts";
 import { useLiveRows } from "#console/parts/live-rows.ts";
@@ -59,10 +59,7 @@ export function useWork(isReading: boolean) {
 }
 
 function workIn({ method, params }: AnyPush): Work | undefined {
-  if (method === TURN) return (params as { work: Work }).work;
-  return method === "delivery.recorded" || method === "delivery.changed"
-    ? (camelToSnake((params as { delivery: object }).delivery) as unknown as Work)
-    : undefined;
+  return method === TURN ? (params as { work: Work }).work : deliveryIn({ method, params });
 }
 
 /** The state of the gateway. Parts that the token may not read are empty. */

@@ -2,7 +2,6 @@ import { useSignal } from "@preact/signals";
 import { troubleOf } from "#console/app/api.ts";
 import { useKeys } from "#console/app/keys.ts";
 import { hrefOf } from "#console/app/router.ts";
-import { whyNot } from "#console/app/session.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { agentOfNew } from "#console/lib/ids.ts";
 import { openTurns } from "#console/lib/transcript.ts";
@@ -58,9 +57,7 @@ function copyLink(id: string): void {
 type HeadOf = Opened & { agent: string; conversation: ConversationState };
 
 function Head({ id, agent, back, conversation: { loaded, transcript } }: HeadOf) {
-  const asking = useSignal<"compact" | "delete" | undefined>(undefined);
   const compaction = useSignal<Compaction | undefined>(undefined);
-  const close = () => (asking.value = undefined);
   const session = loaded.value.value?.session;
   const open = openTurns(transcript.value);
   const missing = session ? undefined : "The session begins with the first message.";
@@ -80,38 +77,22 @@ function Head({ id, agent, back, conversation: { loaded, transcript } }: HeadOf)
         ]}
       />
       <div class="actions bar-actions">
-        <ActionButton
-          icon="fold-vertical"
-          onClick={() => (asking.value = "compact")}
-          why={whyNot("session.compact") ?? missing}
-        >
-          Compact
-        </ActionButton>
-        <ActionButton icon="link" onClick={() => copyLink(id)} hotkey="y">
-          Link
-        </ActionButton>
-        <ActionButton
-          icon="trash-2"
-          kind="danger"
-          onClick={() => (asking.value = "delete")}
-          why={whyNot("session.delete") ?? missing}
-        >
-          Delete
-        </ActionButton>
-        <ViewSwitch />
-      </div>
-      {compaction.value && <Compacted result={compaction.value} close={() => (compaction.value = undefined)} />}
-      {session && asking.value === "compact" && (
         <Compact
-          session={session}
-          close={close}
+          id={id}
+          agent={agent}
+          why={missing}
           done={(result) => {
             compaction.value = result;
             void loaded.reload();
           }}
         />
-      )}
-      {session && asking.value === "delete" && <Delete session={session} open={open} close={close} />}
+        <ActionButton icon="link" onClick={() => copyLink(id)} hotkey="y">
+          Link
+        </ActionButton>
+        <Delete id={id} session={session} open={open} why={missing} />
+        <ViewSwitch />
+      </div>
+      {compaction.value && <Compacted result={compaction.value} close={() => (compaction.value = undefined)} />}
     </InspectorHead>
   );
 }

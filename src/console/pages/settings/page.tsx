@@ -16,7 +16,7 @@ function Page({ params: { tab = "keys" } }: { params: Record<string, string> }) 
   const shown = tab === "browser" ? undefined : head.value;
   return (
     <>
-      <PageHead title="Settings" updated={shown?.at.value} refresh={shown && (() => void shown.reload())} />
+      <PageHead title="Settings" of={shown} />
       <Tabs
         label="Settings"
         open={tab}

@@ -1,16 +1,20 @@
-import { rest } from "#console/app/api.ts";
+import { rest, rpc } from "#console/app/api.ts";
 import { go, hrefOf } from "#console/app/router.ts";
+import { whyNot } from "#console/app/session.ts";
+import { say } from "#console/app/toasts.ts";
 import { plural } from "#console/lib/format.ts";
 import { Command } from "#console/parts/copy.tsx";
+import { AskButton } from "#console/parts/dialog.tsx";
 import { Empty, PageHead, Pending } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
+import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import { type InvalidFolder, InvalidFolders, ReloadSkills } from "./folders.tsx";
+import type { SkillList } from "#generated/clients/typescript/src/rest.ts";
 import { SkillView } from "./skill-view.tsx";
-import "./skills.css";
 import type { Skill } from "./trigger-form.tsx";
+import "./skills.css";
 
 const COLUMNS: readonly Column<Skill>[] = [
   { name: "Skill", width: "180px", narrow: "first", cell: ({ skill_id }) => <span class="mono">{skill_id}</span> },
@@ -52,8 +56,7 @@ function Page({ params: { skill: chosen } }: { params: Record<string, string> })
       <PageHead
         title="Skills"
         count={skills && skills.length > 0 ? plural(skills.length, "skill") : undefined}
-        updated={loaded.at.value}
-        refresh={() => void loaded.reload()}
+        of={loaded}
       >
         <ReloadSkills onRead={loaded.reload} />
       </PageHead>
@@ -122,6 +125,58 @@ function NoSkills() {
         some.
       </p>
     </Empty>
+  );
+}
+
+type InvalidFolder = SkillList["invalid"][number];
+
+/** The folders without a valid skill, with the reasons. */
+function InvalidFolders({ invalid }: { invalid: readonly InvalidFolder[] }) {
+  return invalid.length === 0 ? null : (
+    <section class="section spaced" aria-labelledby="invalid-skills">
+      <header>
+        <h2 id="invalid-skills">{plural(invalid.length, "invalid folder")} (not loaded)</h2>
+      </header>
+      <ul class="recent">
+        {invalid.map(({ path, reason }) => (
+          <li key={`${path} ${reason}`}>
+            <span class="line">
+              <State of="failed" word="invalid" quiet /> <span class="mono break">{path}</span>
+            </span>
+            <p class="break">{reason}</p>
+          </li>
+        ))}
+      </ul>
+      <p class="hint">Fix the folder, then Reload.</p>
+    </section>
+  );
+}
+
+/** Reads the folders of skills through the reload of an agent, which reads all of them. Returns the number of invalid folders. */
+async function readFolders(): Promise<number> {
+  const { agents } = await rpc().agent.list();
+  const [first] = agents;
+  if (!first) throw new Error("No agent is configured.");
+  const { skills, problems } = await rpc().agent.reload({ agentName: first.agentName });
+  if (problems.length > 0)
+    say(`The configuration has ${plural(problems.length, "problem")}. The previous configuration stays active.`, "bad");
+  return skills.skipped.length;
+}
+
+/** Asks before the folders are reloaded: new turns use the result. */
+function ReloadSkills({ onRead }: { onRead: () => Promise<void> }) {
+  const run = async () => {
+    const invalid = await readFolders();
+    say(invalid === 0 ? "Reloaded. Every folder is valid." : `Reloaded. ${plural(invalid, "invalid folder")}.`);
+    await onRead();
+  };
+  return (
+    <AskButton word="Reload" why={whyNot("system.reload")} title="Reload the skills?" act="Reload" run={run}>
+      <p>
+        Reloads the folders in <code>skills.dirs</code> and the configuration of the first agent. New turns use the new
+        version.
+      </p>
+    </AskButton>
   );
 }
 

@@ -61,7 +61,7 @@ function Page() {
   const word = GROUPS.find(([one]) => one === by)?.[1] ?? "Agent";
   return (
     <>
-      <PageHead title="Usage" updated={loaded.at.value} refresh={() => void loaded.reload()}>
+      <PageHead title="Usage" of={loaded}>
         <ActionButton
           why={!found || found.groups.length === 0 ? "No usage in this period." : undefined}
           onClick={() => found && download(csvOf(found.groups, by), `usage-by-${by}-${days}-days.csv`)}

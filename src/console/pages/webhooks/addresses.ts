@@ -33,43 +33,20 @@ export async function readAddresses(signal: AbortSignal): Promise<HookAddresses>
   const [first] = mappings;
   const base = first ? first.path.slice(0, -first.name.length - 1) : (served ?? "/hooks");
   const addresses: HookAddress[] = [
-    {
-      kind: "wake",
-      key: "wake",
-      name: "Wake",
-      path: `${base}/wake`,
-      verify: null,
-      does: "Queues a system event for an agent's next heartbeat",
-    },
-    {
-      kind: "agent",
-      key: "agent",
-      name: "Agent",
-      path: `${base}/agent`,
-      verify: null,
-      does: "Starts a turn with the message",
-    },
-    {
-      kind: "shared",
-      key: "*",
-      name: "Any mapping",
-      path: base,
-      verify: null,
-      does: "Starts the first mapping that matches",
-    },
-    ...mappings.map(
-      (rule): HookAddress => ({
-        kind: "mapping",
-        key: rule.name,
-        name: rule.name,
-        path: rule.path,
-        verify: rule.verify,
-        rule,
-        does: conditionsOf(rule).join(", and ") || "Any payload",
-      }),
-    ),
+    addressOf("wake", "wake", "Wake", `${base}/wake`, "Queues a system event for an agent's next heartbeat"),
+    addressOf("agent", "agent", "Agent", `${base}/agent`, "Starts a turn with the message"),
+    addressOf("shared", "*", "Any mapping", base, "Starts the first mapping that matches"),
+    ...mappings.map((rule) => ({
+      ...addressOf("mapping", rule.name, rule.name, rule.path, conditionsOf(rule).join(", and ") || "Any payload"),
+      verify: rule.verify,
+      rule,
+    })),
   ];
   return { addresses, mappings, tokens, isServedHere: served !== undefined };
+}
+
+function addressOf(kind: HookAddress["kind"], key: string, name: string, path: string, does: string): HookAddress {
+  return { kind, key, name, path, does, verify: null };
 }
 
 /** The newest recorded webhooks, for the last request and the failures of each address. */

@@ -3,13 +3,13 @@ import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { plural } from "#console/lib/format.ts";
 import { CopyButton } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
-import { PageHead, Skeleton } from "#console/parts/page.tsx";
+import { PageHead, Pending } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { AddressView } from "./address-view.tsx";
 import { type HookAddress, type Requests, readAddresses, readRecent, requestsOf, SIGNED_AS } from "./addresses.ts";
@@ -90,8 +90,7 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
       <PageHead
         title="Webhooks"
         count={mappings.length > 0 ? plural(mappings.length, "mapping") : undefined}
-        updated={loaded.at.value}
-        refresh={refresh}
+        of={{ at: loaded.at, reload: refresh }}
       >
         <ActionButton
           icon="send"
@@ -110,10 +109,8 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
           </p>
         </Note>
       )}
-      {loaded.error.value !== undefined && <TroubleNote error={loaded.error.value} retry={refresh} />}
-      {addresses.length === 0 ? (
-        loaded.error.value === undefined && <Skeleton rows={6} />
-      ) : (
+      <Pending of={loaded} rows={6} />
+      {addresses.length > 0 && (
         <Tabs
           label="Parts of Webhooks"
           open={chosen === undefined ? (tab ?? "addresses") : "addresses"}

@@ -1,6 +1,5 @@
 import { now } from "#console/app/clock.ts";
 import { about, count, plural } from "#console/lib/format.ts";
-import { Meter } from "#console/parts/meter.tsx";
 import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
@@ -76,6 +75,23 @@ function RateLimit({ of, rate }: { of: string; rate: RateLimitUse }) {
           resets <Ago at={resets} />
         </span>
       )}
+    </span>
+  );
+}
+
+/** A small bar of how much of something is used. The number stands beside it: the bar alone says nothing. */
+function Meter({ label, used, most }: { label: string; used: number; most: number }) {
+  return (
+    <span
+      class="meter"
+      role="meter"
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={most}
+      aria-valuenow={used}
+      data-full={used >= most}
+    >
+      <span style={{ width: `${Math.min(100, (100 * used) / most)}%` }} />
     </span>
   );
 }
