@@ -70,8 +70,3 @@ export function useAction<Arguments extends unknown[]>(act: (...given: Arguments
   };
   return { run, isRunning, error };
 }
-
-/** Runs an effect whenever its keys change; the same as `useEffect`, for functions that give back how to end what they began. */
-export function useHeld(begin: () => (() => void) | undefined, keys: readonly unknown[]): void {
-  useEffect(() => begin() ?? (() => {}), keys);
-}

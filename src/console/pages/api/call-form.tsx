@@ -16,7 +16,7 @@ import { curlOf, type SecretVariable } from "#console/lib/curl.ts";
 import { CodeField } from "#console/parts/code-field.tsx";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { Exchange } from "#console/parts/exchange.tsx";
-import { ActionButton, Field } from "#console/parts/fields.tsx";
+import { ActionButton, Field, Select } from "#console/parts/fields.tsx";
 import { Markdown } from "#console/parts/markdown.tsx";
 import { InspectorHead } from "#console/parts/page.tsx";
 import { ParamField } from "#console/parts/param-field.tsx";
@@ -168,19 +168,11 @@ function BodyField({ call, body, set }: { call: ApiCall; body: string; set: (tex
     <>
       {call.bodies.length > 1 && (
         <Field word="Example">
-          <select
+          <Select
             value={String(call.bodies.findIndex(({ text }) => text === body))}
-            onChange={({ currentTarget }) => set(call.bodies[Number(currentTarget.value)]?.text ?? body)}
-          >
-            <option value="-1" disabled>
-              Custom
-            </option>
-            {call.bodies.map(({ name }, n) => (
-              <option key={name} value={String(n)}>
-                {name}
-              </option>
-            ))}
-          </select>
+            choices={[["-1", "Custom"], ...call.bodies.map(({ name }, n) => [String(n), name] as const)]}
+            choose={(n) => set(call.bodies[Number(n)]?.text ?? body)}
+          />
         </Field>
       )}
       <CodeField

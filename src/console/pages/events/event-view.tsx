@@ -73,22 +73,24 @@ export function EventView({ id, beats, back, changed }: Shown) {
           <p>{event.reason}</p>
         </Note>
       )}
-      <pre class="raw step-text event-text">{event.text}</pre>
-      <Facts
-        of={[
-          ["Agent", <AgentLink name={event.agent} />],
-          ["Sent by", event.caller],
-          ["Queued", <Exact at={event.created_at} />],
-          event.status === "queued" && [
-            "Next heartbeat",
-            <NextBeat at={beats.get(event.agent)} never="none (heartbeat is off; set heartbeat.every)" />,
-          ],
-          event.ended_at !== null && ["Ended", <Exact at={event.ended_at} />],
-          ["Attempts", String(event.attempts)],
-          idFact("Turn", event.turn_id, "t"),
-          idFact("Request", event.delivery_id, "d"),
-        ]}
-      />
+      <div class="section">
+        <pre class="raw step-text">{event.text}</pre>
+        <Facts
+          of={[
+            ["Agent", <AgentLink name={event.agent} />],
+            ["Sent by", event.caller],
+            ["Queued", <Exact at={event.created_at} />],
+            event.status === "queued" && [
+              "Next heartbeat",
+              <NextBeat at={beats.get(event.agent)} never="none (heartbeat is off; set heartbeat.every)" />,
+            ],
+            event.ended_at !== null && ["Ended", <Exact at={event.ended_at} />],
+            ["Attempts", String(event.attempts)],
+            idFact("Turn", event.turn_id, "t"),
+            idFact("Request", event.delivery_id, "d"),
+          ]}
+        />
+      </div>
       {event.metadata !== null && (
         <section class="section">
           <h3>Metadata</h3>

@@ -19,7 +19,6 @@ import { Ago } from "#console/parts/time.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { EventStatus, SystemEvent } from "#generated/clients/typescript/src/rest.ts";
 import { type Beats, EventView, NextBeat } from "./event-view.tsx";
-import "./events.css";
 
 const TABS: readonly (readonly [status: EventStatus, word: string, none: string])[] = [
   ["queued", "Waiting", "No events are waiting."],

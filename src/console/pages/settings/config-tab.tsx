@@ -1,4 +1,5 @@
 import type { Signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { rest, rpc } from "#console/app/api.ts";
 import { onPush } from "#console/app/live.ts";
 import { choiceOf, query } from "#console/app/router.ts";
@@ -11,7 +12,7 @@ import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Failed, Note } from "#console/parts/trouble.tsx";
-import { type Loaded, useAction, useHeld, useLoaded } from "#console/parts/use.ts";
+import { type Loaded, useAction, useLoaded } from "#console/parts/use.ts";
 import type { ConfigValue, EffectiveConfig } from "#generated/clients/typescript/src/rest-types.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
@@ -35,7 +36,7 @@ export function ConfigTab({ head }: { head: Signal<Loaded<unknown> | undefined> 
     await rpc().system.reload();
     await readAgain();
   });
-  useHeld(() => {
+  useEffect(() => {
     head.value = { ...config, reload: readAgain };
     return onPush(({ method }) => method === "system.reloaded" && void readAgain());
   }, []);

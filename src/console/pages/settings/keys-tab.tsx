@@ -1,4 +1,5 @@
 import { type Signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { now } from "#console/app/clock.ts";
 import { query, setQuery } from "#console/app/router.ts";
@@ -10,7 +11,7 @@ import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
-import { type Loaded, useHeld, useLoaded } from "#console/parts/use.ts";
+import { type Loaded, useLoaded } from "#console/parts/use.ts";
 import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
 import { CreateKey, type Key, NewKey, Revoke, Rotate } from "./key-dialogs.tsx";
 
@@ -38,7 +39,7 @@ export function KeysTab({ head }: { head: Signal<Loaded<unknown> | undefined> })
   );
   const keys = loaded.value.value;
   // A key is used elsewhere: after a return to this window, its last use is shown.
-  useHeld(() => {
+  useEffect(() => {
     head.value = loaded;
     const reload = () => void loaded.reload();
     addEventListener("focus", reload);

@@ -1,10 +1,11 @@
 import type { Signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { type RpcToken, tokensOf } from "#console/lib/config-view.ts";
 import { Command } from "#console/parts/copy.tsx";
 import { Empty, Pending } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
-import { type Loaded, useHeld, useLoaded } from "#console/parts/use.ts";
+import { type Loaded, useLoaded } from "#console/parts/use.ts";
 
 const FIRST_TOKEN = `gateway: {
   rpc: { auth: { tokens: [{ name: "ops", token: "\${RPC_TOKEN}", permissions: "*" }] } },
@@ -22,9 +23,8 @@ const COLUMNS: readonly Column<RpcToken>[] = [
 /** The RPC tokens of the configuration, each with its permissions. */
 export function TokensTab({ head }: { head: Signal<Loaded<unknown> | undefined> }) {
   const loaded = useLoaded(async (signal) => tokensOf((await rest().config.get({ signal })).values));
-  useHeld(() => {
+  useEffect(() => {
     head.value = loaded;
-    return undefined;
   }, []);
   const tokens = loaded.value.value;
   return (

@@ -14,14 +14,13 @@ import { useLoaded } from "#console/parts/use.ts";
 import type { SkillList } from "#generated/clients/typescript/src/rest.ts";
 import { SkillView } from "./skill-view.tsx";
 import type { Skill } from "./trigger-form.tsx";
-import "./skills.css";
 
 const COLUMNS: readonly Column<Skill>[] = [
   { name: "Skill", width: "180px", narrow: "first", cell: ({ skill_id }) => <span class="mono">{skill_id}</span> },
   {
     name: "Description",
     cell: ({ description }) => (
-      <span class="one-line" title={description}>
+      <span dir="auto" title={description}>
         {description}
       </span>
     ),

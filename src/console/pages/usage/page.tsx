@@ -1,3 +1,4 @@
+import { useEffect } from "preact/hooks";
 import { rpc } from "#console/app/api.ts";
 import { hold, onPush } from "#console/app/live.ts";
 import { choiceOf, query, setQuery } from "#console/app/router.ts";
@@ -7,7 +8,7 @@ import { changeOf, csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#consol
 import { ActionButton, Select } from "#console/parts/fields.tsx";
 import { PageHead, Pending } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
-import { useHeld, useLoaded } from "#console/parts/use.ts";
+import { useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 import { visible } from "#kit/visible.ts";
 import { FirstRequest } from "../activity/first-request.tsx";
@@ -50,7 +51,7 @@ function Page() {
   const found = loaded.value.value;
   const isEmpty = found !== undefined && found.total.messages === 0 && found.total.total === 0;
   // The first use turns the command into the numbers.
-  useHeld(() => {
+  useEffect(() => {
     if (!isEmpty) return undefined;
     const release = hold({ gateway: null, deliveries: true });
     const stop = onPush(({ method }) => {

@@ -92,7 +92,7 @@ function Recent({ of, requests }: { of: HookAddress; requests: Requests }) {
         {requests.slice(0, SHOWN).map(({ delivery_id, outcome, preview, at }) => (
           <li key={delivery_id} class="line">
             <State of={outcome} quiet />
-            <a class="one-line" href={hrefOf(`/d/${delivery_id}`)}>
+            <a dir="auto" href={hrefOf(`/d/${delivery_id}`)}>
               {preview ?? delivery_id}
             </a>
             <span class="faint when">

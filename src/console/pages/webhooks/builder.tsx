@@ -235,7 +235,7 @@ function Backtested({ of: { tried, matched, skipped, deliveries }, isStale }: { 
             <li key={delivery_id} class="line">
               {linkOf(delivery_id, path)}
               {caller === null && <span class="faint">not authenticated</span>}
-              <span class="one-line">{message}</span>
+              <span dir="auto">{message}</span>
               <span class="faint when">
                 <Ago at={at} />
               </span>
