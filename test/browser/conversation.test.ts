@@ -65,7 +65,7 @@ browserTests(({ open }) => {
       await page.locator(".turn-line[data-tone='failed']").getByText("the upstream pool is exhausted").waitFor();
       await page.getByRole("button", { name: "Try again" }).click();
       const dialog = page.getByRole("dialog", { name: "Send this message again?" });
-      expect(await dialog.textContent()).toContain("A new turn of the agent main gets the same text in this session.");
+      expect(await dialog.textContent()).toContain("Starts a new turn for main with the same text in this session.");
       expect(await dialog.textContent()).toContain("Is anybody there?");
       await dialog.getByRole("button", { name: "Send again" }).click();
       await expect.poll(() => page.locator(".message[data-role='user']").count()).toBe(2);

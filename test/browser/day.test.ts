@@ -22,7 +22,7 @@ browserTests(({ open }) => {
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByText("Copy the key now.").waitFor();
     const command = String(await page.locator("dialog pre code").first().textContent());
-    await page.getByRole("button", { name: /copied it/ }).click();
+    await page.getByRole("button", { name: /copied the key/ }).click();
     await page.getByRole("link", { name: "Activity" }).first().click();
     const { stdout } = await run("bash", ["-c", command]);
     expect(JSON.parse(stdout)).toMatchObject({ status: "completed" });

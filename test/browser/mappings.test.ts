@@ -98,7 +98,7 @@ browserTests(({ open }) => {
       await page.getByText("which is not a placeholder").waitFor();
       expect(await blockIn(page).count()).toBe(0);
       await page.getByRole("button", { name: "Clear the draft" }).press("Enter");
-      await page.getByText("The message is empty.").waitFor();
+      await page.getByText("Write a message, or pick a value for it.").waitFor();
     });
 
     it("MUST take a pasted payload, show hostile ones as text, and say why a value cannot be used", async () => {

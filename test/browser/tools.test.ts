@@ -128,19 +128,19 @@ browserTests(({ open }) => {
       await page.getByRole("tab", { name: "Configuration" }).click();
       await page.getByText("Not reloaded since the gateway started.").waitFor();
       await page.getByRole("button", { name: "Reload now" }).click();
-      await page.getByText(/^Last reload .*, by request:/).waitFor();
+      await page.getByText(/^Last reload .*, by an RPC call:/).waitFor();
       await page.getByText("No changes in the file.").waitFor();
       const file = join(gateway.folder, "gateway.json5");
       const text = readFileSync(file, "utf8");
       writeFileSync(file, text.replace("Repeats each message.", "Says it again."));
-      await page.getByText(/^Last reload .*, after a change of a file:/).waitFor();
+      await page.getByText(/^Last reload .*, after a file change:/).waitFor();
       await page.getByText("Reloaded.").waitFor();
       writeFileSync(file, "{");
       await page.getByText(/^Updated /).waitFor();
       await expect
         .poll(async () => {
           await page.getByRole("button", { name: "Refresh" }).click();
-          return await page.getByText("The file has problems.").count();
+          return await page.getByText(/^Invalid configuration\./).count();
         })
         .toBe(1);
       await page.getByRole("tab", { name: "This browser" }).click();
@@ -161,11 +161,11 @@ browserTests(({ open }) => {
       const senders = page.getByRole("table", { name: /^Senders/ });
       const row = (name: string) => senders.getByRole("row", { name: `${name} ` });
       await row("shared").getByText("41 days old (rotate every 90)").waitFor();
-      await row("shared").getByText("2 of 2 in 60 s").waitFor();
+      await row("shared").getByText("2 of 2 per 1 min").waitFor();
       expect(await row("shared token").getByRole("meter").getAttribute("aria-valuenow")).toBe("2");
       await row("<b>retired</b>").getByText("200 days old (rotate every 90)").waitFor();
       await row("undated").getByText("age unknown").waitFor();
-      await row("push").getByText("0 of 2 in 60 s").waitFor();
+      await row("push").getByText("0 of 2 per 1 min").waitFor();
     });
 
     it("MUST show a call's raw exchange without the token, and ask before one that changes something", async () => {
@@ -183,7 +183,7 @@ browserTests(({ open }) => {
     it("MUST disable a method that a REST key may not call, and one that takes a sign-in code, and say why", async () => {
       await using gateway = await startPages();
       await using signedIn = await open(gateway, { path: "/console/api?call=codes.redeem" });
-      await signedIn.getByText("It takes a sign-in code in place of a token.").first().waitFor();
+      await signedIn.getByText("Needs a sign-in code instead of a token.").first().waitFor();
       expect(await signedIn.getByRole("button", { name: /^Send/ }).getAttribute("aria-disabled")).toBe("true");
       await using page = await open(gateway, { path: "/console/api?call=agent.list", token: TOKENS.admin });
       const send = page.getByRole("button", { name: /^Send/ });

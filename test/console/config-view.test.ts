@@ -1,14 +1,10 @@
 import { expect, test } from "vitest";
 import { originText, sectionOf, sectionsOf, tokensOf } from "#console/lib/config-view.ts";
 import { expiryOf, keyState } from "#console/lib/key-expiry.ts";
+import type { ConfigValue } from "#generated/clients/typescript/src/rest-types.ts";
 
-function value(path: string, of: unknown, more: Partial<ConfigValue> = {}): ConfigValue {
-  return {
-    path,
-    value: of,
-    origin: "file",
-    ...more,
-  };
+function value(path: string, of: ConfigValue["value"], more: Partial<ConfigValue> = {}): ConfigValue {
+  return { path, value: of, origin: "file", line: null, column: null, variable: null, ...more };
 }
 const VALUES = [
   value("gateway.port", 18789, { origin: "flag", variable: "--port" }),
