@@ -96,7 +96,7 @@ browserTests(({ open }) => {
       await expect
         .poll(texts)
         .toEqual([
-          "⊘ refused hooks.wake unauthenticated 127.0.0.1",
+          "⊘ refused /hooks/wake unauthenticated 127.0.0.1",
           "● completed Deploy of billing done main deploy",
           "● completed Where is my order? main ci",
         ]);
@@ -225,7 +225,7 @@ browserTests(({ open }) => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await callers(gateway).stranger("/hooks/wake", { text: "let me in" });
       await using page = await open(gateway, { path: "/console/activity?outcome=refused" });
-      await page.getByRole("link", { name: /refused hooks\.wake/ }).click();
+      await page.getByRole("link", { name: /refused \/hooks\/wake/ }).click();
       await page.getByText("Refused: unknown token").waitFor();
       await page
         .getByText("The sender was not authenticated, so the body was not stored.")

@@ -57,7 +57,7 @@ browserTests(({ open }) => {
     await post("/hooks/agent", { message: "Let me in" }, { authorization: "Bearer nobody-has-this-token" });
     await page.goto(`${gateway.url}/console/activity?outcome=refused`);
     await page
-      .getByRole("link", { name: /refused hooks\.agent/ })
+      .getByRole("link", { name: /refused \/hooks\/agent/ })
       .first()
       .click();
     await page.getByText("Refused: unknown token").waitFor();
