@@ -133,9 +133,9 @@ browserTests(({ open }) => {
         .toEqual([expect.stringContaining(`${chat}→completed`), expect.stringContaining(wake)]);
       await page.keyboard.press("v");
       const said = () => page.locator(".work > .cut").allTextContents();
-      await expect.poll(said).toEqual(["hooks.wake", "chat.send"]);
+      await expect.poll(said).toEqual(["/hooks/wake", "chat.send"]);
       await page.goto(`${gateway.url}/console/activity`);
-      await expect.poll(said).toEqual(["hooks.wake", "chat.send"]);
+      await expect.poll(said).toEqual(["/hooks/wake", "chat.send"]);
       await page
         .getByRole("link", { name: /chat\.send/ })
         .first()
