@@ -127,7 +127,7 @@ browserTests(({ open }) => {
       await hook("/hooks/wake", { text: "private words" });
       await using page = await open(gateway, { path: TAIL });
       await isLive(page);
-      const [chat, wake] = ["/api/v1/chat/send", "/hooks/wake"];
+      const [chat, wake] = ["chat.send", "/hooks/wake"];
       await expect
         .poll(() => lines(page).allTextContents())
         .toEqual([expect.stringContaining(`${chat}→completed`), expect.stringContaining(wake)]);
