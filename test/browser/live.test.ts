@@ -167,7 +167,7 @@ browserTests(({ open }) => {
       const sign = page.locator(".bottom .live-sign[data-state='not-ready']");
       await sign.waitFor();
       expect(await sign.textContent()).toContain("Draining");
-      await page.locator(".troubles").getByText("The gateway is draining.").waitFor();
+      await page.locator(".troubles").getByText("New connections are refused.").waitFor();
       gateway.kill("SIGKILL");
     });
 
