@@ -146,7 +146,8 @@ function actionsHere(keys: readonly KeyAction[]): Entry[] {
     for (const part of words.querySelectorAll("kbd, .sr-only, svg")) part.remove();
     return {
       group: "action",
-      name: words.textContent?.trim() ?? "",
+      // A button with an icon only has its name as a label, with the reason behind it.
+      name: words.textContent?.trim() || (button.ariaLabel ?? "").replace(reason ?? "", ""),
       icon: "chevron-right",
       hint: "This page",
       keys: button.getAttribute("aria-keyshortcuts") ?? button.querySelector("kbd")?.textContent ?? undefined,
