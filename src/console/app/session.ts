@@ -1,4 +1,5 @@
 import { computed, signal } from "@preact/signals";
+import { browserStorage, tabStorage } from "#console/lib/storage.ts";
 import { type Identity, type Right, whyNot as whyNotOf } from "../lib/identity.ts";
 
 /** An identity, and the last sign-out of this browser before its token was read. */
@@ -28,14 +29,14 @@ const ENDED = "agent-gateway.signed-out";
 
 /** The last sign-out of this browser. */
 export function lastSignOut(): string {
-  return localStorage.getItem(ENDED) ?? "";
+  return browserStorage.getItem(ENDED) ?? "";
 }
 
 /** The token that this tab has stored, unless another tab has signed out since. */
 export function storedToken(): string | undefined {
-  const token = sessionStorage.getItem(STORED);
+  const token = tabStorage.getItem(STORED);
   if (token === null) return undefined;
-  if ((sessionStorage.getItem(ENDED) ?? "") === lastSignOut()) return token;
+  if ((tabStorage.getItem(ENDED) ?? "") === lastSignOut()) return token;
   signOut(ELSEWHERE);
   return undefined;
 }
@@ -46,8 +47,8 @@ export function signIn(next: Given): void {
     signOut(ELSEWHERE);
     return;
   }
-  sessionStorage.setItem(STORED, next.token);
-  sessionStorage.setItem(ENDED, next.since);
+  tabStorage.setItem(STORED, next.token);
+  tabStorage.setItem(ENDED, next.since);
   show(next, undefined);
 }
 
@@ -60,13 +61,13 @@ function show(next: Given | undefined, reason: string | undefined): void {
 
 /** Signs this tab out. The address stays, so that signing in again leads back. */
 export function signOut(reason?: string): void {
-  for (const key of [STORED, ENDED]) sessionStorage.removeItem(key);
+  for (const key of [STORED, ENDED]) tabStorage.removeItem(key);
   show(undefined, reason);
 }
 
 /** Signs out all tabs of this browser, also those that show another page now. */
 export function signOutEverywhere(): void {
-  localStorage.setItem(ENDED, crypto.getRandomValues(new Uint32Array(2)).join("."));
+  browserStorage.setItem(ENDED, crypto.getRandomValues(new Uint32Array(2)).join("."));
   signOut();
 }
 

@@ -1,11 +1,12 @@
 import { effect, signal } from "@preact/signals";
+import { browserStorage } from "#console/lib/storage.ts";
 
 /** A choice of the reader, kept in this browser. */
 function stored<Value extends string>(name: string, values: readonly Value[], fallback: Value) {
   const key = `agent-gateway.${name}`;
-  const stored = localStorage.getItem(key) as Value | null;
+  const stored = browserStorage.getItem(key) as Value | null;
   const chosen = signal<Value>(stored !== null && values.includes(stored) ? stored : fallback);
-  effect(() => localStorage.setItem(key, chosen.value));
+  effect(() => browserStorage.setItem(key, chosen.value));
   // Another tab follows.
   addEventListener("storage", (event) => {
     if (event.key === key && values.includes(event.newValue as Value)) chosen.value = event.newValue as Value;

@@ -75,9 +75,9 @@ export function Composer({ label, send, why, stop, whyNoStop }: Composed) {
         <span id={hint} class="faint">
           <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> new line
           {stop && whyNoStop === undefined && (
-            <>
+            <span class="of-field">
               , <kbd>Esc Esc</kbd> stops
-            </>
+            </span>
           )}
         </span>
         {stop ? (

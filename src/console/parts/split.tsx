@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { browserStorage } from "#console/lib/storage.ts";
 import { useKeys } from "../app/keys.ts";
 
 const KEY = "agent-gateway.split";
@@ -21,7 +22,7 @@ type SplitOf = {
 export function Split({ list, inspector, usual = USUAL, back }: SplitOf) {
   useKeys([{ key: "Escape", does: "Back to the list", run: back }]);
   const key = usual === USUAL ? KEY : `${KEY}.${usual}`;
-  const share = useSignal(within(Number(localStorage.getItem(key)) || usual));
+  const share = useSignal(within(Number(browserStorage.getItem(key)) || usual));
   const frame = useRef<HTMLDivElement>(null);
   const details = useRef<HTMLElement>(null);
   const wasOpen = useRef(Boolean(inspector));
@@ -33,7 +34,7 @@ export function Split({ list, inspector, usual = USUAL, back }: SplitOf) {
   }, [isOpen]);
   const set = (next: number) => {
     share.value = within(next);
-    localStorage.setItem(key, String(Math.round(share.value)));
+    browserStorage.setItem(key, String(Math.round(share.value)));
   };
   const drag = (event: PointerEvent) => {
     const target = event.currentTarget as HTMLElement;

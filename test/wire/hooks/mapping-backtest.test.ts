@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { SECRETS, type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 
@@ -161,6 +162,19 @@ function suite(start: () => Promise<TestGateway>): void {
     expect(json).toMatchObject({ tried: 50, matched: 50 });
     expect(rows.every(({ message }) => message === "x".repeat(1000))).toBe(true);
     expect(others).toBeGreaterThan(0);
+  });
+
+  it("ends without an unexpected error when its caller leaves", async () => {
+    await using gateway = await start();
+    for (let n = 0; n < 52; n++) await gateway.hooks.send("", { n, status: "firing", title: "x".repeat(200_000) });
+    await recorded(gateway, 52);
+    const headers = { authorization: `Bearer ${SECRETS.consoleToken}`, "content-type": "application/json" };
+    const caller = request(`${gateway.url}/api/v1/mappings/backtest`, { method: "POST", headers });
+    caller.on("error", () => {});
+    caller.end(JSON.stringify({ mapping: DRAFT }), () => caller.destroy());
+    await gateway.logged("request", { operation: "mappings.backtest", status: 499 });
+    await gateway.console.call("mappings.list");
+    expect(gateway.linesOf("unexpected.error")).toEqual([]);
   });
 
   it("starts nothing and records nothing", async () => {

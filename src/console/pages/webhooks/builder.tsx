@@ -16,6 +16,7 @@ import {
   withMessage,
   withSession,
 } from "#console/lib/mapping-draft.ts";
+import { tabStorage } from "#console/lib/storage.ts";
 import { headersOfLines, payloadOf } from "#console/lib/webhook-requests.ts";
 import { CodeField } from "#console/parts/code-field.tsx";
 import { Command } from "#console/parts/copy.tsx";
@@ -33,12 +34,12 @@ type DraftStore = { draft: Signal<Draft>; change: (next: Draft) => void };
 
 /** The draft of this tab. */
 export function useDraft(): DraftStore {
-  const draft = useSignal(storedDraft(sessionStorage));
+  const draft = useSignal(storedDraft(tabStorage));
   return {
     draft,
     change(next) {
       draft.value = next;
-      storeDraft(next, sessionStorage);
+      storeDraft(next, tabStorage);
     },
   };
 }
