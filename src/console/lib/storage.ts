@@ -1,22 +1,25 @@
-type Store = Pick<Storage, "getItem" | "setItem" | "removeItem">;
+interface Store {
+  getItem(key: string): string | null;
+  setItem(key: string, value: string): void;
+  removeItem(key: string): void;
+}
 
-/** A browser that blocks storage throws at its first use: then the values last as long as the page. */
-function orInMemory(storage: () => Storage): Store {
+/** A browser that blocks storage throws when it is used: then the values last as long as the page. */
+function orInMemory(name: "localStorage" | "sessionStorage"): Store {
   try {
-    const found = storage();
-    found.getItem("");
-    return found;
-  } catch {
-    const values = new Map<string, string>();
-    return {
-      getItem: (key) => values.get(key) ?? null,
-      setItem: (key, value) => void values.set(key, value),
-      removeItem: (key) => void values.delete(key),
-    };
-  }
+    const found = (globalThis as Partial<Record<typeof name, Store>>)[name];
+    found?.getItem("");
+    if (found) return found;
+  } catch {}
+  const values = new Map<string, string>();
+  return {
+    getItem: (key) => values.get(key) ?? null,
+    setItem: (key, value) => void values.set(key, value),
+    removeItem: (key) => void values.delete(key),
+  };
 }
 
 /** What this browser remembers. */
-export const browserStorage = orInMemory(() => localStorage);
+export const browserStorage = orInMemory("localStorage");
 /** What this tab remembers. */
-export const tabStorage = orInMemory(() => sessionStorage);
+export const tabStorage = orInMemory("sessionStorage");
