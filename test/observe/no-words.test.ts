@@ -25,7 +25,8 @@ test("diagnostics, traces, the log and the metrics have no words of messages, re
   await using gateway = await startGateway({ env, makeBackend: () => backend });
   for (const message of ["sentinel", "sentinel fail"]) await gateway.rest.call("chat.send", { body: { message } });
   await gateway.hooks.wake({ text: "sentinel" });
-  await collector.received(2);
+  // Spans of several calls may come in one request.
+  await expect.poll(() => new Set(collector.spans().map(({ traceId }) => traceId)).size).toBeGreaterThan(1);
   const { url } = gateway;
   const fetch = (target: string | URL | Request, init?: RequestInit) => checkedFetch(new Request(target, init));
   const client = new Gateway({ url, key: SECRETS.consoleToken, rpcToken: SECRETS.rpcToken, fetch });
