@@ -2,6 +2,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { faultsOf } from "./axe.ts";
 import { browserTests, callers, startPages } from "./browser.ts";
+import { fill, untilIdle } from "./many.ts";
 
 const SLOW = { main: { backend: "echo", echo: { delayMs: 700, chunks: 40 } } };
 const TAIL = "/console?view=tail";
@@ -172,6 +173,33 @@ browserTests(({ open }) => {
       expect(await lines(page).getByText("paused", { exact: true }).count()).toBe(0);
       await page.keyboard.press("p");
       await lines(page).getByText("paused", { exact: true }).first().waitFor();
+      expect(await lines(page).getByText("View in Activity").count()).toBe(0);
+    });
+
+    it("MUST say how many requests a reader who resumes does not see, and lead to them", async () => {
+      await using gateway = await startPages();
+      const { rest } = callers(gateway);
+      for (let n = 0; n < 10; n++) await rest("/api/v1/chat/send", { message: "before" });
+      await using page = await open(gateway, { path: TAIL });
+      await isLive(page);
+      await expect.poll(() => lines(page).count()).toBe(10);
+      await page.keyboard.press("p");
+      await page.getByText("Paused").waitFor();
+      await fill(gateway, 100);
+      for (let n = 0; n < 12; n++) await rest("/api/v1/chat/send", { message: "after" });
+      await untilIdle(gateway);
+      await page.getByText("Paused · 100+ new").waitFor();
+      expect(await lines(page).count()).toBe(10);
+      await page.keyboard.press("p");
+      await lines(page).getByText("after").last().waitFor();
+      await page.getByText("72 more · View in Activity").waitFor();
+      expect(await lines(page).first().textContent()).toBe("72 more · View in Activity");
+      expect(await lines(page).count()).toBe(41);
+      await rest("/api/v1/chat/send", { message: "next" });
+      await lines(page).getByText("next").last().waitFor();
+      expect(await lines(page).first().textContent()).toBe("72 more · View in Activity");
+      await page.getByRole("link", { name: "View in Activity" }).click();
+      await expect.poll(() => page.url()).toBe(`${gateway.url}/console/activity`);
     });
 
     it("MUST be reached and read by the keyboard, and be in the address", async () => {

@@ -1,5 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
+import { Fragment } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { rest } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { gathered, hold, whenHeld } from "#console/app/live.ts";
 import { hrefOf } from "#console/app/router.ts";
@@ -27,6 +29,8 @@ export function Tail({ rows, isReading, failing }: TailOf) {
   const isPaused = useSignal(false);
   const written = useWritten();
   const { items, waiting } = rows.list.value;
+  const shown = items.slice(0, SHOWN);
+  const gap = useGap(shown).value;
   useLayoutEffect(() => {
     if (!isReading.peek()) log.current?.scrollTo({ top: log.current.scrollHeight, behavior: "instant" });
   });
@@ -71,12 +75,12 @@ export function Tail({ rows, isReading, failing }: TailOf) {
         }}
       >
         <ol>
-          {items
-            .slice(0, SHOWN)
-            .reverse()
-            .map((work) => (
-              <Line key={work.delivery_id} work={work} written={written.value.get(work.turn_id ?? "")} />
-            ))}
+          {shown.toReversed().map((work) => (
+            <Fragment key={work.delivery_id}>
+              {work.delivery_id === gap?.above && <GapLine words={gap.words} />}
+              <Line work={work} written={written.value.get(work.turn_id ?? "")} />
+            </Fragment>
+          ))}
         </ol>
       </div>
       <div class="line">
@@ -94,6 +98,53 @@ export function Tail({ rows, isReading, failing }: TailOf) {
         </span>
       </div>
     </section>
+  );
+}
+
+/** Requests that are missing above a line. */
+type Gap = { above: string; words: string };
+
+const MOST_COUNTED = 100;
+
+/** The gap between the lines that were shown last and those that replaced them; undefined if nothing is missing. */
+function useGap(shown: readonly Work[]): Signal<Gap | undefined> {
+  const gap = useSignal<Gap | undefined>(undefined);
+  const last = useRef(shown);
+  useEffect(() => {
+    if (shown.length === 0) return;
+    const known = new Set(last.current.map(({ delivery_id }) => delivery_id));
+    const newest = last.current.find(isRequest)?.delivery_id;
+    const oldest = shown.findLast(isRequest)?.delivery_id;
+    const above = shown.at(-1)?.delivery_id ?? "";
+    last.current = shown;
+    if (!newest || !oldest || shown.some(({ delivery_id }) => known.has(delivery_id))) return;
+    countBetween(newest, oldest)
+      // Without a count, the line still says that requests are missing.
+      .catch(() => "More requests")
+      .then((words) => {
+        gap.value = words === undefined ? undefined : { above, words };
+      });
+  });
+  return gap;
+}
+
+function isRequest(work: Work): boolean {
+  return pathOfWork(work).startsWith("/d/");
+}
+
+/** How many requests are between two others, in words; undefined for none. Their ids grow with time. */
+async function countBetween(older: string, newer: string): Promise<string | undefined> {
+  const page = await rest().deliveries.list({ before: newer, limit: MOST_COUNTED });
+  const count = page.deliveries.filter(({ delivery_id }) => delivery_id > older).length;
+  if (count === 0) return undefined;
+  return count === page.deliveries.length && page.next_cursor !== null ? `${count}+ more` : `${count} more`;
+}
+
+function GapLine({ words }: Pick<Gap, "words">) {
+  return (
+    <li class="tail-gap muted">
+      {words} · <a href={hrefOf("/activity")}>View in Activity</a>
+    </li>
   );
 }
 
