@@ -276,5 +276,45 @@ browserTests(({ open }) => {
       );
       expect((await hrefs(page)).length).toBe(200);
     });
+
+    it.each([
+      ["wide", { width: 1280, height: 800 }],
+      ["narrow", { width: 400, height: 740 }],
+    ] as const)(
+      "MUST neither move the rows nor the scroll position when an inspector opens and closes: %s",
+      async (_, viewport) => {
+        await using gateway = await startPages();
+        await fill(gateway, 300);
+        await untilIdle(gateway);
+        await using page = await open(gateway, { path: "/console/activity", viewport });
+        await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+        for (let n = 0; n < 2; n++) await goOlder(page);
+        const shown = await hrefs(page);
+        expect(shown).toHaveLength(200);
+        const link = page.locator(`a.row-link[href="${shown[90]}"]`);
+        const top = () => link.evaluate((row) => Math.round(row.getBoundingClientRect().top));
+        await link.evaluate((row) => row.scrollIntoView({ block: "center" }));
+        await untilPainted(page);
+        const before = await top();
+        const isWide = viewport.width > 1_000;
+        const leave = {
+          escape: () => page.keyboard.press("Escape"),
+          back: () => page.goBack(),
+        };
+        for (const way of ["escape", "back"] as const) {
+          await link.click();
+          await page.getByRole("region", { name: "Details" }).getByText("Hello").first().waitFor();
+          await untilPainted(page);
+          expect(await hrefs(page)).toEqual(shown);
+          if (isWide) expect(Math.abs((await top()) - before), way).toBeLessThan(3);
+          else expect(await page.evaluate("scrollY")).toBe(0);
+          await leave[way]();
+          await page.getByRole("region", { name: "Details" }).waitFor({ state: "detached" });
+          await untilPainted(page);
+          expect(await hrefs(page)).toEqual(shown);
+          expect(Math.abs((await top()) - before), way).toBeLessThan(3);
+        }
+      },
+    );
   });
 });

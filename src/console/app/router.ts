@@ -8,19 +8,28 @@ function here() {
 /** The address of the page: the path below `/console` and its query. */
 const address = signal(here());
 const url = computed(() => new URL(address.value, location.origin));
-export const path = computed(() => url.value.pathname.slice(BASE.length).replace(/\/+$/, "") || "/");
+/** The path below `/console` of a path of the gateway. */
+export function pathOf(pathname: string): string {
+  return pathname.slice(BASE.length).replace(/\/+$/, "") || "/";
+}
+export const path = computed(() => pathOf(url.value.pathname));
 export const query = computed(() => url.value.searchParams);
+
+/** Says if the shown page keeps its scroll position when it goes to another of its paths. */
+export const keepsPlace: { current: (pathname: string) => boolean } = { current: () => false };
 
 /** Goes to a path below `/console`. `replace` leaves no step to go back to. */
 export function go(to: string, { replace = false } = {}): void {
   const target = to.startsWith(BASE) ? to : BASE + (to === "/" ? "" : to);
   if (target === address.peek()) return;
   history[replace ? "replaceState" : "pushState"](null, "", target);
-  const moved = new URL(target, location.origin).pathname !== url.peek().pathname;
+  const { pathname } = new URL(target, location.origin);
+  const moved = pathname !== url.peek().pathname;
+  const isKept = keepsPlace.current(pathname);
   batch(() => {
     address.value = target;
   });
-  if (moved && !replace) scrollTo(0, 0);
+  if (moved && !replace && !isKept) scrollTo(0, 0);
 }
 
 /** Changes parts of the query and keeps the rest; an empty value takes a part out. */

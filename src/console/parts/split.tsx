@@ -1,8 +1,10 @@
 import { useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import type { ComponentChildren, RefObject } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { browserStorage } from "#console/lib/storage.ts";
 import { useKeys } from "../app/keys.ts";
+import { pageOf } from "../app/pages.ts";
+import { keepsPlace, path, pathOf } from "../app/router.ts";
 
 const KEY = "agent-gateway.split";
 const USUAL = 58;
@@ -25,13 +27,8 @@ export function Split({ list, inspector, usual = USUAL, back }: SplitOf) {
   const share = useSignal(within(Number(browserStorage.getItem(key)) || usual));
   const frame = useRef<HTMLDivElement>(null);
   const details = useRef<HTMLElement>(null);
-  const wasOpen = useRef(Boolean(inspector));
   const isOpen = Boolean(inspector);
-  useLayoutEffect(() => {
-    const opened = isOpen && !wasOpen.current;
-    wasOpen.current = isOpen;
-    if (opened && !document.activeElement?.checkVisibility()) details.current?.focus();
-  }, [isOpen]);
+  usePlace(frame, details, isOpen);
   const set = (next: number) => {
     share.value = within(next);
     browserStorage.setItem(key, String(Math.round(share.value)));
@@ -74,4 +71,52 @@ export function Split({ list, inspector, usual = USUAL, back }: SplitOf) {
       )}
     </div>
   );
+}
+
+/** Where a row of the list is on the screen. */
+type Place = { row: HTMLElement; top: number; isSelected: boolean };
+
+/** Keeps the list's scroll position when the inspector opens and closes, by a link, a key and the browser's Back. */
+function usePlace(frame: RefObject<HTMLElement | null>, details: RefObject<HTMLElement | null>, isOpen: boolean): void {
+  const wasOpen = useRef(isOpen);
+  const places = useRef<readonly Place[]>(undefined);
+  // The browser moves the page before it tells of a step back, and tells of that move later.
+  const scrolled = useRef(scrollY);
+  useEffect(() => {
+    const follow = () => {
+      scrolled.current = scrollY;
+    };
+    addEventListener("scroll", follow, { passive: true });
+    keepsPlace.current = (to) => {
+      const isHere = pageOf(pathOf(to))?.page === pageOf(path.peek())?.page;
+      return isHere && (frame.current?.firstElementChild?.checkVisibility() ?? false);
+    };
+    return () => {
+      removeEventListener("scroll", follow);
+      keepsPlace.current = () => false;
+    };
+  }, []);
+  if (isOpen !== wasOpen.current && frame.current?.firstElementChild?.checkVisibility())
+    places.current = placesIn(frame.current.firstElementChild, scrollY - scrolled.current);
+  useLayoutEffect(() => {
+    if (isOpen === wasOpen.current) return;
+    wasOpen.current = isOpen;
+    if (isOpen && !document.activeElement?.checkVisibility()) details.current?.focus();
+    if (!frame.current?.firstElementChild?.checkVisibility()) return scrollTo({ top: 0, behavior: "instant" });
+    // The page began with the inspector: its list was never on the screen.
+    if (!places.current) return scrollTo({ top: 0, behavior: "instant" });
+    const stayed = places.current.filter(({ row }) => row.isConnected);
+    const place = stayed.find(({ row, isSelected }) => isSelected || row.ariaSelected === "true") ?? stayed[0];
+    if (place) scrollBy({ top: place.row.getBoundingClientRect().top - place.top, behavior: "instant" });
+    scrolled.current = scrollY;
+  }, [isOpen]);
+}
+
+/** The rows on the screen, as they were before the page was scrolled by `moved`. */
+function placesIn(list: Element, moved: number): Place[] {
+  return [...list.querySelectorAll<HTMLElement>("tbody tr")].flatMap((row) => {
+    const { top, bottom } = row.getBoundingClientRect();
+    const isSeen = bottom + moved > 0 && top + moved < innerHeight;
+    return isSeen ? [{ row, top: top + moved, isSelected: row.ariaSelected === "true" }] : [];
+  });
 }
