@@ -67,6 +67,19 @@ browserTests(({ open }) => {
       await page.keyboard.press("Enter");
       expect(page.url()).toBe(`${gateway.url}/console/activity`);
     });
+
+    it("MUST say that a token may not read an ID, and not that nothing has this ID", async () => {
+      await using gateway = await startPages();
+      const { deliveryId } = await callers(gateway).hook("/hooks/agent", { message: "Hello" });
+      await using page = await open(gateway, { path: "/console/agents", token: "" });
+      await page.getByLabel("Console token").fill(TOKENS.rpc);
+      await page.getByLabel("Console token").press("Enter");
+      await page.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
+      await page.keyboard.press("/");
+      await page.getByRole("combobox", { name: "Search" }).fill(String(deliveryId));
+      const hint = page.getByRole("dialog").getByRole("status");
+      await expect.poll(() => hint.textContent()).toMatch(/^RPC tokens can't use this\. Sign in with/);
+    });
   });
 
   describe("the frame of a page", () => {

@@ -124,7 +124,8 @@ export function Palette({ close, keys }: { close: () => void; keys: readonly Key
           : byId.value?.isAsking
             ? "Looking up this ID…"
             : byId.value
-              ? "No matches for this ID. Old records are deleted (recorder.entries, sessions.retention)."
+              ? (whyNoLookUp(asked) ??
+                "No matches for this ID. Old records are deleted (recorder.entries, sessions.retention).")
               : "No matches. Paste a full ID to look it up."}
       </p>
     </Dialog>
@@ -210,6 +211,11 @@ async function press(to: string, words: string): Promise<void> {
     if (entry) return entry.run();
     await new Promise(requestAnimationFrame);
   }
+}
+
+/** Why the token may not read what can have this id: all but sessions are read by REST. */
+function whyNoLookUp(id: string): string | undefined {
+  return whyNot("rest") ?? (kindOfId(id) === undefined ? whyNot("session.get") : undefined);
 }
 
 /** Everything that the gateway has with an id: the thing itself first, then the requests that it belongs to. */
