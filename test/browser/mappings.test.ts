@@ -133,6 +133,29 @@ browserTests(({ open }) => {
       expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
     });
 
+    it("MUST offer only what the gateway takes: long values and paths, numbers without JSON, keys with a brace", async () => {
+      await using gateway = await startPages({ webhooks: { token: TOKENS.webhook } });
+      await using page = await open(gateway, { path: BUILD });
+      const long = "k".repeat(600);
+      const body = `{"${long}":"a","value":"${"v".repeat(1_025)}","huge":1e400,"a}b":"braced","c":"d"}`;
+      await page.getByLabel("Payload").fill(body);
+      const buttonOf = async (place: string, action: string) => {
+        const actions = page.getByRole("group", { name: place, exact: true });
+        if (!(await actions.isVisible())) await page.getByTitle(place, { exact: true }).click();
+        return actions.getByRole("button", { name: action });
+      };
+      const whyNot = async (place: string, action: string) => (await buttonOf(place, action)).getAttribute("title");
+      expect(await whyNot(`body.${long}`, "Match this value")).toContain("512 characters");
+      expect(await whyNot("body.value", "Match this value")).toContain("1024 characters");
+      for (const action of ["Match this value", "Use in the message", "Use as session"])
+        expect(await whyNot("body.huge", action)).toContain("a number of this size");
+      expect(await whyNot("body.a}b", "Use in the message")).toContain("template");
+      await (await buttonOf("body.a}b", "Match this value")).click();
+      await page.getByLabel("Message").fill("Hello {body.c}");
+      await page.getByText("new-mapping would start a turn.").waitFor();
+      expect(await blockIn(page).textContent()).toContain('"body.a}b": "braced"');
+    });
+
     it("MUST not store values from places that are named like a secret", async () => {
       await using gateway = await startPages({ webhooks: { token: TOKENS.webhook } });
       await using page = await open(gateway, { path: BUILD });

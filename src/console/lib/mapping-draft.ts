@@ -28,15 +28,30 @@ export function placeOf(path: Path): string {
   return path.join(".");
 }
 
+/** The most characters of a path and of a value in `match`. */
+const LONGEST_PATH = 512;
+const LONGEST_VALUE = 1_024;
+
 /** Why no mapping reads the value at a place; undefined if one can. */
 export function whyUnreachable(path: Path, value: unknown): string | undefined {
   if (path[0] === "body" && path.some((step) => String(step).includes(".")))
     return "A key with a dot cannot be written as a path.";
-  const place = placeOf(path);
-  const lookup = parseLookup(place);
+  const lookup = parseLookup(placeOf(path));
   if ("flaw" in lookup) return `This path ${lookup.flaw}`;
-  if (/[{}\r\n]/.test(place)) return "A template cannot contain this key.";
+  if (typeof value === "number" && !Number.isFinite(value)) return "Mappings cannot read a number of this size.";
   return value === HIDDEN ? "The recorder hides this value." : undefined;
+}
+
+/** Why a readable value cannot be a condition. */
+export function whyNoMatch(path: Path, value: unknown): string | undefined {
+  if (value === null) return "null never matches.";
+  if (placeOf(path).length > LONGEST_PATH) return `A path has at most ${LONGEST_PATH} characters.`;
+  return textOf(value).length > LONGEST_VALUE ? `A value has at most ${LONGEST_VALUE} characters.` : undefined;
+}
+
+/** Why a readable value cannot be part of a message. */
+export function whyNoMessage(path: Path): string | undefined {
+  return /[{}\r\n]/.test(placeOf(path)) ? "A template cannot contain this key." : undefined;
 }
 
 /** A value of JSON as `match` compares it. */

@@ -11,6 +11,8 @@ import {
   storeDraft,
   storedDraft,
   textOf,
+  whyNoMatch,
+  whyNoMessage,
   whyUnreachable,
   withMatch,
   withMessage,
@@ -55,21 +57,17 @@ export function PickValues({ draft: { draft, change }, headers, payload }: Of) {
   const actions = (path: (string | number)[], value: unknown): ValueAction[] => {
     const place = placeOf(path);
     const why = whyUnreachable(path, value);
-    const act = (word: string, next: (text: string) => Draft, whyNot = why): ValueAction => ({
+    const act = (word: string, next: (text: string) => Draft, whyNot?: string): ValueAction => ({
       word,
-      why: whyNot,
+      why: why ?? whyNot,
       run: () => {
         change(next(textOf(value)));
         done.value = `${word}: ${place}`;
       },
     });
     return [
-      act(
-        "Match this value",
-        (text) => withMatch(draft.peek(), place, text),
-        why ?? (value === null ? "null never matches." : undefined),
-      ),
-      act("Use in the message", () => withMessage(draft.peek(), place)),
+      act("Match this value", (text) => withMatch(draft.peek(), place, text), whyNoMatch(path, value)),
+      act("Use in the message", () => withMessage(draft.peek(), place), whyNoMessage(path)),
       act("Use as session", (text) => withSession(draft.peek(), text)),
     ];
   };
