@@ -19,6 +19,29 @@ const HOSTILE =
 
 browserTests(({ open }) => {
   describe("the flight recorder's pages", () => {
+    it("MUST offer to resend a reply that an older gateway left at `retrying`, and no other open reply", async () => {
+      await using gateway = await startPages();
+      const { deliveryId } = await callers(gateway).hook("/hooks/agent", { message: "Hello" });
+      await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
+      await page.getByText("Reply completed").first().waitFor();
+      let endedAt = new Date();
+      await page.route(`**/api/v1/deliveries/${deliveryId}`, async (route) => {
+        const delivery = (await (await route.fetch()).json()) as object;
+        const announcement = { channel: "ops", state: "retrying", reason: null };
+        return route.fulfill({ json: { ...delivery, announcement, ended_at: endedAt.toISOString() } });
+      });
+      const resend = page.getByRole("button", { name: "Resend reply" });
+      await page.reload();
+      await resend.waitFor();
+      expect(await resend.getAttribute("title")).toContain("still being delivered");
+      endedAt = new Date(Date.now() - 2 * 3_600_000);
+      await page.reload();
+      await resend.click();
+      // The gateway has the last word.
+      await page.getByRole("dialog").getByRole("button", { name: "Resend", exact: true }).click();
+      await page.getByRole("dialog").getByText("The turn has no reply that was sent to a channel.").waitFor();
+    });
+
     it("MUST list what came in, filter by the address, and show a request's timeline", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { hook, rest } = callers(gateway);

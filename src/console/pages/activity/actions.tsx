@@ -123,9 +123,13 @@ function whyNoReplay({ replayable, surface, caller, outcome }: Delivery): string
 
 const NO_BODY = "The body is not stored.";
 
-function whyNoAnnounce({ announcement }: Delivery): string | undefined {
+const HOUR_MS = 3_600_000;
+
+/** An older gateway on the same database can leave a delivered reply at `waiting` or `retrying`: after an hour, the gateway decides. */
+function whyNoAnnounce({ announcement, ended_at: endedAt }: Delivery): string | undefined {
   const isOpen = announcement?.state === "waiting" || announcement?.state === "retrying";
-  return isOpen ? "The reply is still being delivered." : undefined;
+  const isOld = endedAt !== null && Date.now() - Date.parse(endedAt) > HOUR_MS;
+  return isOpen && !isOld ? "The reply is still being delivered." : undefined;
 }
 
 function whyNoEdit(delivery: Delivery): string | undefined {
