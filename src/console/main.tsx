@@ -41,7 +41,7 @@ function App() {
 /** Signs in with the token that this tab has stored, or with that of the other tabs. If they have several, the user chooses. */
 async function resume(): Promise<void> {
   const since = lastSignOut();
-  // The page is loaded meanwhile. A failure shows where the page is opened.
+  // Preloads the page. If that fails, the error is shown when the page is opened.
   pageOf(path.peek())
     ?.page.load()
     .catch(() => {});

@@ -19,7 +19,7 @@ function fetchWith(token: string) {
   };
 }
 
-/** Checks whether a token is still valid. A stream that fails to open does not report this. */
+/** Checks whether a token is still valid, because a WebSocket that fails to open does not report the reason. */
 export async function checkToken(token: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
   const answer = fetchWith(token)(`${ORIGIN}/api/v1/identity`, { headers, cache: "no-store" });

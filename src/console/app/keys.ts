@@ -26,7 +26,7 @@ export function bindKeys(layer: KeyAction[]): () => void {
   };
 }
 
-/** Binds keys while a part of the page is shown. Each does what the part last rendered for it. */
+/** Binds keys while a component is mounted. A key runs the action of the component's last rendering. */
 export function useKeys(keys: readonly KeyAction[]): void {
   const latest = useRef(keys);
   latest.current = keys;

@@ -76,7 +76,7 @@ async function listen(client: RpcSocket): Promise<void> {
   for (;;) {
     try {
       for await (const push of client.pushes()) {
-        // The gateway cannot go on where the page was: lists are reloaded.
+        // The gateway cannot continue from the page's position, so lists are reloaded.
         if (push.method === "stream.reset" && !("sessionId" in push.params)) {
           wasReset.value = connectedAt > pageBeganAt;
           returns.value++;

@@ -39,8 +39,8 @@ export function SignIn() {
           word="Console token"
           hint={
             <>
-              <code>gateway.console.token</code> in the configuration. A start without a configuration prints the token.
-              An admin API key or an RPC token works too, with fewer permissions.
+              <code>gateway.console.token</code> in the configuration. If the gateway starts without a configuration, it
+              prints the token. An admin API key or an RPC token works too, with fewer permissions.
             </>
           }
           error={refused.value}
@@ -68,7 +68,7 @@ export function SignIn() {
   );
 }
 
-/** A card alone on the page, for whoever is not signed in. */
+/** The only card on the page before sign-in. */
 function Card({ children }: { children: ComponentChildren }) {
   return (
     <main class="sign-in">
@@ -94,7 +94,7 @@ function Named({ of }: { of: Given }) {
   );
 }
 
-/** Asks before a link signs a tab in with another identity. The first button stays, because anyone may have made the link. */
+/** Asks before a link signs a tab in with another identity. The button with the focus keeps the current identity, because anyone can create such a link. */
 function SwitchIdentity({ from, to }: { from: Given; to: Given }) {
   return (
     <Dialog title="Sign in with another identity?" close={stay}>
@@ -167,7 +167,7 @@ export function ChooseIdentity({ among }: { among: readonly Given[] }) {
   );
 }
 
-/** The question, while there is one. */
+/** Asks whether to switch to the identity that a link offers, if there is one. */
 export function IdentityQuestion() {
   return identity.value && offered.value ? <SwitchIdentity from={identity.value} to={offered.value} /> : null;
 }

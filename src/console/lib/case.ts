@@ -7,7 +7,7 @@ function camelToSnake(value: object): Record<string, unknown> {
   );
 }
 
-/** The delivery that a push brings, as REST lists it; undefined where it brings none. */
+/** The delivery in a push, in the form of the REST list; undefined if the push has none. */
 export function deliveryIn({ method, params }: { method: string; params: object }): DeliverySummary | undefined {
   if (method !== "delivery.recorded" && method !== "delivery.changed") return undefined;
   return camelToSnake((params as { delivery: object }).delivery) as unknown as DeliverySummary;

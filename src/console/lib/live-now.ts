@@ -9,7 +9,7 @@ type Pushed = { deliveryId: string; outcome: string; agent: string | null; turnI
 export type Now = {
   agents: readonly Agent[];
   parts: readonly Part[];
-  /** The turns that the answering process started in the last 60 minutes, and the minute of the last of them. */
+  /** The number of turns that the answering process started in each of the last 60 minutes, and the minute of the last number. */
   turns: readonly number[];
   minute: number;
   /** The last known outcomes, by delivery. */

@@ -4,7 +4,7 @@ interface Store {
   removeItem(key: string): void;
 }
 
-/** A browser that blocks storage throws when it is used: then the values last as long as the page. */
+/** If the browser blocks storage, every use of it throws: the values are then stored in memory and are lost with the page. */
 function orInMemory(name: "localStorage" | "sessionStorage"): Store {
   try {
     const found = (globalThis as Partial<Record<typeof name, Store>>)[name];

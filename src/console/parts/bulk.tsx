@@ -12,7 +12,7 @@ import { useLoaded } from "./use.ts";
 /** The most that one dialog does. */
 const MOST = 1_000;
 const PAGE = 500;
-/** The pause before an item is tried again if the gateway is busy and names no time, and the number of tries. */
+/** The pause before an item is tried again if a busy gateway does not say when, and the maximum number of attempts. */
 const BUSY_MS = 1_000;
 const MOST_TRIES = 30;
 const BUSY = /^(rate-limited|session-busy|gateway-busy|agent-unavailable|idempotency-in-progress)$/;
@@ -24,7 +24,7 @@ type ReadPage<Item> = (page: { limit: number; cursor?: string }, signal: AbortSi
 type Found<Item> = {
   /** The newest first. */
   able: readonly Item[];
-  /** Why other items are left out, a reason each. */
+  /** The reasons for the skipped items, one for each. */
   skipped: readonly string[];
   /** The list has more items than one dialog does. */
   hasMore: boolean;
@@ -85,7 +85,7 @@ export function Bulk<Item>({ title, act, done: word, noun, read, effect, run, pa
         <>
           <p>
             <strong>{able.length === 0 ? `No ${noun} here can be ${word}.` : plural(able.length, noun)}</strong>
-            {hasMore && ` (the newest ${count(MOST)} in the list).`}
+            {hasMore && ` (the newest ${count(MOST)} in the list)`}
           </p>
           {able.length > 0 && effect(able)}
           <Reasons reasons={skipped} />
@@ -133,7 +133,7 @@ export async function readAll<Item>(read: ReadPage<Item>, signal: AbortSignal, m
   return { items, hasMore: false };
 }
 
-/** Does what is left, one item after another, until it ends, is stopped, or the gateway takes no more. */
+/** Processes the remaining items one after another, until none is left, the user stops, or the gateway refuses new work. */
 async function runAll<Item>(
   progress: Signal<Progress<Item>>,
   { run, leftOut }: Pick<BulkOf<Item>, "run" | "leftOut">,

@@ -44,7 +44,7 @@ export function Id({ id, href, most = 22 }: IdOf) {
   );
 }
 
-/** The fact of an id, with a link where it has a page; none where there is no such id. */
+/** A fact with an id and a link to its page, if it has one. Returns false if the id is null. */
 export function idFact(name: string, id: string | null, page?: "t" | "e" | "s" | "d") {
   const href = page && id !== null ? hrefOf(`/${page}/${encodeURIComponent(id)}`) : undefined;
   return id !== null && ([name, <Id id={id} href={href} most={40} />] as const);

@@ -14,7 +14,7 @@ type DialogOf = {
   children: ComponentChildren;
 };
 
-/** A native dialog, open as long as it is there. Escape and the ground around it close it, but where it is `isFirm`. */
+/** A native dialog, open while it is rendered. Escape and a click on the backdrop close it unless it is `isFirm`. */
 export function Dialog({ title, close, size = "", isFirm = false, children }: DialogOf) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -54,7 +54,7 @@ type Confirmation = {
   isDanger?: boolean;
   /** The first field has the focus, and not the button. */
   hasFields?: boolean;
-  /** Why it cannot be done as the fields are. */
+  /** Why the action cannot run with the current fields. */
   why?: string | undefined;
   /** The words on the button while it is done. */
   working?: string;
@@ -82,7 +82,7 @@ export function Confirm({ children, act, run, why, working = "Working…", ...of
           <button type="button" class="button" onClick={of.close}>
             Cancel
           </button>
-          {/* The first thing that Enter does is what was asked for. */}
+          {/* The button has the focus, so that Enter confirms. */}
           <ActionButton kind={isDanger ? "danger" : "primary"} why={why} runs={action} autoFocus={!hasFields}>
             {action.isRunning.value ? working : act}
           </ActionButton>

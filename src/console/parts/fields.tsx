@@ -126,7 +126,7 @@ type ButtonOf = {
   children?: ComponentChildren;
   icon?: string | undefined;
   onClick?: () => void;
-  /** What it does, where that takes a while: it can be pressed again once that has ended. */
+  /** An asynchronous action. The button is disabled until the action has ended. */
   runs?: { run: () => unknown; isRunning: { value: boolean } };
   /** Its name, where it shows only an icon. */
   name?: string;
@@ -139,7 +139,7 @@ type ButtonOf = {
   autoFocus?: boolean;
 };
 
-/** A button that does something. Where it may not be used, it says why. */
+/** A button for an action. If the action is not available, the button shows the reason. */
 export function ActionButton({ children, icon, onClick, runs, why, kind = "", hotkey, name, ...given }: ButtonOf) {
   const isRunning = given.isRunning ?? runs?.isRunning.value ?? false;
   const press = onClick ?? runs?.run;

@@ -21,7 +21,7 @@ type Page<Item> = { items: readonly Item[]; cursor: string | null };
 
 type LiveRowsOf<Item> = {
   keyOf: (item: Item) => string;
-  /** A page of them, newest first: behind a cursor, or with `isKeyset` behind the item with the key `before`; such keys grow with time. */
+  /** Reads a page of items, newest first: after a cursor or, with `isKeyset`, after the item with the key `before`. Such keys grow with time. */
   read: (page: { limit: number; cursor?: string; before?: string }, signal: AbortSignal) => Promise<Page<Item>>;
   isKeyset?: true;
   /** The subscription that brings changes. */
@@ -34,7 +34,7 @@ type LiveRowsOf<Item> = {
   isReading: boolean;
 };
 
-/** All rows anew, the newest page for the rows that are there, or a page of older ones. */
+/** Reloads all rows, merges the newest page into the current rows, or adds a page of older rows. */
 type Mode = "again" | "catch-up" | "older";
 
 /** The list of a page, and the ways to read it. */
@@ -51,7 +51,7 @@ export class LiveRows<Item> {
   /** The cursor of the last page, and the key of its last item. */
   #cursor: string | null = null;
   #cursorKey: string | undefined;
-  /** The running reads, the earliest first, each with the news since its start, which its page may lack: the newest first. */
+  /** The running reads, earliest first. `news`: the changes since the start of the read, newest first; its page may lack them. */
   readonly #running = new Map<AbortController, { mode: Mode; news: readonly Item[] }>();
   /** True if the reader reached the end of the list while its newest page was being read. */
   #isOlderWanted = false;
@@ -108,7 +108,7 @@ export class LiveRows<Item> {
     this.#running.clear();
   };
 
-  /** False for a change of an item behind those that were read: an older page will bring it, at its place. */
+  /** False for a change of an item older than the loaded rows: a later page contains it in its position. */
   readonly #isInReach = (item: Item): boolean => {
     const { items, older, hasMore } = this.list.peek();
     const last = older.at(-1) ?? items.at(-1);
@@ -213,7 +213,7 @@ export function useLiveRows<Item>(of: LiveRowsOf<Item>): LiveRows<Item> {
     };
     const ends = [
       hold(of.request),
-      // Before the catch-up: the pushes so far are older than the page that it reads.
+      // Must run before the catch-up: the pushes gathered so far are older than the page that the catch-up reads.
       gathered((push) => rows.of.itemOf(push, rows.isShown) !== undefined, rows.add),
       onReturn(() => isRead.current && void rows.catchUp()),
       () => document.removeEventListener("visibilitychange", catchUpIfSeen),

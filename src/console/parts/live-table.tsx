@@ -10,7 +10,7 @@ import { Failed } from "./trouble.tsx";
 
 type LiveTableOf<Row> = Omit<TableOf<Row>, "rows" | "more"> & {
   rows: LiveRows<Row>;
-  /** What is shown of a list without rows. */
+  /** Shown instead of an empty list. */
   empty: ComponentChildren;
 };
 
@@ -33,7 +33,7 @@ export function Pill<Row>({ rows }: { rows: LiveRows<Row> }) {
   );
 }
 
-/** A list that is live, or what stands in its place: grey bars until it is read, its error, and what is shown of an empty one. */
+/** A live list. Shows a skeleton until the list is loaded, the error of a failed read, and `empty` if the list has no rows. */
 export function LiveTable<Row>({ empty, ...of }: LiveTableOf<Row>) {
   const { list, isLoading, error } = of.rows;
   const isEmpty = list.value.items.length === 0;
@@ -45,7 +45,7 @@ export function LiveTable<Row>({ empty, ...of }: LiveTableOf<Row>) {
   );
 }
 
-/** The table: what waits, few of its rows at once, and the way to the others. */
+/** The table with a part of the rows, and the buttons for waiting, newer and older rows. */
 function Rows<Row>({ rows, ...table }: Omit<LiveTableOf<Row>, "empty">) {
   const list = rows.list.value;
   const frame = useRef<HTMLDivElement>(null);

@@ -14,7 +14,7 @@ type Head = {
   /** How many there are, beside the title. */
   count?: string | undefined;
   children?: ComponentChildren;
-  /** What is shown: when it was read, and how to read it again. */
+  /** The time when the data of the page was read, and the function that reads the data again. */
   of?: { at: { value: number | undefined }; reload: () => unknown } | undefined;
 };
 
@@ -53,7 +53,7 @@ export function PageHead({ title, count, children, of }: Head) {
 
 type InspectorHeadOf = { all: string; back?: (() => void) | undefined; children?: ComponentChildren };
 
-/** The head of an inspector: on a narrow screen the way back to the list, then what is shown and what can be done. */
+/** The head of an inspector: on a narrow screen a button back to the list, then the title and the actions. */
 export function InspectorHead({ all, back, children }: InspectorHeadOf) {
   return (
     <header class="stack inspector-head">
@@ -98,7 +98,7 @@ export function Skeleton({ rows = 6 }: { rows?: number }) {
 
 type PendingOf = { of: Pick<Loaded<unknown>, "value" | "error" | "reload">; rows: number };
 
-/** What stands in the place of a thing that is read: grey bars until it is there, and the error. */
+/** Shows a skeleton until a value is loaded, and the error if loading fails. */
 export function Pending({ of, rows }: PendingOf) {
   return (
     <>
@@ -110,7 +110,7 @@ export function Pending({ of, rows }: PendingOf) {
 
 type NotStoredOf = Pick<InspectorHeadOf, "all" | "back" | "children"> & { title: string; id?: string };
 
-/** A thing that the gateway does not have, with the setting that stores more. */
+/** Says that a record is not stored, and which setting limits how long such records are stored. */
 export function NotStored({ all, back, title, id, children }: NotStoredOf) {
   return (
     <InspectorHead all={all} back={back}>
@@ -125,7 +125,7 @@ export function NotStored({ all, back, title, id, children }: NotStoredOf) {
 
 type MissingOf = NotStoredOf & { of: PendingOf["of"]; name: string };
 
-/** What stands in an inspector until its thing is read. `name`: the error of a thing that is not stored. */
+/** The content of an inspector until its record is loaded. `name`: the error for a record that is not stored. */
 export function Missing({ of, name, ...asked }: MissingOf) {
   const { error } = of;
   const isStored = error.value === undefined || troubleOf(error.value).name !== name;

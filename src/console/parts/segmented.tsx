@@ -7,7 +7,7 @@ type SegmentedOf<Value extends string> = {
   choices: readonly Choice<Value>[];
 };
 
-/** Buttons of which one is pressed. One that cannot be chosen says why. */
+/** A row of buttons, one of them pressed. A button that cannot be chosen shows the reason. */
 export function Segmented<Value extends string>({ label, chosen, choose, choices }: SegmentedOf<Value>) {
   return (
     <div class="segmented" role="group" aria-label={label}>

@@ -59,7 +59,7 @@ export function TroubleNote({ error, retry, repeat }: TroubleOf) {
 
 type FailedOf = { of: { error: Signal<unknown>; reload?: () => unknown }; repeat?: () => void };
 
-/** The error of something that was read or done; nothing where there is none. What was read can be read again. */
+/** The error of a read or an action, if there is one. A failed read can be repeated. */
 export function Failed({ of: { error, reload }, repeat }: FailedOf) {
   if (error.value === undefined) return null;
   return <TroubleNote error={error.value} retry={reload && (() => void reload())} repeat={repeat} />;

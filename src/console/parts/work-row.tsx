@@ -19,7 +19,7 @@ export const WORK_COLUMNS: readonly Column<Work>[] = [
   { name: "When", width: "88px", align: "end", cell: ({ at }) => <Ago at={at} /> },
 ];
 
-/** The call without a message: of webhooks, only the path tells which. */
+/** Shown for a request without a message: the operation or, for webhooks, the path, because the operation does not name the mapping. */
 export function placeOf({ operation, path }: Pick<Work, "operation" | "path">): string {
   return operation === "" || operation.startsWith("hooks.") ? path : operation;
 }

@@ -134,7 +134,8 @@ function Page({ params: { delivery } }: { params: Record<string, string> }) {
                 isFiltered ? (
                   <Empty title="No request matches these filters.">
                     <p class="muted">
-                      The flight recorder stores the last <code>recorder.entries</code> requests; older ones are erased.
+                      The flight recorder stores the last <code>recorder.entries</code> requests; older ones are
+                      deleted.
                     </p>
                   </Empty>
                 ) : (

@@ -30,7 +30,7 @@ export function ReplayAll({ query, close }: { query: Query; close: () => void })
 async function readReplayable(query: Query, signal: AbortSignal) {
   const { items, hasMore } = await readAll(pagesOf(query), signal);
   const from = items.at(-1)?.at;
-  // A replay may have another outcome, agent or mapping than the filters.
+  // The filters of the list may exclude a replay, because its outcome, agent or mapping can differ.
   const later =
     from === undefined ? [] : (await readAll(pagesOf({ surface: "hooks", from }), signal, MOST_SEARCHED)).items;
   const replayed = new Set(later.map(({ replay_of }) => replay_of));

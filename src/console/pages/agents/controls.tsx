@@ -42,7 +42,7 @@ export function Controls({ agent, reread, onReload }: Controlled) {
 
 type Paused = { agent: Agent; reread: () => Promise<void> };
 
-/** Has the agent start nothing, or go on. To go on needs no question: it does what was asked for already. */
+/** Pauses or resumes the agent. Only pausing asks for a confirmation: resuming starts work that was already requested. */
 function PauseOrResume({ agent, reread }: Paused) {
   return agent.paused ? <Resume agent={agent} reread={reread} /> : <Pause agent={agent} reread={reread} />;
 }
@@ -81,7 +81,7 @@ function Resume({ agent: { agentName }, reread }: Paused) {
   );
 }
 
-/** The number of queued turns, which leads to their requests. */
+/** The number of queued turns, as a link to their requests. */
 export function QueueLink({ agent: { agentName, queued } }: { agent: Agent }) {
   const words = `${count(queued)} queued`;
   return queued === 0 ? (
@@ -91,7 +91,7 @@ export function QueueLink({ agent: { agentName, queued } }: { agent: Agent }) {
   );
 }
 
-/** Why the agent starts no turn. */
+/** How long the agent has been paused, and the number of its waiting turns and events. */
 export function PausedNote({ agent }: { agent: Agent }) {
   return agent.paused ? (
     <Note tone="warning">

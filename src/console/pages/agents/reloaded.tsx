@@ -37,7 +37,7 @@ export function Reloaded({ result, close }: { result: Reload; close: () => void 
       )}
       {skills.skipped.length > 0 && (
         <>
-          <p>{plural(skills.skipped.length, "skill folder")} skipped:</p>
+          <p>{plural(skills.skipped.length, "invalid skill folder")} (not loaded):</p>
           <ul class="reload-list">
             {skills.skipped.map(({ folder, reason }) => (
               <li key={folder}>

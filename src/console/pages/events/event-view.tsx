@@ -101,7 +101,7 @@ export function EventView({ id, beats, back, changed }: Shown) {
   );
 }
 
-/** When an agent takes what waits; undefined where nobody can ask, null where it never does. */
+/** The time of an agent's next heartbeat. `at` is undefined if the time is not known, and null if the agent has no heartbeat. */
 export function NextBeat({ at, never }: { at: string | null | undefined; never: string }) {
   return at === null ? <span class="muted">{never}</span> : <Countdown to={at} over="now" />;
 }

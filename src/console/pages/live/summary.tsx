@@ -169,7 +169,7 @@ export function Refusals({ refused, most }: { refused: readonly Work[]; most: nu
 const HEIGHT = 40;
 const BAR = 6;
 
-/** A small plot of bars. Its words are for those who do not see it. */
+/** A small bar chart. Its label is for screen readers. */
 function Spark({ counts }: { counts: readonly number[] }) {
   const most = Math.max(1, ...counts);
   const last = counts.at(-1) ?? 0;

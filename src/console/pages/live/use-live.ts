@@ -16,8 +16,8 @@ export const MOST_REFUSED = 50;
 const HOUR_MS = 3_600_000;
 const REQUEST = { gateway: null, deliveries: true } as const;
 /**
- * The counts are read again when turns started, when a heartbeat was due, as one without events reports nothing, and while turns run or wait, as
- * counts by pushes can drift: at most this often.
+ * The minimum time between two reads of the counts. They are read again after turns have started, after a heartbeat was due (a heartbeat without
+ * events sends no push), and while turns run or wait (counts that are derived from pushes can drift).
  */
 const COUNTS_EVERY_MS = 30_000;
 const TURNS: ReadonlySet<string> = new Set(["delivery.recorded", "heartbeat.ran"]);
@@ -71,7 +71,7 @@ async function readNow(): Promise<Now> {
   return { ...counts, parts, outcomes: new Map() };
 }
 
-/** The turns of the last hour are not counted by pushes: those are of all gateways on the same database. */
+/** Reads the counts of agents and turns. Pushes do not update the turns of the last hour, because they come from all gateways on the same database. */
 async function readCounts(): Promise<Pick<Now, "agents" | "turns" | "minute">> {
   const [{ agents }, { turnsPerMinute }] = await Promise.all([
     whyNot("agent.list") ? { agents: [] } : rpc().agent.list(),

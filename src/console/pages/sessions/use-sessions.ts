@@ -20,7 +20,7 @@ export function useSessions(isReading: boolean) {
   const names = useSignal<readonly string[]>([]);
   const agentsError = useSignal<unknown>(undefined);
   const following = useRef<Promise<unknown>>(undefined);
-  // Before the list's own effects: its first page is read once the pushes of the agents have begun.
+  // Runs before the effects of the list, so that the first page is read after the subscription to the agents has started.
   useEffect(() => {
     let release = () => {};
     let isLeft = false;

@@ -50,7 +50,7 @@ export function KeysTab({ head }: { head: Signal<Loaded<unknown> | undefined> })
     setQuery({ create: undefined });
     if (!next || "created" in next) void loaded.reload();
   };
-  // A key that was created in place of the dialog stays.
+  // Does not close the view of a new key, which has replaced the dialog.
   const close = () => "created" in (asking.peek() ?? {}) || show();
   const created = (key: MintedKey) => show({ created: key });
   const open = asking.value;

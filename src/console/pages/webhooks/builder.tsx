@@ -116,7 +116,7 @@ export function Builder({ draft: { draft, change }, headers, payload }: Of) {
 
 const REPLIES = [
   ["", "Do not send to a channel"],
-  ["announce", "Sent to the channel"],
+  ["announce", "Send to the channel"],
 ] as const;
 
 function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change"] }) {

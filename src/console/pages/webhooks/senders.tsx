@@ -79,7 +79,7 @@ function RateLimit({ of, rate }: { of: string; rate: RateLimitUse }) {
   );
 }
 
-/** A small bar of how much of something is used. The number stands beside it: the bar alone says nothing. */
+/** A small bar that shows the used share of a limit. The caller shows the number next to it. */
 function Meter({ label, used, most }: { label: string; used: number; most: number }) {
   return (
     <span
