@@ -115,8 +115,8 @@ export function createAnnouncements(parts: CoreParts) {
   return {
     wake: (): void => worker.wake(),
     /**
-     * Sends the reply of a turn to its channel again. Refuses a request that came through too many announcements, and a channel that is not
-     * configured any more, as no attempt can succeed.
+     * Sends the reply of a turn to its channel again. Refuses a request that passed through too many announcements, and a channel that was
+     * removed from the configuration, because no attempt could succeed.
      */
     async announceAgain(turnId: string, by: string, hops: number): Promise<Turn> {
       const last = (await store.getTurn(turnId))?.announcement;

@@ -7,7 +7,7 @@ const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\
 /** Controls, and characters that would show a reader another order of characters than there is. */
 const UNSEEN = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]+/gu;
 const CREDENTIALS = /\/\/[^\s/@]*@/g;
-/** As providers write their keys, with the secret that stands behind the id of an AWS key; JSON web tokens, credentials of HTTP, and private keys. */
+/** Keys in the formats of known providers (with the secret after an AWS key id), JSON web tokens, HTTP credentials, and private keys. */
 const KEYS = new RegExp(
   [
     "\\b(?:sk|rk|gw|gh[opsur]|xox[a-z]|xapp|github_pat|glpat)[-_][\\w-]{8,}",
@@ -25,7 +25,7 @@ const KEYS = new RegExp(
 const ASSIGNED = /(?<![\w.-])([\w.-]+)=(\\*["']?)([^\s"'&;,\\]+)/g;
 const PASSWORD = /\/\/([^\s/@:"]*):[^\s/@"]+@/g;
 
-/** A text without keys as providers write them, passwords in addresses, and values of variables with the name of a secret. */
+/** Hides keys in the formats of known providers, passwords in addresses, and values of variables with the name of a secret. */
 export function withoutKeys(text: string): string {
   return text
     .replace(KEYS, HIDDEN)

@@ -15,11 +15,11 @@ export function isSecretName(name: string): boolean {
   return end >= 0 && !ABOUT.test(words.slice(end));
 }
 
-/** Flags and nothing are no secrets. */
+/** Booleans and null are not secrets. */
 const FLAG = /(?:true|false|null)(?!\w)/y;
 const NUMBER = /-?\d[\d.e+-]*(?![\w])/iy;
 
-/** True for a value that no secret has: a flag, or the number of something that is counted in tokens, such as `max_tokens`. */
+/** True for a value that cannot be a secret: a boolean, null, or a number of tokens such as `max_tokens`. */
 export function isHarmlessAt(text: string, from: number, name: string): boolean {
   FLAG.lastIndex = from;
   NUMBER.lastIndex = from;
@@ -30,8 +30,8 @@ export function isHarmlessAt(text: string, from: number, name: string): boolean 
 const FIELD = /"([^"\\]*)(\\*)"\s*:\s*/g;
 
 /**
- * A text with JSON in it, which may be cut anywhere: every value of a field with the name of a secret is replaced, also lists and objects. With
- * `onlyTexts`, only texts, and not in JSON within a string.
+ * A text with JSON in it, which may be cut anywhere: every value of a field with the name of a secret is replaced, including lists and objects. With
+ * `onlyTexts`, only strings are replaced, and JSON within a string is not searched.
  */
 export function hideSecretFields(text: string, { onlyTexts = false } = {}): string {
   let clean = "";

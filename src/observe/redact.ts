@@ -40,7 +40,7 @@ interface Redactor {
 
 /** The mark at the end of a cut text. */
 const CUT = "…";
-/** A secret before the mark is recognised by this many of its first characters, behind the scheme of an address or of a header. */
+/** A cut secret is recognised by this many of its first characters after the scheme of an address or header. */
 const HEAD = 6;
 const SCHEME = /^(?:[a-z][a-z\d+.-]*:\/\/|[a-z]+ +)?/i;
 
@@ -51,7 +51,7 @@ const EITHER: readonly Escapes[] = [
   { percent: false, backslash: true },
 ];
 
-/** The beginning that some forms share. `other` is a character that none of them has; `quoted` are the forms with quotes. */
+/** A beginning that several forms share. `other` matches a character that none of the forms contains; `quoted` lists the forms with quotes. */
 type Head = { other: RegExp; quoted: string[] };
 
 /** A part of a text, from its first place to the one after its last. */
@@ -94,7 +94,7 @@ export function createRedactor(): Redactor {
   };
 
   /**
-   * The beginnings of secrets that were cut off. Behind a head, all texts up to the mark are hidden alike: a caller whose text is returned
+   * Adds the cut secrets. After a head, every text up to the mark is hidden: a caller whose text is returned
    * could otherwise guess a secret character by character.
    */
   const addCutRanges = (ranges: Range[], text: string, first: number): void => {

@@ -148,8 +148,8 @@ export type DeliveryQuery = {
   announcement?: AnnouncementState;
   channel?: string;
   /**
-   * Only deliveries recorded before this one. If it is no longer stored: behind the time in its id, and those of the same millisecond again.
-   * `delivery-not-found` for a text that is not an id, `invalid-request` together with `cursor`.
+   * Only deliveries recorded before this one. If it is no longer stored, the list continues from the time in its id,
+   * and may repeat deliveries of that millisecond. `delivery-not-found` if it is not an id, `invalid-request` together with `cursor`.
    */
   before?: string;
   limit: number;
@@ -172,8 +172,8 @@ export type Delivery = {
   /** As it came, with a character for each byte; undefined where bodies are switched off, or after its session was deleted. */
   body: string | undefined;
   /**
-   * False if bodies were switched off when it was recorded: then it shows no words of its message and reply. Undefined in records of version 6,
-   * which show them only with their body.
+   * False if bodies were switched off when it was recorded: then it has no previews of its message and reply. Undefined in records of version 6,
+   * which have previews only if they have a body.
    */
   showsWords: boolean | undefined;
   bytes: number;
@@ -280,9 +280,9 @@ export interface InboundStore {
     freeOf(channel: string): number;
   }): Promise<{ announcements: ClaimedAnnouncement[]; nextDueInMs: number | undefined }>;
   /**
-   * Ends an announcement, or with `retryInMs` gives it back with an attempt more. Its turn gets the `state` and the `reason`, or keeps both
-   * without a `state`; `step` goes on its delivery's timeline. False, and nothing kept, when the claim does not hold any more or the session
-   * was deleted.
+   * Ends an announcement or, with `retryInMs`, releases it with one more attempt. Sets the `state` and the `reason` of its turn, or leaves both
+   * unchanged without a `state`; adds `step` to the timeline of its delivery. Returns false and stores nothing if the claim is no longer valid or
+   * the session was deleted.
    */
   endAnnouncement(
     claim: AnnouncementClaim,

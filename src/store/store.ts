@@ -147,8 +147,8 @@ export interface Store extends InboundStore, AsyncDisposable {
   cancelTurn(turnId: string, now: number): Promise<Turn>;
 
   /**
-   * Announces the reply of a completed turn again, on its channel and from the first attempt, with its `hops` or more. `turn-not-found`;
-   * `reply-not-announceable` if it had no announcement, or if that has not ended. `by` goes on its delivery's timeline.
+   * Announces the reply of a completed turn again, on its channel and from the first attempt, with the larger of its own `hops` and the given ones. `turn-not-found`;
+   * `reply-not-announceable` if it had no announcement, or if that has not ended. `by` is added to the timeline of its delivery.
    */
   announceAgain(turnId: string, again: { now: number; by: string; hops: number }): Promise<Turn>;
 
@@ -177,7 +177,7 @@ export interface Store extends InboundStore, AsyncDisposable {
   readEntries(sessionId: string, query: { after: number; limit: number }): Promise<Entry[]>;
   /**
    * Messages whose text is complete, newest first, below `before`; compacted ones and tool calls only when they are asked for. At most
-   * `limit`, and no more once their texts and tool calls have `characters`.
+   * `limit`. Stops after the message with which the texts and tool calls reach `characters`.
    */
   readMessages(
     sessionId: string,

@@ -37,7 +37,7 @@ export async function backtest(
   do {
     const page = await store.listDeliveries({ surface: "hooks", limit: PAGE, ...(cursor !== undefined && { cursor }) });
     for (const { deliveryId } of page.items) {
-      // The caller has left, or the gateway stops: the count says how many were tried.
+      // If the caller disconnects or the gateway stops, the counts cover the webhooks tried so far.
       if (signal.aborted) return { tried, skipped };
       await yieldToOthers();
       const delivery = await store.getDelivery(deliveryId);

@@ -24,7 +24,7 @@ export class ToolCalls {
   /** Undefined until a tool is called. */
   list: ToolCall[] | undefined = undefined;
   #contentBytes = 0;
-  /** True once a call did not fit: later ones are not even read. */
+  /** True after a call that did not fit. The content of later calls is not read. */
   #isFull = false;
 
   /**
@@ -57,7 +57,7 @@ export class ToolCalls {
   }
 }
 
-/** Text as it is, other values as JSON. The secrets are hidden before the text is cut, and where it is cut: the search knows the mark. */
+/** Text as it is, other values as JSON. Secrets are hidden before the text is cut, including a secret that the cut divides: the search recognises the mark. */
 function shorten(value: unknown, hide: (text: string) => string): string {
   const { text, isCut } = searchedPart(value);
   const clean = hide(withoutKeys(hideSecretFields(isCut ? text + CUT_MARK : text)));

@@ -69,7 +69,7 @@ export const claimAnnouncements: Rule<"claimAnnouncements"> = (records, { node, 
     const { announcement } = record;
     const { channel, turnId } = announcement;
     freeOfChannels.set(channel, (freeOfChannels.get(channel) ?? 0) - 1);
-    // Never the fence of an earlier announcement of the turn, whose end may still come.
+    // A new fence, because a late end of an earlier announcement of the turn may still arrive.
     const fence = records.next("order");
     records.announcements.put({ ...record, fence, lease: leaseFor(records, node, leaseMs) });
     announcements.push({ claim: { turnId, node, fence }, announcement });

@@ -211,13 +211,13 @@ export const listDeliveries: RuleInPieces<"listDeliveries"> = function* (records
   });
 };
 
-/** Deliveries of a few kilobytes each, as of strangers with long paths, would make a page large. */
+/** The size of a listed delivery: unauthenticated requests with long paths could make a page large. */
 function listedBytes({ path, senderId, preview, replyPreview, announcement, error }: RecordedDelivery): number {
   const texts = [path, senderId, preview, replyPreview, announcement?.reason, error?.detail];
   return texts.reduce((sum, text = "") => sum + text.length, LISTED_BYTES);
 }
 
-/** The place of a delivery. If it is no longer stored, the list goes on behind the time in its id. */
+/** The place of a delivery. If it is no longer stored, the list continues from the time in its id. */
 function* placeBefore(records: Records, { before = "", cursor }: DeliveryQuery): Pieces<number> {
   if (cursor !== undefined) {
     const errors = [{ pointer: "query:before", message: "cannot be used together with `cursor`" }];
@@ -229,7 +229,7 @@ function* placeBefore(records: Records, { before = "", cursor }: DeliveryQuery):
   if (time === undefined) throw refuse("delivery-not-found", `${before} is not the id of a delivery.`);
   for (let place = Infinity, size = FIRST_PIECE; ; size = Math.min(size * 2, RECORDS_A_PIECE)) {
     const found = records.deliveries.before(place, size);
-    // Of those of the same millisecond, some may be listed twice, and none is left out.
+    // Deliveries of the same millisecond may be listed twice; none is skipped.
     const next = found.find(({ delivery }) => (timePartOf(delivery.deliveryId) ?? "") <= time);
     if (next) return next.place + 1;
     if (found.length < size) return 0;

@@ -2,7 +2,7 @@ import { GatewayError } from "#kit/errors.ts";
 import type { Page } from "#store/store.ts";
 import type { Pieces } from "./records.ts";
 
-/** The records that are looked at together, before other work runs. */
+/** The number of records that are read at once before other work runs. */
 export const RECORDS_A_PIECE = 500;
 /** The most records that a page of a list looks at to find those that match. */
 export const MOST_SCANNED = 10_000;
@@ -22,7 +22,7 @@ type Listing<R, T> = {
   most?: number;
 };
 
-/** A page of the records that match, newest first. It may hold fewer than `limit`, and with `most` none, though more follow. */
+/** A page of the records that match, newest first. It may have fewer items than `limit` and, with `most`, none, even if more pages follow. */
 export function* scanBack<R, T>(listing: Listing<R, T>): Pieces<Page<T>> {
   const { placeOf, limit, cursor, most = Infinity } = listing;
   const items: T[] = [];

@@ -7,8 +7,8 @@ const READ_CHARACTERS = 4 * PREVIEW_CHARACTERS;
 const OTHER_SPACE = /[^\S ]| {2}|^ | $/;
 
 /**
- * The beginning of a text, with each run of white space as one space. It never ends in half a surrogate pair. Only one of 120 characters may end in
- * the middle of a word: readers recognise by that length where a secret may have been cut.
+ * The beginning of a text, with each run of white space as one space. It never ends in half a surrogate pair. Only a beginning of 120 characters may end
+ * inside a word: by this length, readers recognise that a secret may have been cut.
  */
 export function previewOf(text: string): string {
   // Most messages are short lines, and a replacement allocates even where it changes nothing.

@@ -21,7 +21,7 @@ export class HookExchange implements HookContext {
   sender: Sender | undefined = undefined;
   mapping: string | undefined = undefined;
   answer: DeliveryAnswer = "accepted";
-  /** The reason of a refusal for the record, where the answer does not tell it. */
+  /** The recorded reason for a refusal, if the answer does not contain it. */
   refusal: string | undefined = undefined;
   /** Its body, once that is known to come from the sender. */
   raw: Buffer | undefined = undefined;

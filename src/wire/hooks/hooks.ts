@@ -143,7 +143,7 @@ function requireSignature(
   return sender;
 }
 
-/** The same for all requests with a fault, so that lists can count them. */
+/** The recorded detail of each fault. It contains no values of the request, so that lists can count equal refusals. */
 const FAULTS: Readonly<Record<SignatureFault, string>> = {
   missing: "The signature is missing or incomplete.",
   wrong: "The signature does not match the body.",

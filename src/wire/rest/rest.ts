@@ -19,7 +19,7 @@ import { EventStream, type Framing } from "#wire/call/sse.ts";
 import type { ValidateRequest } from "./rest-validation.ts";
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
-/** A caller that REST authenticates. One with an RPC token may make the calls of the least scope. */
+/** A caller that REST authenticates. A caller with an RPC token may make only the calls that need the lowest scope. */
 export type RestDoorCaller = RestCaller | Extract<Caller, { surface: "rpc" }>;
 
 /** The parts that a door writes in its own way: events, and errors before and in an answer. */

@@ -47,7 +47,7 @@ const COLUMNS: readonly (readonly [name: string, type: string, value: (written: 
   ["used", "json", ({ entry: { usage, model } }) => usedOf(moreOf(usage), encodeOptional(model))],
 ];
 const NAMES = COLUMNS.map(([name]) => name).join(", ");
-/** The same without tool calls, which replies have in the place of a context. */
+/** The same columns without tool calls. Replies store their tool calls in the column `context`. */
 const WITHOUT_CALLS = NAMES.replace(
   " context,",
   " case when name = 'message.completed' then null else context end as context,",
