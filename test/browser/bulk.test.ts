@@ -108,7 +108,7 @@ browserTests(({ open }) => {
       expect(await dialog.getByRole("button").allTextContents()).toEqual(["Cancel"]);
     });
 
-    it("MUST know a replay that the filters leave out, and offer one that failed", async () => {
+    it("MUST find replays that the filters exclude, and offer failed replays", async () => {
       await using channel = await startChannel();
       const flaky = { backend: "http", http: { url: channel.channels.dead.url } };
       await using gateway = await startPages({ agents: { main: { backend: "echo" }, flaky } });
@@ -126,7 +126,7 @@ browserTests(({ open }) => {
       await dialog.getByRole("button", { name: "Replay 1 request" }).waitFor();
     });
 
-    it("MUST replay the oldest first, and wait as long as a busy gateway says", async () => {
+    it("MUST replay the oldest request first, and wait for the `Retry-After` of a busy gateway", async () => {
       await using gateway = await startPages();
       const [first, second, third] = await sendAll(gateway, ["one", "two", "three"]);
       await using page = await open(gateway, { path: "/console/activity?surface=hooks" });
@@ -143,7 +143,7 @@ browserTests(({ open }) => {
       expect(asked).toEqual([first, second, second, third]);
     });
 
-    it("MUST stop at a gateway that takes no more, and go on with the rest", async () => {
+    it("MUST stop if the gateway refuses new work, and continue with the rest", async () => {
       await using gateway = await startPages();
       const [, lost] = await sendAll(gateway, ["one", "two", "three"]);
       await using page = await open(gateway, { path: "/console/activity?surface=hooks" });

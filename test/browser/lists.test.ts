@@ -107,7 +107,7 @@ browserTests(({ open }) => {
       await expect.poll(() => hrefs(page)).toEqual(all.slice(0, 200));
     });
 
-    it("goes on past a page without rows that is not the last one", async () => {
+    it("continues after an empty page that is not the last one", async () => {
       await using gateway = await startPages();
       await fill(gateway, 150);
       await untilIdle(gateway);
@@ -159,7 +159,7 @@ browserTests(({ open }) => {
       expect(await page.locator("tbody tr").first().textContent()).toContain("completed");
     });
 
-    it("MUST leave a row that ends late at its place behind the rows that were read", async () => {
+    it("MUST NOT move a row that ends late to the top if it is older than the loaded rows", async () => {
       const agents = { main: { backend: "echo" }, slow: { backend: "echo", echo: { delayMs: 20_000 } } };
       await using gateway = await startPages({ agents });
       const sent = callers(gateway).rest("/api/v1/chat/send", { message: "Hello", agent: "slow" });
@@ -188,7 +188,7 @@ browserTests(({ open }) => {
       await page.goto(`${gateway.url}/console/sessions`);
       await untilLive(page);
       await expect.poll(async () => (await hrefs(page)).length).toBe(50);
-      // All that the page asks for at its start has been asked when a push arrives.
+      // Once a push arrives, the page has sent all its initial requests.
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello", user_id: "ada" });
       await page.getByRole("link", { name: /^Hello agent:main:rest:ada/ }).waitFor();
       expect(asked).toBe(1);

@@ -218,7 +218,7 @@ describe("F28: announcements that come back", () => {
     expect(await repliesOf(two, 2)).toEqual(["ping+", "ping+++"]);
   });
 
-  it("MUST end the loop of a receiver that has its reply sent again after three", async () => {
+  it("MUST end the loop of a receiver that requests its reply again, after three hops", async () => {
     await using gateway = await startWith([answer(200)]);
     const { json } = await gateway.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });
     const path = { turn_id: String(json.turnId) };

@@ -24,7 +24,7 @@ describe("the name of a field", () => {
     expect(withoutKeys(`export ${name.replaceAll("-", "_")}=s3cr3t; echo`)).not.toContain("s3cr3t");
   });
 
-  it.each(OTHER_NAMES)("says nothing of a secret: %s", (name) => {
+  it.each(OTHER_NAMES)("does not mark its value as a secret: %s", (name) => {
     expect(isSecretName(name)).toBe(false);
     const text = `{"${name}":"shown","b":{"${name}":["shown"]}}`;
     expect(hideSecretFields(text)).toBe(text);
@@ -45,7 +45,7 @@ describe("the name of a field", () => {
     expect(hideSecretFields(`{"${name}":100x}`)).toContain("[hidden]");
   });
 
-  it("hides no flag and no missing value", () => {
+  it("does not hide booleans and null", () => {
     const text = '{"password":null,"secret":true,"token":false}';
     expect(hideSecretFields(text)).toBe(text);
   });
@@ -74,7 +74,7 @@ const KEYS: Record<string, string> = {
 };
 
 describe("a text", () => {
-  it.each(Object.entries(KEYS))("has no key as providers write them: %s", (_, key) => {
+  it.each(Object.entries(KEYS))("contains no key in a provider's format: %s", (_, key) => {
     for (const [before, after] of [
       ["", ""],
       ["it is ", "!"],

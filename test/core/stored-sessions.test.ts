@@ -32,7 +32,7 @@ describe("a page of messages", () => {
     expect(pages.length).toBeGreaterThan(2);
   });
 
-  it("of a turn goes on behind its cursor, and ends", async () => {
+  it("of a turn continues after its cursor, and ends", async () => {
     await using core = await startCore();
     await talk(core, { text: "before" }, "Before");
     await talk(core, { text: "message", turnId: "turn_1" }, "Reply");

@@ -85,7 +85,7 @@ describe("the content of a tool call", () => {
     expect(contentOf(text)).toBe(clean);
   });
 
-  it("has no half of a secret where the searched part ends, and a mark there", () => {
+  it("hides a secret that the end of the searched part divides, and ends with a mark", () => {
     const field = `{"password":"${"p".repeat(17_000)}","rest":"`;
     for (const filled of [field + "x".repeat(20_480 - field.length - 9), `Bearer ${"b".repeat(20_464)} `]) {
       const content = contentOf(`${filled}${SECRET} and more`);

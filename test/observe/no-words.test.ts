@@ -6,7 +6,7 @@ import { SECRETS, startGateway } from "#test/harness/gateway.ts";
 import { checkedFetch } from "#test/harness/rest.ts";
 import { startCollector } from "./collector.ts";
 
-/** Tells a call of a tool and a part of a reply, then fails if the message says so. */
+/** Reports a tool call and a part of a reply, then fails if the message contains "fail". */
 const backend: Backend = {
   kind: "telling",
   models: undefined,
@@ -19,7 +19,7 @@ const backend: Backend = {
   summarise: async () => "",
 };
 
-test("diagnostics, traces, the log and the metrics have no words of messages, replies and tool calls", async () => {
+test("diagnostics, traces, the log and the metrics contain no text of messages, replies or tool calls", async () => {
   await using collector = await startCollector();
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: "10" };
   await using gateway = await startGateway({ env, makeBackend: () => backend });

@@ -116,7 +116,7 @@ it("hides the beginning of a secret that was cut off", () => {
   expect(text("a s3cr… b …")).toBe("a s3cr… b …");
 });
 
-it("hides all words alike that begin like a secret and were cut off, so that none of them can be guessed", () => {
+it("hides every cut word that begins like a secret, so that a caller cannot guess the secret", () => {
   const { text } = redacting("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "https://hooks.example.com/services/T0/B0/XyZ");
   expect(text("whsec_M… whsec_A… whsec_MfKQ9… whsec_…")).toBe("[hidden]… [hidden]… [hidden]… [hidden]…");
   expect(text("whsec_M and whsec_A")).toBe("whsec_M and whsec_A");

@@ -245,7 +245,7 @@ export function announcingTests(engine: Engine): void {
       }
     });
 
-    it("MUST not be ended by a late answer to an earlier announcement of the same turn", async ({ world }) => {
+    it("MUST NOT end when a late answer to an earlier announcement of the same turn arrives", async ({ world }) => {
       const turnId = await announce(world);
       const late: ClaimedAnnouncement[] = [];
       for (let n = 0; n < 3; n++) {
@@ -264,7 +264,7 @@ export function announcingTests(engine: Engine): void {
       expect((await world.store.getTurn(turnId))?.announcement).toMatchObject({ state: "retrying" });
     });
 
-    it("given back without a result, its turn keeps the state and the reason that it had", async ({ world }) => {
+    it("a release without a result leaves the state and the reason of the turn unchanged", async ({ world }) => {
       const turnId = await announce(world);
       const giveBack = async () => {
         const returned = { retryInMs: 0, state: undefined, reason: "the gateway stopped", step: STEP };

@@ -185,7 +185,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       await expect(list(world, { before: "dlv_1", cursor: page.next ?? "" })).rejects.toEqual(refused);
     });
 
-    it("goes on at the time of a delivery that is no longer stored", async ({ world }) => {
+    it("continues from the time of a delivery that is no longer stored", async ({ world }) => {
       const ids = [10, 20, 30, 40, 50].map((at) => newId("dlv", at));
       const [first, second, third, fourth, last] = ids as [string, string, string, string, string];
       // Its turn has not ended, so that others are erased before it.
@@ -218,7 +218,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect(await list(world, { cursor: next ?? "" })).toEqual(ids.slice(4, 8));
     });
 
-    it("looks at MOST_SCANNED deliveries for their outcomes, and at all of them for an id", {
+    it("reads at most MOST_SCANNED deliveries for a filter by outcome, and all of them for an id", {
       timeout: 120_000,
     }, async ({ world }) => {
       await record(world, hookOf("dlv_refused", { answer: "refused" }), 1_000, 20_000);

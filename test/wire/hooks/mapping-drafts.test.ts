@@ -120,7 +120,7 @@ describe("a dry run of a draft", async () => {
     expect([status, error]).toEqual([400, "invalid-request"]);
   });
 
-  it("does not tell a right guess of a secret from a wrong one", async () => {
+  it("gives the same answer to a right and a wrong guess of a secret", async () => {
     const [right, wrong] = ["a-secret-of-the-ch", "a-secret-of-the-xy"];
     const { json } = await dryRun({ mapping: { ...DRAFT, match: {}, message: `${right}… ${wrong}… other…` } });
     expect(json.mappings).toMatchObject([{ message: "[hidden]… [hidden]… other…" }]);
