@@ -650,7 +650,7 @@ export interface components {
              */
             bytes: components["schemas"]["Bytes"];
             /**
-             * @description Whether bodies are stored. If not, a delivery cannot be replayed, and shows no words of its message, its reply or its tool calls: `preview` and `reply_preview` are null.
+             * @description Whether bodies are stored. If not, a delivery cannot be replayed, and contains no text of its message, its reply or its tool calls: `preview` and `reply_preview` are null.
              * @default true
              */
             bodies: boolean;
@@ -1451,7 +1451,7 @@ export interface components {
             entries?: number;
             /** @description The maximum size of all deliveries together. */
             bytes?: components["schemas"]["Bytes"];
-            /** @description Whether bodies are stored. If not, a delivery cannot be replayed, and shows no words of its message, its reply or its tool calls: `preview` and `reply_preview` are null. */
+            /** @description Whether bodies are stored. If not, a delivery cannot be replayed, and contains no text of its message, its reply or its tool calls: `preview` and `reply_preview` are null. */
             bodies?: boolean;
             /** @description Whether the arguments and results of tool calls are stored, with the reply and on the timeline of its delivery: at most 4 KiB of each, and 64 KiB for all calls of an attempt. */
             toolContent?: boolean;

@@ -222,7 +222,7 @@ export const errors = {
     code: null,
     status: 409,
     title: "Reply cannot be sent again",
-    meaning: "The turn has not completed, did not ask for its reply to be sent to a channel, or the reply is still being sent; or the channel was removed from the configuration; or the request passed through three announcements or agents, as in a loop.",
+    meaning: "The turn has not completed, or did not ask for its reply to be sent to a channel; the reply is still being sent; the channel was removed from the configuration; or the request passed through three announcements or agents, as in a loop.",
     retry: false,
   },
   "idempotency-in-progress": {

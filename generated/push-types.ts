@@ -195,7 +195,7 @@ export interface components {
             channel: string;
             state: components["schemas"]["AnnouncementState"];
             /**
-             * @description The reason of the last failed attempt; null if it did not fail.
+             * @description The reason for the failure of the last attempt; null if it did not fail.
              * @example HTTP 503
              */
             reason: string | null;

@@ -164,7 +164,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a turn
-         * @description Ends a queued or running turn as `cancelled`. What was written so far is kept, and what it cost is counted. The call takes no body or an empty object.
+         * @description Ends a queued or running turn as `cancelled`. The partial reply is stored, and its usage is counted. The call takes no body or an empty object.
          */
         post: operations["turns.cancel"];
         delete?: never;
@@ -186,8 +186,8 @@ export interface paths {
          * Send a reply again
          * @description Sends the reply of a completed turn to its channel again, after the delivery of the reply has failed or succeeded. The attempts and
          *     their retries start from the beginning; the receiver gets the same `webhook-id`, the turn's id. If the receiver asked for a pause
-         *     (`Retry-After`), the reply waits for its end. A receiver that makes this call passes on the `x-gateway-hops` that it got: after three hops,
-         *     the call is refused. The call takes no body; an empty object is none.
+         *     (`Retry-After`), the reply is sent after the pause. A receiver that makes this call must forward the `x-gateway-hops` that it received: after three hops,
+         *     the call is refused. The call takes no body or an empty object.
          */
         post: operations["turns.announce"];
         delete?: never;
@@ -271,7 +271,7 @@ export interface paths {
         /**
          * List deliveries
          * @description Requests that came in, newest first: each call that starts work, each webhook request, and in a smaller ring those that were
-         *     refused. The recorder keeps `recorder.entries` of them and lets the oldest that is finished go first. A page ends early once it holds
+         *     refused. The recorder stores `recorder.entries` of them and erases the oldest finished one first. A page ends early once it holds
          *     about 1 MiB. With `outcome`, `announcement` or `channel`, it ends after 10 000 requests, so that it may be empty and still have a
          *     `next_cursor`.
          */
@@ -2181,7 +2181,7 @@ export interface components {
             channel: string;
             state: components["schemas"]["AnnouncementState"];
             /**
-             * @description The reason of the last failed attempt; null if it did not fail.
+             * @description The reason for the failure of the last attempt; null if it did not fail.
              * @example HTTP 503
              */
             reason: string | null;
@@ -2492,7 +2492,7 @@ export interface components {
             agent: components["schemas"]["AgentName"];
             surface: components["schemas"]["TurnSurface"];
             /**
-             * @description The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. Null for a key with only the scope `chat`.
+             * @description The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. Always null in answers to a key with only the scope `chat`.
              * @example shared
              */
             caller: string | null;
@@ -2513,11 +2513,11 @@ export interface components {
             usage: components["schemas"]["Usage"] | null;
             /** @description The recorded request that started it; null where none did. */
             delivery_id: components["schemas"]["DeliveryId"] | null;
-            /** @description The beginning of its message: 120 characters, with each run of white space as one space. Null for a key with only the scope `chat`. */
+            /** @description The beginning of its message: 120 characters, with each run of white space as one space. Always null in answers to a key with only the scope `chat`. */
             preview: components["schemas"]["Preview"];
             /** @description The beginning of its reply in the same form; null while there is none. */
             reply_preview: components["schemas"]["Preview"];
-            /** @description The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. Its `reason` is null for a key with only the scope `chat`. */
+            /** @description The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. Its `reason` is always null in answers to a key with only the scope `chat`. */
             announcement: components["schemas"]["ReplyAnnouncement"] | null;
         };
         /** @description The turn was cancelled; the stream ends. */
@@ -3310,7 +3310,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such mapping; its agent has just left the configuration; or the turn of this idempotency key is no longer stored. */
+        /** @description The mapping does not exist; its agent was just removed from the configuration; or the turn of this idempotency key is no longer stored. */
         MappingOrTurnNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3338,7 +3338,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No mapping without `verify` matches the payload; its agent has just left the configuration; or the turn of this idempotency key is no longer stored. */
+        /** @description No mapping without `verify` matches the payload; the mapping's agent was just removed from the configuration; or the turn of this idempotency key is no longer stored. */
         NoMappingMatched: {
             headers: {
                 [name: string]: unknown;
@@ -3455,7 +3455,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description There is no such agent, it has no such model, or the door for clients of OpenAI is closed here. */
+        /** @description There is no such agent, it has no such model, or this listener does not serve the OpenAI-compatible API. */
         OpenAiModelNotFound: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3510,7 +3510,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent, it has no such model, the turn is no longer stored, or the door for clients of OpenAI is closed here. */
+        /** @description There is no such agent, it has no such model, the turn is no longer stored, or this listener does not serve the OpenAI-compatible API. */
         OpenAiTargetNotFound: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];

@@ -354,7 +354,7 @@ export interface components {
             userId: string | null;
             createdAt: components["schemas"]["Timestamp"];
             updatedAt: components["schemas"]["Timestamp"];
-            /** @description Messages it ever had: the compacted ones too, and those that are no longer stored. */
+            /** @description All messages that the session ever had, including compacted ones and ones that are no longer stored. */
             messageCount: number;
             /** @description Turns that wait in its queue; the one that runs is not counted. */
             turnsQueued: number;

@@ -63,7 +63,7 @@ export type ErrorName =
   | "event-not-dead"
   /** It is no webhook's, or its body was not kept: recorder.bodies was off, nobody was authenticated, or its session was deleted. */
   | "delivery-not-replayable"
-  /** The turn has not completed, did not ask for its reply to be sent to a channel, or the reply is still being sent; or the channel was removed from the configuration; or the request passed through three announcements or agents, as in a loop. */
+  /** The turn has not completed, or did not ask for its reply to be sent to a channel; the reply is still being sent; the channel was removed from the configuration; or the request passed through three announcements or agents, as in a loop. */
   | "reply-not-announceable"
   /** The first request with this idempotency key is still being stored. Send it again in a moment. */
   | "idempotency-in-progress"

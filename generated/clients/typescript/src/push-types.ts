@@ -114,7 +114,7 @@ export interface ReplyAnnouncement {
   /** The configured channel. */
   channel: string;
   state: AnnouncementState;
-  /** The reason of the last failed attempt; null if it did not fail. */
+  /** The reason for the failure of the last attempt; null if it did not fail. */
   reason: string | null;
 }
 

@@ -755,7 +755,7 @@ export interface ReplyAnnouncement {
   /** The configured channel. */
   channel: string;
   state: AnnouncementState;
-  /** The reason of the last failed attempt; null if it did not fail. */
+  /** The reason for the failure of the last attempt; null if it did not fail. */
   reason: string | null;
 }
 
@@ -999,7 +999,7 @@ export interface Turn {
   session_id: SessionId;
   agent: AgentName;
   surface: TurnSurface;
-  /** The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. Null for a key with only the scope `chat`. */
+  /** The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. Always null in answers to a key with only the scope `chat`. */
   caller: string | null;
   status: TurnStatus;
   attempt: Attempt;
@@ -1018,11 +1018,11 @@ export interface Turn {
   usage: Usage | null;
   /** The recorded request that started it; null where none did. */
   delivery_id: DeliveryId | null;
-  /** The beginning of its message: 120 characters, with each run of white space as one space. Null for a key with only the scope `chat`. */
+  /** The beginning of its message: 120 characters, with each run of white space as one space. Always null in answers to a key with only the scope `chat`. */
   preview: Preview;
   /** The beginning of its reply in the same form; null while there is none. */
   reply_preview: Preview;
-  /** The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. Its `reason` is null for a key with only the scope `chat`. */
+  /** The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. Its `reason` is always null in answers to a key with only the scope `chat`. */
   announcement: ReplyAnnouncement | null;
 }
 

@@ -237,7 +237,7 @@ export interface Session {
   userId: string | null;
   createdAt: Timestamp;
   updatedAt: Timestamp;
-  /** Messages it ever had: the compacted ones too, and those that are no longer stored. */
+  /** All messages that the session ever had, including compacted ones and ones that are no longer stored. */
   messageCount: number;
   /** Turns that wait in its queue; the one that runs is not counted. */
   turnsQueued: number;

@@ -286,8 +286,8 @@ class DeliveryNotReplayableError(ConflictError):
 
 
 class ReplyNotAnnounceableError(ConflictError):
-    """The turn has not completed, did not ask for its reply to be sent to a channel, or the reply is still being sent; or
-    the channel was removed from the configuration; or the request passed through three announcements or agents, as in a
+    """The turn has not completed, or did not ask for its reply to be sent to a channel; the reply is still being sent; the
+    channel was removed from the configuration; or the request passed through three announcements or agents, as in a
     loop.
     """
 

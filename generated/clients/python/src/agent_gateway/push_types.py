@@ -166,7 +166,7 @@ class ReplyAnnouncement(Reply):
     """The configured channel."""
     state: AnnouncementState
     reason: Optional[str]
-    """The reason of the last failed attempt; null if it did not fail."""
+    """The reason for the failure of the last attempt; null if it did not fail."""
 
 
 class SessionSize(Reply):

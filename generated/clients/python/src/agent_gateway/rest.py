@@ -309,8 +309,8 @@ class TurnsCalls:
     def cancel(self, turn_id: str) -> Turn:
         """Cancel a turn.
 
-        Ends a queued or running turn as `cancelled`. What was written so far is kept, and what it cost is counted. The
-        call takes no body or an empty object.
+        Ends a queued or running turn as `cancelled`. The partial reply is stored, and its usage is counted. The call
+        takes no body or an empty object.
         """
         return self._http.call(_operations.TURNS_CANCEL, (turn_id,))
 
@@ -321,9 +321,9 @@ class TurnsCalls:
         succeeded. The attempts and
         their retries start from the beginning; the receiver gets the same `webhook-id`, the turn's id. If the receiver
         asked for a pause
-        (`Retry-After`), the reply waits for its end. A receiver that makes this call passes on the `x-gateway-hops`
-        that it got: after three hops,
-        the call is refused. The call takes no body; an empty object is none.
+        (`Retry-After`), the reply is sent after the pause. A receiver that makes this call must forward the
+        `x-gateway-hops` that it received: after three hops,
+        the call is refused. The call takes no body or an empty object.
         """
         return self._http.call(_operations.TURNS_ANNOUNCE, (turn_id,))
 
@@ -392,8 +392,8 @@ class DeliveriesCalls:
 
         Requests that came in, newest first: each call that starts work, each webhook request, and in a smaller ring
         those that were
-        refused. The recorder keeps `recorder.entries` of them and lets the oldest that is finished go first. A page
-        ends early once it holds
+        refused. The recorder stores `recorder.entries` of them and erases the oldest finished one first. A page ends
+        early once it holds
         about 1 MiB. With `outcome`, `announcement` or `channel`, it ends after 10 000 requests, so that it may be empty
         and still have a
         `next_cursor`.

@@ -946,7 +946,7 @@ class ReplyAnnouncement(Reply):
     """The configured channel."""
     state: AnnouncementState
     reason: Optional[str]
-    """The reason of the last failed attempt; null if it did not fail."""
+    """The reason for the failure of the last attempt; null if it did not fail."""
 
 
 class RotatedKey(Reply):
@@ -1195,8 +1195,8 @@ class Turn(Reply):
     agent: AgentName
     surface: TurnSurface
     caller: Optional[str]
-    """The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. Null for a key with
-    only the scope `chat`.
+    """The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. Always null in
+    answers to a key with only the scope `chat`.
     """
     status: TurnStatus
     attempt: Attempt
@@ -1218,14 +1218,14 @@ class Turn(Reply):
     delivery_id: Optional[DeliveryId]
     """The recorded request that started it; null where none did."""
     preview: Preview
-    """The beginning of its message: 120 characters, with each run of white space as one space. Null for a key with only
-    the scope `chat`.
+    """The beginning of its message: 120 characters, with each run of white space as one space. Always null in answers to a
+    key with only the scope `chat`.
     """
     reply_preview: Preview
     """The beginning of its reply in the same form; null while there is none."""
     announcement: Optional[ReplyAnnouncement]
     """The delivery of its reply to a channel; null if the turn did not ask for one, or has not completed. Its `reason` is
-    null for a key with only the scope `chat`.
+    always null in answers to a key with only the scope `chat`.
     """
 
 

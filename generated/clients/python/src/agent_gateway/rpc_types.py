@@ -308,7 +308,7 @@ class Session(Reply):
     created_at: Timestamp
     updated_at: Timestamp
     message_count: int
-    """Messages it ever had: the compacted ones too, and those that are no longer stored."""
+    """All messages that the session ever had, including compacted ones and ones that are no longer stored."""
     turns_queued: int
     """Turns that wait in its queue; the one that runs is not counted."""
     turns_running: int
