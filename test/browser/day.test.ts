@@ -133,7 +133,7 @@ browserTests(({ open }) => {
     await dialog.getByText("401").first().waitFor();
     await page.goto(`${gateway.url}/console/activity?outcome=refused`);
     await page
-      .getByRole("link", { name: /refused hooks\.mapped/ })
+      .getByRole("link", { name: /refused \/hooks\// })
       .first()
       .click();
     await page.getByText("Compare the secret of the mapping's verify").waitFor();
