@@ -46,7 +46,7 @@ async function resume(): Promise<void> {
     ?.page.load()
     .catch(() => {});
   const stored = storedToken();
-  const tokens = stored === undefined ? await askOtherTabs() : [stored];
+  const tokens = stored === undefined ? await askOtherTabs(askAgain) : [stored];
   const found = await Promise.all(tokens.map((token) => identify(token, since)));
   const given = found.flatMap((one) => ("refused" in one ? [] : [one]));
   const refused = found.find((one) => "refused" in one);
@@ -54,6 +54,11 @@ async function resume(): Promise<void> {
   if (first === undefined) signOut(refused?.refused ?? signInReason.peek());
   else if (given.length === 1) signIn(first);
   else choices.value = given;
+}
+
+/** Another tab is signed in after all, so this tab asks again, unless it has an identity or a question by now. */
+function askAgain(): void {
+  if (!identity.peek() && !offered.peek() && choices.peek().length === 0) void begin();
 }
 
 /**

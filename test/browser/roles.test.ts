@@ -118,6 +118,16 @@ browserTests(({ open }) => {
       await third.getByRole("heading", { name: "Sign in", exact: true }).waitFor();
     });
 
+    it("MUST sign in a new tab also if the others are busy when it asks", async () => {
+      await using gateway = await startPages();
+      await using first = await signedIn(gateway);
+      const second = await first.context().newPage();
+      const busy = first.evaluate("const end = performance.now() + 3_000; while (performance.now() < end);");
+      await second.goto(`${gateway.url}/console/settings`);
+      await second.getByRole("heading", { name: "Settings", level: 1 }).waitFor();
+      await busy;
+    });
+
     it("MUST sign out together, also one that shows another site meanwhile", async () => {
       await using gateway = await startPages();
       await using first = await signedIn(gateway);

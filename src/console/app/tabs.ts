@@ -20,19 +20,28 @@ channel.addEventListener("message", ({ data }) => {
   if (ask !== undefined && token !== undefined) channel.postMessage({ answer: ask, token } satisfies Message);
 });
 
-/** The tokens of the other tabs that are signed in, each once. Tabs may have different identities, so the first answer does not decide. */
-export function askOtherTabs(): Promise<string[]> {
+/**
+ * The tokens of the other tabs that are signed in, each once. Tabs may have different identities, so the first answer does not decide. `late` is
+ * called once if a busy tab answers after the wait.
+ */
+export function askOtherTabs(late: () => void): Promise<string[]> {
   const ask = crypto.getRandomValues(new Uint32Array(4)).join("-");
   const tokens = new Set<string>();
   const hear = ({ data }: MessageEvent) => {
     const { answer, token } = messageOf(data);
     if (answer === ask && token !== undefined && tokens.size < MOST_TOKENS) tokens.add(token);
   };
+  const hearLate = ({ data }: MessageEvent) => {
+    if (messageOf(data).answer !== ask) return;
+    channel.removeEventListener("message", hearLate);
+    late();
+  };
   channel.addEventListener("message", hear);
   channel.postMessage({ ask } satisfies Message);
   return new Promise((resolve) => {
     setTimeout(() => {
       channel.removeEventListener("message", hear);
+      if (tokens.size === 0) channel.addEventListener("message", hearLate);
       resolve([...tokens]);
     }, WAIT_MS);
   });
