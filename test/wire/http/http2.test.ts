@@ -44,7 +44,6 @@ describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
 
   test.each([
     ["life", HEALTH, {}, 200],
-    ["readiness", { method: "GET", path: "/readyz" }, {}, 200],
     ["the REST contract", { method: "GET", path: "/openapi.json" }, {}, 200],
     ["the RPC contract", { method: "GET", path: "/openrpc.json" }, {}, 200],
     ["figures", { method: "GET", path: "/metrics" }, { authorization: `Bearer ${SECRETS.rpcToken}` }, 200],
@@ -70,6 +69,11 @@ describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
     ],
   ] as const)("answers for %s as over HTTP/1.1", async (_, place, headers, status) => {
     expect((await client.send(place, headers)).status).toBe(status);
+  });
+
+  test("answers for readiness as over HTTP/1.1, once it is ready: a busy machine's gateway may not be", async () => {
+    const ask = async () => (await client.send({ method: "GET", path: "/readyz" }, {})).status;
+    await expect.poll(ask).toBe(200);
   });
 
   test("asks for a body whose sender waits to be asked", async () => {
