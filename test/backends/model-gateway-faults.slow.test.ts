@@ -135,7 +135,7 @@ describe("F07: an agent that has failed five times in a row", () => {
     };
     expect(await part()).toMatchObject({
       status: "degraded",
-      detail: expect.stringMatching(/failed several times in a row and gets no requests for \d s\.$/),
+      detail: expect.stringMatching(/failed repeatedly and gets no requests for \d s\.$/),
     });
     const metrics = async () => (await createRest(gateway.url, gateway.rpcToken).call("ops.metrics")).text;
     expect(await metrics()).toMatch(/gateway_agent_rest_seconds\{agent="alone"\} [1-9]/);
