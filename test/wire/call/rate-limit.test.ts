@@ -78,9 +78,10 @@ describe.each(DOORS)("the rate limit of $door", ({ limit, send }) => {
 
   test("tells the truth: after the time it names there is room again", async () => {
     await using gateway = await limited(1, 150);
-    await send(gateway);
-    const { problem } = await send(gateway);
-    await new Promise((resolve) => setTimeout(resolve, problem.retry_after_ms));
+    // On a busy machine the window of one request may end before the next is sent.
+    let reply = await send(gateway);
+    while (reply.status === 200) reply = await send(gateway);
+    await new Promise((resolve) => setTimeout(resolve, reply.problem.retry_after_ms));
     expect((await send(gateway)).status).toBe(200);
   });
 
