@@ -56,7 +56,7 @@ async function resume(): Promise<void> {
   else choices.value = given;
 }
 
-/** Another tab is signed in after all, so this tab asks again, unless it has an identity or a question by now. */
+/** Called after a late answer of another tab: asks again, unless this tab has an identity or a question. */
 function askAgain(): void {
   if (!identity.peek() && !offered.peek() && choices.peek().length === 0) void begin();
 }

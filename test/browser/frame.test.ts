@@ -68,7 +68,7 @@ browserTests(({ open }) => {
       expect(page.url()).toBe(`${gateway.url}/console/activity`);
     });
 
-    it("MUST say that a token may not read an ID, and not that nothing has this ID", async () => {
+    it("MUST say that a token may not read an ID, instead of reporting no matches", async () => {
       await using gateway = await startPages();
       const { deliveryId } = await callers(gateway).hook("/hooks/agent", { message: "Hello" });
       await using page = await open(gateway, { path: "/console/agents", token: "" });

@@ -133,7 +133,7 @@ browserTests(({ open }) => {
       expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
     });
 
-    it("MUST offer only what the gateway takes: long values and paths, numbers without JSON, keys with a brace", async () => {
+    it("MUST offer only conditions that the gateway accepts: no long values or paths, no numbers that JSON cannot hold, keys with a brace", async () => {
       await using gateway = await startPages({ webhooks: { token: TOKENS.webhook } });
       await using page = await open(gateway, { path: BUILD });
       const long = "k".repeat(600);

@@ -213,7 +213,7 @@ async function press(to: string, words: string): Promise<void> {
   }
 }
 
-/** Why the token may not read what can have this id: all but sessions are read by REST. */
+/** The reason why the token may not read a record with this id. Only sessions are read by RPC. */
 function whyNoLookUp(id: string): string | undefined {
   return whyNot("rest") ?? (kindOfId(id) === undefined ? whyNot("session.get") : undefined);
 }

@@ -73,14 +73,14 @@ export function Split({ list, inspector, usual = USUAL, back }: SplitOf) {
   );
 }
 
-/** Where a row of the list is on the screen. */
+/** The screen position of a row of the list. */
 type Place = { row: HTMLElement; top: number; isSelected: boolean };
 
 /** Keeps the list's scroll position when the inspector opens and closes, by a link, a key and the browser's Back. */
 function usePlace(frame: RefObject<HTMLElement | null>, details: RefObject<HTMLElement | null>, isOpen: boolean): void {
   const wasOpen = useRef(isOpen);
   const places = useRef<readonly Place[]>(undefined);
-  // The browser moves the page before it tells of a step back, and tells of that move later.
+  // The browser scrolls the page before it reports a step back, and reports the scroll afterwards.
   const scrolled = useRef(scrollY);
   useEffect(() => {
     const follow = () => {
@@ -103,7 +103,7 @@ function usePlace(frame: RefObject<HTMLElement | null>, details: RefObject<HTMLE
     wasOpen.current = isOpen;
     if (isOpen && !document.activeElement?.checkVisibility()) details.current?.focus();
     if (!frame.current?.firstElementChild?.checkVisibility()) return scrollTo({ top: 0, behavior: "instant" });
-    // The page began with the inspector: its list was never on the screen.
+    // The page opened with the inspector, so its list was never shown.
     if (!places.current) return scrollTo({ top: 0, behavior: "instant" });
     const stayed = places.current.filter(({ row }) => row.isConnected);
     const place = stayed.find(({ row, isSelected }) => isSelected || row.ariaSelected === "true") ?? stayed[0];
@@ -112,7 +112,7 @@ function usePlace(frame: RefObject<HTMLElement | null>, details: RefObject<HTMLE
   }, [isOpen]);
 }
 
-/** The rows on the screen, as they were before the page was scrolled by `moved`. */
+/** The visible rows, at their positions before the page was scrolled by `moved`. */
 function placesIn(list: Element, moved: number): Place[] {
   return [...list.querySelectorAll<HTMLElement>("tbody tr")].flatMap((row) => {
     const { top, bottom } = row.getBoundingClientRect();
