@@ -40,13 +40,16 @@ export function createLogWriter({ fd, maxBytes, dropLine }: Needs): LogWriter {
     retryEAGAIN: () => false, // its own pause of 100 ms would drop lines of a busy gateway
   } as ConstructorParameters<typeof SonicBoom>[0]);
   let timer: NodeJS.Timeout | undefined;
+  let waitingBytes = 0;
   let dropped = 0;
   let reported = 0;
   let isClosed = false;
 
   const write = (line: string): void => {
-    if (isClosed) dropped++;
-    else boom.write(Buffer.from(line) as never);
+    if (isClosed) return void dropped++;
+    const bytes = Buffer.from(line);
+    waitingBytes += bytes.length;
+    boom.write(bytes as never);
     flushIn(GATHER_MS);
   };
   const flushIn = (ms: number): void => {
@@ -57,10 +60,16 @@ export function createLogWriter({ fd, maxBytes, dropLine }: Needs): LogWriter {
     }, ms);
   };
 
-  boom.on("drop", () => dropped++);
+  boom.on("drop", (bytes: string) => {
+    waitingBytes -= bytes.length;
+    dropped++;
+  });
   // A failed write is tried again with the next lines, so that a full disk or a stalled reader loses nothing below the limit.
   boom.on("error", ({ code }: NodeJS.ErrnoException) => flushIn(code === "EAGAIN" ? RETRY_MS : BROKEN_MS));
-  boom.on("write", () => {
+  boom.on("write", (bytes) => {
+    waitingBytes -= bytes;
+    // A flush does nothing while a write is under way.
+    if (waitingBytes > 0) flushIn(GATHER_MS);
     if (dropped === reported || isClosed) return;
     const line = dropLine(dropped - reported, dropped);
     reported = dropped;

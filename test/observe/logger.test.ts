@@ -1,4 +1,7 @@
-import { expect, it } from "vitest";
+import fs, { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { GatewayError } from "#kit/errors.ts";
 import { createLogger, type LoggerOptions } from "#observe/logger.ts";
 import { localTime } from "#observe/pretty.ts";
@@ -170,6 +173,26 @@ it("writes what an error says twice once", async () => {
     cause: { name: "store-unavailable", message: "connect ECONNREFUSED", extra: {} },
     extra: { retryAfterMs: 1_000 },
   });
+});
+
+it("writes a line that is logged while a slow write is under way, without waiting for another line", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "log-"));
+  const fd = openSync(join(folder, "file.log"), "a");
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    closeSync(fd);
+    rmSync(folder, { recursive: true });
+  });
+  const logger = createLogger({ level: "info", fd });
+  const { write } = fs;
+  let writes = 0;
+  // Longer than lines are gathered for.
+  const later = (...args: Parameters<typeof write>) => void setTimeout(() => write(...args), writes++ === 0 ? 200 : 0);
+  vi.spyOn(fs, "write").mockImplementation(later as typeof write);
+  logger.log("info", "first");
+  await expect.poll(() => writes, { interval: 1 }).toBe(1);
+  logger.log("info", "second");
+  await expect.poll(() => readFileSync(join(folder, "file.log"), "utf8")).toMatch(/first.*\n.*second/);
 });
 
 it("puts a stack below its line for people", async () => {
