@@ -9,7 +9,7 @@ import type { ModelStandIn } from "#test/backends/stand-ins/model-answers.ts";
 import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
 
 /** Whatever is asked, that goes on for seconds. */
-const LONG = Array.from({ length: 200 }, () => "word ");
+const LONG = Array.from({ length: 500 }, () => "word ");
 const PACE_MS = 20;
 const SHORT = "in short";
 
@@ -33,21 +33,25 @@ const COMMAND = [
 ].join("\n");
 
 const timeouts = { connect: "5s", firstByte: "2500ms", silence: "1500ms" };
-const limits = { timeouts, deadline: "4s" } as const;
-const agents: SomeConfig["agents"] = {
-  ...Object.fromEntries(
-    KIND_NAMES.map((kind) => [
-      kind,
-      { backend: "model", models: { main: { provider: kind, model: "the-model" } }, ...limits },
-    ]),
-  ),
-  http: { backend: "http", http: { url: standIns.http.url }, ...limits },
-  a2a: { backend: "a2a", a2a: { url: standIns.a2a.url }, ...limits },
-  command: { backend: "command", command: { run: ["sh", "-c", COMMAND] }, ...limits },
-  acp: { backend: "acp", acp: { run: agentProgram() }, ...limits },
-  echo: { backend: "echo" },
-};
-function open() {
+/** Long enough for a late beginning and a silence, on a busy machine too. */
+const DEADLINE = "8s";
+function agentsWith(deadline: "4s" | typeof DEADLINE): SomeConfig["agents"] {
+  const limits = { timeouts, deadline };
+  return {
+    ...Object.fromEntries(
+      KIND_NAMES.map((kind) => [
+        kind,
+        { backend: "model", models: { main: { provider: kind, model: "the-model" } }, ...limits },
+      ]),
+    ),
+    http: { backend: "http", http: { url: standIns.http.url }, ...limits },
+    a2a: { backend: "a2a", a2a: { url: standIns.a2a.url }, ...limits },
+    command: { backend: "command", command: { run: ["sh", "-c", COMMAND] }, ...limits },
+    acp: { backend: "acp", acp: { run: agentProgram() }, ...limits },
+    echo: { backend: "echo" },
+  };
+}
+function open(deadline: Parameters<typeof agentsWith>[0]) {
   return startGateway({
     config: {
       gateway: { defaultAgent: "echo" },
@@ -57,11 +61,11 @@ function open() {
           { type: kind, baseUrl: `${standIns[kind]?.url}${KINDS[kind].base}`, apiKey: "key" },
         ]),
       ),
-      agents,
+      agents: agentsWith(deadline),
     },
   });
 }
-const gateway = await open();
+const gateway = await open(DEADLINE);
 const { rest } = gateway;
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
@@ -203,7 +207,7 @@ describe("F09: a turn that is cancelled", () => {
 
 describe("F07: a remote agent that fails", () => {
   it.each(["http", "a2a"])("MUST be left alone for a while after five failures in a row: %s", async (agent) => {
-    await using other = await open();
+    await using other = await open("4s");
     const server = standIns[agent] as HttpStandIn;
     server.fail("500");
     const ask = async () => (await other.rest.call("chat.send", { body: { message: "hi", agent } })).problem.detail;

@@ -164,13 +164,13 @@ describe("a server of tools over HTTP", () => {
     await using one = open(endless.reach, { callMs: 500 });
     await expect(one.call("say", { text: "a" })).rejects.toThrow(ToolError);
     await using stuck = await serve({ how: "stuck" });
-    await using two = open(stuck.reach, { callMs: 50 });
+    await using two = open(stuck.reach, { callMs: 1_000 });
     await expect(two.call("say", { text: "a" })).rejects.toThrow("it did not answer in time");
     // What the client leaves open is closed all the same, when its time is over.
     const { transport, close } = openHttpTransport({
       ...stuck.reach,
       clock: systemClock,
-      longestMs: 100,
+      longestMs: 1_000,
       mayTell: () => true,
       refuse: () => {},
     });

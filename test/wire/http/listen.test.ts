@@ -166,7 +166,7 @@ describe("connections", () => {
     ["are not", 50_000, 20],
     ["are, when it is next to nothing", 100, 20_000],
   ])("of HTTP/2 whose client takes little by little %s", async (_, step, steps) => {
-    const url = await listenForHttp2({ stuckMs: 1_000 }, (res) => res.writeHead(200).end("x".repeat(step * steps)));
+    const url = await listenForHttp2({ stuckMs: 4_000 }, (res) => res.writeHead(200).end("x".repeat(step * steps)));
     await using connection = await openFrames(url);
     const noWindow = frame(TYPE.settings, FLAG.none, 0, Buffer.from([0, 4, 0, 0, 0, 0]));
     connection.write(PREFACE, noWindow, agreed, frame(TYPE.headers, ONLY, 1, requestBlock("GET", "/")));
