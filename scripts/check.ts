@@ -15,7 +15,11 @@ const steps = [
   // Once, before two runs of tests find that it is missing.
   { name: "build", run: "npm run --silent build", mend: "mend what it says, then: npm run build" },
   { name: "tests", run: "npm run --silent test -- --maxWorkers 2", mend: "mend what it says, then: npm test" },
-  { name: "slow tests", run: "npm run --silent test:slow -- --maxWorkers 2", mend: "mend what it says, then: npm run test:slow" },
+  {
+    name: "slow tests",
+    run: "npm run --silent test:slow -- --maxWorkers 2",
+    mend: "mend what it says, then: npm run test:slow",
+  },
 ];
 
 /** Both kinds of tests run at once: the slow ones mostly wait. Their output is printed when they end, below that of the others. */
