@@ -260,7 +260,7 @@ describe("a turn of an agent that speaks ACP, when it is stopped,", () => {
     expect(pids.filter(isAlive)).toHaveLength(2);
     expect(await replyOf(backend, "Hello")).toBe("Hello");
     expect(pids.filter(isAlive)).toEqual([]);
-  }, 10_000);
+  });
 });
 
 describe("the processes of an agent that speaks ACP", () => {

@@ -127,20 +127,16 @@ describe.concurrent("a gateway's process with agents that are programs", () => {
     gateway.kill("SIGTERM");
     expect(await gateway.exited).toEqual({ code: 0, signal: null });
     expect(isAlive(pid)).toBe(false);
-  }, 20_000);
+  });
 
-  it.for(["SIGKILL", "SIGTERM and SIGINT"])(
-    "takes its programs with it on %s",
-    { timeout: 20_000 },
-    async (signals, { onTestFinished }) => {
-      const { gateway, rest } = await startWith(onTestFinished, "deaf");
-      await using _ = gateway;
-      const { pids } = await sendToDeaf({ rest }, "deaf");
-      for (const signal of signals.split(" and ")) gateway.kill(signal as NodeJS.Signals);
-      await gateway.exited;
-      await untilGone(pids);
-    },
-  );
+  it.for(["SIGKILL", "SIGTERM and SIGINT"])("takes its programs with it on %s", async (signals, { onTestFinished }) => {
+    const { gateway, rest } = await startWith(onTestFinished, "deaf");
+    await using _ = gateway;
+    const { pids } = await sendToDeaf({ rest }, "deaf");
+    for (const signal of signals.split(" and ")) gateway.kill(signal as NodeJS.Signals);
+    await gateway.exited;
+    await untilGone(pids);
+  });
 });
 
 describe.concurrent("a configuration", () => {
@@ -155,5 +151,5 @@ describe.concurrent("a configuration", () => {
     await using gateway = await startProcess({ cwd: folder, config, onFinished: onTestFinished });
     const sent = await createRest(gateway.url, key).call("chat.send", { body: { message: "Where?" } });
     expect(sent.json).toMatchObject({ reply: folder });
-  }, 20_000);
+  });
 });

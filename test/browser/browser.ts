@@ -78,7 +78,7 @@ export function browserTests(declare: (tools: BrowserTools) => void): void {
         if (await question.isVisible()) await question.click();
         return page.evaluate('sessionStorage.getItem("agent-gateway.token") !== null');
       };
-      if (code !== "") await expect.poll(isSignedIn, { timeout: 20_000, interval: 20 }).toBe(true);
+      if (code !== "") await expect.poll(isSignedIn, { interval: 20 }).toBe(true);
       const close = async () => {
         await context.close();
         expect(complaints, "the browser complained").toEqual([]);

@@ -205,7 +205,7 @@ browserTests(({ open }) => {
         for (const agent of ["main", "other"]) await call(`/api/v1/agents/${agent}/beat`, {});
         return rows.count();
       };
-      await expect.poll(beatAll, { timeout: 20_000, interval: 200 }).toBe(3);
+      await expect.poll(beatAll, { interval: 200 }).toBe(3);
       await page.getByLabel("Agent").fill("main");
       await page.waitForURL(/agent=main/);
       await expect.poll(() => rows.count()).toBe(2);

@@ -75,9 +75,7 @@ browserTests(({ open }) => {
         file,
         text.replace(/"mappings":\s*\{/, (start) => `${start}\n${block}\n`),
       );
-      await expect
-        .poll(async () => (await hook("/hooks", body)).mapping, { timeout: 20_000, interval: 100 })
-        .toBe("incident");
+      await expect.poll(async () => (await hook("/hooks", body)).mapping, { interval: 100 }).toBe("incident");
     });
 
     it("MUST be built by the keyboard alone", async () => {

@@ -17,7 +17,7 @@ browserTests(({ open }) => {
       await page.goto(`${gateway.url}/console/activity`);
       await page.locator("[aria-busy='true']").first().waitFor();
       const rows = page.locator(".work > .state:first-child");
-      await expect.poll(() => rows.count(), { timeout: 15_000 }).toBeGreaterThan(40);
+      await expect.poll(() => rows.count()).toBeGreaterThan(40);
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       const before = await rows.count();
       await rest("/api/v1/chat/send", { message: "while they watch" });

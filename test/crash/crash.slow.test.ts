@@ -27,7 +27,7 @@ test("F01: killed at any moment on SQLite, it keeps every promise", async () => 
   const { shown, ...report } = await crash({ store: { type: "sqlite", path: "../gateway.db" }, kills: 3 });
   expect(shown).toBe("");
   expectAllSeen(report);
-}, 120_000);
+});
 
 await postgresTests((server) => {
   test("F01: three gateways on one database, killed at any moment, keep every promise", async () => {
@@ -35,7 +35,7 @@ await postgresTests((server) => {
     const { shown, ...report } = await crash({ store, kills: 2, gateways: 3, lastBlow: false });
     expect(shown).toBe("");
     expectAllSeen(report);
-  }, 120_000);
+  });
 });
 
 test("on a store that forgets, the same loss is seen by each who looks", async () => {
@@ -44,4 +44,4 @@ test("on a store that forgets, the same loss is seen by each who looks", async (
   const promises = new Set(broken.map(({ promise }) => promise));
   for (const promise of ["every acknowledged id exists", "no state moves backwards", "a stream goes on where it was"])
     expect(promises).toContain(promise);
-}, 120_000);
+});

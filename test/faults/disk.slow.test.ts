@@ -55,4 +55,4 @@ test("F02: a torn end of a log that was not closed is taken off and counted, and
   for (const id of ids) expect(await client.event(id)).toMatchObject({ event_id: id });
   expect(await until(() => linesOf(fleet.first, "store.repaired").length)).toBe(1);
   expect((await client.wake({ text: "after" })).status).toBe(200);
-}, 60_000);
+});

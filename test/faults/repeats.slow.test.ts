@@ -85,5 +85,5 @@ await postgresTests((server) => {
     for (const node of fleet.nodes) node.start();
     await Promise.all(fleet.nodes.map((node) => node.up()));
     for (const [name, send] of Object.entries(WAYS)) await expectOnce(clients, send, "a key", ids.get(name));
-  }, 60_000);
+  });
 });

@@ -21,7 +21,7 @@ describe("F23: two processes", () => {
     first.start();
     await first.up();
     expect(await client.event(eventId as string)).toMatchObject({ text: "before" });
-  }, 60_000);
+  });
 
   test("on one port: the second says so, and touches no store", async () => {
     await using fleet = await startNodes();
@@ -31,5 +31,5 @@ describe("F23: two processes", () => {
     expect(second.code).toBe(1);
     expect(second.err).toMatch(new RegExp(`${port}.*in use`));
     expect((await clientOf(fleet.first).wake({ text: "after" })).status).toBe(200);
-  }, 60_000);
+  });
 });

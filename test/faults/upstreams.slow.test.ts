@@ -131,7 +131,7 @@ describe("F34: an upstream that answers in tiny pieces", async () => {
       raw.say({ bytes: begun });
       const most = mostOfATurn(bytesRead);
       const sent = gateway.rest.call("chat.send", { body: { message: "hello", agent } });
-      await expect.poll(bytesRead, { timeout: 25_000 }).toBeGreaterThanOrEqual(begun.length);
+      await expect.poll(bytesRead).toBeGreaterThanOrEqual(begun.length);
       await turn();
       expect(buffers() - others).toBeLessThan(FEW);
       // The connection of an A2A agent is read in larger parts, and handed on a few pieces in each turn: see below.

@@ -29,7 +29,7 @@ beforeAll(async () => {
   writeFileSync(kept, "");
   symlinkSync(dirname(kept), join(out, "link"));
   expect(await runGenerate("--specs", pinnedSpecs, "--out", out)).toEqual({ code: 0, output: "" });
-}, 60_000);
+});
 afterAll(() => temp[Symbol.dispose]());
 
 describe("what the generator prints from the pinned specs", () => {
@@ -158,7 +158,7 @@ describe("the types of the pinned output", () => {
   let faultsOf: { sound: string[]; unsound: string[] };
   beforeAll(async () => {
     faultsOf = await compile({ sound, unsound });
-  }, 60_000);
+  });
 
   test("are sound, and give defaults to handlers", () => {
     expect(faultsOf.sound).toEqual([]);

@@ -15,7 +15,7 @@ beforeAll(async () => {
   const load = (name: string) =>
     import(/* @vite-ignore */ pathToFileURL(join(temp.folder, `validators/${name}.js`)).href);
   [config, hooks, rpc] = await Promise.all([load("config"), load("hooks"), load("rpc")]);
-}, 60_000);
+});
 afterAll(() => temp[Symbol.dispose]());
 
 function faults(validate: Validate | undefined, value: unknown) {

@@ -51,7 +51,7 @@ await postgresTests((server) => {
       await expect.poll(() => statuses(made?.key)).toEqual([200, 200, 200]);
       const errors = () =>
         onEach(nodes, async ({ rest }) => (await rest.call("skills.list", { key: String(old) })).error);
-      await expect.poll(errors, { timeout: 10_000 }).toEqual(["key-expired", "key-expired", "key-expired"]);
+      await expect.poll(errors).toEqual(["key-expired", "key-expired", "key-expired"]);
       expect(await statuses(made?.key)).toEqual([200, 200, 200]);
       const { keys } = (await second.console.call("keys.list")).json as { keys: { key_id: string }[] };
       expect(keys.find((one) => one.key_id === key_id)).toMatchObject({ replaced_by: made?.key_id });
@@ -94,7 +94,7 @@ await postgresTests((server) => {
         const events = await Promise.all(woken.map(({ json }) => store.getEvent(String(json.eventId))));
         return [...new Set(events.map((event) => event?.status))];
       };
-      await expect.poll(states, { timeout: 10_000 }).toEqual(["handled"]);
+      await expect.poll(states).toEqual(["handled"]);
       const { entries } = await store.readGatewayEntries({ after: 0, limit: 1_000 });
       const handled = entries.flatMap((entry) => (entry.name === "event.handled" ? entry.eventId : []));
       expect(handled.sort()).toEqual(woken.map(({ json }) => json.eventId).sort());

@@ -30,13 +30,11 @@ async function startUnread() {
   });
   const rest = createRest(`http://127.0.0.1:${port}`, key);
   await expect
-    .poll(
-      () =>
-        rest.call("ops.readyz", { key: null }).then(
-          ({ status }) => status,
-          () => 0,
-        ),
-      { timeout: 10_000 },
+    .poll(() =>
+      rest.call("ops.readyz", { key: null }).then(
+        ({ status }) => status,
+        () => 0,
+      ),
     )
     .toBe(200);
   return { child, rest };

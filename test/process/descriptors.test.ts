@@ -21,4 +21,4 @@ test("F24: two listeners share the descriptors: one that is full leaves the othe
   expect((await rest.call("chat.send", { body: { message: "meanwhile" } })).status).toBe(200);
   await expect.poll(() => sockets.filter(({ closed }) => closed).length).toBeGreaterThan(CONNECTIONS - DESCRIPTORS / 2);
   for (const socket of sockets) socket.destroy();
-}, 30_000);
+});

@@ -48,7 +48,7 @@ test("F24: near the end of its memory it refuses new turns, answers /healthz and
   expect(turn.status).toBe(200);
   gateway.kill("SIGTERM");
   expect(await gateway.exited).toEqual({ code: 0, signal: null });
-}, 60_000);
+});
 
 test("memory is short near the limit of the heap or of the container, and no longer when it is free again", () => {
   let now = 0;

@@ -16,12 +16,12 @@ beforeAll(async () => {
   gateway = await startProcess({ onFinished: () => {} });
   // A hook cannot call `afterAll`. The function that it returns runs after the tests.
   return () => gateway[Symbol.asyncDispose]();
-}, 60_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test("the client for Python fits Python 3.9's types, as strictly as they can be checked", () => {
   expect(checkPython(sources)).toContain("0 errors, 0 warnings");
-}, 60_000);
+});
 
 test("what the contract does not have is a mistake for a type checker", () => {
   const program = mkdtempSync(join(folder, "types-"));
@@ -54,7 +54,7 @@ ${mistakes.map(([code]) => code).join("\n")}
   for (const [, message] of mistakes) expect(words).toContain(message);
   const lines = [...words.matchAll(/wrong\.py:(\d+):\d+ - error/g)].map(([, line]) => Number(line));
   expect([...new Set(lines)]).toEqual(mistakes.map((_, n) => n + 7));
-}, 60_000);
+});
 
 describe.each(pythons)("the package for Python %s", (version, python) => {
   const venv = join(folder, `venv-${version}`);
@@ -107,7 +107,7 @@ headers = webhooks.sign(body, secret)
         "200 application/json True",
       ]),
     );
-  }, 120_000);
+  });
 });
 
 test("the source distribution builds the same wheel", () => {
@@ -124,4 +124,4 @@ test("the source distribution builds the same wheel", () => {
   const wheel = build(sources, one, "wheel");
   expect(build(join(one, archive.replace(".tar.gz", "")), two, "wheel")).toBe(wheel);
   expect(readFileSync(join(two, wheel)).equals(readFileSync(join(one, wheel)))).toBe(true);
-}, 60_000);
+});

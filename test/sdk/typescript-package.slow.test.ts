@@ -26,7 +26,7 @@ beforeAll(async () => {
     symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
   // A hook cannot call `afterAll`. The function that it returns runs after the tests.
   return () => gateway[Symbol.asyncDispose]();
-}, 120_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function environment() {

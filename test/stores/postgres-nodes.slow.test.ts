@@ -187,7 +187,7 @@ await postgresTests((server) => {
     const cut = `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
       and application_name = 'agent-gateway' and (query like '%the connection is there%' or query like 'select pg_notify%')`;
     await Promise.all([server.run(two.url, cut), ...times(20, () => two.start(a)), ...times(5, () => two.start(b))]);
-    await expect.poll(() => told.b.length, { timeout: 10_000 }).toBe(52);
+    await expect.poll(() => told.b.length).toBe(52);
     expect(seqsOf(told.b)).toEqual(times(52, (n) => n + 1));
     await expect.poll(() => seqsOf(told.a)).toEqual(seqsOf(told.b));
     for (const world of [a, b]) await world.hears(({ kind }) => kind === "deliveriesLost");

@@ -66,7 +66,7 @@ export function isAlive(pid: number): boolean {
 /** Resolves when these are no more. */
 export async function untilGone(pids: readonly number[]): Promise<void> {
   // Not by `expect.poll`, which knows no tests that run side by side.
-  await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), { interval: 5, timeout: 10_000 });
+  await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), { interval: 5, timeout: 30_000 });
 }
 
 /** The numbers that a program tells in its reply, and the reply of it so far. */

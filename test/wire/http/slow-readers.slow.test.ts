@@ -124,4 +124,4 @@ test(`F10: ${READERS} readers of a stream that stop are held up to 1 MiB each, a
   await untilClosed(slow);
   turn.end();
   for (const all of told) expect((await all).at(-1)).toMatchObject({ event: "turn.completed" });
-}, 90_000);
+});

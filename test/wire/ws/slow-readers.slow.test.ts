@@ -97,7 +97,7 @@ test("a reader that stops is cut with 1013; no more than 1 MiB is held for it, a
   expect(await closeCode(stopped)).toBe(1013);
   await gateway.logged("socket.closed", { by: "1013" });
   stopped.destroy();
-}, 60_000);
+});
 
 test("a slow reader loses pieces, which the next offset shows, and no entry", async () => {
   const puppet = createPuppet();
@@ -129,7 +129,7 @@ test("a slow reader loses pieces, which the next offset shows, and no entry", as
     const pieces = reader.pushesOf("message.delta").filter(({ sessionId }) => sessionId === `slow-${n}`);
     expect(pieces.reduce((sum, piece) => sum + piece.text.length, 0)).toBeLessThan(FLOOD_BYTES / 8);
   }
-}, 60_000);
+});
 
 test("a slow reader misses deliveries, and gets `stream.reset` when it reads again, without a further change", async () => {
   await using gateway = await startGateway();
@@ -149,7 +149,7 @@ test("a slow reader misses deliveries, and gets `stream.reset` when it reads aga
   reader.ws.resume();
   await reader.pushed("stream.reset");
   expect(reader.pushesOf("delivery.recorded").length).toBeLessThan(count);
-}, 60_000);
+});
 
 test("a caller that does not read its answers is not read from, and gets every one when it reads on", async () => {
   const puppet = createPuppet();
@@ -171,7 +171,7 @@ test("a caller that does not read its answers is not read from, and gets every o
   caller.ws.resume();
   await caller.until(() => caller.responses.length === CALLS);
   expect(new Set(caller.responses.map(({ id }) => id)).size).toBe(CALLS);
-}, 60_000);
+});
 
 test(`F10: ${READERS} readers that stop keep no caller from its answers`, async () => {
   const puppet = createPuppet();
@@ -191,4 +191,4 @@ test(`F10: ${READERS} readers that stop keep no caller from its answers`, async 
   for (const socket of stopped) socket.destroy();
   await gateway.until(() => gateway.linesOf("socket.closed").length >= READERS);
   await sender.call("agent.list");
-}, 60_000);
+});
