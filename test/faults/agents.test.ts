@@ -15,11 +15,11 @@ const SHORT = "in short";
 
 const models: Record<string, ModelStandIn> = {};
 for (const kind of KIND_NAMES) models[kind] = await KINDS[kind].start({ text: LONG, paceMs: PACE_MS });
-const standIns: Record<string, HttpStandIn> = { ...models };
-standIns.http = await startHttpAgent("stream", PACE_MS);
-standIns.a2a = await startA2aAgent({ binding: "JSONRPC", streaming: true, paceMs: PACE_MS }, (text) => ({
+const http = await startHttpAgent("stream", PACE_MS);
+const a2a = await startA2aAgent({ binding: "JSONRPC", streaming: true, paceMs: PACE_MS }, (text) => ({
   says: text.includes(SHORT) ? ["word ", "word ", "word "] : LONG,
 }));
+const standIns: Record<string, HttpStandIn> = { ...models, http, a2a };
 const REMOTE = Object.keys(standIns);
 const WORDS = LONG.join("");
 
@@ -44,8 +44,8 @@ function agentsWith(deadline: "4s" | typeof DEADLINE): SomeConfig["agents"] {
         { backend: "model", models: { main: { provider: kind, model: "the-model" } }, ...limits },
       ]),
     ),
-    http: { backend: "http", http: { url: standIns.http.url }, ...limits },
-    a2a: { backend: "a2a", a2a: { url: standIns.a2a.url }, ...limits },
+    http: { backend: "http", http: { url: http.url }, ...limits },
+    a2a: { backend: "a2a", a2a: { url: a2a.url }, ...limits },
     command: { backend: "command", command: { run: ["sh", "-c", COMMAND] }, ...limits },
     acp: { backend: "acp", acp: { run: agentProgram() }, ...limits },
     echo: { backend: "echo" },

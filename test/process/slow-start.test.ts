@@ -12,7 +12,7 @@ test("a start that stood still for a while is ready when its doors are open, and
     return (await answer.json()) as { ready: boolean; parts: Record<string, { ok: boolean }> };
   };
   // One that serves and stands still is not ready for 15 s.
-  await expect.poll(readiness).toMatchObject({ ready: true });
+  await expect.poll(readiness, { timeout: 8_000 }).toMatchObject({ ready: true });
 });
 
 test("a busy operation is answered before the contract of REST is there, and what that has to judge waits for it", async () => {
