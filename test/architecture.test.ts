@@ -235,6 +235,11 @@ describe("the house", () => {
     expect(opening).toEqual(["src/wire/call/call.ts", "src/wire/call/front.ts"]);
   });
 
+  it("the wire follows streams of the core, and does not watch the store", () => {
+    const wire = sources.filter((file) => file.startsWith("src/wire/"));
+    expect(wire.filter((file) => /\.watch\(/.test(readFileSync(join(root, file), "utf8")))).toEqual([]);
+  });
+
   it("no import climbs more than one folder", () => {
     const climbing = sources.filter((file) => /from "\.\.\/\.\.\//.test(readFileSync(join(root, file), "utf8")));
     expect(climbing).toEqual([]);

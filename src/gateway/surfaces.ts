@@ -227,6 +227,7 @@ export function createRpc(parts: SurfaceParts, documents: () => Promise<Document
     hideInJson,
     dispatch: dispatchOf(withSocketCalls(table)),
     store: core.store,
+    journal: core.journal,
     gatewayStream: core.gatewayStream,
     deliveryFeed: core.deliveryFeed,
     live: core.live,

@@ -1,12 +1,14 @@
+import type { DeletedAt, Journal } from "#core/sessions/journal.ts";
 import type { LiveReplies, LiveReply } from "#core/turns/live-replies.ts";
 import { readAtTickEnd } from "#kit/tick-end.ts";
-import type { Entry, Session, Store } from "#store/store.ts";
+import type { Entry, Session, SessionRef, Store } from "#store/store.ts";
 import type { Frame } from "./frame.ts";
 import type { PushFrames } from "./pushes.ts";
 import { isTurnEnd, type Reader, type Sender, Stream } from "./streams.ts";
 
 export type SessionStreamParts = {
   store: Store;
+  journal: Journal;
   live: LiveReplies;
   frames: PushFrames;
   /** The streams that have readers, by session id. */
@@ -25,6 +27,7 @@ export class SessionStream extends Stream<Entry> {
   ordinal = 0;
   agent: string | undefined = undefined;
   readonly #parts: SessionStreamParts;
+  readonly #unfollow: () => void;
   /** The turn whose reply is followed, and the `seq` of that reply. */
   #turnId: string | undefined = undefined;
   #replySeq = 0;
@@ -39,6 +42,7 @@ export class SessionStream extends Stream<Entry> {
     this.#parts = parts;
     this.sessionId = sessionId;
     parts.sessions.set(sessionId, this);
+    this.#unfollow = parts.journal.follow(sessionId, this);
   }
 
   override get writing(): string {
@@ -69,8 +73,29 @@ export class SessionStream extends Stream<Entry> {
     this.agent = agent;
   }
 
+  /** The journal's listener. */
+  entries(entries: readonly Entry[], session: SessionRef): void {
+    this.setSession(session);
+    this.publish(entries);
+    this.releaseIdle();
+  }
+
+  /** The journal's listener. The deletion also ends the turns of the session. */
+  deleted(session: SessionRef, end: DeletedAt): void {
+    const frame = this.#parts.frames.deleted(session, end);
+    for (const reader of this.readers) {
+      const { owner, isSubscribed, isHeld, senders } = reader;
+      owner.drop(reader);
+      // A subscriber of the agent is notified as such.
+      if (owner.agents.has(session.agent)) continue;
+      if (isSubscribed || isHeld) owner.pushDeleted(frame);
+      else for (const { call } of senders) call.pushAfterAnswer(frame);
+    }
+  }
+
   close(): void {
     const { sessions } = this.#parts;
+    this.#unfollow();
     if (sessions.get(this.sessionId) === this) sessions.delete(this.sessionId);
     this.#stopListening();
     this.#stopSeeking?.();

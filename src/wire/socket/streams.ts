@@ -20,9 +20,13 @@ export type PushSink = {
 /** The owner of the readers of one connection. */
 export type ReaderOwner = {
   readonly sink: PushSink;
+  /** The agents that the connection is subscribed to. */
+  readonly agents: { has(name: string): boolean };
   /** Makes the reader continue from the store as soon as there is room. */
   fallBehind(reader: Reader): void;
   drop(reader: Reader): void;
+  /** Pushes the end of a deleted session. */
+  pushDeleted(frame: Frame): void;
 };
 
 /** The call that started a turn. Its pushes are sent after its answer. */

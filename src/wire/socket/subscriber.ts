@@ -1,12 +1,14 @@
 import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
 import type { DeliveryFeed } from "#core/recorder/delivery-feed.ts";
+import type { AgentListener, DeletedAt } from "#core/sessions/journal.ts";
 import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
-import type { Session, Turn } from "#store/store.ts";
+import type { Session, SessionRef, Turn } from "#store/store.ts";
 import { type DeliveryReader, pushDeliveries } from "./delivery-pushes.ts";
+import type { Frame } from "./frame.ts";
 import { placeOfCursor, type StreamPlace } from "./pushes.ts";
 import { SessionStream, type SessionStreamParts } from "./session-stream.ts";
 import {
@@ -26,7 +28,6 @@ export type SubscriberParts = SessionStreamParts & {
   /** Throws if no agent has this name. */
   requireAgent(name: string): void;
   gateway: GatewayStream;
-  ofAgent: Map<string, Set<Subscriber>>;
 };
 
 export type FollowOptions = { stream: boolean; replySeq?: number | undefined };
@@ -40,10 +41,11 @@ const RETRY_MS = 1_000;
 const MOST_BEHIND = 10_000;
 
 /** The subscriptions of a connection, and the unfinished turns that it started. It is created with the first of these. */
-export class Subscriber implements ReaderOwner {
+export class Subscriber implements ReaderOwner, AgentListener {
   readonly sink: PushSink;
   readonly readers = new Map<string, Reader<SessionStream>>();
-  readonly agents = new Set<string>();
+  /** The subscribed agents, each with the function that ends its subscription. */
+  readonly agents = new Map<string, () => void>();
   gateway: Reader<GatewayStream> | undefined = undefined;
   deliveries: DeliveryReader | undefined = undefined;
   readonly #parts: SubscriberParts;
@@ -104,18 +106,29 @@ export class Subscriber implements ReaderOwner {
   }
 
   leave(): void {
-    for (const name of [...this.agents]) this.#unfollowAgent(name);
+    for (const name of [...this.agents.keys()]) this.#unfollowAgent(name);
     for (const reader of [...this.readers.values(), ...this.#behind]) this.drop(reader);
     if (this.gateway) this.drop(this.gateway);
     this.#dropDeliveries();
   }
 
-  /** Subscribes to a session of a subscribed agent, to the entries after `before`. */
+  /** The journal's listener. Subscribes to a session of a subscribed agent, to the entries after `before`. */
   joinByAgent(sessionId: string, before: number): void {
     const reader = this.#readerOf(sessionId);
     if (reader.isSubscribed) return;
     reader.isSubscribed = true;
     if (!reader.isBehind) reader.sent = before;
+  }
+
+  /** The journal's listener. */
+  deleted(session: SessionRef, end: DeletedAt): void {
+    this.pushDeleted(this.#parts.frames.deleted(session, end));
+  }
+
+  pushDeleted(frame: Frame): void {
+    // The entry of a deleted session cannot be read later, so a full connection is closed.
+    if (this.sink.isFull) this.sink.cut();
+    else this.sink.push(frame);
   }
 
   fallBehind(reader: Reader): void {
@@ -328,16 +341,12 @@ export class Subscriber implements ReaderOwner {
   }
 
   #followAgent(name: string): void {
-    const { ofAgent } = this.#parts;
-    this.agents.add(name);
-    ofAgent.set(name, (ofAgent.get(name) ?? new Set()).add(this));
+    if (!this.agents.has(name)) this.agents.set(name, this.#parts.journal.followAgent(name, this));
   }
 
   #unfollowAgent(name: string): void {
-    const { ofAgent } = this.#parts;
+    this.agents.get(name)?.();
     this.agents.delete(name);
-    const others = ofAgent.get(name);
-    if (others?.delete(this) && others.size === 0) ofAgent.delete(name);
     for (const reader of this.readers.values()) if (reader.stream.agent === name && !reader.isNamed) reader.release();
   }
 

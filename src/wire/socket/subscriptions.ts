@@ -9,7 +9,7 @@ import { type FollowOptions, Subscriber, type SubscriberParts } from "./subscrib
 /** The part of a connection that subscriptions use. */
 export type Subscribing = PushSink & { subscriber: Subscriber | undefined };
 
-export type SubscriptionsParts = Omit<SubscriberParts, "frames" | "sessions" | "gateway" | "ofAgent"> & {
+export type SubscriptionsParts = Omit<SubscriberParts, "frames" | "sessions" | "gateway"> & {
   gatewayStream: GatewayEntries;
   /** Replaces the secrets of the configuration in a JSON text. */
   hideInJson: (json: string) => string;
@@ -20,50 +20,9 @@ export function createSubscriptions(given: SubscriptionsParts) {
   const { store, gatewayStream } = given;
   const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch }, given.hideInJson);
   const sessions = new Map<string, SessionStream>();
-  const ofAgent = new Map<string, Set<Subscriber>>();
-  const parts = { ...given, frames, sessions, gateway: new GatewayStream(gatewayStream, frames), ofAgent };
+  const parts = { ...given, frames, sessions, gateway: new GatewayStream(gatewayStream, frames) };
   const subscriberOf = (connection: Subscribing): Subscriber =>
     (connection.subscriber ??= new Subscriber(connection, parts));
-
-  store.watch({
-    entries(session, entries) {
-      const [first] = entries;
-      if (!first) return;
-      for (const subscriber of ofAgent.get(session.agent) ?? [])
-        subscriber.joinByAgent(session.sessionId, first.seq - 1);
-      const stream = sessions.get(session.sessionId);
-      if (!stream) return;
-      stream.setSession(session);
-      stream.publish(entries);
-      stream.releaseIdle();
-    },
-    sessionDeleted(session, end) {
-      const frame = frames.deleted(session, end);
-      const notified = new Set(ofAgent.get(session.agent));
-      const readers = [...(sessions.get(session.sessionId)?.readers ?? [])];
-      for (const { owner, isSubscribed, isHeld } of readers)
-        if (isSubscribed || isHeld) notified.add(owner as Subscriber);
-      for (const reader of readers) {
-        // The deletion also ends the turns of the session.
-        if (!notified.has(reader.owner as Subscriber))
-          for (const { call } of reader.senders) call.pushAfterAnswer(frame);
-        reader.owner.drop(reader);
-      }
-      // The entry of a deleted session cannot be read later, so a full connection is closed.
-      for (const { sink } of notified) {
-        if (sink.isFull) sink.cut();
-        else sink.push(frame);
-      }
-    },
-    gatewayEntries() {},
-    work() {},
-    cancel() {},
-    compaction() {},
-    beat() {},
-    announcement() {},
-    wantsGateway: () => false,
-    wants: ({ sessionId, agent }) => sessions.has(sessionId) || ofAgent.has(agent),
-  });
 
   return {
     subscribe: (connection: Subscribing, request: Subscribe): Promise<Subscribed> =>

@@ -151,6 +151,20 @@ test("a slow reader misses deliveries, and gets `stream.reset` when it reads aga
   expect(reader.pushesOf("delivery.recorded").length).toBeLessThan(count);
 });
 
+test("a slow reader is cut when a session that it follows is deleted", async () => {
+  const puppet = createPuppet();
+  await using gateway = await startGateway(floods(() => puppet.backend));
+  using sender = await openSocket(gateway);
+  const stopped = await openStopped(gateway, { agents: ["flood"] });
+  const played = await startTurn(sender, puppet.next, "slow-deleted");
+  await flood([played], FLOOD_BYTES);
+  expect(gateway.linesOf("socket.cut")).toEqual([]);
+  await sender.call("session.delete", { sessionId: "slow-deleted" });
+  await gateway.logged("socket.cut");
+  expect(await closeCode(stopped)).toBe(1013);
+  stopped.destroy();
+}, 60_000);
+
 test("a caller that does not read its answers is not read from, and gets every one when it reads on", async () => {
   const puppet = createPuppet();
   await using gateway = await startGateway(floods(() => puppet.backend));
