@@ -134,6 +134,16 @@ describe("which turns run", () => {
     expect(core.scripted.runs).toHaveLength(2);
   });
 
+  it("claims the next turn of a session in a durable store together with the end of the one before", async () => {
+    await using core = await startCore({
+      // Without news of work, a turn that waits is claimed with an end or never.
+      wrapStore: (store) => ({ durable: true, watch: (watcher) => store.watch({ ...watcher, work: () => {} }) }),
+    });
+    for (const text of ["one", "two", "three"]) await core.start({ text });
+    for (const _ of [1, 2, 3]) (await core.scripted.next()).end();
+    expect(runningOf(core)).toEqual(["one", "two", "three"]);
+  });
+
   it("cancels a turn whose cancel came between its claim and its run", async () => {
     let letClaim = () => {};
     const gate = new Promise<void>((resolve) => (letClaim = resolve));

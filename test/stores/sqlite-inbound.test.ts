@@ -40,6 +40,22 @@ describe("calls that share a transaction", () => {
     expect(toldNews(world).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6]);
     expect(toldNews(world)).toEqual((await world.store.readGatewayEntries({ after: 0, limit: 99 })).entries);
   });
+
+  it("report only work that a claim among them has left", async () => {
+    await using world = await openWorld(sqlite);
+    const news = () => world.told.splice(0).filter(({ kind }) => kind === "work").length;
+    for (let n = 0; n < 3; n++) await world.start();
+    let claimed = await world.claimNext();
+    news();
+    const taken = await Promise.all([world.end(claimed), world.claim()]);
+    expect(news()).toBe(0);
+    claimed = taken[1].turns[0] as typeof claimed;
+    const left = await Promise.all([world.end(claimed), world.start({ session: "chat:b" }), world.claim({ free: 1 })]);
+    expect(left[2].turns).toHaveLength(1);
+    expect(news()).toBe(2);
+    await Promise.all([world.release(left[2].turns[0] as typeof claimed, 1_000), world.claim()]);
+    expect(news()).toBe(1);
+  });
 });
 
 describe("a file that is opened again", () => {

@@ -22,7 +22,13 @@ import type { TurnsPerMinute } from "./turns-per-minute.ts";
 export const MAX_ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
 
-export type AttemptParts = CoreParts & { retries: RetryBudget; watches: TurnWatches; turnsPerMinute: TurnsPerMinute };
+export type AttemptParts = CoreParts & {
+  retries: RetryBudget;
+  watches: TurnWatches;
+  turnsPerMinute: TurnsPerMinute;
+  /** Called in the tick in which the end of a turn of this agent is sent to the store. */
+  ending: (agent: string) => void;
+};
 
 /** The end of an attempt. `retryInMs` is the delay before the turn is retried; undefined if the turn has ended. */
 type AttemptEnd = { outcome: Outcome; retryInMs: number | undefined; model: string | undefined; usage: UsageRow };
@@ -56,7 +62,9 @@ export class Attempt implements BackendTurn, RunListener {
       if (this.#claimed.message.text.length > IN_STRETCHES_FROM) await yieldToOthers();
       this.#reportStart();
       const end = this.#endOf(await runTurn(this.#agent.backend, this, this.#stop, this));
-      const isOurs = await keepTrying(this.#parts, "endTurn", () => this.#store(end));
+      const isStored = keepTrying(this.#parts, "endTurn", () => this.#store(end));
+      if (end.retryInMs === undefined) this.#parts.ending(this.agent);
+      const isOurs = await isStored;
       if (isOurs) this.#reportEnd(end);
       else await this.#reportLost();
     } catch (error) {

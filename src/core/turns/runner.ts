@@ -29,10 +29,10 @@ export class Runner {
   readonly #full = new Set<string>();
   #taken = 0;
 
-  constructor(parts: Omit<AttemptParts, "watches">) {
+  constructor(parts: Omit<AttemptParts, "watches" | "ending">) {
     const { store, clock, events } = parts;
     const lease = leaseOfClaims<Run>(store);
-    this.#parts = { ...parts, watches: new TurnWatches(clock) };
+    this.#parts = { ...parts, watches: new TurnWatches(clock), ending: (agent) => this.#claimWithEnd(agent) };
     this.#leaseMs = lease.ms;
     this.#worker = new Worker<Run>({
       store,
@@ -120,6 +120,13 @@ export class Runner {
   #takePlace(agent: string): void {
     this.#taken++;
     this.#runningOf.set(agent, this.runningOf(agent) + 1);
+  }
+
+  /** A durable store runs the calls of one tick in one transaction, so the next turn of the session starts with the commit of this end. */
+  #claimWithEnd(agent: string): void {
+    const { store } = this.#parts;
+    const hasRoom = this.#placesLeft() > 0 && this.#freeOf(agent) > 0;
+    if (store.durable && hasRoom && store.agentCounts(agent).queued > 0) this.wake();
   }
 
   async #claim() {

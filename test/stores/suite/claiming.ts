@@ -55,6 +55,22 @@ export function claimingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(second.turnId);
     });
 
+    it("hands out the next turn of a session to a claim that is called right after the end of the one before", async ({
+      world,
+    }) => {
+      const [, second] = [await world.start(), await world.start(), await world.start()];
+      const first = await world.claimNext();
+      const [isEnded, { turns }] = await Promise.all([world.end(first), world.claim()]);
+      expect(isEnded).toBe(true);
+      expect(turns.map(({ turn }) => turn.turnId)).toEqual([second?.turnId]);
+      expect((await world.entries()).map(({ name }) => name).slice(-4)).toEqual([
+        "message.completed",
+        "turn.completed",
+        "turn.started",
+        "message.created",
+      ]);
+    });
+
     it("hands out at most as many as are free", async ({ world }) => {
       for (const session of ["chat:a", "chat:b", "chat:c"]) await world.start({ session });
       expect((await world.claim({ free: 2 })).turns).toHaveLength(2);

@@ -74,6 +74,7 @@ export class Batches {
     try {
       if (this.#isFull && calls.some(({ name, time }) => name === PING && time >= this.#refused.until)) this.#probe();
       const answers = this.#runTogether(calls);
+      this.#dropNewsOfWork(calls, answers);
       if (parked) this.#goOn(parked);
       this.#records.trim();
       this.#answer(answers, calls.length > 0);
@@ -107,6 +108,12 @@ export class Batches {
       if (call && calls.length === 1) return [{ id: call.id, refusal: refusalOf(error, call.name) }];
       return calls.flatMap((one) => this.#runTogether([one]));
     }
+  }
+
+  /** Watchers are not notified of work that a claim of the same batch has taken. */
+  #dropNewsOfWork(calls: readonly Call[], answers: readonly Answer[]): void {
+    if (!calls.some(({ name }) => name === "claimTurns") || this.#records.hasWork()) return;
+    for (const answer of answers) answer.news &&= answer.news.filter(({ kind }) => kind !== "work");
   }
 
   #commit(): void {

@@ -57,6 +57,11 @@ export class SqliteRecords extends LocalRecords {
     return changed;
   }
 
+  /** True if a turn can be claimed, now or after its delay. */
+  hasWork(): boolean {
+    return this.turns.readyAgents().length > 0 || this.turns.nextDueAt() !== undefined;
+  }
+
   /** Writes all changes. */
   flush(): void {
     for (const one of this.#written) one.flush();
