@@ -98,6 +98,11 @@ export class Worker<W> {
     return this.#isClaiming || this.#isWanted;
   }
 
+  /** True if work is to be claimed that the current claim may not know of. */
+  isWanted(): boolean {
+    return this.#isWanted;
+  }
+
   state(): WorkerState {
     return this.#state;
   }

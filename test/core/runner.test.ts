@@ -144,6 +144,51 @@ describe("which turns run", () => {
     expect(runningOf(core)).toEqual(["one", "two", "three"]);
   });
 
+  it("claims once for a turn that became ready", async () => {
+    let claims = 0;
+    await using core = await startCore({
+      wrapStore: (store) => ({
+        claimTurns: (request) => {
+          claims++;
+          return store.claimTurns(request);
+        },
+      }),
+    });
+    for (const text of ["one", "two"]) await core.start({ text });
+    claims = 0;
+    (await core.scripted.next()).end();
+    await core.scripted.next();
+    await core.clock.settle();
+    expect(claims).toBe(1);
+  });
+
+  it("runs a turn that the agent's limit left in the queue when a place was freed during the claim", async () => {
+    let isSlow = false;
+    let letClaim = () => {};
+    await using core = await startCore({
+      agents: [{ name: "main", concurrency: 2 }],
+      wrapStore: (store) => ({
+        claimTurns: async (request) => {
+          const claimed = await store.claimTurns(request);
+          if (isSlow && claimed.turns.length > 0) await new Promise<void>((resolve) => (letClaim = resolve));
+          return claimed;
+        },
+      }),
+    });
+    for (const text of ["one", "two", "three", "four"]) await core.start({ session: `chat:${text}`, text });
+    await core.clock.settle();
+    isSlow = true;
+    core.scripted.runs[0]?.end();
+    await core.clock.settle();
+    core.scripted.runs[1]?.end();
+    await core.clock.settle();
+    expect(runningOf(core)).toEqual(["one", "two"]);
+    isSlow = false;
+    letClaim();
+    await core.clock.settle();
+    expect(runningOf(core)).toEqual(["one", "two", "three", "four"]);
+  });
+
   it("cancels a turn whose cancel came between its claim and its run", async () => {
     let letClaim = () => {};
     const gate = new Promise<void>((resolve) => (letClaim = resolve));

@@ -63,7 +63,7 @@ export class Runner {
   free(agent: string): void {
     this.#taken--;
     this.#runningOf.set(agent, this.runningOf(agent) - 1);
-    if (this.#full.delete(agent) || this.#worker.isBehind() || this.#worker.state() !== "running") this.wake();
+    if (this.#full.delete(agent) || this.#worker.isWanted() || this.#worker.state() !== "running") this.wake();
   }
 
   /** Runs a turn whose place was reserved. */
@@ -131,20 +131,33 @@ export class Runner {
 
   async #claim() {
     const { store, clock, node } = this.#parts;
+    const free = Math.min(this.#placesLeft(), CLAIMED_AT_ONCE);
+    /** The places of each agent that this claim may still take. */
+    const freeOf = new Map<string, number>();
     const { turns, nextDueInMs } = await store.claimTurns({
       now: clock.now(),
       node,
       leaseMs: this.#leaseMs,
-      free: Math.min(this.#placesLeft(), CLAIMED_AT_ONCE),
+      free,
       freeOf: (name) => {
-        const free = this.#freeOf(name);
-        if (free < 1) this.#full.add(name);
-        return free;
+        const places = this.#freeOf(name);
+        freeOf.set(name, places);
+        return places;
       },
       newMessageId: () => newId("msg", clock.now()),
     });
-    for (const { turn } of turns) this.#takePlace(turn.agent);
-    return { works: turns.map(runOf), mayBeMore: turns.length > 0, nextDueInMs };
+    let mayBeMore = turns.length === free;
+    for (const { turn } of turns) {
+      this.#takePlace(turn.agent);
+      freeOf.set(turn.agent, (freeOf.get(turn.agent) ?? 0) - 1);
+    }
+    for (const [name, places] of freeOf) {
+      if (places > 0) continue;
+      // The limit of the agent may have left turns in the queue. A place that was freed during the claim needs another one.
+      if (this.#freeOf(name) > 0) mayBeMore = true;
+      else this.#full.add(name);
+    }
+    return { works: turns.map(runOf), mayBeMore, nextDueInMs };
   }
 
   #run({ claimed, stop }: Run): Promise<void> {
