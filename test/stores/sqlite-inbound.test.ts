@@ -41,6 +41,21 @@ describe("calls that share a transaction", () => {
     expect(toldNews(world)).toEqual((await world.store.readGatewayEntries({ after: 0, limit: 99 })).entries);
   });
 
+  it("delete a session and start it again for another agent", async () => {
+    await using world = await openWorld(sqlite);
+    const { store } = world;
+    await world.end(await world.start({ agent: "one" }).then(() => world.claimNext()));
+    const [, { turn }] = await Promise.all([
+      store.deleteSession("chat:a", world.clock.now()),
+      store.startTurn(world.order({ agent: "two" })),
+    ]);
+    await world.reopen();
+    const listed = async (agent: string) => (await world.store.listSessions({ limit: 9, agent })).items;
+    expect(await listed("one")).toEqual([]);
+    expect(await listed("two")).toMatchObject([{ sessionId: "chat:a", agent: "two", turnsQueued: 1 }]);
+    expect((await world.claimNext()).turn.turnId).toBe(turn.turnId);
+  });
+
   it("report only work that a claim among them has left", async () => {
     await using world = await openWorld(sqlite);
     const news = () => world.told.splice(0).filter(({ kind }) => kind === "work").length;

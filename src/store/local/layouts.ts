@@ -72,6 +72,7 @@ export const SESSIONS = {
     used: ({ session }) => session.updatedAt,
     head: ({ headDueAt }) => headDueAt,
   },
+  fixed: ["ordinal", "agent"],
   orders: { all: { by: "ordinal" }, ofAgent: { by: "ordinal", of: "agent" } },
   weigh: ({ session: { sessionId, channel, userId, preview } }) =>
     SESSION_BYTES + sessionId.length + channel.length + userId.length + textBytes(preview),
@@ -96,6 +97,7 @@ export const EVENTS = {
     is_free: ({ event, isTaken }) => event.status === "queued" && !isTaken,
     ended_at: ({ event }) => event.endedAt,
   },
+  fixed: ["agent"],
   orders: {
     all: { by: "ordinal" },
     free: { by: "ordinal", of: "agent", only: "is_free" },
@@ -113,6 +115,7 @@ export const DELIVERIES = {
     refused: isOfStranger,
     ended_order: ({ endedOrder }) => endedOrder,
   },
+  fixed: ["place", "refused"],
   orders: { all: { by: "place" }, ended: { by: "ended_order", of: "refused" } },
 } satisfies Layout<DeliveryRecord>;
 
@@ -148,6 +151,7 @@ export const USAGE = {
   table: "usage",
   key: "counter",
   columns: { counter: counterOf, hour: ({ hour }) => hour },
+  fixed: ["hour"],
   orders: { byHour: { by: "hour" } },
   weigh: () => COUNT_BYTES,
 } satisfies Layout<UsageCount>;

@@ -24,14 +24,14 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   readonly keyOf: (record: R) => Key;
   readonly #byKey: Query;
   readonly #scans = new Map<string, Query>();
-  readonly #insert: Run;
+  readonly #save: Run;
   readonly #delete: Run;
   readonly #held = new Map<Key, R>();
   /** The keys of records that were put or deleted: a deleted one is not held. */
   readonly #unwritten = new Set<Key>();
 
   constructor(db: Database, layout: Layout<R>, changed: Changed<R>) {
-    const { table, key, columns } = layout;
+    const { table, key, columns, fixed = [] } = layout;
     this.#db = db;
     this.#layout = layout;
     this.#changed = changed;
@@ -39,7 +39,11 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     this.#byKey = this.#select(`WHERE ${key} = ?`);
     const names = [...Object.keys(columns), "body"];
     const places = names.map(() => "?").join(", ");
-    this.#insert = db.run(`INSERT OR REPLACE INTO ${table} (${names.join(", ")}) VALUES (${places})`);
+    const changing = names.filter((name) => name !== key && !fixed.includes(name));
+    const changes = changing.map((name) => `${name} = excluded.${name}`).join(", ");
+    this.#save = db.run(
+      `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places}) ON CONFLICT (${key}) DO UPDATE SET ${changes}`,
+    );
     this.#delete = db.run(`DELETE FROM ${table} WHERE ${key} = ?`);
   }
 
@@ -52,7 +56,10 @@ export class StoredTable<R extends object> implements RecordTable<R> {
 
   put(record: R): void {
     const key = this.keyOf(record);
-    this.#changed(this.#held.get(key), record);
+    const before = this.#held.get(key);
+    // The row of a deleted record may have other values in fixed columns.
+    if (!before && this.#unwritten.has(key)) this.flush();
+    this.#changed(before, record);
     this.#held.set(key, record);
     this.#unwritten.add(key);
   }
@@ -91,7 +98,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     const fields = Object.values(this.#layout.columns);
     for (const key of this.#unwritten) {
       const record = this.#held.get(key);
-      if (record) this.#insert(...fields.map((field) => toValue(field(record))), JSON.stringify(record));
+      if (record) this.#save(...fields.map((field) => toValue(field(record))), JSON.stringify(record));
       else this.#delete(toValue(key));
     }
     this.#unwritten.clear();
