@@ -186,6 +186,11 @@ function createNouns(
 function watchStore(store: Store, nouns: Nouns): () => void {
   const { journal, compactions, gatewayStream, runner, announcements, heartbeat, keys, sharedReplies, deliveryFeed } =
     nouns;
+  const worker = {
+    turn: () => runner.wake(),
+    beat: (dueInMs?: number) => heartbeat.expect(dueInMs),
+    announcement: () => announcements.wake(),
+  };
   return store.watch({
     ...sharedReplies?.watcher,
     entries(session, entries, elsewhere) {
@@ -200,10 +205,8 @@ function watchStore(store: Store, nouns: Nouns): () => void {
     },
     compaction: compactions.watcher.compaction,
     gatewayEntries: gatewayStream.tellFollowers,
-    work: () => runner.wake(),
-    announcement: announcements.wake,
+    work: (kind, dueInMs) => worker[kind](dueInMs),
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
-    beat: (ms) => heartbeat.expect(ms),
     delivery: (deliveryId, change) => deliveryFeed.add(deliveryId, change),
     deliveriesLost: () => deliveryFeed.lose(),
     wants: journal.wants,

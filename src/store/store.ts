@@ -42,6 +42,9 @@ export type * from "./inbound.ts";
 export type * from "./records.ts";
 export type * from "./shared-store.ts";
 
+/** A beat is due sooner than was planned; a turn or an announcement can be claimed. */
+export type WorkKind = "turn" | "beat" | "announcement";
+
 /**
  * The news that an engine tells its process, after the transaction that caused them is kept. Listeners never throw and never
  * wait. Several gateways on one engine: entries of another gateway are told only to a watcher that `wants` them, and all else to
@@ -54,16 +57,12 @@ export interface StoreWatcher {
   sessionDeleted(session: SessionRef, end: { seq: number; at: number }): void;
   /** New entries of the gateway's stream, each once, in the order of `seq`. */
   gatewayEntries(entries: readonly GatewayEntry[]): void;
-  /** Some turn can be claimed now. */
-  work(): void;
+  /** Some work of this kind can be done: now, or in `dueInMs`. */
+  work(kind: WorkKind, dueInMs?: number): void;
   /** A running turn should end as cancelled. */
   cancel(turnId: string): void;
   /** A compaction has become first in its session's queue: it may begin. */
   compaction(compactionId: string): void;
-  /** Some beat is due sooner than was planned: in `dueInMs`, or now. */
-  beat(dueInMs?: number): void;
-  /** Some announcement can be claimed now. */
-  announcement(): void;
   /**
    * A delivery was recorded, or its outcome changed with the status of its turn or event or with the state of its announcement. A deleted turn or
    * event is not reported.

@@ -126,7 +126,7 @@ await postgresTests((server) => {
     const { a, b, told } = two;
     await two.start(a, "chat:a");
     const { turnId } = await two.start(b, "chat:b");
-    await b.hears((what) => what.kind === "work");
+    await b.hears((what) => what.kind === "turn");
     await b.claim({ node: "node_b" });
     await a.store.cancelTurn(turnId, two.clock.now());
     await expect.poll(() => two.cancelled).toContain(turnId);
@@ -152,7 +152,7 @@ await postgresTests((server) => {
     await using two = await openTwo();
     const { a, b } = two;
     await two.start(a);
-    await b.hears(({ kind }) => kind === "work");
+    await b.hears(({ kind }) => kind === "turn");
     const claimed = await a.claimNext();
     const place = await b.store.queueCompaction({
       now: two.clock.now(),

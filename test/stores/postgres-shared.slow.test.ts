@@ -1,10 +1,17 @@
 import { describe, expect } from "vitest";
-import type { BeatClaim, GatewayEntry, RateCount } from "#store/store.ts";
+import type { BeatClaim, GatewayEntry, RateCount, WorkKind } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
 import { queueEvent, STREAM_KEEP } from "./inbound.ts";
 import { connect, type Two, testsOnTwo, twoStores } from "./two-stores.ts";
 import { deliveryOf, LEASE_MS, RECORDER, silent, times, used, type World } from "./world.ts";
+
+/** Resolves with the delay when a watcher on the second gateway is notified of work of this kind. */
+function hearsOf(kind: WorkKind, { two }: Two): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    two.store.watch({ ...silent, work: (of, dueInMs) => of === kind && resolve(dueInMs) });
+  });
+}
 
 await postgresTests((server) => {
   const it = testsOnTwo(server);
@@ -50,11 +57,8 @@ await postgresTests((server) => {
     });
 
     it("tell each other of beats, announcements and keys", async ({ on }) => {
-      const hears = (name: "beat" | "announcement" | "keysChanged") =>
-        new Promise<void>((resolve) => {
-          on.two.store.watch({ ...silent, [name]: resolve });
-        });
-      const heard = [hears("beat"), hears("announcement"), hears("keysChanged")];
+      const keysChanged = new Promise<void>((resolve) => on.two.store.watch({ ...silent, keysChanged: resolve }));
+      const heard = [hearsOf("beat", on), hearsOf("announcement", on), keysChanged];
       await queueEvent(on.one, { beatNow: true });
       await on.one.start({ announce: { channel: "ops", hops: 0 } });
       await on.one.end(await on.one.claimNext());
@@ -65,11 +69,8 @@ await postgresTests((server) => {
     });
 
     it("find by themselves what no notification told", async ({ on }) => {
-      const hears = (name: "beat" | "announcement" | "keysChanged") =>
-        new Promise<void>((resolve) => {
-          on.two.store.watch({ ...silent, [name]: resolve });
-        });
-      const heard = [hears("beat"), hears("announcement"), hears("keysChanged")];
+      const keysChanged = new Promise<void>((resolve) => on.two.store.watch({ ...silent, keysChanged: resolve }));
+      const heard = [hearsOf("beat", on), hearsOf("announcement", on), keysChanged];
       const entries = new Promise<readonly GatewayEntry[]>((resolve) => {
         on.two.store.watch({ ...silent, wantsGateway: () => true, gatewayEntries: resolve });
       });
@@ -113,7 +114,7 @@ await postgresTests((server) => {
       const now = on.clock.now();
       const { beats } = await on.one.store.claimBeats({ now, node: "node_a", leaseMs: LEASE_MS, agents: ["main"] });
       await on.clock.advance(1_000);
-      const heard = new Promise<number | undefined>((beat) => on.two.store.watch({ ...silent, beat }));
+      const heard = hearsOf("beat", on);
       await done(on, beats[0] as BeatClaim);
       expect(await heard).toBe(dueInMs);
     });
@@ -133,11 +134,7 @@ await postgresTests((server) => {
         (await on.two.store.claimBeats({ ...claim, agents: ["main"] })).beats.map(({ agent }) => agent);
       expect(await beats()).toEqual([]);
       await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBe(pausedAt);
-      const hears = (name: "work" | "beat") =>
-        new Promise<void>((resolve) => {
-          on.two.store.watch({ ...silent, [name]: resolve });
-        });
-      const heard = [hears("work"), hears("beat")];
+      const heard = [hearsOf("turn", on), hearsOf("beat", on)];
       await set(false);
       await Promise.all(heard);
       expect((await on.two.claimNext()).turn.turnId).toBe(turn.turnId);
@@ -167,13 +164,11 @@ await postgresTests((server) => {
       await using other = await connect(on.url);
       let woken = 0;
       let looks = 0;
-      on.two.store.watch({ ...silent, work: () => woken++ });
+      on.two.store.watch({ ...silent, work: (kind) => kind === "turn" && woken++ });
       // A look at the database finds a beat that no notification told. The turn's own notification may still come before one.
       const wokenByALook = async () => {
         woken = 0;
-        const looked = new Promise<void>((beat) => {
-          on.two.store.watch({ ...silent, beat: () => beat() });
-        });
+        const looked = hearsOf("beat", on);
         await other.query("insert into beats (agent, version, due, noted) values ($1, 1, 0, 0)", [`other-${++looks}`]);
         await looked;
         return woken;

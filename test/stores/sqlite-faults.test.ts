@@ -167,7 +167,7 @@ describe("a SQLite store whose disk fails", () => {
     });
     await expect(store.ping()).rejects.toMatchObject({ name: "store-unavailable" });
     world.told.length = 0;
-    const told = world.hears(({ kind }) => kind === "work");
+    const told = world.hears(({ kind }) => kind === "turn");
     await clock.advance(100);
     await told;
     await world.hears(({ kind }) => kind === "deliveriesLost");

@@ -14,6 +14,7 @@ import type {
   TurnOrder,
   Usage,
   UsageRow,
+  WorkKind,
 } from "#store/store.ts";
 import { createManualClock, type ManualClock } from "#test/harness/clock.ts";
 
@@ -33,9 +34,7 @@ type Told =
   | { kind: "deleted"; sessionId: string; seq: number; at: number }
   | { kind: "gateway"; entries: readonly GatewayEntry[] }
   | { kind: "compaction"; compactionId: string }
-  | { kind: "work" }
-  | { kind: "beat" }
-  | { kind: "announcement" }
+  | { kind: WorkKind }
   | { kind: "cancel"; turnId: string }
   | { kind: "recorded" | "outcome"; deliveryId: string }
   | { kind: "deliveriesLost" };
@@ -147,10 +146,8 @@ export async function openWorld(engine: Engine) {
       sessionDeleted: ({ sessionId }, end) => hear({ kind: "deleted", sessionId, ...end }),
       gatewayEntries: (entries) => hear({ kind: "gateway", entries }),
       compaction: (compactionId) => hear({ kind: "compaction", compactionId }),
-      work: () => hear({ kind: "work" }),
+      work: (kind) => hear({ kind }),
       cancel: (turnId) => hear({ kind: "cancel", turnId }),
-      beat: () => hear({ kind: "beat" }),
-      announcement: () => hear({ kind: "announcement" }),
       deliveriesLost: () => hear({ kind: "deliveriesLost" }),
       delivery: (deliveryId, kind) => hear({ kind, deliveryId }),
     });
@@ -302,6 +299,4 @@ export const silent: StoreWatcher = {
   work: () => {},
   cancel: () => {},
   compaction: () => {},
-  beat: () => {},
-  announcement: () => {},
 };

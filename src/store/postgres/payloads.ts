@@ -1,22 +1,22 @@
 import { deliveryChange } from "#store/rules/records.ts";
-import type { SessionRef } from "#store/store.ts";
+import type { SessionRef, WorkKind } from "#store/store.ts";
 import type { CommittedChanges } from "./records/records.ts";
 import { decodeText, encodeText } from "./texts.ts";
 
 type Ref = [ordinal: number, sessionId: string, agent: string, contextBytes: number];
 /**
  * A change in short form: `e` new entries, `d` a deleted session, `c` a turn to cancel, `p` a compaction that may start, `r` a recorded delivery,
- * `o` a new outcome of a delivery, `w` a turn that can be claimed.
+ * `o` a new outcome of a delivery.
  */
 export type Change =
   | ["e", ...Ref, from: number, through: number]
   | ["d", ...Ref, seq: number, at: number]
   | ["c", turnId: string]
   | ["p", compactionId: string]
-  | ["r" | "o", deliveryId: string]
-  | ["w"];
+  | ["r" | "o", deliveryId: string];
 export type Notice =
-  | [name: "beat" | "announcement" | "keys" | "paused", of: readonly []]
+  | [name: "work", of: WorkKind]
+  | [name: "keys" | "paused", of: readonly []]
   | [name: "gateway", last: number]
   | [name: "textsAsked" | "textsPut", of: readonly string[]];
 export type PeerNews = { changes: readonly Change[]; notices: readonly Notice[] };
@@ -50,9 +50,9 @@ export function newsOf({ news, areAgentsPaused, areKeysChanged }: CommittedChang
       case "gateway":
         notices.set(item.kind, ["gateway", item.entries.at(-1)?.seq ?? 0]);
         break;
-      case "beat":
-      case "announcement":
-        notices.set(item.kind, [item.kind, []]);
+      case "work":
+        // Turns have their own notification, because usually this gateway claims them first.
+        if (item.of !== "turn") notices.set(item.of, ["work", item.of]);
     }
   }
   if (areKeysChanged) notices.set("keys", ["keys", []]);

@@ -98,15 +98,14 @@ export class PeerSync {
     this.#parts.known.committed(committed);
     for (const of of committed.news) {
       if ("deliveryId" in of && of.deliveryId !== undefined) this.#delivery(of.deliveryId, deliveryChange(of));
-      if (of.kind === "recorded" || of.kind === "outcome") continue;
       if (of.kind === "entries") this.#entries.entries(of.session, of.entries);
       else if (of.kind === "deleted") this.#deleted(of.session, of.end);
       else if (of.kind === "gateway") this.#gateway.entries(GATEWAY, of.entries);
       else if (of.kind === "cancel") this.#cancel(of.turnId);
       else if (of.kind === "compaction") this.#compaction(of.compactionId);
-      else {
-        if (of.kind === "work") this.#readyTimer ??= setTimeout(() => this.#notifyOfWork(), OWN_CLAIM_MS).unref();
-        for (const watcher of this.watchers) watcher[of.kind]();
+      else if (of.kind === "work") {
+        if (of.of === "turn") this.#readyTimer ??= setTimeout(() => this.#notifyOfTurns(), OWN_CLAIM_MS).unref();
+        for (const watcher of this.watchers) watcher.work(of.of);
       }
     }
   }
@@ -121,8 +120,7 @@ export class PeerSync {
       if (name === "textsAsked") asked.push(...of);
       if (name === "textsPut") put.push(...of);
       for (const watcher of this.watchers) {
-        if (name === "beat") watcher.beat();
-        if (name === "announcement") watcher.announcement();
+        if (name === "work") watcher.work(of);
         if (name === "keys") watcher.keysChanged?.();
       }
     }
@@ -185,9 +183,9 @@ export class PeerSync {
     const areKeysNew = this.#keys !== undefined && this.#keys !== keys;
     this.#keys = keys;
     for (const watcher of this.watchers) {
-      if (dueIn !== undefined) watcher.beat(dueIn);
-      if (ready) watcher.work();
-      if (announcement) watcher.announcement();
+      if (dueIn !== undefined) watcher.work("beat", dueIn);
+      if (ready) watcher.work("turn");
+      if (announcement) watcher.work("announcement");
       if (areKeysNew) watcher.keysChanged?.();
     }
     this.#stopped = new Set([...this.#stopped].filter((id) => cancelled.includes(id)));
@@ -203,18 +201,18 @@ export class PeerSync {
   }
 
   close(): void {
-    this.#notifyOfWork();
+    this.#notifyOfTurns();
     this.#entries.close();
     this.#gateway.close();
     this.watchers.clear();
   }
 
   /** Notifies other gateways if there are queued turns. */
-  #notifyOfWork(): void {
+  #notifyOfTurns(): void {
     if (!this.#readyTimer) return;
     clearTimeout(this.#readyTimer);
     this.#readyTimer = undefined;
-    if (this.#parts.known.of("queued") > 0) void this.notify({ changes: [["w"]], notices: [] });
+    if (this.#parts.known.of("queued") > 0) void this.notify({ changes: [], notices: [["work", "turn"]] });
   }
 
   #receive(change: Change): void {
@@ -236,9 +234,6 @@ export class PeerSync {
       case "r":
       case "o":
         this.#delivery(change[1], change[0] === "r" ? "recorded" : "outcome");
-        break;
-      case "w":
-        for (const watcher of this.watchers) watcher.work();
     }
   }
 

@@ -38,8 +38,8 @@ export const setPaused: Rule<"setPaused"> = (records, agent, { paused, now, stre
   records.agents.put({ ...before, pausedAt });
   appendNews(records, [{ name: paused ? "agent.paused" : "agent.resumed", agentName: agent }], now, streamKeep);
   if (!paused) {
-    records.notify({ kind: "work" });
-    records.notify({ kind: "beat" });
+    records.notify({ kind: "work", of: "turn" });
+    records.notify({ kind: "work", of: "beat" });
   }
   return { pausedAt, isChanged: true };
 };

@@ -30,7 +30,7 @@ function addAnnouncement(
     fence: 0,
     lease: undefined,
   });
-  records.notify({ kind: "announcement" });
+  records.notify({ kind: "work", of: "announcement" });
   return { channel, hops, state: "waiting", reason: undefined };
 }
 
@@ -105,5 +105,5 @@ export const endAnnouncement: Rule<"endAnnouncement"> = (records, claim, { retry
 export function freeLostAnnouncements(records: Records): void {
   const lost = records.announcements.leaseEnded(records.moment.time);
   for (const record of lost) records.announcements.put({ ...record, lease: undefined });
-  if (lost.length > 0) records.notify({ kind: "announcement" });
+  if (lost.length > 0) records.notify({ kind: "work", of: "announcement" });
 }

@@ -11,7 +11,7 @@ export const planBeat: Rule<"planBeat"> = (records, agent, { delayMs, soonest })
   const isSooner = dueAt !== undefined && (record.dueAt === undefined || dueAt < record.dueAt);
   if (soonest && !isSooner) return;
   putBeat(records, { ...record, dueAt });
-  if (isSooner && !record.lease) records.notify({ kind: "beat" });
+  if (isSooner && !record.lease) records.notify({ kind: "work", of: "beat" });
 };
 
 export const readBeat: Rule<"readBeat"> = (records, agent) => {
@@ -68,7 +68,7 @@ export function askForBeat(records: Records, agent: string): void {
     return;
   }
   putBeat(records, { ...record, isAsked: true, dueAt: records.moment.time });
-  records.notify({ kind: "beat" });
+  records.notify({ kind: "work", of: "beat" });
 }
 
 /** Beats whose node has let their lease end are due again. */
@@ -76,7 +76,7 @@ export function freeLostBeats(records: Records): void {
   const { time } = records.moment;
   const lost = records.beats.leaseEnded(time);
   for (const record of lost) putBeat(records, { ...record, lease: undefined, dueAt: time });
-  if (lost.length > 0) records.notify({ kind: "beat" });
+  if (lost.length > 0) records.notify({ kind: "work", of: "beat" });
 }
 
 function findBeat(records: Records, agent: string): BeatRecord {

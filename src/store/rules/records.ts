@@ -32,6 +32,7 @@ import type {
   UsageCount,
   UsageCounts,
   WorkIds,
+  WorkKind,
 } from "#store/store.ts";
 
 /** The right of a node to work on something until `endsAt`, a monotonic time. */
@@ -200,7 +201,7 @@ export type News =
   | { kind: "compaction"; compactionId: string }
   /** A change of a delivery whose turn has no new entries. */
   | { kind: "recorded" | "outcome"; deliveryId: string }
-  | { kind: "work" | "beat" | "announcement" };
+  | { kind: "work"; of: WorkKind };
 
 type DeliveryNews = Extract<News, { deliveryId: unknown }>;
 
@@ -214,13 +215,12 @@ export function deliveryChange(news: DeliveryNews): "recorded" | "outcome" {
 /** Tells a watcher the news of a rule, once its changes are kept. */
 export function notifyWatcher(watcher: StoreWatcher, news: News): void {
   if ("deliveryId" in news && news.deliveryId !== undefined) watcher.delivery?.(news.deliveryId, deliveryChange(news));
-  if (news.kind === "recorded" || news.kind === "outcome") return;
   if (news.kind === "entries") watcher.entries(news.session, news.entries);
   else if (news.kind === "deleted") watcher.sessionDeleted(news.session, news.end);
   else if (news.kind === "gateway") watcher.gatewayEntries(news.entries);
   else if (news.kind === "cancel") watcher.cancel(news.turnId);
   else if (news.kind === "compaction") watcher.compaction(news.compactionId);
-  else watcher[news.kind]();
+  else if (news.kind === "work") watcher.work(news.of);
 }
 
 /** Records by their keys. */

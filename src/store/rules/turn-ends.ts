@@ -111,7 +111,7 @@ export function requeueTurn(records: Records, record: OpenTurnRecord, now: numbe
     },
   });
   records.agents.count(turn.agent, { queued: 1, running: -1 });
-  records.notify({ kind: "work" });
+  records.notify({ kind: "work", of: "turn" });
 }
 
 /** Lets the first in a session's queue begin now. */
@@ -123,5 +123,5 @@ export function passOn(records: Records, ordinal: number): void {
     return;
   }
   records.turns.put({ ...next, open: { ...next.open, readyOrder: records.next("order") } });
-  records.notify({ kind: "work" });
+  records.notify({ kind: "work", of: "turn" });
 }

@@ -57,7 +57,7 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
   if (events) takeEvents(records, events, turnId);
   if (isClaimed)
     return { turn: record.turn, replayed: false, claimed: claimedTurn(record, claim.node, order, lastSeq) };
-  if (isFirst) records.notify({ kind: "work" });
+  if (isFirst) records.notify({ kind: "work", of: "turn" });
   return { turn: record.turn, replayed: false, claimed: undefined };
 };
 

@@ -25,7 +25,7 @@ export function ageingTests(engine: Engine): void {
       expect(summary?.text).toBe("in short");
       expect(await texts(world, false)).toEqual(["later", "re three", "three"]);
       expect(await texts(world, true)).toEqual(["later", "re three", "three"]);
-      expect(world.told.every((what) => what.kind === "work" || what.kind === "entries")).toBe(true);
+      expect(world.told.every((what) => what.kind === "turn" || what.kind === "entries")).toBe(true);
     });
 
     it("goes on where it was, and is read from wherever one begins", async ({ world }) => {

@@ -77,7 +77,7 @@ export function pausingTests(engine: Engine): void {
       expect(world.store.agentCounts("main")).toMatchObject({ queued: 4, running: 0 });
       const heard = world.told.length;
       await resume(world);
-      expect(world.told.slice(heard).some(({ kind }) => kind === "work")).toBe(true);
+      expect(world.told.slice(heard).some(({ kind }) => kind === "turn")).toBe(true);
       const order: string[] = [];
       for (let n = 0; n < 4; n++) {
         const claimed = await world.claimNext({ freeOf: () => 1 });

@@ -14,7 +14,7 @@ function toldOf(world: World, sessionId: string): Entry[] {
 async function expectWork(world: World, act: () => Promise<unknown>): Promise<void> {
   world.told.length = 0;
   await act();
-  await world.hears(({ kind }) => kind === "work");
+  await world.hears(({ kind }) => kind === "turn");
 }
 
 /** A field that is undefined may be missing. */
