@@ -1,12 +1,11 @@
 import type { Outcome } from "#channels/channel.ts";
 import type { CoreParts } from "#core/parts.ts";
-import { keepTrying, Worker } from "#core/worker.ts";
+import { keepTrying, leaseOfClaims, Worker } from "#core/worker.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import { NO_USAGE } from "#kit/usages.ts";
 import type {
   Announcement,
-  AnnouncementState,
   ClaimedAnnouncement,
   DeliveryStep,
   HealthPart,
@@ -15,8 +14,6 @@ import type {
   TurnOrder,
 } from "#store/store.ts";
 
-/** Longer than a channel's call (channels/channel.ts), so that leases need no extension. */
-const LEASE_MS = 60_000;
 /** The most announcements at a time, in total and for a channel: a slow channel leaves places for the others. */
 const MOST = 64;
 const MOST_OF_CHANNEL = 4;
@@ -35,6 +32,7 @@ const MOST_ATTEMPTS = 100;
  */
 export function createAnnouncements(parts: CoreParts) {
   const { store, clock, events, node, settings } = parts;
+  const lease = leaseOfClaims<Sending>(store);
   /** The channels whose last attempt failed, with the outcome and the time until which they asked for a pause. */
   const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }> & { pausedUntil: number }>();
 
@@ -49,7 +47,7 @@ export function createAnnouncements(parts: CoreParts) {
       pausedFor(channel) > 0 || (worker.state() !== "running" && isDead(channel))
         ? 0
         : MOST_OF_CHANNEL - underWay.filter((one) => one === channel).length;
-    const request = { node, leaseMs: LEASE_MS, limit: MOST - underWay.length, freeOf };
+    const request = { node, leaseMs: lease.ms, limit: MOST - underWay.length, freeOf };
     const { announcements, nextDueInMs = Number.POSITIVE_INFINITY } = await store.claimAnnouncements(request);
     // The pause of another channel may end earlier.
     const waits = [...failing.keys()].map(pausedFor).filter((ms) => ms > 0);
@@ -82,9 +80,11 @@ export function createAnnouncements(parts: CoreParts) {
       return { name: "retried", reason: "the gateway failed", retryInMs: delayAfter(announcement.attempts) } as const;
     });
     const step = stepOf(end, announcement, clock.now(), clock.monotonic() - began);
-    const { retryInMs, reason } = end;
-    const ended = { retryInMs, state: STATES[end.name], reason, step };
-    const keep = () => store.endAnnouncement(claim, ended);
+    const { reason } = end;
+    const keep = () =>
+      end.retryInMs === undefined
+        ? store.endAnnouncement(claim, { state: end.name, reason, step })
+        : store.releaseAnnouncement(claim, { delayMs: end.retryInMs, state: STATES[end.name], reason, step });
     // If the end cannot be stored, the announcement is sent again when its lease ends.
     const isOurs = await keepTrying(parts, "endAnnouncement", keep, () => !signal.aborted).catch(() => false);
     // Its session was deleted, or its lease ended and another node has it.
@@ -103,6 +103,7 @@ export function createAnnouncements(parts: CoreParts) {
     giveBack: ({ stop }) => stop.abort(),
     ended: () => worker.wake(),
     queue: { operation: "claimAnnouncements", hasRoom: () => worker.all().length < MOST, claim },
+    lease,
   });
 
   const drain = async (ms: number): Promise<void> => {
@@ -163,20 +164,13 @@ function checkAgain({ channels }: Pick<AnnounceSettings, "channels">, last: Turn
 type Sending = ClaimedAnnouncement & { stop: AbortController };
 
 /** The result of an attempt. `returned`: the gateway stopped before there was an answer. */
-type AnnouncementEnd = {
-  name: "delivered" | "retried" | "failed" | "returned";
-  code?: number | undefined;
-  reason?: string;
-  retryInMs?: number;
-};
+type AnnouncementEnd = { code?: number | undefined; reason?: string } & (
+  | { name: "delivered" | "failed"; retryInMs?: undefined }
+  | { name: "retried" | "returned"; retryInMs: number }
+);
 
-/** The state that an attempt leaves; undefined where the earlier one stays. */
-const STATES = {
-  delivered: "delivered",
-  retried: "retrying",
-  failed: "failed",
-  returned: undefined,
-} as const satisfies Record<AnnouncementEnd["name"], AnnouncementState | undefined>;
+/** The state that a release leaves. An attempt that was returned changes nothing. */
+const STATES = { retried: "retrying", returned: undefined } as const;
 
 function failed(reason: string, code?: number): AnnouncementEnd {
   return { name: "failed", code, reason };

@@ -1,7 +1,7 @@
 import type { Clock } from "#kit/clock.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
-import type { Claim, Store } from "#store/store.ts";
+import type { AnnouncementClaim, Claim, Store } from "#store/store.ts";
 
 /** The longest time of consecutive claims before other events of the process are handled. */
 const SLICE_MS = 3;
@@ -45,8 +45,8 @@ type Queue<W> = {
 /** The leases of running work. `extend` returns the work whose lease was lost. */
 export type Lease<W> = { operation: string; ms: number; extend: (works: readonly W[]) => Promise<readonly W[]> };
 
-/** The lease of turns and of compactions. */
-export function leaseOfClaims<W extends { claim: Claim }>(store: Store): Lease<W> {
+/** The lease of turns, compactions and announcements. */
+export function leaseOfClaims<W extends { claim: Claim | AnnouncementClaim }>(store: Store): Lease<W> {
   const ms = leaseMsOf(store);
   const extend = async (works: readonly W[]): Promise<readonly W[]> => {
     const claims = works.map(({ claim }) => claim);

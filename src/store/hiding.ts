@@ -1,5 +1,14 @@
 import { hashOf } from "#kit/secrets.ts";
-import type { Delivery, DeliveryStep, GatewayNews, Store, ToolCall, TurnError, UsageRow } from "./store.ts";
+import type {
+  AnnouncementResult,
+  Delivery,
+  DeliveryStep,
+  GatewayNews,
+  Store,
+  ToolCall,
+  TurnError,
+  UsageRow,
+} from "./store.ts";
 
 /** A text without the secrets of the configuration; the same text where there is none. */
 type Hide = (text: string) => string;
@@ -41,6 +50,11 @@ export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hi
     const model = hide(usage.model);
     return model === usage.model ? usage : { ...usage, model };
   };
+  const hideInResult = <R extends AnnouncementResult>(result: R): R => ({
+    ...result,
+    reason: hideIn(result.reason),
+    step: hideInStep(result.step),
+  });
 
   /** A key that holds a secret is stored as its hash, by which a repeat finds it. */
   const hideInKey = <K extends { key: string } | undefined>(idempotency: K): K => {
@@ -73,8 +87,8 @@ export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hi
       return store.queueEvent(order);
     },
     failQueuedEvents: (agent, reason, end) => store.failQueuedEvents(agent, hide(reason), end),
-    endAnnouncement: (claim, end) =>
-      store.endAnnouncement(claim, { ...end, reason: hideIn(end.reason), step: hideInStep(end.step) }),
+    endAnnouncement: (claim, end) => store.endAnnouncement(claim, hideInResult(end)),
+    releaseAnnouncement: (claim, release) => store.releaseAnnouncement(claim, hideInResult(release)),
     appendGatewayEntry: (news, append) =>
       store.appendGatewayEntry(JSON.parse(hideInJson(JSON.stringify(news))) as GatewayNews, append),
     recordDelivery(delivery, recorder, work) {

@@ -79,6 +79,12 @@ export type Announcement = {
   attempts: number;
 };
 export type AnnouncementClaim = { turnId: string; node: string; fence: number };
+/** The result of an attempt. Without a `state` that of the turn stays, with its reason. `step` goes to the timeline of its delivery. */
+export type AnnouncementResult = {
+  state: AnnouncementState | undefined;
+  reason: string | undefined;
+  step: DeliveryStep;
+};
 export type ClaimedAnnouncement = { claim: AnnouncementClaim; announcement: Announcement };
 
 /** A step of a delivery's timeline that no journal tells: `detail` is data as JSON, or undefined. */
@@ -279,20 +285,10 @@ export interface InboundStore {
     limit: number;
     freeOf(channel: string): number;
   }): Promise<{ announcements: ClaimedAnnouncement[]; nextDueInMs: number | undefined }>;
-  /**
-   * Ends an announcement or, with `retryInMs`, releases it with one more attempt. Sets the `state` and the `reason` of its turn, or leaves both
-   * unchanged without a `state`; adds `step` to the timeline of its delivery. Returns false and stores nothing if the claim is no longer valid or
-   * the session was deleted.
-   */
-  endAnnouncement(
-    claim: AnnouncementClaim,
-    end: {
-      retryInMs: number | undefined;
-      state: AnnouncementState | undefined;
-      reason: string | undefined;
-      step: DeliveryStep;
-    },
-  ): Promise<boolean>;
+  /** Ends an announcement. False, and nothing stored, when the claim does not hold or the session was deleted. */
+  endAnnouncement(claim: AnnouncementClaim, end: AnnouncementResult): Promise<boolean>;
+  /** Gives an announcement back with one attempt more, not to be claimed for `delayMs`. False as for `endAnnouncement`. */
+  releaseAnnouncement(claim: AnnouncementClaim, release: AnnouncementResult & { delayMs: number }): Promise<boolean>;
 
   /**
    * Records a request that started nothing. `refused` ones have a ring of their own, of `recorder.refused` entries and an eighth of

@@ -8,7 +8,7 @@
  * - A refusal is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
-import type { InboundStore, Page, Surface } from "./inbound.ts";
+import type { AnnouncementClaim, InboundStore, Page, Surface } from "./inbound.ts";
 import type {
   AgentCounts,
   ApiKey,
@@ -127,8 +127,8 @@ export interface Store extends InboundStore, AsyncDisposable {
     },
   ): Promise<{ turns: ClaimedTurn[]; nextDueInMs: number | undefined }>;
 
-  /** Extends the leases of claims that still hold; answers those that do not. */
-  extendClaims(claims: readonly Claim[], leaseMs: number): Promise<Claim[]>;
+  /** Extends the leases of claims that still hold, of turns and of announcements; answers those that do not. */
+  extendClaims(claims: readonly (Claim | AnnouncementClaim)[], leaseMs: number): Promise<(Claim | AnnouncementClaim)[]>;
 
   /**
    * Ends a turn, with its reply, its usage and its entries. False, and nothing kept but the usage, when the claim does not hold any

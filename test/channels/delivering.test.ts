@@ -21,13 +21,15 @@ async function startDelivering(kind: keyof typeof kinds, behave: readonly Behavi
   const channel = kinds[kind](receiver.url, { post: createPost({ clock }), clock });
   let ends = 0;
   let look = () => {};
+  const ended = async (end: Promise<boolean>): Promise<boolean> => {
+    const isOurs = await end;
+    ends++;
+    look();
+    return isOurs;
+  };
   const spied: WrapStore = (store) => ({
-    endAnnouncement: async (...args) => {
-      const isOurs = await store.endAnnouncement(...args);
-      ends++;
-      look();
-      return isOurs;
-    },
+    endAnnouncement: (...args) => ended(store.endAnnouncement(...args)),
+    releaseAnnouncement: (...args) => ended(store.releaseAnnouncement(...args)),
   });
   const core = await startAnnouncing({ ops: { channel, calls: [], waiting: new Set() } }, { clock, wrapStore: spied });
   return {

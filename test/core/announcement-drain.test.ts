@@ -76,13 +76,14 @@ describe("a gateway that stops", () => {
     const mortal: WrapStore = () => ({
       ...memory,
       claimAnnouncements: (request) => (isDead ? new Promise(() => {}) : memory.claimAnnouncements(request)),
+      extendClaims: (...claims) => (isDead ? new Promise(() => {}) : memory.extendClaims(...claims)),
     });
     const first = await startAnnouncing({ ops: hanging }, { clock, wrapStore: mortal });
     const { turnId, deliveryId } = await first.announce();
     isDead = true;
     const ops = createPlayedChannel([DELIVERED]);
     await using second = await startAnnouncing({ ops }, { clock, wrapStore: () => memory });
-    await clock.advance(59_000);
+    await clock.advance(29_000);
     expect(ops.calls).toEqual([]);
     await clock.block(2_000);
     expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([turnId]);

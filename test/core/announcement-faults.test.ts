@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { LONGEST_CALL_MS } from "#channels/channel.ts";
 import { createPlayedChannel, DELIVERED } from "#test/channels/played.ts";
 import { startAnnouncing } from "./start-announcing.ts";
 import type { WrapStore } from "./start-core.ts";
@@ -52,17 +51,19 @@ describe("a store that fails", () => {
     expect(ops.calls).toHaveLength(1);
   });
 
-  it("keeps a lease for longer than any call lasts", async () => {
-    const leases: number[] = [];
-    const spied: WrapStore = (store) => ({
-      claimAnnouncements: (request) => {
-        leases.push(request.leaseMs);
-        return store.claimAnnouncements(request);
-      },
+  it("loses no lease while a call lasts, and the lost one's call ends at once", async () => {
+    const ops = createPlayedChannel();
+    let isAway = false;
+    const away: WrapStore = (store) => ({
+      extendClaims: (claims, leaseMs) => (isAway ? Promise.resolve([...claims]) : store.extendClaims(claims, leaseMs)),
     });
-    await using core = await startAnnouncing(undefined, { wrapStore: spied });
-    await core.announce();
-    // And for what the store takes to hear of the end.
-    expect(Math.min(...leases)).toBeGreaterThan(LONGEST_CALL_MS + 20_000);
+    await using core = await startAnnouncing({ ops }, { wrapStore: away });
+    const { deliveryId } = await core.announce();
+    await core.clock.advance(300_000);
+    expect(ops.calls).toHaveLength(1);
+    isAway = true;
+    await core.clock.advance(10_000);
+    expect(ops.calls[0]?.signal.aborted).toBe(true);
+    expect(await core.namesOf({ deliveryId })).toEqual(["returned"]);
   });
 });

@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from "node:util";
 import { expect } from "vitest";
 import { GatewayError } from "#kit/errors.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type {
   AnnouncementClaim,
   BeatClaim,
+  Claim,
   ClaimedTurn,
   CompactionPlace,
   DeliveryAnswer,
@@ -305,14 +307,28 @@ function createSteps(worlds: Both<World>, random: Random) {
   };
   const endAnnouncement: Step = async () => {
     if (announcements.length === 0) return;
-    const [claim, retryInMs] = [some(announcements), random.pick([undefined, 0, 50, 7_000])];
-    const step = { at: now(), name: "announcement.retried", detail: undefined };
-    const state =
-      retryInMs === undefined
-        ? random.pick(["delivered", "failed"] as const)
-        : random.pick(["retrying", undefined] as const);
+    const [claim, state] = [some(announcements), random.pick(["delivered", "failed"] as const)];
+    const step = { at: now(), name: `announcement.${state}`, detail: undefined };
     const reason = state === "delivered" ? undefined : "HTTP 503";
-    await call((world, n) => world.store.endAnnouncement(claim[n], { retryInMs, state, reason, step }));
+    await call((world, n) => world.store.endAnnouncement(claim[n], { state, reason, step }));
+  };
+  const releaseAnnouncement: Step = async () => {
+    if (announcements.length === 0) return;
+    const [claim, delayMs] = [some(announcements), random.pick([0, 50, 7_000])];
+    const step = { at: now(), name: "announcement.retried", detail: undefined };
+    const state = random.pick(["retrying", undefined] as const);
+    await call((world, n) => world.store.releaseAnnouncement(claim[n], { delayMs, state, reason: "HTTP 503", step }));
+  };
+  const extend: Step = async () => {
+    const claims: Both<Claim | AnnouncementClaim>[] = [
+      ...turns.slice(-4).map(([known, found]): Both<Claim> => [known.claim, found.claim]),
+      ...announcements.slice(-4),
+    ];
+    await call(async (world, n) => {
+      const own = claims.map((both) => both[n]);
+      const lost = await world.store.extendClaims(own, LEASE_MS);
+      return lost.map((claim) => own.findIndex((one) => isDeepStrictEqual(one, claim)));
+    });
   };
   const announceAgain: Step = async () => {
     const { items } = await store.listTurns({ limit: 100 });
@@ -353,6 +369,8 @@ function createSteps(worlds: Both<World>, random: Random) {
     claimAnnouncements,
     announceAgain,
     endAnnouncement,
+    releaseAnnouncement,
+    extend,
     recordDelivery,
     addDeliveryStep,
   };

@@ -10,6 +10,7 @@ import {
   isOfStranger,
   type KeyRecord,
   type LateAttempt,
+  type Lease,
   type OpenTurnRecord,
   type Records,
   type SessionRecord,
@@ -159,13 +160,10 @@ export const USAGE = {
 // Tables that are held in memory whole: unfinished work, and kinds with few records.
 
 /** A lease is held in memory: it is extended also while the disk is full, and ends with the process. */
-function isOnlyExtended({ turn, open }: OpenTurnRecord, after: OpenTurnRecord): boolean {
+function isOnlyExtended<W extends { readonly lease: Lease | undefined }>(work: W, after: W): boolean {
+  const names = Object.keys(after) as (keyof W)[];
   return (
-    turn === after.turn &&
-    open.lease?.node === after.open.lease?.node &&
-    (Object.keys(after.open) as (keyof typeof open)[]).every(
-      (name) => name === "lease" || open[name] === after.open[name],
-    )
+    work.lease?.node === after.lease?.node && names.every((name) => name === "lease" || work[name] === after[name])
   );
 }
 
@@ -189,7 +187,7 @@ export const OPEN_TURNS = {
     due: { by: "due" },
   },
   weigh: weighTurn,
-  isSaved: (before, after) => !isOnlyExtended(before, after),
+  isSaved: (before, after) => before.turn !== after.turn || !isOnlyExtended(before.open, after.open),
 } satisfies Layout<OpenTurnRecord>;
 
 export const COMPACTIONS = {
@@ -242,6 +240,7 @@ export const ANNOUNCEMENTS = {
     due: { by: "due" },
   },
   weigh: () => ANNOUNCEMENT_BYTES,
+  isSaved: (before, after) => !isOnlyExtended(before, after),
 } satisfies Layout<AnnouncementRecord>;
 
 export const API_KEYS = { table: "key", key: "id", columns: { id: ({ keyId }) => keyId } } satisfies Layout<ApiKey>;

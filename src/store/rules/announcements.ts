@@ -1,8 +1,8 @@
-import type { ClaimedAnnouncement, TurnAnnouncement } from "#store/store.ts";
+import type { AnnouncementClaim, AnnouncementResult, ClaimedAnnouncement, TurnAnnouncement } from "#store/store.ts";
 import { addDeliveryStep, notifyOutcome } from "./deliveries.ts";
-import { firstOf, holds, leaseFor } from "./leases.ts";
+import { firstOf, freed, holds, leaseFor, makeDueReady } from "./leases.ts";
 import { refuse } from "./limits.ts";
-import type { OpenTurnRecord, Records, Rule, TurnRecord } from "./records.ts";
+import type { AnnouncementRecord, Lease, OpenTurnRecord, Records, Rule, TurnRecord } from "./records.ts";
 import { findTurn, withReply } from "./turn-lookup.ts";
 
 /** The turn has completed: its reply goes to the channel that its order named, if any. */
@@ -55,8 +55,8 @@ export const announceAgain: Rule<"announceAgain"> = (records, turnId, { now, by,
 };
 
 export const claimAnnouncements: Rule<"claimAnnouncements"> = (records, { node, leaseMs, limit, freeOf }) => {
-  const { time } = records.moment;
-  for (const record of records.announcements.dueBy(time)) records.announcements.put({ ...record, dueAt: undefined });
+  const ready = (record: AnnouncementRecord) => ({ ...record, dueAt: undefined });
+  const nextDueInMs = makeDueReady(records, records.announcements, ready);
   const freeOfChannels = new Map(records.announcements.readyChannels().map((channel) => [channel, freeOf(channel)]));
   const announcements: ClaimedAnnouncement[] = [];
   while (announcements.length < limit) {
@@ -74,36 +74,58 @@ export const claimAnnouncements: Rule<"claimAnnouncements"> = (records, { node, 
     records.announcements.put({ ...record, fence, lease: leaseFor(records, node, leaseMs) });
     announcements.push({ claim: { turnId, node, fence }, announcement });
   }
-  const nextDueAt = records.announcements.nextDueAt();
-  return { announcements, nextDueInMs: nextDueAt === undefined ? undefined : nextDueAt - time };
+  return { announcements, nextDueInMs };
 };
 
-export const endAnnouncement: Rule<"endAnnouncement"> = (records, claim, { retryInMs, state, reason, step }) => {
-  // The turn comes first: with it goes the lock of its session, which a deletion takes before it deletes announcements.
+export function extendAnnouncement(records: Records, claim: AnnouncementClaim, lease: Lease): boolean {
+  const record = announcementOfClaim(records, claim);
+  if (record) records.announcements.put({ ...record, lease });
+  return record !== undefined;
+}
+
+export const endAnnouncement: Rule<"endAnnouncement"> = (records, claim, end) => {
   const turn = findTurn(records, claim.turnId);
-  const record = records.announcements.find(claim.turnId);
-  if (!record || !holds(claim, record.lease, record.fence)) return false;
-  const { announcement } = record;
-  if (retryInMs === undefined) {
-    records.announcements.delete(record);
-  } else {
-    const again = { ...announcement, attempts: announcement.attempts + 1 };
-    const dueAt = records.moment.time + retryInMs;
-    records.announcements.put({ ...record, announcement: again, dueAt, lease: undefined });
-  }
-  const { channel, hops, deliveryId } = announcement;
-  if (turn && state !== undefined)
-    records.turns.put({ ...turn, turn: { ...turn.turn, announcement: { channel, hops, state, reason } } });
-  if (deliveryId !== undefined) {
-    addDeliveryStep(records, deliveryId, step);
-    notifyOutcome(records, deliveryId);
-  }
+  const record = announcementOfClaim(records, claim);
+  if (!record) return false;
+  records.announcements.delete(record);
+  showAttempt(records, turn, record, end);
   return true;
 };
+
+export const releaseAnnouncement: Rule<"releaseAnnouncement"> = (records, claim, { delayMs, ...result }) => {
+  const turn = findTurn(records, claim.turnId);
+  const record = announcementOfClaim(records, claim);
+  if (!record) return false;
+  const { announcement } = record;
+  const again = { ...announcement, attempts: announcement.attempts + 1 };
+  records.announcements.put({ ...record, announcement: again, ...freed(records, delayMs) });
+  records.notify({ kind: "work", of: "announcement" });
+  showAttempt(records, turn, record, result);
+  return true;
+};
+
+function announcementOfClaim(records: Records, claim: AnnouncementClaim): AnnouncementRecord | undefined {
+  const record = records.announcements.find(claim.turnId);
+  return record && holds(claim, record.lease, record.fence) ? record : undefined;
+}
+
+/** Sets the state on the announcement's turn, if it changes, and adds the step to the timeline of its delivery. */
+function showAttempt(
+  records: Records,
+  turn: TurnRecord | undefined,
+  { announcement: { channel, hops, deliveryId } }: AnnouncementRecord,
+  { state, reason, step }: AnnouncementResult,
+): void {
+  if (turn && state)
+    records.turns.put({ ...turn, turn: { ...turn.turn, announcement: { channel, hops, state, reason } } });
+  if (deliveryId === undefined) return;
+  addDeliveryStep(records, deliveryId, step);
+  notifyOutcome(records, deliveryId);
+}
 
 /** Announcements whose node has let their lease end can be claimed again. */
 export function freeLostAnnouncements(records: Records): void {
   const lost = records.announcements.leaseEnded(records.moment.time);
-  for (const record of lost) records.announcements.put({ ...record, lease: undefined });
+  for (const record of lost) records.announcements.put({ ...record, ...freed(records) });
   if (lost.length > 0) records.notify({ kind: "work", of: "announcement" });
 }

@@ -1,11 +1,31 @@
-import type { Lease, Records } from "./records.ts";
+/**
+ * Work is leased: turns and announcements, each by four verbs. Claimed work has a lease, delayed work a `dueAt`; work with neither can be claimed,
+ * unless something is before it.
+ */
+import type { Delayed, Lease, Records } from "./records.ts";
 
-/** A lease on something, from now on. */
+/** A lease from now on. */
 export function leaseFor(records: Records, node: string, leaseMs: number): Lease {
   return {
     node,
     endsAt: records.moment.time + leaseMs,
   };
+}
+
+/** Without a lease: the work can be claimed now, or in `delayMs`. */
+export function freed({ moment }: Records, delayMs = 0): { dueAt: number | undefined; lease: undefined } {
+  return { dueAt: delayMs > 0 ? moment.time + delayMs : undefined, lease: undefined };
+}
+
+/** Makes the work ready whose delay is over. Answers the time until the next is over. */
+export function makeDueReady<R extends object>(
+  { moment: { time } }: Records,
+  table: Delayed<R> & { put(record: R): void },
+  ready: (record: R) => R,
+): number | undefined {
+  for (const record of table.dueBy(time)) table.put(ready(record));
+  const nextDueAt = table.nextDueAt();
+  return nextDueAt === undefined ? undefined : nextDueAt - time;
 }
 
 /** The first in order of all that `find` tells of the groups that have a place free. */
@@ -22,7 +42,7 @@ export function firstOf<R>(
   return first;
 }
 
-/** A claim holds as long as its node has the lease and nobody claimed the same since, also past the lease's end until somebody sees that. */
+/** A claim holds as long as its node has the lease and no other claimed the same since, also past the lease's end until somebody sees that. */
 export function holds(claim: { node: string; fence: number }, lease: Lease | undefined, fence: number): lease is Lease {
   return lease !== undefined && lease.node === claim.node && fence === claim.fence;
 }

@@ -237,7 +237,7 @@ interface Leased<R> {
 }
 
 /** Records that may have a `dueAt`, at which they can be claimed again. */
-interface Delayed<R> {
+export interface Delayed<R> {
   /** The records whose `dueAt` is `time` or earlier, in the order of `dueAt`. */
   dueBy(time: number): R[];
   /** The smallest `dueAt`. */

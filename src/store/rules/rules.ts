@@ -1,6 +1,6 @@
 import type { Store } from "#store/store.ts";
 import { setPaused } from "./agents.ts";
-import { announceAgain, claimAnnouncements, endAnnouncement } from "./announcements.ts";
+import { announceAgain, claimAnnouncements, endAnnouncement, releaseAnnouncement } from "./announcements.ts";
 import { claimBeats, endBeat, extendBeat, planBeat, readBeat } from "./beats.ts";
 import { endCompaction, queueCompaction, readSummary } from "./compactions.ts";
 import { addDeliveryStep, getDelivery, listDeliveries, readDeliveries, recordDelivery } from "./deliveries.ts";
@@ -85,6 +85,7 @@ const writing = {
   endBeat,
   claimAnnouncements,
   endAnnouncement,
+  releaseAnnouncement,
   announceAgain,
   recordDelivery,
   addDeliveryStep,

@@ -5,6 +5,7 @@ import { announceReply } from "./announcements.ts";
 import { endDelivery } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
+import { freed } from "./leases.ts";
 import { previewOf } from "./previews.ts";
 import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
 import { countAttempt, countEnd } from "./usage.ts";
@@ -99,16 +100,11 @@ export function requeueTurn(records: Records, record: OpenTurnRecord, now: numbe
   const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
   const entry: Entry = { seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" };
   appendEntries(records, session, now, [entry], { queued: 1, deliveryId: turn.deliveryId });
-  const isReady = delayMs <= 0;
+  const readyOrder = delayMs > 0 ? undefined : records.next("order");
   records.turns.put({
     ...record,
     turn: { ...turn, status: "queued" },
-    open: {
-      ...open,
-      readyOrder: isReady ? records.next("order") : undefined,
-      dueAt: isReady ? undefined : records.moment.time + delayMs,
-      lease: undefined,
-    },
+    open: { ...open, readyOrder, ...freed(records, delayMs) },
   });
   records.agents.count(turn.agent, { queued: 1, running: -1 });
   records.notify({ kind: "work", of: "turn" });

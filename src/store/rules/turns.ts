@@ -1,12 +1,13 @@
 import { GatewayError } from "#kit/errors.ts";
 import type { Claim, ClaimedTurn, ClaimRequest, Entry, StoreLimits, TurnOrder } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
+import { extendAnnouncement } from "./announcements.ts";
 import { compactionOfClaim } from "./compactions.ts";
 import { keepDelivery } from "./deliveries.ts";
 import { findFreeEvents, takeEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, keepKey } from "./keys.ts";
-import { firstOf, holds, leaseFor } from "./leases.ts";
+import { firstOf, holds, leaseFor, makeDueReady } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { previewOf } from "./previews.ts";
 import {
@@ -160,7 +161,10 @@ function newTurn(
 
 export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   const { free, freeOf } = request;
-  const nextDueInMs = wakeTurns(records);
+  const nextDueInMs = makeDueReady(records, records.turns, (record: OpenTurnRecord) => ({
+    ...record,
+    open: { ...record.open, dueAt: undefined, readyOrder: records.next("order") },
+  }));
   const freeOfAgents = new Map<string, number>();
   for (const agent of records.turns.readyAgents())
     freeOfAgents.set(agent, isPaused(records, agent) ? 0 : freeOf(agent));
@@ -178,17 +182,6 @@ export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   }
   return { turns, nextDueInMs };
 };
-
-/** Makes the turns ready whose delay is over. Answers the time until the next is over. */
-function wakeTurns(records: Records): number | undefined {
-  const { time } = records.moment;
-  for (const record of records.turns.dueBy(time)) {
-    const readyOrder = records.next("order");
-    records.turns.put({ ...record, open: { ...record.open, dueAt: undefined, readyOrder } });
-  }
-  const nextDueAt = records.turns.nextDueAt();
-  return nextDueAt === undefined ? undefined : nextDueAt - time;
-}
 
 function hasReady(records: Records, agent: string): boolean {
   return (records.turns.firstReady(agent, true) ?? records.turns.firstReady(agent, false)) !== undefined;
@@ -272,6 +265,7 @@ function messageBefore(entry: Entry | undefined): ClaimedTurn["message"] {
 export const extendClaims: Rule<"extendClaims"> = (records, claims, leaseMs) =>
   claims.filter((claim) => {
     const lease = leaseFor(records, claim.node, leaseMs);
+    if (!("sessionId" in claim)) return !extendAnnouncement(records, claim, lease);
     const record = turnOfClaim(records, claim);
     const compaction = compactionOfClaim(records, claim);
     if (record) records.turns.put({ ...record, open: { ...record.open, lease } });

@@ -216,7 +216,7 @@ export function ageingTests(engine: Engine): void {
       });
       const step = { at: world.clock.now(), name: "announcement.sent", detail: undefined };
       for (const { claim } of claimed.announcements) {
-        await world.store.endAnnouncement(claim, { retryInMs: undefined, state: "delivered", reason: undefined, step });
+        await world.store.endAnnouncement(claim, { state: "delivered", reason: undefined, step });
       }
       await world.sweep({ sessionsBefore: world.clock.now() - 1 });
       expect(await isKept(world, [announced])).toEqual([false]);

@@ -32,17 +32,20 @@ async function claimNext(world: World): Promise<ClaimedAnnouncement> {
   return announcements[0];
 }
 
-function end(world: World, of: ClaimedAnnouncement, retryInMs?: number) {
-  const result =
-    retryInMs === undefined
-      ? ({ state: "delivered", reason: undefined } as const)
-      : ({ state: "retrying", reason: "HTTP 503" } as const);
-  return world.store.endAnnouncement(of.claim, { retryInMs, ...result, step: STEP });
+function end(world: World, { claim }: ClaimedAnnouncement, retryInMs?: number) {
+  return retryInMs === undefined
+    ? world.store.endAnnouncement(claim, { state: "delivered", reason: undefined, step: STEP })
+    : world.store.releaseAnnouncement(claim, {
+        delayMs: retryInMs,
+        state: "retrying",
+        reason: "HTTP 503",
+        step: STEP,
+      });
 }
 
 function fail(world: World, of: ClaimedAnnouncement) {
   const reason = "410 Gone";
-  return world.store.endAnnouncement(of.claim, { retryInMs: undefined, state: "failed", reason, step: STEP });
+  return world.store.endAnnouncement(of.claim, { state: "failed", reason, step: STEP });
 }
 
 export function announcingTests(engine: Engine): void {
@@ -153,6 +156,33 @@ export function announcingTests(engine: Engine): void {
       expect(again.announcement).toMatchObject({ turnId, attempts: 0 });
       expect(await end(world, slow)).toBe(false);
       expect(await end(world, again)).toBe(true);
+    });
+
+    it("stays claimed as long as its lease is extended, together with turns", async ({ world }) => {
+      await announce(world);
+      await world.start();
+      const { claim: ofTurn } = await world.claimNext();
+      const of = await claimNext(world);
+      for (let n = 0; n < 3; n++) {
+        await world.clock.advance(LEASE_MS - 1);
+        expect(await world.store.extendClaims([ofTurn, of.claim], LEASE_MS)).toEqual([]);
+        await world.sweep();
+        expect(await claimed(world)).toEqual([]);
+      }
+      await world.clock.advance(LEASE_MS);
+      await world.sweep();
+      const again = await claimNext(world);
+      expect(await world.store.extendClaims([again.claim, of.claim, ofTurn], LEASE_MS)).toEqual([of.claim, ofTurn]);
+      expect(await end(world, again)).toBe(true);
+      expect(await world.store.extendClaims([again.claim], LEASE_MS)).toEqual([again.claim]);
+    });
+
+    it("tells who watches when it is given back", async ({ world }) => {
+      await announce(world);
+      const of = await claimNext(world);
+      world.told.length = 0;
+      await end(world, of, 0);
+      await world.hears(({ kind }) => kind === "announcement");
     });
 
     it("goes with its session when that is deleted, waiting, delayed or claimed", async ({ world }) => {
@@ -267,8 +297,8 @@ export function announcingTests(engine: Engine): void {
     it("a release without a result leaves the state and the reason of the turn unchanged", async ({ world }) => {
       const turnId = await announce(world);
       const giveBack = async () => {
-        const returned = { retryInMs: 0, state: undefined, reason: "the gateway stopped", step: STEP };
-        expect(await world.store.endAnnouncement((await claimNext(world)).claim, returned)).toBe(true);
+        const returned = { delayMs: 0, state: undefined, reason: "the gateway stopped", step: STEP };
+        expect(await world.store.releaseAnnouncement((await claimNext(world)).claim, returned)).toBe(true);
         return (await world.store.getTurn(turnId))?.announcement;
       };
       expect(await giveBack()).toMatchObject({ state: "waiting", reason: undefined });

@@ -103,7 +103,6 @@ export function deletingTests(engine: Engine): void {
       const step = { at: clock.now(), name: "announcement.sent", detail: undefined };
       if (announcement)
         await store.endAnnouncement(announcement.claim, {
-          retryInMs: undefined,
           state: "delivered",
           reason: undefined,
           step,

@@ -160,7 +160,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       const { announcements } = await world.store.claimAnnouncements(request);
       const step = { at: 1, name: "announcement.failed", detail: undefined };
       for (const { claim } of announcements) {
-        const end = { retryInMs: undefined, state: "failed", reason: "gone", step } as const;
+        const end = { state: "failed", reason: "gone", step } as const;
         await world.store.endAnnouncement(claim, end);
       }
       expect(await list(world, { announcement: "failed" })).toEqual(["dlv_1", "dlv_0"]);

@@ -11,6 +11,7 @@ const LONGEST_DELAY_MS = 3_600_000;
 export function goOnWithClaims(records: SqliteRecords): void {
   const endsAt = records.moment.time + LEASE_MS;
   for (const record of records.turns.open()) setLease(records, record, endsAt);
+  endLeases(records.announcements, endsAt);
 }
 
 /** Another process had the file before: nobody runs the work that it had claimed, and the first sweep takes it back. */
@@ -27,7 +28,7 @@ export function takeOver(records: SqliteRecords): StoreNotice[] {
   return [{ name: "taken-over", detail }];
 }
 
-/** Ends the leases of all records that have one. Answers their number. */
+/** Sets the end of the leases of all records that have one. Answers their number. */
 function endLeases<R extends { readonly lease: Lease | undefined }>(
   of: { leaseEnded(time: number): R[]; put(record: R): void },
   endsAt: number,
@@ -48,11 +49,15 @@ function setLease(records: SqliteRecords, record: OpenTurnRecord, endsAt: number
   if (open.lease) records.turns.put({ ...record, open: { ...open, lease: { ...open.lease, endsAt } } });
 }
 
-/** A batch was rolled back, and leases are in memory alone. */
+/** A batch was rolled back, and extended leases are only in memory. */
 export function keepLeases(records: SqliteRecords, before: SqliteRecords): void {
   for (const record of records.turns.open()) {
     const known = before.turns.find(record.turn.turnId);
     const isSame = known?.open?.lease && known.turn.attempt === record.turn.attempt;
     if (isSame) setLease(records, record, known.open.lease.endsAt);
+  }
+  for (const record of records.announcements.leaseEnded(Infinity)) {
+    const known = before.announcements.find(record.announcement.turnId);
+    if (known?.lease && known.fence === record.fence) records.announcements.put({ ...record, lease: known.lease });
   }
 }
