@@ -103,8 +103,9 @@ export interface Store extends InboundStore, AsyncDisposable {
    * `session-full`, `store-full`. Another agent's session: `session-conflict`. A refusal keeps no key.
    *
    * With `events` it takes these events, all of which must be queued and free, else it is `internal` and nothing is kept. As the turn
-   * ends, in the same transaction: completed, they are handled; otherwise each goes back with one attempt more, or is dead after
-   * `maxAttempts`; and the gateway's stream tells it. With `announce` a turn that completes leaves an announcement for that channel.
+   * ends, in the same transaction: completed, they are handled; otherwise each goes back with one attempt more, which a step of its
+   * delivery says, or is dead after `maxAttempts`, which the gateway's stream tells. With `announce` a turn that completes leaves an
+   * announcement for that channel.
    */
   startTurn(order: TurnOrder): Promise<TurnStart>;
   /**

@@ -164,7 +164,7 @@ async function followBatch(parts: BeatParts, beat: HeldBeat, batch: readonly Sys
   try {
     const { store, inBackground } = parts;
     const events = await inBackground(() => Promise.all(batch.map(({ eventId }) => store.getEvent(eventId))));
-    await inBackground(() => Promise.all(events.map((event) => event && reportReturned(parts, beat, event, turnId))));
+    for (const event of events) if (event) reportReturned(parts, beat, event, turnId);
   } catch (error) {
     parts.events.storeFailed({ operation: "getEvent", error });
     beat.returned++;
@@ -186,18 +186,14 @@ async function endOf({ turns, clock, events }: BeatParts, beat: HeldBeat, turn: 
   }
 }
 
-async function reportReturned(
-  { store, clock, events }: BeatParts,
+function reportReturned(
+  { events }: BeatParts,
   beat: HeldBeat,
-  { eventId, agent, status, attempts, deliveryId, reason = "no reason was given" }: SystemEvent,
+  { eventId, agent, status, attempts, reason = "no reason was given" }: SystemEvent,
   turnId: string,
-): Promise<void> {
+): void {
   if (status === "dead") events.eventDead({ eventId, agent, attempts, turnId, reason });
-  if (status !== "queued") return;
-  beat.returned++;
-  if (deliveryId === undefined) return;
-  const detail = JSON.stringify({ turn_id: turnId, attempts, reason });
-  await store.addDeliveryStep(deliveryId, { at: clock.now(), name: "event.returned", detail });
+  else if (status === "queued") beat.returned++;
 }
 
 /** The message to the agent: each event with its id, time, sender, text and metadata. */

@@ -1,6 +1,6 @@
 import type { GatewayNews, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
 import { askForBeat } from "./beats.ts";
-import { endDelivery, keepDelivery, notifyOutcome } from "./deliveries.ts";
+import { addDeliveryStep, endDelivery, keepDelivery, notifyOutcome } from "./deliveries.ts";
 import { appendNews } from "./gateway.ts";
 import { findKey, keepKey } from "./keys.ts";
 import { checkBytes, refuse } from "./limits.ts";
@@ -141,11 +141,18 @@ export function endEvents(
     if (attempts < maxAttempts) {
       records.events.put({ event: failed, isTaken: false });
       records.agents.count(turn.agent, { waitingEvents: 1 });
+      noteReturn(records, failed, turn.turnId, now);
     } else {
       news.push(endEvent(records, failed, "dead", now));
     }
   }
   appendNews(records, news, now, streamKeep);
+}
+
+function noteReturn(records: Records, { deliveryId, attempts, reason }: SystemEvent, turnId: string, at: number): void {
+  if (deliveryId === undefined) return;
+  const detail = JSON.stringify({ turn_id: turnId, attempts, reason });
+  addDeliveryStep(records, deliveryId, { at, name: "event.returned", detail });
 }
 
 function reasonOf(status: TurnEnd["status"], error: TurnError | undefined): string {

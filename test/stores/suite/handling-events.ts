@@ -91,7 +91,7 @@ export function handlingEventsTests(engine: Engine): void {
     ] as const)(
       "goes back with an attempt more, to its old place, when its turn %s",
       async ([, how, reason], { world }) => {
-        const event = await queueEvent(world, { metadata: "{}" });
+        const event = await queueEvent(world, { metadata: "{}", delivery: deliveryOf("dlv_1") });
         const behind = await queueEvent(world);
         const claimed = await takeEvents(world, [event.eventId]);
         await world.end(claimed, how);
@@ -99,6 +99,13 @@ export function handlingEventsTests(engine: Engine): void {
         expect(await world.store.getEvent(event.eventId)).toEqual({ ...event, attempts: 1, turnId, reason });
         expect(await waiting(world)).toEqual([event.eventId, behind.eventId]);
         expect(await ofEvent(world, event.eventId)).toHaveLength(1);
+        expect((await world.store.getDelivery("dlv_1"))?.steps).toEqual([
+          {
+            at: world.clock.now(),
+            name: "event.returned",
+            detail: JSON.stringify({ turn_id: turnId, attempts: 1, reason }),
+          },
+        ]);
       },
     );
 
@@ -163,9 +170,10 @@ export function handlingEventsTests(engine: Engine): void {
         },
       ],
     ])("is given back by a turn when %s", async ([, act], { world }) => {
-      const { eventId } = await queueEvent(world);
+      const { eventId } = await queueEvent(world, { delivery: deliveryOf("dlv_1") });
       const claimed = await takeEvents(world, [eventId], { session: "beat:1" });
       await act(world, claimed);
+      expect((await world.store.getDelivery("dlv_1"))?.steps).toMatchObject([{ name: "event.returned" }]);
       const event = await world.store.getEvent(eventId);
       expect(event).toMatchObject({ status: "queued", attempts: 1, turnId: claimed.claim.turnId });
       expect(event?.reason).toEqual(expect.stringMatching(/./));
