@@ -58,7 +58,7 @@ describe("calls that share a transaction", () => {
 
   it("report only work that a claim among them has left", async () => {
     await using world = await openWorld(sqlite);
-    const news = () => world.told.splice(0).filter(({ kind }) => kind === "work").length;
+    const news = () => world.told.splice(0).filter(({ kind }) => kind === "turn").length;
     for (let n = 0; n < 3; n++) await world.start();
     let claimed = await world.claimNext();
     news();
