@@ -80,23 +80,6 @@ describe.concurrent.each(forms)("%s for Python %s, when the server is hostile", 
     expect(failure).toMatchObject({ class: "ConnectionFailedError", detail: expect.stringMatching(words) });
   });
 
-  test("does not follow a redirect, and sends its key nowhere else", async () => {
-    const requests: string[] = [];
-    await using other = await rawServer((socket, request) => {
-      requests.push(request);
-      socket.end();
-    });
-    await using server = await rawServer((socket) =>
-      socket.end(`HTTP/1.1 307 Moved\r\nLocation: ${other.url}/\r\nContent-Length: 0\r\n\r\n`),
-    );
-    const [failure] = await run(form, python, server.url, READ);
-    expect(failure).toMatchObject({
-      class: "NotAGatewayError",
-      detail: expect.stringContaining(`redirects to ${other.url}/. Nothing was sent there.`),
-    });
-    expect(requests).toEqual([]);
-  });
-
   test("ends a stream whose event has no end, and one that is not of a turn", async () => {
     const sse = head("Content-Type: text/event-stream", "Connection: close");
     const answers = [
