@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import type { Chunk } from "#backends/backend.ts";
 import { BackendError } from "#kit/errors.ts";
 import { commandOf, failureOf, replyOf, sh, shell } from "./stand-ins/programs.ts";
-import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
+import { backendSuite, collect, RICH_DOCUMENT, RICH_TURN, textOf, turnOf } from "./suite.ts";
 
 for (const output of ["text", "json-lines"] as const)
   backendSuite({
@@ -28,30 +28,9 @@ function lines(...pieces: unknown[]) {
 
 describe("what a command is told", () => {
   it("is the turn, as one line of JSON", async () => {
-    const turn = turnOf({
-      attempt: 2,
-      model: "fast",
-      instructions: "be kind",
-      skills: [{ skillId: "sums", body: "add up" }],
-      message: { text: "a\nb 🙂", outside: true, context: '{"order":7}' },
-      history: async () => [{ role: "user", text: "before", outside: false }],
-    });
-    const told = textOf(await collect(shell("cat").run(turn, signal())));
+    const told = textOf(await collect(shell("cat").run(RICH_TURN, signal())));
     expect(told).not.toContain("\n");
-    expect(JSON.parse(told)).toEqual({
-      kind: "turn",
-      turnId: "turn_1",
-      sessionId: "chat:a",
-      agent: "main",
-      attempt: 2,
-      model: "fast",
-      instructions: "be kind",
-      skills: [{ skillId: "sums", body: "add up" }],
-      message: { text: "a\nb 🙂", outside: true, context: { order: 7 } },
-      history: [{ role: "user", text: "before", outside: false }],
-      historyOmitted: 0,
-      hops: 1,
-    });
+    expect(JSON.parse(told)).toEqual(RICH_DOCUMENT);
   });
 
   it("has the newest of a long conversation, and how much was left out", async () => {

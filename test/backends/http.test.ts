@@ -6,11 +6,11 @@ import type { Chunk } from "#backends/backend.ts";
 import { createHttpBackend, type HttpSettings } from "#backends/http/http.ts";
 import { systemClock } from "#kit/clock.ts";
 import { Stop } from "#kit/stop-signal.ts";
-import { FAULTS, type Fault, HANGING, RAW } from "./stand-ins/faults.ts";
+import { ENDLESS, FAULTS, type Fault, RAW } from "./stand-ins/faults.ts";
 import { eventOf, replyTo, startHttpAgent, streamed, whole } from "./stand-ins/http-agent.ts";
 import { startHttpStandIn } from "./stand-ins/http-stand-in.ts";
 import { failureOf } from "./stand-ins/programs.ts";
-import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
+import { backendSuite, collect, RICH_DOCUMENT, RICH_TURN, textOf, turnOf } from "./suite.ts";
 
 const stream = await startHttpAgent("stream");
 const slow = await startHttpAgent("stream", 150);
@@ -69,38 +69,16 @@ for (const [form, server] of Object.entries({ stream, json })) {
 
 describe("what a service is asked", () => {
   it("is the turn, with what was said before", async () => {
-    const turn = turnOf({
-      turnId: "turn_7",
-      attempt: 2,
-      model: "fast",
-      instructions: "be kind",
-      skills: [{ skillId: "sums", body: "How to add." }],
-      message: { text: "two and two?", outside: true, context: '{"from":"a form"}' },
-      history: async () => [{ role: "user", text: "hello", outside: false }],
-    });
-    await run(stream.url, turn);
+    await run(stream.url, RICH_TURN);
     const { method, path, headers, json: body } = await stream.next();
     expect([method, path]).toEqual(["POST", "/turns"]);
     expect(headers).toMatchObject({
       "content-type": "application/json",
       "accept-encoding": "identity",
-      "idempotency-key": "turn_7",
+      "idempotency-key": RICH_TURN.turnId,
       "user-agent": "agent-gateway",
     });
-    expect(body).toEqual({
-      kind: "turn",
-      turnId: "turn_7",
-      sessionId: "chat:a",
-      agent: "main",
-      attempt: 2,
-      model: "fast",
-      instructions: "be kind",
-      skills: [{ skillId: "sums", body: "How to add." }],
-      message: { text: "two and two?", outside: true, context: { from: "a form" } },
-      history: [{ role: "user", text: "hello", outside: false }],
-      historyOmitted: 0,
-      hops: 1,
-    });
+    expect(body).toEqual(RICH_DOCUMENT);
   });
 
   it("is without the conversation where it keeps that itself, which then is not read", async () => {
@@ -243,9 +221,7 @@ describe("a service that goes wrong", () => {
     expect((await failureOf(run(any.url))).message).toBe("the agent's answer is nested deeper than 1000 levels");
   });
 
-  /** What only a limit of the core's ends. */
-  const endless: Fault[] = [...HANGING, "a body without end"];
-  it.each((Object.keys(FAULTS) as Fault[]).filter((fault) => !endless.includes(fault)))(
+  it.each((Object.keys(FAULTS) as Fault[]).filter((fault) => !ENDLESS.includes(fault)))(
     "fails with %s, in words of ours, and the next turn is answered",
     async (fault) => {
       // A stream that goes on and on is ended by the core, at 4 MiB of text.

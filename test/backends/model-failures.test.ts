@@ -5,7 +5,7 @@ import { inspect } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { failureOf, RequestRefused } from "#backends/model/failures.ts";
 import { API_KEY, failure, KIND_NAMES, KINDS, type KindName, modelAt, openModels, otherFormOf } from "./model-kinds.ts";
-import { FAULTS, type Fault, HANGING } from "./stand-ins/faults.ts";
+import { ENDLESS, FAULTS, type Fault } from "./stand-ins/faults.ts";
 import type { ModelStandIn } from "./stand-ins/model-answers.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
@@ -52,7 +52,6 @@ const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
 };
 /** It brings more than a second's work: of one kind. */
 const HEAVY: readonly Fault[] = ["100 MB"];
-const ENDLESS: readonly Fault[] = [...HANGING, "a body without end"];
 
 describe.each(KIND_NAMES)("F07, F08: a provider of the kind %s that goes wrong", (kind: KindName) => {
   let standIn: ModelStandIn;

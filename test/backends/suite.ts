@@ -17,8 +17,6 @@ type BackendUnderTest = {
   deterministic: boolean;
 };
 
-/** How soon a backend must have stopped. */
-
 export function turnOf(more: Partial<BackendTurn> = {}): BackendTurn {
   return {
     turnId: "turn_1",
@@ -38,6 +36,31 @@ export function turnOf(more: Partial<BackendTurn> = {}): BackendTurn {
     ...more,
   };
 }
+
+/** A turn that has everything, and the document that programs and services get of it. */
+export const RICH_TURN = turnOf({
+  turnId: "turn_7",
+  attempt: 2,
+  model: "fast",
+  instructions: "be kind",
+  skills: [{ skillId: "sums", body: "How to add." }],
+  message: { text: "two\nand two? 🙂", outside: true, context: '{"from":"a form"}' },
+  history: async () => [{ role: "user", text: "hello", outside: false }],
+});
+export const RICH_DOCUMENT = {
+  kind: "turn",
+  turnId: "turn_7",
+  sessionId: "chat:a",
+  agent: "main",
+  attempt: 2,
+  model: "fast",
+  instructions: "be kind",
+  skills: [{ skillId: "sums", body: "How to add." }],
+  message: { text: "two\nand two? 🙂", outside: true, context: { from: "a form" } },
+  history: [{ role: "user", text: "hello", outside: false }],
+  historyOmitted: 0,
+  hops: 1,
+};
 
 export async function collect(chunks: AsyncIterable<Chunk>): Promise<Chunk[]> {
   const all: Chunk[] = [];

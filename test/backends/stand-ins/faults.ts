@@ -205,8 +205,13 @@ export const FAULTS = {
 
 export type Fault = keyof typeof FAULTS;
 
-/** Faults after which nothing comes any more: only a limit of the caller's ends them. */
-export const HANGING: readonly Fault[] = ["hang before the first byte", "hang after the head", "hang in the middle"];
+/** Faults that only a limit of the core ends. */
+export const ENDLESS: readonly Fault[] = [
+  "hang before the first byte",
+  "hang after the head",
+  "hang in the middle",
+  "a body without end",
+];
 
 /** Answers a request as it should be answered, or as `fault` says. */
 export async function giveAnswer(
