@@ -51,6 +51,14 @@ function fail(world: World, of: ClaimedAnnouncement) {
 export function announcingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("announcing replies", () => {
+    it("notifies watchers of an announcement whose turn ends in the tick of a claim", async ({ world }) => {
+      await world.start({ announce: { channel: "ops", hops: 0 } });
+      const turn = await world.claimNext();
+      world.told.length = 0;
+      await Promise.all([world.end(turn), world.claim()]);
+      await world.hears(({ kind }) => kind === "announcement");
+    });
+
     it("leaves an announcement when a turn completes that asked for it, and tells who watches", async ({ world }) => {
       const options = { session: "webhook:a", agent: "other", delivery: deliveryOf("dlv_1") };
       world.told.length = 0;

@@ -74,7 +74,7 @@ export class Batches {
     try {
       if (this.#isFull && calls.some(({ name, time }) => name === PING && time >= this.#refused.until)) this.#probe();
       const answers = this.#runTogether(calls);
-      this.#dropNewsOfWork(calls, answers);
+      this.#dropNewsOfTurns(calls, answers);
       if (parked) this.#goOn(parked);
       this.#records.trim();
       this.#answer(answers, calls.length > 0);
@@ -110,10 +110,11 @@ export class Batches {
     }
   }
 
-  /** Watchers are not notified of work that a claim of the same batch has taken. */
-  #dropNewsOfWork(calls: readonly Call[], answers: readonly Answer[]): void {
+  /** Watchers are not notified of turns that a claim of the same batch has taken. */
+  #dropNewsOfTurns(calls: readonly Call[], answers: readonly Answer[]): void {
     if (!calls.some(({ name }) => name === "claimTurns") || this.#records.hasWork()) return;
-    for (const answer of answers) answer.news &&= answer.news.filter(({ kind }) => kind !== "work");
+    for (const answer of answers)
+      answer.news &&= answer.news.filter((news) => news.kind !== "work" || news.of !== "turn");
   }
 
   #commit(): void {
