@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { browserTests, callers, codeFor, startPages, TOKENS } from "./browser.ts";
+import { browserTests, callers, codeFor, startPages, TOKENS, untilLive } from "./browser.ts";
 
 browserTests(({ open }) => {
   describe("signing in to the console", () => {
@@ -45,7 +45,7 @@ browserTests(({ open }) => {
         webhooks: { enabled: false },
       });
       await using page = await open(gateway, { token });
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       await page.getByRole("button", { name: "Sign out" }).first().click();
       const field = page.getByLabel("Console token");
       await field.fill("to\u2014ken of two words");
@@ -186,7 +186,7 @@ browserTests(({ open }) => {
     it("MUST leave a page that asks for nothing, too, once the console token is another", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents?x=1" });
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       const file = join(gateway.folder, "gateway.json5");
       const next = "another-console-token-of-the-pages";
       writeFileSync(file, readFileSync(file, "utf8").replace(TOKENS.console, next));

@@ -1,6 +1,6 @@
 import type { Route } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { browserTests, callers, startPages } from "./browser.ts";
+import { browserTests, callers, startPages, untilLive } from "./browser.ts";
 
 const WEBHOOKS = {
   token: "webhook-token-of-the-pages-12",
@@ -181,7 +181,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: "/console/activity?outcome=queued" });
       const outcomes = page.locator(".work > .state:first-child");
       await outcomes.filter({ hasText: "queued" }).waitFor();
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       await callers(gateway).console("/api/v1/agents/main/beat", {});
       await outcomes.filter({ hasText: "handled" }).waitFor();
     });

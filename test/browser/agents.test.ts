@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+import { browserTests, callers, startPages, TOKENS, untilLive } from "./browser.ts";
 
 browserTests(({ open }) => {
   describe("the page of the agents", () => {
@@ -19,7 +19,7 @@ browserTests(({ open }) => {
         agents: { main: { backend: "echo", echo: { failTimes: 9, fail: "the model is overloaded" } } },
       });
       await using page = await open(gateway, { path: "/console/agents/main" });
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       await callers(gateway).rest("/api/v1/chat/send", { message: "Will this work?" });
       await page.locator(".note[data-tone=failed]").getByText("the model is overloaded").waitFor();
       expect(await page.locator("td[data-name='Agent'], th[data-name='Agent']").first().textContent()).toContain(
@@ -32,7 +32,7 @@ browserTests(({ open }) => {
     it("MUST pause an agent after it has said what that does, show that everywhere, and resume it", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents/main" });
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       await page.getByRole("button", { name: "Pause" }).click();
       const dialog = page.getByRole("dialog", { name: "Pause the agent main?" });
       expect(await dialog.textContent()).toContain(
@@ -72,7 +72,7 @@ browserTests(({ open }) => {
     it("MUST show that somebody else has paused an agent, and resumed it, without a reload of the page", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents" });
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       const state = page.locator("td[data-name='State']");
       for (const [what, word] of [
         ["pause", "paused"],
@@ -109,7 +109,7 @@ browserTests(({ open }) => {
       const text = "alpha beta gamma delta epsilon zeta eta theta";
       const { session_id } = await callers(gateway).rest("/api/v1/chat/send", { message: "Hello", user_id: "ada" });
       await page.goto(`${gateway.url}/console/s/${encodeURIComponent(String(session_id))}`);
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       await page.getByRole("textbox", { name: "Message to main" }).fill(text);
       await page.keyboard.press("Enter");
       const reply = page.locator(".message[data-role='assistant']").last().locator(".markdown, .plain-text");

@@ -117,6 +117,31 @@ export function startPages(config: object = {}, options: ProcessOptions = {}): P
   return startProcess({ config: { ...CONFIG, ...config }, ...options });
 }
 
+/** Starts pages at one port: again in the folder of the last start, where that is given. */
+export function restartablePages(config: object = {}): (cwd?: string) => Promise<GatewayProcess> {
+  const port = String(20_000 + Math.floor(Math.random() * 10_000));
+  return (cwd) => startPages(config, { args: ["--port", port], ...(cwd !== undefined && { cwd }) });
+}
+
+/** Waits until the page follows the gateway live. */
+export function untilLive(page: Page): Promise<void> {
+  return page.locator(".live-sign[data-state='live']").first().waitFor();
+}
+
+/** Holds every request to such an address from the `nth` on, until the answer of this is called. */
+export async function holdRoute(page: Page, address: RegExp, nth = 1): Promise<() => void> {
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let asked = 0;
+  await page.route(address, async (route) => {
+    if (++asked >= nth) await held;
+    await route.continue();
+  });
+  return release;
+}
+
 /** Calls the gateway as somebody outside does. */
 export function callers({ url }: Pick<GatewayProcess, "url">) {
   const post =

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { faultsOf } from "./axe.ts";
-import { browserTests, callers, startPages } from "./browser.ts";
+import { browserTests, callers, holdRoute, startPages } from "./browser.ts";
 
 const SECRET = `whsec_${Buffer.from("the secret of a channel").toString("base64")}`;
 
@@ -169,18 +169,14 @@ browserTests(({ open }) => {
 
     it("MUST stop on request, and start nothing more", async () => {
       await using gateway = await startPages();
-      for (const message of ["one", "two", "three"]) await callers(gateway).hook("/hooks/agent", { message });
+      await sendAll(gateway, ["one", "two", "three"]);
       await using page = await open(gateway, { path: "/console/activity?surface=hooks" });
-      let goOn = () => {};
-      const held = new Promise<void>((resolve) => (goOn = resolve));
       let asked = 0;
-      await page.route("**/replay", async (route) => {
-        if (++asked === 2) await held;
-        await route.continue();
+      page.on("request", (request) => {
+        if (request.url().endsWith("/replay")) asked++;
       });
-      await page.getByRole("button", { name: "Replay all" }).click();
-      const dialog = page.getByRole("dialog");
-      await dialog.getByRole("button", { name: "Replay 3 requests" }).click();
+      const goOn = await holdRoute(page, /\/replay$/, 2);
+      const dialog = await replayAll(page, 3);
       await dialog.getByText("1 of 3 replayed").waitFor();
       // It does not close while it works.
       await page.keyboard.press("Escape");

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { startProcess } from "#test/harness/process.ts";
-import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+import { browserTests, callers, startPages, TOKENS, untilLive } from "./browser.ts";
 
 const run = promisify(execFile);
 
@@ -163,7 +163,7 @@ browserTests(({ open }) => {
 
     // A reply streams in, and goes on after the socket is cut.
     await page.goto(`${gateway.url}/console/s/webhook%3Adeploys`);
-    await page.locator(".live-sign[data-state='live']").first().waitFor();
+    await untilLive(page);
     await page.getByRole("textbox", { name: /Message/ }).fill("one two three four five six");
     await page.keyboard.press("Enter");
     const reply = page.locator(".message[data-role='assistant']").last().locator(".markdown, .plain-text");

@@ -1,6 +1,6 @@
 import type { Page, Request } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+import { browserTests, callers, holdRoute, startPages, TOKENS, untilLive } from "./browser.ts";
 import { fill, untilIdle } from "./many.ts";
 
 function hrefs(page: Page): Promise<(string | null)[]> {
@@ -8,9 +8,6 @@ function hrefs(page: Page): Promise<(string | null)[]> {
 }
 function focused(page: Page): Promise<string | null> {
   return page.evaluate("document.activeElement.getAttribute('href')");
-}
-function untilLive(page: Page) {
-  return page.locator(".live-sign[data-state='live']").first().waitFor();
 }
 /** The addresses of all deliveries, as the gateway lists them. */
 async function listed({ url }: { url: string }): Promise<string[]> {
@@ -29,14 +26,7 @@ async function goOlder(page: Page): Promise<string | null> {
 }
 /** Holds the reads of older pages. `reach` begins one by scrolling to the end, `goOn` lets it end. */
 async function holdOlder(page: Page) {
-  let release = () => {};
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  await page.route(/deliveries\?.*before=/, async (route) => {
-    await held;
-    await route.continue();
-  });
+  const release = await holdRoute(page, /deliveries\?.*before=/);
   return {
     async reach() {
       await page.getByRole("button", { name: "Show older" }).scrollIntoViewIfNeeded();
@@ -54,15 +44,33 @@ async function untilPainted(page: Page): Promise<void> {
 }
 
 browserTests(({ open }) => {
+  /** A live page of a gateway with so many requests, once it shows its first rows; `all` are its addresses. */
+  async function openFilled(
+    count: number,
+    { path = "/console/activity", ...config }: { path?: string; agents?: object } = {},
+  ) {
+    const gateway = await startPages(config);
+    await fill(gateway, count);
+    await untilIdle(gateway);
+    const page = await open(gateway, { path });
+    await untilLive(page);
+    await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+    const all = await listed(gateway);
+    return {
+      gateway,
+      page,
+      all,
+      async [Symbol.asyncDispose]() {
+        await page[Symbol.asyncDispose]();
+        await gateway[Symbol.asyncDispose]();
+      },
+    };
+  }
+
   describe("a list of more rows than are shown", () => {
     it("MUST go older and newer by the keyboard, and keep the focus on its way", async () => {
-      await using gateway = await startPages();
-      await fill(gateway, 250);
-      await untilIdle(gateway);
-      await using page = await open(gateway, { path: "/console/activity" });
-      await untilLive(page);
-      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
-      const all = await listed(gateway);
+      await using filled = await openFilled(250);
+      const { page, all } = filled;
       expect(all).toHaveLength(250);
       // Where rows have to come first, a key that is pressed before they are there is pressed for nothing.
       const isNearEnd = (n: number) => n % 50 <= 2 || n % 50 >= 48;
@@ -80,21 +88,9 @@ browserTests(({ open }) => {
     });
 
     it("MUST go older for a reader who came to the end while the newest were read", async () => {
-      await using gateway = await startPages();
-      await fill(gateway, 250);
-      await untilIdle(gateway);
-      await using page = await open(gateway, { path: "/console/activity" });
-      await untilLive(page);
-      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
-      const all = await listed(gateway);
-      let goOn = () => {};
-      const held = new Promise<void>((resolve) => {
-        goOn = resolve;
-      });
-      await page.route("**/api/v1/deliveries?*", async (route) => {
-        if (!route.request().url().includes("before=")) await held;
-        await route.continue();
-      });
+      await using filled = await openFilled(250);
+      const { page, all } = filled;
+      const goOn = await holdRoute(page, /api\/v1\/deliveries\?(?!.*before=)/);
       await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
       await page.getByRole("button", { name: "Loading…" }).waitFor();
       // The browser tells of the button in sight before it paints the next but one time.
@@ -108,13 +104,8 @@ browserTests(({ open }) => {
     });
 
     it("continues after an empty page that is not the last one", async () => {
-      await using gateway = await startPages();
-      await fill(gateway, 150);
-      await untilIdle(gateway);
-      await using page = await open(gateway, { path: "/console/activity" });
-      await untilLive(page);
-      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
-      const all = await listed(gateway);
+      await using filled = await openFilled(150);
+      const { page, all } = filled;
       let place = "";
       await page.route(/deliveries\?.*(before|cursor)=/, async (route) => {
         const url = new URL(route.request().url());
@@ -133,12 +124,8 @@ browserTests(({ open }) => {
 
     it("MUST show the newest state of a row whose first push arrived while an older page was read", async () => {
       const agents = { main: { backend: "echo" }, slow: { backend: "echo", echo: { delayMs: 2_000 } } };
-      await using gateway = await startPages({ agents });
-      await fill(gateway, 150);
-      await untilIdle(gateway);
-      await using page = await open(gateway, { path: "/console/activity" });
-      await untilLive(page);
-      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+      await using filled = await openFilled(150, { agents });
+      const { gateway, page } = filled;
       const { reach, goOn } = await holdOlder(page);
       await reach();
       const sent = callers(gateway).rest("/api/v1/chat/send", { message: "Hello", agent: "slow" });
@@ -195,12 +182,8 @@ browserTests(({ open }) => {
     });
 
     it("MUST not show a row of another filter that arrived while an older page was read", async () => {
-      await using gateway = await startPages();
-      await fill(gateway, 150);
-      await untilIdle(gateway);
-      await using page = await open(gateway, { path: "/console/activity" });
-      await untilLive(page);
-      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+      await using filled = await openFilled(150);
+      const { gateway, page } = filled;
       const { reach } = await holdOlder(page);
       await reach();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
@@ -213,12 +196,8 @@ browserTests(({ open }) => {
     });
 
     it("MUST let new ones wait behind the pill while older ones are shown, and come back to them", async () => {
-      await using gateway = await startPages();
-      await fill(gateway, 450);
-      await untilIdle(gateway);
-      await using page = await open(gateway, { path: "/console/activity" });
-      await untilLive(page);
-      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+      await using filled = await openFilled(450);
+      const { gateway, page } = filled;
       for (let n = 0; n < 2; n++) await goOlder(page);
       await page.getByRole("button", { name: "Jump to live" }).waitFor();
       const shown = await hrefs(page);
@@ -234,12 +213,8 @@ browserTests(({ open }) => {
     });
 
     it("MUST leave no gap where what came live has pushed others out, and begin at the newest with another filter", async () => {
-      await using gateway = await startPages();
-      await fill(gateway, 150);
-      await untilIdle(gateway);
-      await using page = await open(gateway, { path: "/console/activity" });
-      await untilLive(page);
-      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+      await using filled = await openFilled(150);
+      const { gateway, page } = filled;
       await fill(gateway, 250);
       await untilIdle(gateway);
       const all = await listed(gateway);
@@ -257,12 +232,8 @@ browserTests(({ open }) => {
     });
 
     it("MUST show newer ones again at its top without a jump, and keep the focus that a row had", async () => {
-      await using gateway = await startPages();
-      await fill(gateway, 450);
-      await untilIdle(gateway);
-      await using page = await open(gateway, { path: "/console/sessions" });
-      await untilLive(page);
-      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+      await using filled = await openFilled(450, { path: "/console/sessions" });
+      const { page } = filled;
       await page.keyboard.press("j");
       const first = await focused(page);
       for (let n = 0; n < 2; n++) await goOlder(page);

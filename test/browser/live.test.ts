@@ -1,13 +1,10 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { agentProgram } from "#test/backends/stand-ins/acp.ts";
-import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+import { browserTests, callers, restartablePages, startPages, TOKENS, untilLive } from "./browser.ts";
 
 function outcomes(page: Page): Promise<string[]> {
   return page.locator(".work > .state:first-child").allTextContents();
-}
-function isLive(page: Page) {
-  return page.locator(".live-sign[data-state='live']").first().waitFor();
 }
 
 browserTests(({ open }) => {
@@ -17,7 +14,7 @@ browserTests(({ open }) => {
         agents: { main: { backend: "echo", echo: { delayMs: 1_500 } } },
       });
       await using page = await open(gateway, { path: "/console/activity" });
-      await isLive(page);
+      await untilLive(page);
       await page.getByText("No requests yet.").waitFor();
       const sent = callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.locator("tbody a.row-link").first().waitFor();
@@ -30,7 +27,7 @@ browserTests(({ open }) => {
       const { rest } = callers(gateway);
       await rest("/api/v1/chat/send", { message: "first" });
       await using page = await open(gateway, { path: "/console/activity" });
-      await isLive(page);
+      await untilLive(page);
       await page.locator("tbody a.row-link").first().click();
       await page.getByText("Reply completed in").waitFor();
       for (const message of ["second", "third"]) await rest("/api/v1/chat/send", { message });
@@ -38,19 +35,16 @@ browserTests(({ open }) => {
       await page.locator(".live-sign[data-state='paused']", { hasText: "Paused" }).first().waitFor();
       expect(await outcomes(page)).toHaveLength(1);
       await page.getByRole("button", { name: "2 new" }).click();
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       await expect.poll(() => outcomes(page)).toHaveLength(3);
     });
 
     it("MUST miss and double nothing when the gateway goes away and comes back", async () => {
-      const port = 20_000 + Math.floor(Math.random() * 10_000);
-      const config = { store: { type: "sqlite", path: "./gateway.db" } };
-      const start = (cwd?: string) =>
-        startPages(config, { args: ["--port", String(port)], ...(cwd !== undefined && { cwd }) });
+      const start = restartablePages({ store: { type: "sqlite", path: "./gateway.db" } });
       const first = await start();
       await callers(first).rest("/api/v1/chat/send", { message: "before" });
       await using page = await open(first, { path: "/console/activity" });
-      await isLive(page);
+      await untilLive(page);
       await expect.poll(() => outcomes(page)).toHaveLength(1);
       first.kill("SIGKILL");
       await first.exited;
@@ -61,7 +55,7 @@ browserTests(({ open }) => {
         .waitFor();
       await using second = await start(first.folder);
       for (const message of ["while away", "again"]) await callers(second).rest("/api/v1/chat/send", { message });
-      await isLive(page);
+      await untilLive(page);
       await callers(second).rest("/api/v1/chat/send", { message: "after" });
       await expect.poll(() => outcomes(page)).toHaveLength(4);
       const ids = await page
@@ -72,9 +66,7 @@ browserTests(({ open }) => {
     });
 
     it("MUST say on a narrow screen, too, that the stream is away, and that some may be missing once it is back", async () => {
-      const port = 20_000 + Math.floor(Math.random() * 10_000);
-      const start = (cwd?: string) =>
-        startPages({}, { args: ["--port", String(port)], ...(cwd !== undefined && { cwd }) });
+      const start = restartablePages();
       const first = await start();
       await using page = await open(first, { path: "/console/activity", viewport: { width: 360, height: 740 } });
       const sign = page.locator(".bottom .live-sign");
@@ -97,9 +89,7 @@ browserTests(({ open }) => {
     });
 
     it("MUST open a page by itself that was wanted while the gateway was away", async () => {
-      const port = 20_000 + Math.floor(Math.random() * 10_000);
-      const start = (cwd?: string) =>
-        startPages({}, { args: ["--port", String(port)], ...(cwd !== undefined && { cwd }) });
+      const start = restartablePages();
       const first = await start();
       await using page = await open(first, { path: "/console/usage" });
       await page.locator(".empty").getByText("No usage in this period.").waitFor();
@@ -136,7 +126,7 @@ browserTests(({ open }) => {
       });
       await page.goto(`${gateway.url}/console/activity`);
       await expect.poll(() => isAsked).toBe(true);
-      await isLive(page);
+      await untilLive(page);
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.locator("tbody a.row-link").first().waitFor();
     });
@@ -144,7 +134,7 @@ browserTests(({ open }) => {
     it("MUST say on every page when the gateway takes no new work, and stop saying so", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway);
-      await isLive(page);
+      await untilLive(page);
       const parts = { store: { ok: false, detail: "The store does not answer." }, intake: { ok: true } };
       await page.route("**/readyz", (route) => route.fulfill({ status: 503, json: { ready: false, parts } }));
       const sign = page.locator(".side .live-sign[data-state='not-ready']");
@@ -152,7 +142,7 @@ browserTests(({ open }) => {
       expect(await sign.textContent()).toContain("Not ready");
       expect(await sign.getAttribute("title")).toContain("The store does not answer.");
       await page.unroute("**/readyz");
-      await isLive(page);
+      await untilLive(page);
     });
 
     it("MUST say that the gateway drains while its last turns run", async () => {
@@ -175,8 +165,8 @@ browserTests(({ open }) => {
       await using gateway = await startPages();
       await using one = await open(gateway, { path: "/console/activity" });
       await using other = await open(gateway, { path: "/console/activity?surface=hooks" });
-      await isLive(one);
-      await isLive(other);
+      await untilLive(one);
+      await untilLive(other);
       await callers(gateway).rest("/api/v1/chat/send", { message: "by REST" });
       await callers(gateway).hook("/hooks/wake", { text: "by a webhook" });
       await expect.poll(() => outcomes(one)).toHaveLength(2);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { browserTests, callers, startPages } from "./browser.ts";
+import { browserTests, callers, startPages, untilLive } from "./browser.ts";
 
 /** Slow 4G, as browsers' own tools set it. */
 const SLOW = { offline: false, latency: 400, downloadThroughput: 50_000, uploadThroughput: 50_000 };
@@ -18,7 +18,7 @@ browserTests(({ open }) => {
       await page.locator("[aria-busy='true']").first().waitFor();
       const rows = page.locator(".work > .state:first-child");
       await expect.poll(() => rows.count()).toBeGreaterThan(40);
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       const before = await rows.count();
       await rest("/api/v1/chat/send", { message: "while they watch" });
       await expect.poll(() => rows.count()).toBe(before + 1);
@@ -28,7 +28,7 @@ browserTests(({ open }) => {
       await using gateway = await startPages();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await using page = await open(gateway, { path: "/console/activity" });
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       await page.context().setOffline(true);
       await page.getByRole("link", { name: "Sessions" }).first().click();
       await page

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { faultsOf } from "./axe.ts";
-import { browserTests, callers, startPages } from "./browser.ts";
+import { browserTests, callers, startPages, untilLive } from "./browser.ts";
 import { fill, untilIdle } from "./many.ts";
 
 const SLOW = { main: { backend: "echo", echo: { delayMs: 700, chunks: 40 } } };
@@ -9,9 +9,6 @@ const TAIL = "/console?view=tail";
 
 function lines(page: Page) {
   return page.getByRole("log").getByRole("listitem");
-}
-function isLive(page: Page) {
-  return page.locator(".live-sign[data-state='live']").first().waitFor();
 }
 /** How far the log is scrolled from its end. */
 function fromEnd(page: Page): Promise<number> {
@@ -27,7 +24,7 @@ browserTests(({ open }) => {
       const { rest, hook } = callers(gateway);
       await rest("/api/v1/chat/send", { message: "before the page" });
       await using page = await open(gateway);
-      await isLive(page);
+      await untilLive(page);
       const rows = page.locator("tbody tr");
       await expect.poll(() => rows.count()).toBe(1);
       await hook("/hooks/agent", { message: "while the page is open" });
@@ -65,7 +62,7 @@ browserTests(({ open }) => {
         if (!pathname.startsWith("/console")) asked.push(pathname);
       });
       await page.goto(`${gateway.url}/console`);
-      await isLive(page);
+      await untilLive(page);
       await expect.poll(() => page.locator("tbody tr").count()).toBe(40);
       await page.getByText("Turns per minute").waitFor();
       expect(bytes).toBeLessThan(120_000);
@@ -87,7 +84,7 @@ browserTests(({ open }) => {
       await using gateway = await startPages({ agents });
       const { rest } = callers(gateway);
       await using page = await open(gateway);
-      await isLive(page);
+      await untilLive(page);
       await rest("/api/v1/chat/send", { message: "Hello", agent: "flaky" });
       const troubles = page.getByRole("list", { name: "Problems" }).getByRole("listitem");
       await troubles.getByText(/last turn failed/).waitFor();
@@ -104,7 +101,7 @@ browserTests(({ open }) => {
     it("MUST write the reply of a running turn as it comes, then show its first words", async () => {
       await using gateway = await startPages({ agents: SLOW });
       await using page = await open(gateway, { path: TAIL });
-      await isLive(page);
+      await untilLive(page);
       const message = "One two three four five six seven eight nine ten eleven twelve.";
       const sent = callers(gateway).rest("/api/v1/chat/send", { message });
       const writing = page.locator(".tail-out.writing");
@@ -127,7 +124,7 @@ browserTests(({ open }) => {
       await rest("/api/v1/chat/send", { message: "private words" });
       await hook("/hooks/wake", { text: "private words" });
       await using page = await open(gateway, { path: TAIL });
-      await isLive(page);
+      await untilLive(page);
       const [chat, wake] = ["chat.send", "/hooks/wake"];
       await expect
         .poll(() => lines(page).allTextContents())
@@ -150,7 +147,7 @@ browserTests(({ open }) => {
       const { rest } = callers(gateway);
       for (let n = 0; n < 60; n++) await rest("/api/v1/chat/send", { message: `message ${n}` });
       await using page = await open(gateway, { path: TAIL });
-      await isLive(page);
+      await untilLive(page);
       await expect.poll(() => lines(page).count()).toBe(40);
       await expect.poll(() => fromEnd(page)).toBeLessThan(2);
       await rest("/api/v1/chat/send", { message: "followed" });
@@ -181,7 +178,7 @@ browserTests(({ open }) => {
       const { rest } = callers(gateway);
       for (let n = 0; n < 10; n++) await rest("/api/v1/chat/send", { message: "before" });
       await using page = await open(gateway, { path: TAIL });
-      await isLive(page);
+      await untilLive(page);
       await expect.poll(() => lines(page).count()).toBe(10);
       await page.keyboard.press("p");
       await page.getByText("Paused").waitFor();

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+import { browserTests, callers, startPages, TOKENS, untilLive } from "./browser.ts";
 
 const SECRET = "github-secret-of-the-pages-12";
 const WEBHOOKS = {
@@ -80,7 +80,7 @@ browserTests(({ open }) => {
       const command = page.locator(".empty .command code");
       expect(await page.getByRole("button", { name: /^Download CSV/ }).getAttribute("title")).toMatch(/No usage/);
       expect(await command.textContent()).toContain(`curl '${gateway.url}/api/v1/chat/send'`);
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.getByRole("cell", { name: "main" }).waitFor();
       expect(await command.count()).toBe(0);
@@ -122,7 +122,7 @@ browserTests(({ open }) => {
     it("MUST show when Settings was read, and the last reload, taken or refused", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/settings" });
-      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await untilLive(page);
       await page.getByText(/^Updated /).waitFor();
       await page.getByRole("button", { name: "Refresh" }).waitFor();
       await page.getByRole("tab", { name: "Configuration" }).click();
