@@ -16,5 +16,5 @@ const MINTED = /\bgw_[\w-]{20,}/g;
 
 /** A text without what any header may hold of a secret: `Bearer …`, `Basic …`, a key of REST. */
 export function withoutCredentials(text: string): string {
-  return text.replace(CREDENTIALS, "$1 [hidden]").replace(MINTED, "[hidden]");
+  return text.replace(CREDENTIALS, `$1 ${HIDDEN}`).replace(MINTED, HIDDEN);
 }

@@ -1,4 +1,5 @@
-import { HIDDEN, isSecretKey } from "#observe/redact.ts";
+import { HIDDEN } from "#kit/secret-headers.ts";
+import { isSecretKey } from "#observe/redact.ts";
 
 const MOST_DEPTH = 6;
 const MOST_ENTRIES = 100;

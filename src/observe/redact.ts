@@ -1,9 +1,7 @@
 import { isSecretName } from "#kit/secret-fields.ts";
+import { HIDDEN } from "#kit/secret-headers.ts";
 import { decode, type Escapes, formsOf } from "./secret-forms.ts";
 import { createTextFinder, type TextFinder } from "./text-finder.ts";
-
-/** This stands where a secret would have stood. */
-export const HIDDEN = "[hidden]";
 
 /** The most forms of earlier secrets that stay hidden: secrets rotate, and memory must not grow with that. */
 const MOST_FORMS = 4096;

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hashOf } from "#kit/secrets.ts";
 import type { Span } from "#kit/span.ts";
 import { type TraceContext, traceContextOf } from "#kit/traceparent.ts";
 import type { RecordedDelivery, Turn } from "#store/store.ts";
@@ -18,15 +18,13 @@ export function callerTraceOf(delivery: RecordedDelivery | undefined): TraceCont
 
 /** The trace of a turn. All gateways on a store, and each of their starts, find the same. */
 export function traceIdOfTurn(turnId: string, caller: TraceContext | undefined): string {
-  return caller?.traceId ?? hashOf(turnId).slice(0, 32);
+  return caller?.traceId ?? hashOf(turnId).toString("hex", 0, 16);
 }
 
 function spanIdOf(turnId: string, part: string): string {
-  return hashOf(`${turnId} ${part}`).slice(0, 16);
+  return hashOf(`${turnId} ${part}`).toString("hex", 0, 8);
 }
-function hashOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
-}
+
 const ROOT = "request";
 
 /** The spans of a turn: its request, each wait in the queue, each attempt with its model and tools. They are read from its timeline. */

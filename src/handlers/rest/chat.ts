@@ -12,15 +12,21 @@ import { eventsOf } from "./present.ts";
 export function chat(core: Core): Pick<RestHandlers<CallContext>, "chat.send"> {
   return {
     "chat.send": async ({ body }, ctx) => {
-      const agent = core.agents.get(body.agent).name;
-      const { session_id, user_id } = body;
-      core.checkNames("invalid-request", { session_id, user_id, model: body.model });
-      const request = { agent, sessionId: session_id, userId: user_id };
-      const place = placeOfChat(request, ctx.caller.name, core.clock.now());
+      const place = placeFor(core, body, ctx);
       const { message: text, model, stream, wait, skill_ids: skillIds } = body;
       return startAndAnswer(core, { place, text, model, skillIds, stream, wait }, ctx);
     },
   };
+}
+
+type Named = { agent?: string; session_id?: string; user_id?: string; model?: string };
+
+/** The agent and session that a request names or that follow from its caller. */
+export function placeFor({ agents, checkNames, clock }: Core, named: Named, { caller }: CallContext) {
+  const { session_id, user_id, model } = named;
+  const agent = agents.get(named.agent).name;
+  checkNames("invalid-request", { session_id, user_id, model });
+  return placeOfChat({ agent, sessionId: session_id, userId: user_id }, caller.name, clock.now());
 }
 
 type Work = Pick<TurnRequest, "place" | "text" | "context" | "model" | "skillIds"> & { stream: boolean; wait: boolean };

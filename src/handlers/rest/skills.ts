@@ -1,9 +1,8 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { placeOfChat } from "#core/sessions/sessions.ts";
 import { checkParams, hasSkill, type Skill } from "#core/skills/skills.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
-import { startAndAnswer } from "./chat.ts";
+import { placeFor, startAndAnswer } from "./chat.ts";
 
 type Bodies = Pick<RestHandlers<CallContext>, "skills.list" | "skills.get" | "skills.trigger">;
 
@@ -18,11 +17,7 @@ export function skills(core: Core): Bodies {
       return { ...present(core, skill), instructions: skill.body };
     },
     "skills.trigger": async ({ body }, ctx) => {
-      const agent = core.agents.get(body.agent).name;
-      const { session_id, user_id } = body;
-      core.checkNames("invalid-request", { session_id, user_id, model: body.model });
-      const request = { agent, sessionId: session_id, userId: user_id };
-      const place = placeOfChat(request, ctx.caller.name, core.clock.now());
+      const place = placeFor(core, body, ctx);
       const text = `/${body.skill_id} ${JSON.stringify(body.params)}`;
       const { model, stream, wait, skill_id } = body;
       const skill = core.skills.find(skill_id);

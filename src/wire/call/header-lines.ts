@@ -1,5 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
-import { isSecretHeader, withoutCredentials } from "#kit/secret-headers.ts";
+import { HIDDEN, isSecretHeader, withoutCredentials } from "#kit/secret-headers.ts";
 import { hashOf } from "#kit/secrets.ts";
 
 /** Characters of a bearer token. A full stop behind it ends a sentence. */
@@ -7,7 +7,7 @@ const WORD = /[\w.~+/-]{6,}[\w~+/-]=*/g;
 
 /** Hides the tokens that are valid here, wherever they are in a text. The gateway knows only their hashes. */
 export function createTokenHider(isKnown: (hash: Buffer) => boolean) {
-  return (text: string): string => text.replace(WORD, (word) => (isKnown(hashOf(word)) ? "[hidden]" : word));
+  return (text: string): string => text.replace(WORD, (word) => (isKnown(hashOf(word)) ? HIDDEN : word));
 }
 
 const REMEMBERED_MS = 1_000;
