@@ -26,30 +26,11 @@ describe("the value of a variable is hidden", () => {
     ["in the query of a tool's address", tool("https://mcp.example.com/sse?v=${VALUE}")],
     ["in the path of an address", tool("https://mcp.example.com/${VALUE}/sse")],
     ["as the password in an address", tool("https://ada:${VALUE}@mcp.example.com/")],
-    [
-      "as a header of the collector",
-      { gateway: { tracing: { endpoint: "http://c", headers: { "x-team": "${VALUE}" } } } },
-    ],
     ["in the address of the collector", { gateway: { tracing: { endpoint: "http://c/v1/traces?x=${VALUE}" } } }],
-    ["as an argument of a program", program("cat", "--as", "${VALUE}")],
     ["within an argument of a program", program("cat", "--key=${VALUE}")],
-    ["as an argument of a server of tools", { tools: { search: { type: "stdio", run: ["cat", "${VALUE}"] } } }],
-    [
-      "as a variable of a program",
-      { agents: { main: { backend: "acp", acp: { run: ["cat"], env: { TEAM: "${VALUE}" } } } } },
-    ],
     [
       "as a header under a harmless name",
       { agents: { main: { backend: "http", http: { url: "http://a", headers: { "x-team": "Team ${VALUE}" } } } } },
-    ],
-    [
-      "as what a mapping compares",
-      { webhooks: { mappings: { m: { match: { "body.x": "${VALUE}" }, message: "x" } } } },
-    ],
-    ["as a key of REST", { gateway: { rest: { auth: { keys: [{ name: "ci", key: "${VALUE}" }] } } } }],
-    [
-      "as a key of an RPC caller",
-      { gateway: { rpc: { auth: { tokens: [{ name: "ci", token: "${VALUE}", permissions: "*" }] } } } },
     ],
   ])("%s", async (_, config) => {
     expect(await hidden(config, { VALUE: SECRET.replaceAll(/[/?#]/g, "-") })).toContain(SECRET.replaceAll("/", "-"));

@@ -104,15 +104,6 @@ describe("usage statistics", () => {
     expect((await core.core.usageStats({ agentName: "gone" })).total.messages).toBe(0);
   });
 
-  it("count nothing for a repeat", async () => {
-    await using core = await startCore();
-    const idempotency = { key: "k", hash: "h" };
-    await run(core, { idempotency });
-    const before = await core.core.usageStats({});
-    expect((await core.startFully({ idempotency })).replayed).toBe(true);
-    expect(await core.core.usageStats({})).toEqual(before);
-  });
-
   it("outlive a session, and count what its turn used until it was deleted", async () => {
     await using core = await startCore();
     await run(core, {});
