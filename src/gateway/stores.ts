@@ -35,6 +35,17 @@ export async function copySqlite(from: string, to: string): Promise<number> {
   return await copyStore(from, to, systemClock.now());
 }
 
+/** Upgrades the schema of a PostgreSQL store that no gateway uses; answers its versions before and after. */
+export async function upgradePostgres(url: readonly string[], report: (line: string) => void) {
+  const { upgradeDatabase } = await import("#store/postgres/upgrade.ts");
+  try {
+    return await upgradeDatabase(url, report);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    throw new Error(`The store cannot be upgraded: ${error.message}`, { cause: error });
+  }
+}
+
 /** The warning at the start of a store that keeps nothing: the loss, and how to prevent it. */
 export function forgetfulness({ durable }: Store): string | undefined {
   return durable

@@ -29,6 +29,7 @@ describe.each(BAD)("%s is reported", (_, make, reason) => {
       ["check", config],
       ["serve", "--config", config],
       ["backup", join(folder, "copy.db"), "--config", config],
+      ["migrate", "--config", config],
       ["turns", "list", "--config", config],
     ]) {
       const { out, err, code } = await printed(args);

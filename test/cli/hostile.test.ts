@@ -33,6 +33,7 @@ const LOCAL: Record<string, (text: string) => string[]> = {
     file("hostile.json5", `{ ${JSON.stringify(text)}: 1, agents: { main: { backend: ${JSON.stringify(text)} } } }`),
   ],
   backup: (text) => [join(folder, text), "--store", text],
+  migrate: (text) => ["--config", text],
   mock: (text) => ["--port", text],
   completion: (text) => [text],
   help: (text) => [text],

@@ -148,6 +148,9 @@ await postgresTests((server) => {
       const after = await say(gateway, "after the dump");
       await stop(gateway);
       expect(gateway.output).not.toContain("another one");
+      expect(await paste("pg-migrate", { folder, env })).toMatch(
+        /^Nothing to do: the schema has version \d+\. Start the gateways\.$/m,
+      );
       expect(await upgrade()).toBe(1);
 
       await administer("pg-restore-database");

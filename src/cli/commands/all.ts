@@ -13,6 +13,7 @@ import { addHelp } from "./help.ts";
 import { addHooks } from "./hooks.ts";
 import { addInit } from "./init.ts";
 import { addKeys } from "./keys.ts";
+import { addMigrate } from "./migrate.ts";
 import { addMock } from "./mock.ts";
 import { addOpen } from "./open.ts";
 import { addSend } from "./send.ts";
@@ -28,6 +29,7 @@ export function addCommands(program: Command): void {
   addInit(program);
   addCheck(program);
   addBackup(program);
+  addMigrate(program);
   program.commandsGroup("Talk with agents:");
   addSend(program);
   addChat(program);

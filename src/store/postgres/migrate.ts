@@ -5,21 +5,29 @@ import { newBareId } from "#kit/ids.ts";
 import { failureOf } from "./errors.ts";
 import { MIGRATIONS } from "./migrations/migrations.ts";
 
-/** `oldest` is the oldest version whose gateways work with the schema after this step. */
-type Migration = { readonly version: number; readonly oldest: number; readonly sql: string };
+/**
+ * `oldest` is the oldest version whose gateways work with the schema after this step. Where that is the step's own version, `agent-gateway migrate`
+ * runs it while all gateways are stopped. `release` is the first release with this version.
+ */
+export type Migration = {
+  readonly version: number;
+  readonly oldest: number;
+  readonly sql: string;
+  readonly release?: string;
+};
 
-/** The advisory lock: one gateway at a time updates the schema. */
+/** The advisory lock: one gateway or command at a time updates the schema. */
 const LOCK = [4_712, 5];
-/** The longest wait for the lock. A step takes seconds, so after this time the gateway that holds the lock must be stuck. */
-const LOCK_WAIT_MS = 60_000;
+/** The longest wait for the lock. A step at a gateway's start takes seconds. */
+export const LOCK_WAIT_MS = 60_000;
 /** The longest wait of a step for a table that running gateways use. Their calls wait behind the step, so it gives up after this time and retries later. */
 const TABLE_WAIT_MS = 400;
 const TRIES = 40;
 const PAUSE_MS = 300;
 
 /**
- * Updates the schema, with a transaction for each step: a failed step leaves the earlier ones in place. Returns the number of steps, the epoch
- * of the store and its channel for notifications.
+ * Prepares the schema at the start of a gateway: creates it, or runs the steps that go on beside older gateways. A schema from before a step that
+ * does not is refused: `upgrade` runs that step. Returns the number of steps, the epoch of the store and its channel for notifications.
  */
 export async function migrate(
   client: pg.Client,
@@ -27,45 +35,40 @@ export async function migrate(
   migrations: readonly Migration[] = MIGRATIONS,
   lockWaitMs = LOCK_WAIT_MS,
 ): Promise<{ steps: number; epoch: string; channel: string }> {
+  return await underLock(client, lockWaitMs, "warning", async () => {
+    await client.query(`create table if not exists gateway_migrations (
+      version integer primary key, oldest integer not null, made timestamptz not null default now())`);
+    const version = await versionOf(client, migrations);
+    const needed = migrations.findLast((step) => step.oldest === step.version)?.version ?? 0;
+    if (version > 0 && version < needed) {
+      throw refusal(
+        `The database has the schema of version ${releaseOf(version, migrations)} (${version}), and this gateway needs ${needed}. ` +
+          "Stop all gateways, make a backup, and run: agent-gateway migrate",
+      );
+    }
+    const steps = await runSteps(client, version, migrations);
+    await client.query("insert into gateway_store (epoch) values ($1) on conflict do nothing", [newBareId(now)]);
+    const { rows } = await client.query(`select epoch, 'gateway_' || (${OID}) as channel from gateway_store`);
+    return { steps, epoch: rows[0].epoch, channel: rows[0].channel };
+  });
+}
+
+export const OID = "select oid from pg_namespace where nspname = current_schema()";
+
+/** Runs `work` under the lock for schema upgrades. */
+export async function underLock<T>(
+  client: pg.Client,
+  waitMs: number,
+  notices: string,
+  work: () => Promise<T>,
+): Promise<T> {
   const { rows: where } = await client.query("select current_schema() as name");
   if (where[0]?.name === null)
     throw refusal("The database has no schema that this user may use. Grant the user access to a schema.");
-  await takeLock(client, lockWaitMs);
+  await takeLock(client, waitMs);
   try {
-    await client.query("set client_min_messages = warning");
-    await client.query(`create table if not exists gateway_migrations (
-      version integer primary key, oldest integer not null, made timestamptz not null default now())`);
-    const { rows: known } = await client.query(
-      "select version, oldest from gateway_migrations order by version desc limit 1",
-    );
-    const { version = 0, oldest = 0 } = known[0] ?? {};
-    const newest = migrations.at(-1)?.version ?? 0;
-    if (oldest > newest) {
-      throw refusal(
-        `Its schema has version ${version}, which needs a newer gateway (this one supports up to ${newest}).`,
-      );
-    }
-    const first = migrations[0]?.version ?? 0;
-    if (version > 0 && version < first) {
-      throw refusal(
-        `Its schema is from before 0.2.0: it has version ${version}, and this gateway supports ${first} and later. Use another schema.`,
-      );
-    }
-    const steps = migrations.filter((step) => step.version > version);
-    let at: number = version;
-    for (const step of steps) {
-      await inTransaction(client, at, step.version, async () => {
-        await client.query(step.sql);
-        const row = [step.version, step.oldest];
-        await client.query("insert into gateway_migrations (version, oldest) values ($1, $2)", row);
-      });
-      at = step.version;
-    }
-    await client.query("insert into gateway_store (epoch) values ($1) on conflict do nothing", [newBareId(now)]);
-    const { rows } = await client.query(
-      "select epoch, 'gateway_' || (select oid from pg_namespace where nspname = current_schema()) as channel from gateway_store",
-    );
-    return { steps: steps.length, epoch: rows[0].epoch, channel: rows[0].channel };
+    await client.query(`set client_min_messages = ${notices}`);
+    return await work();
   } finally {
     // If the connection broke, the lock is already released.
     await client.query("reset client_min_messages").catch(() => {});
@@ -73,18 +76,76 @@ export async function migrate(
   }
 }
 
+/** The version of the schema; 0 if it has none. Throws for a schema that this gateway does not support. */
+export async function versionOf(client: pg.Client, migrations: readonly Migration[]): Promise<number> {
+  const { rows } = await client.query("select version, oldest from gateway_migrations order by version desc limit 1");
+  const { version = 0, oldest = 0 } = rows[0] ?? {};
+  const newest = migrations.at(-1)?.version ?? 0;
+  if (oldest > newest) {
+    throw refusal(
+      `Its schema has version ${version}, which needs a newer gateway (this one supports up to ${newest}).`,
+    );
+  }
+  const first = migrations[0]?.version ?? 0;
+  if (version > 0 && version < first) {
+    throw refusal(
+      `Its schema is from before 0.2.0: it has version ${version}, and this gateway supports ${first} and later. Use another schema.`,
+    );
+  }
+  return version;
+}
+
+/** The release that wrote schemas of this version. */
+function releaseOf(version: number, migrations: readonly Migration[]): string {
+  return migrations.findLast((step) => step.version <= version && step.release)?.release ?? String(version);
+}
+
+/** Runs the steps after `from`, each in a transaction. Answers their number. */
+export async function runSteps(
+  client: pg.Client,
+  from: number,
+  migrations: readonly Migration[],
+  report: (line: string) => void = () => {},
+): Promise<number> {
+  const steps = migrations.filter((step) => step.version > from);
+  let at = from;
+  for (const step of steps) {
+    report(`Upgrading the schema from version ${at} to ${step.version}.`);
+    await inTransaction(client, at, step.version, async () => {
+      await client.query(step.sql);
+      const row = [step.version, step.oldest];
+      await client.query("insert into gateway_migrations (version, oldest) values ($1, $2)", row);
+    });
+    at = step.version;
+  }
+  return steps.length;
+}
+
 const HOLDER = `select a.pid, a.usename, a.application_name, host(a.client_addr) as address, a.state
   from pg_locks l join pg_stat_activity a on a.pid = l.pid
   where l.locktype = 'advisory' and l.classid = $1 and l.objid = $2 and l.objsubid = 2 and l.granted and a.datname = current_database()`;
 
 async function takeLock(client: pg.Client, waitMs: number): Promise<void> {
-  try {
-    await client.query(`set lock_timeout = ${waitMs}`);
-    await client.query("select pg_advisory_lock($1, $2)", LOCK);
-  } catch (error) {
-    if (failureOf(error) !== "clash") throw error;
+  await lockWithin(client, waitMs, "select pg_advisory_lock($1, $2)", LOCK, async () => {
     const { rows } = await client.query(HOLDER, LOCK);
     throw refusal(heldBy(rows[0], waitMs));
+  });
+}
+
+/** Takes a lock. Calls `refuse` if others hold it for `waitMs`. */
+export async function lockWithin(
+  client: pg.Client,
+  waitMs: number,
+  sql: string,
+  values: unknown[],
+  refuse: () => Promise<never>,
+): Promise<void> {
+  try {
+    await client.query(`set lock_timeout = ${waitMs}`);
+    await client.query(sql, values);
+  } catch (error) {
+    if (failureOf(error) !== "clash") throw error;
+    await refuse();
   } finally {
     await client.query("reset lock_timeout").catch(() => {});
   }
@@ -100,13 +161,13 @@ type Holder = {
 
 function heldBy(holder: Holder | undefined, waitMs: number): string {
   const waited = `The lock for schema upgrades was held by other connections for ${waitMs / 1_000} s`;
-  if (!holder) return `${waited}. It is free now: start the gateway again.`;
+  if (!holder) return `${waited}. It is free now: try again.`;
   const { pid, usename, application_name: program, address, state } = holder;
   const who = [program || "a program without a name", usename && `of the user ${usename}`, address && `at ${address}`];
   const now = state === null ? "" : `, ${state}`;
   return (
     `${waited}, now by process ${pid} of the server (${who.filter(Boolean).join(" ")}${now}). ` +
-    `If this process is a gateway, wait until it has started, then start again. Otherwise end it first: select pg_terminate_backend(${pid})`
+    `If this process upgrades the schema, wait until it has finished, then start again. Otherwise end it first: select pg_terminate_backend(${pid})`
   );
 }
 
@@ -122,18 +183,26 @@ async function inTransaction(client: pg.Client, from: number, to: number, work: 
       const failure = failureOf(error);
       if (failure === "broken") throw stepFailed(from, to, error);
       // A clash: a running gateway is using the table.
-      if (failure !== "clash" || tries === TRIES) throw error;
+      if (failure !== "clash") throw error;
+      if (tries === TRIES) throw stepBlocked(from, error);
       await pause(PAUSE_MS * (0.5 + Math.random()));
     }
   }
 }
 
-function refusal(detail: string) {
+export function refusal(detail: string) {
   return new GatewayError("store-unavailable", detail);
 }
 
 function stepFailed(from: number, to: number, error: unknown) {
   return refusal(
     `The database's schema could not be upgraded from version ${from} to ${to} (${(error as Error).message}). It still has version ${from}.`,
+  );
+}
+
+function stepBlocked(from: number, error: unknown) {
+  return refusal(
+    `The database's schema could not be upgraded: another program, such as a dump or a report, uses a table (${(error as Error).message}). ` +
+      `Wait for its end, then start again. The schema still has version ${from}.`,
   );
 }

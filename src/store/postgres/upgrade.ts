@@ -1,0 +1,98 @@
+import type pg from "pg";
+import { GatewayError } from "#kit/errors.ts";
+import { Servers } from "./connect.ts";
+import { unavailable } from "./errors.ts";
+import { LOCK_WAIT_MS, lockWithin, type Migration, OID, refusal, runSteps, underLock, versionOf } from "./migrate.ts";
+import { MIGRATIONS } from "./migrations/migrations.ts";
+
+type Upgraded = { from: number; to: number };
+
+/** Connects to a database, and upgrades its schema. Throws `store-unavailable` with what is wrong and what to do next. */
+export async function upgradeDatabase(url: readonly string[], report: (line: string) => void): Promise<Upgraded> {
+  const client = await new Servers(url).find();
+  try {
+    // Gateways are told apart from this command by the name.
+    await client.query("set application_name = 'agent-gateway migrate'");
+    return await upgrade(client, report);
+  } catch (error) {
+    if (error instanceof GatewayError) throw error;
+    throw unavailable(`The database cannot be upgraded: ${(error as Error).message}`, error);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/**
+ * Runs all steps on a schema that no gateway uses. A step is one transaction: whatever interrupts it, the schema is as before or as after, and a
+ * repetition goes on there. `report` gets a line for each step, and the notices that a step raises. Returns the versions before and after; they
+ * are 0 in a database without a schema, where the first gateway creates it.
+ */
+export async function upgrade(
+  client: pg.Client,
+  report: (line: string) => void,
+  migrations: readonly Migration[] = MIGRATIONS,
+  lockWaitMs = LOCK_WAIT_MS,
+): Promise<Upgraded> {
+  return await underLock(client, lockWaitMs, "notice", async () => {
+    const known = "select 1 from pg_tables where schemaname = current_schema() and tablename = 'gateway_migrations'";
+    if ((await client.query(known)).rows.length === 0) return { from: 0, to: 0 };
+    const from = await versionOf(client, migrations);
+    const to = migrations.at(-1)?.version ?? 0;
+    if (from === 0 || from >= to) return { from, to: from };
+    await refuseIfUsed(client);
+    await lockWithin(client, lockWaitMs, `select pg_advisory_lock(7, (${OID})::integer)`, [], async () => {
+      throw refusal(
+        "A gateway holds the lock for writes of the database. Stop all gateways, and run the command again.",
+      );
+    });
+    // PostgreSQL ends the transaction of an interrupted command without waiting for the end of a long statement.
+    await client.query(
+      "select set_config(name, '2000', false) from pg_settings where name = 'client_connection_check_interval'",
+    );
+    const onNotice = ({ code, message }: { code: string | undefined; message: string | undefined }) => {
+      if (code === RAISED && message) report(message);
+    };
+    client.on("notice", onNotice);
+    try {
+      await runSteps(client, from, migrations, report);
+    } finally {
+      client.off("notice", onNotice);
+      await client.query(`select pg_advisory_unlock(7, (${OID})::integer)`).catch(() => {});
+    }
+    return { from, to };
+  });
+}
+
+/** The SQLSTATE of a notice that a step raises. */
+const RAISED = "00000";
+
+/** Gateways that reported themselves in this time use the database. They do so once a second. */
+const SEEN_MS = 10_000;
+const SEEN =
+  "select node, seen > extract(epoch from clock_timestamp()) * 1000 - $1 as is_recent from nodes order by node";
+/** The connections of gateways to the database, whatever schema they use. */
+const CONNECTIONS = `select pid, host(client_addr) as address from pg_stat_activity
+  where datname = current_database() and application_name = 'agent-gateway' and pid <> pg_backend_pid()`;
+
+/**
+ * Throws if a gateway uses the database. A gateway that was stopped has removed its row of `nodes`. The row of one that was killed stays, as does
+ * the row of one that is suspended and may go on later.
+ */
+async function refuseIfUsed(client: pg.Client): Promise<void> {
+  const { rows: nodes } = await client.query(SEEN, [SEEN_MS]);
+  const recent = nodes.filter(({ is_recent }) => is_recent).map(({ node }) => `node_${node}`);
+  if (recent.length > 0) {
+    const who = recent.length === 1 ? "A gateway uses" : `${recent.length} gateways use`;
+    throw refusal(
+      `${who} the database (${recent.join(", ")}). Stop all gateways, wait ${SEEN_MS / 1_000} s if one was killed, and run the command again.`,
+    );
+  }
+  if (nodes.length === 0) return;
+  const { rows: open } = await client.query(CONNECTIONS);
+  if (open.length === 0) return;
+  const ids = open.map(({ pid, address }) => (address ? `${pid} from ${address}` : String(pid)));
+  throw refusal(
+    `A gateway that does not answer may still be connected (process ${ids.join(", ")} of the server). Stop it, or end its connections: ` +
+      `select pg_terminate_backend(${open[0].pid}). If the connections belong to gateways on another schema, run: delete from nodes`,
+  );
+}
