@@ -1,0 +1,265 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { drop, Servers } from "#store/postgres/connect.ts";
+import { migrate } from "#store/postgres/migrate.ts";
+import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
+import { createPostgresStore } from "#store/postgres/postgres.ts";
+import { upgrade } from "#store/postgres/upgrade.ts";
+import { emptyFolder, runCli, startCli } from "#test/cli/cli.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { postgresTests } from "#test/harness/postgres.ts";
+import { connect } from "../two-stores.ts";
+import { openWorld } from "../world.ts";
+import { fixture } from "./released.ts";
+
+const VERSION = Math.max(...MIGRATIONS.map(({ version }) => version));
+const OLD = 6;
+/** A step after which gateways of earlier versions do not work. */
+function cut(sql: string) {
+  return [...MIGRATIONS, { version: VERSION + 1, oldest: VERSION + 1, sql }];
+}
+const STEP = "alter table sessions rename to conversations; do $$ begin raise notice 'sessions 3 of 5'; end $$;";
+const ONE_STEP = { from: VERSION, to: VERSION + 1 };
+
+function ignore(): void {}
+
+/** The folder of a configuration with this store. */
+function folderOf(store: object): string {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, "gateway.json5"), JSON.stringify({ agents: { main: { backend: "echo" } }, store }));
+  return cwd;
+}
+
+describe("agent-gateway migrate", () => {
+  it("is for PostgreSQL, and says what other stores need", async () => {
+    const cases = [
+      [
+        folderOf({ type: "sqlite", path: "./gateway.db" }),
+        "The store is sqlite: a gateway upgrades its file at the start.",
+      ],
+      [folderOf({ type: "memory" }), "The store is memory: it stores nothing."],
+      [emptyFolder(), "There is no gateway.json5 here to name the store. Say by --config where it is."],
+    ] as const;
+    for (const [cwd, err] of cases)
+      expect(await runCli(["migrate"], { cwd })).toMatchObject({ code: 1, out: "", err: expect.stringContaining(err) });
+  });
+});
+
+await postgresTests((server) => {
+  const query = async (url: string, text: string) => await server.run(url, text);
+  const versionOf = async (url: string) =>
+    (await query(url, "select max(version) as version from gateway_migrations"))[0]?.version;
+  const open = (url: string) => createPostgresStore({ clock: createManualClock(), url: [url], connections: 2 });
+  /** A database of its own: the lock for upgrades is one for all schemas of a database. */
+  const filled = async (): Promise<string> => {
+    const url = await server.createDatabase();
+    await using world = await openWorld({ name: "postgres", open: () => open(url) });
+    for (let n = 0; n < 5; n++) await world.start({ session: `chat:${n}`, key: `key ${n}` });
+    return url;
+  };
+  /** A database as version 0.2.0 left it. */
+  const released = async (): Promise<string> => {
+    const url = await server.createDatabase();
+    await query(url, fixture("postgres.sql").toString());
+    return url;
+  };
+  const isTrue = (url: string, condition: string) =>
+    expect.poll(() => query(url, `select ${condition} as so`)).toEqual([{ so: true }]);
+  const isWaiting = (url: string, kind: string) =>
+    isTrue(
+      url,
+      `exists (select 1 from pg_locks where not granted and locktype = '${kind}' and database = (select oid from pg_database where datname = current_database()))`,
+    );
+
+  describe("a schema from before a step that gateways do not run", () => {
+    it("is refused by a gateway, upgraded by the command, and then accepted by the gateway", async () => {
+      const url = await filled();
+      await using client = await connect(url);
+      await expect(migrate(client, 1, cut(STEP))).rejects.toThrow(
+        /^The database has the schema of version \S+ \(\d+\), and this gateway needs \d+\. Stop all gateways, make a backup, and run: agent-gateway migrate$/,
+      );
+      expect(await versionOf(url)).toBe(VERSION);
+      const lines: string[] = [];
+      const report = (line: string) => lines.push(line);
+      expect(await upgrade(client, report, cut(STEP))).toEqual(ONE_STEP);
+      expect(lines).toEqual([`Upgrading the schema from version ${VERSION} to ${VERSION + 1}.`, "sessions 3 of 5"]);
+      expect(await upgrade(client, report, cut(STEP))).toEqual({ from: VERSION + 1, to: VERSION + 1 });
+      expect(lines).toHaveLength(2);
+      expect((await migrate(client, 1, cut(STEP))).steps).toBe(0);
+      const later = { version: VERSION + 2, oldest: VERSION + 1, sql: "create table labels (label text)" };
+      expect((await migrate(client, 1, [...cut(STEP), later])).steps).toBe(1);
+      const newer = `Its schema has version ${VERSION + 2}, which needs a newer gateway (this one supports up to ${VERSION}).`;
+      await expect(migrate(client, 1)).rejects.toThrow(newer);
+      await expect(upgrade(client, report)).rejects.toThrow(newer);
+    });
+
+    it("is upgraded once by two commands at the same time", async () => {
+      const url = await filled();
+      const servers = new Servers([url]);
+      const commands = [await servers.find(), await servers.find()];
+      const both = await Promise.all(
+        commands.map((client) => upgrade(client, ignore, cut(STEP)).finally(() => client.end())),
+      );
+      expect(both.map(({ from }) => from).sort()).toEqual([VERSION, VERSION + 1]);
+    });
+
+    it("is as before if the connection breaks in the middle of a step, and a repetition upgrades it", async () => {
+      const url = await filled();
+      const first = await new Servers([url]).find();
+      const broken = expect(upgrade(first, ignore, cut(`${STEP} select pg_sleep(600)`))).rejects.toThrow();
+      const steps = "from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
+      await isTrue(url, `exists (select 1 ${steps})`);
+      drop(first);
+      await broken;
+      // Before PostgreSQL 14, the server does not check for the client while it works.
+      if (Number((await query(url, "show server_version_num"))[0]?.server_version_num) < 140_000)
+        await query(url, `select pg_terminate_backend(pid) ${steps}`);
+      await using second = await connect(url);
+      expect(await upgrade(second, ignore, cut(STEP))).toEqual(ONE_STEP);
+    });
+
+    it("is as before if a step fails, and the error says so", async () => {
+      const url = await filled();
+      await using client = await connect(url);
+      await expect(upgrade(client, ignore, cut(`${STEP} drop table lost`))).rejects.toThrow(
+        `The database's schema could not be upgraded from version ${VERSION} to ${VERSION + 1} (table "lost" does not exist). It still has version ${VERSION}.`,
+      );
+      await using world = await openWorld({ name: "postgres", open: () => open(url) });
+      expect(world.store.stats()).toMatchObject({ sessions: 5, turnsQueued: 5 });
+    });
+
+    it("is not upgraded while gateways use it", async () => {
+      const url = await filled();
+      {
+        await using one = await open(url);
+        await using two = await open(url);
+        await using client = await connect(url);
+        await expect(upgrade(client, ignore, cut(STEP))).rejects.toThrow(
+          /^2 gateways use the database \(node_\w+, node_\w+\)\. Stop all gateways, wait 10 s if one was killed, and run the command again\.$/,
+        );
+        expect([one.durable, two.durable]).toEqual([true, true]);
+      }
+      await using client = await connect(url);
+      expect(await upgrade(client, ignore, cut(STEP))).toEqual(ONE_STEP);
+    });
+
+    it("is upgraded after a gateway was killed, but not while a suspended one is connected", async () => {
+      const url = await filled();
+      await query(url, "insert into nodes (node, seen) values ('01M7YN0V7PC4D9S2XH6TQ8ZB3K', 0)");
+      const suspended = await new Servers([url]).find();
+      await using client = await connect(url);
+      await expect(upgrade(client, ignore, cut(STEP))).rejects.toThrow(
+        /^A gateway that does not answer may still be connected \(process \d+ .*select pg_terminate_backend\(\d+\)/,
+      );
+      await suspended.end();
+      await isTrue(
+        url,
+        "not exists (select 1 from pg_stat_activity where application_name = 'agent-gateway' and datname = current_database())",
+      );
+      expect(await upgrade(client, ignore, cut(STEP))).toEqual(ONE_STEP);
+    });
+
+    it("is not upgraded while a transaction of a gateway has the lock for writes", async () => {
+      const url = await filled();
+      await using writer = await connect(url);
+      await writer.query(
+        "begin; select pg_advisory_xact_lock(7, oid::integer) from pg_namespace where nspname = current_schema()",
+      );
+      await using client = await connect(url);
+      await expect(upgrade(client, ignore, cut(STEP), 50)).rejects.toThrow(
+        "A gateway holds the lock for writes of the database. Stop all gateways, and run the command again.",
+      );
+    });
+  });
+
+  describe("agent-gateway migrate on PostgreSQL", () => {
+    it("upgrades a database of version 0.2.0 with its progress, and has nothing to do the second time", async () => {
+      const url = await released();
+      const cwd = folderOf({ type: "postgres", url });
+      const { code, out, err } = await runCli(["migrate"], { cwd });
+      expect([code, out]).toEqual([0, `The schema has version ${VERSION}. Start the gateways.\n`]);
+      expect(err).toMatch(new RegExp(`^Upgrading the schema from version ${OLD} to \\d+\\.\\n`));
+      const again = {
+        code: 0,
+        out: `Nothing to do: the schema has version ${VERSION}. Start the gateways.\n`,
+        err: "",
+      };
+      expect(await runCli(["migrate"], { cwd })).toEqual(again);
+      const named = await runCli(["migrate", "--config", join(cwd, "gateway.json5")]);
+      expect(named).toEqual(again);
+    });
+
+    it.for([
+      ["the lock for upgrades", "select pg_advisory_lock(4712, 5)", "advisory"],
+      [
+        "the lock for writes",
+        "select pg_advisory_lock(7, oid::integer) from pg_namespace where nspname = current_schema()",
+        "advisory",
+      ],
+      ["a table", "begin; lock table turns", "relation"],
+    ] as const)("can be killed while it waits for %s, and repeated", async ([, block, kind]) => {
+      const url = await released();
+      const cwd = folderOf({ type: "postgres", url });
+      await using holder = await connect(url);
+      await holder.query(block);
+      const { child, ended } = startCli(["migrate"], { cwd });
+      await isWaiting(url, kind);
+      child.kill("SIGKILL");
+      await ended;
+      await holder.end();
+      expect(await versionOf(url)).toBe(OLD);
+      expect(await runCli(["migrate"], { cwd })).toMatchObject({ code: 0 });
+      expect(await versionOf(url)).toBe(VERSION);
+    });
+
+    it("refuses what it cannot upgrade, in a sentence", async () => {
+      const url = await released();
+      const damaged = async (sql: string) => {
+        const one = await released();
+        await query(one, sql);
+        return one;
+      };
+      const cases = [
+        [
+          url.replace("postgres@", "stranger@"),
+          /^The store cannot be upgraded: The database does not answer \(.*role "stranger" does not exist\)\.\n/,
+        ],
+        [
+          url.replace(/:\d+\//, ":1/"),
+          /^The store cannot be upgraded: The database does not answer \(127\.0\.0\.1:1\/.*ECONNREFUSED/,
+        ],
+        [
+          await damaged("drop table turns cascade"),
+          /^Upgrading .*\nThe store cannot be upgraded: The database's schema could not be upgraded from version 6 to 7 \(.*"turns" does not exist\)\. It still has version 6\.\n/,
+        ],
+        [
+          await damaged("drop table nodes"),
+          /^The store cannot be upgraded: The database cannot be upgraded: relation "nodes" does not exist\n/,
+        ],
+        [
+          await damaged("update gateway_migrations set version = version - 1"),
+          /^The store cannot be upgraded: Its schema is from before 0\.2\.0: it has version 5/,
+        ],
+        [
+          await damaged("insert into gateway_migrations (version, oldest) values (99, 99)"),
+          /^The store cannot be upgraded: Its schema has version 99, which needs a newer gateway/,
+        ],
+      ] as const;
+      for (const [at, err] of cases)
+        expect(await runCli(["migrate"], { cwd: folderOf({ type: "postgres", url: at }) })).toEqual({
+          code: 1,
+          out: "",
+          err: expect.stringMatching(err),
+        });
+    });
+
+    it("has nothing to do in an empty database, where the first gateway creates the tables", async () => {
+      const url = await server.createDatabase();
+      const { code, out } = await runCli(["migrate"], { cwd: folderOf({ type: "postgres", url }) });
+      expect([code, out]).toEqual([0, "Nothing to do: the database is empty. The first gateway creates its tables.\n"]);
+      await using store = await open(url);
+      expect(store.stats()).toMatchObject({ sessions: 0 });
+    });
+  });
+});
