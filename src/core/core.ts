@@ -8,7 +8,7 @@ import { createCountedModels } from "./agents/counted-models.ts";
 import { createRemovedAgents } from "./agents/removed-agents.ts";
 import { createAnnouncements } from "./announcements.ts";
 import { createCodes } from "./codes.ts";
-import { createGatewayStream } from "./gateway-stream.ts";
+import { GatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
 import { Heartbeat } from "./heartbeat/heartbeat.ts";
 import { createSystemEvents } from "./heartbeat/system-events.ts";
@@ -18,6 +18,7 @@ import { createDeliveries } from "./recorder/deliveries.ts";
 import { DeliveryFeed } from "./recorder/delivery-feed.ts";
 import { Compactions } from "./sessions/compactions.ts";
 import { createJournal } from "./sessions/journal.ts";
+import { createSessionStreams } from "./sessions/session-streams.ts";
 import { createNameCheck } from "./sessions/sessions.ts";
 import { createStoredSessions } from "./sessions/stored-sessions.ts";
 import { startSweeps } from "./sessions/sweeps.ts";
@@ -132,6 +133,7 @@ function createNouns(
 ) {
   const { shared } = store;
   const sharedReplies = shared && createSharedReplies({ shared, clock, events });
+  const live = sharedReplies?.live ?? createLiveReplies();
   const common: CoreParts = {
     store,
     clock,
@@ -143,7 +145,8 @@ function createNouns(
     countedModels: createCountedModels({ store, clock, events, settings }),
     skills: createSkills(),
     journal: createJournal(),
-    live: sharedReplies?.live ?? createLiveReplies(),
+    live,
+    streams: createSessionStreams({ store, live }),
     inBackground: createBackground(),
     hide,
   };
@@ -155,7 +158,7 @@ function createNouns(
   const systemEvents = createSystemEvents(common);
   const heartbeat = new Heartbeat({ ...common, turns, makeRoom: (sessionId) => compactions.makeRoom(sessionId) });
   const keys = new Keys({ store, clock, events, configured: settings().keys });
-  const gatewayStream = createGatewayStream(common);
+  const gatewayStream = new GatewayStream(common);
   const process = processHealth;
   const health = createHealth({ ...common, gatewayStream, systemEvents, heartbeat, keys, announcements, process });
   return {
@@ -184,8 +187,8 @@ function createNouns(
 
 /** Subscribes the parts of the core to the store. Returns a function that ends this. */
 function watchStore(store: Store, nouns: Nouns): () => void {
-  const { journal, compactions, gatewayStream, runner, announcements, heartbeat, keys, sharedReplies, deliveryFeed } =
-    nouns;
+  const { journal, streams, compactions, gatewayStream, runner, announcements, heartbeat, keys } = nouns;
+  const { sharedReplies, deliveryFeed } = nouns;
   const worker = {
     turn: () => runner.wake(),
     beat: (dueInMs?: number) => heartbeat.expect(dueInMs),
@@ -196,21 +199,23 @@ function watchStore(store: Store, nouns: Nouns): () => void {
     entries(session, entries, elsewhere) {
       sharedReplies?.watcher.entries(session, entries);
       journal.watcher.entries(session, entries);
+      streams.watcher.entries(session, entries);
       // The gateway on which a turn ended compacts its session.
       if (!elsewhere) compactions.watcher.entries(session, entries);
     },
     sessionDeleted(session, end) {
       journal.watcher.sessionDeleted(session, end);
+      streams.watcher.sessionDeleted(session, end);
       compactions.watcher.sessionDeleted(session);
     },
     compaction: compactions.watcher.compaction,
-    gatewayEntries: gatewayStream.tellFollowers,
+    gatewayEntries: (entries) => gatewayStream.publish(entries),
     work: (kind, dueInMs) => worker[kind](dueInMs),
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
     delivery: (deliveryId, change) => deliveryFeed.add(deliveryId, change),
     deliveriesLost: () => deliveryFeed.lose(),
-    wants: journal.wants,
-    wantsGateway: gatewayStream.isFollowed,
+    wants: (session) => journal.wants(session) || streams.wants(session),
+    wantsGateway: () => gatewayStream.isFollowed,
     keysChanged: () => keys.follow(),
   });
 }

@@ -1,38 +1,42 @@
 import type { Clock } from "#kit/clock.ts";
 import type { GatewayEntry, GatewayNews, Store } from "#store/store.ts";
+import { Stream } from "./follow.ts";
 
-/** How many entries the stream keeps, and for how long. */
+/** The most entries that the stream stores, and the time for which it stores them. */
 export const GATEWAY_STORED_ENTRIES = 10_000;
 export const GATEWAY_RETENTION_MS = 24 * 3_600_000;
 
-/** The stream of the gateway's own events, for all followers. */
-export function createGatewayStream({ store, clock }: { store: Store; clock: Clock }) {
-  const followers = new Set<(entries: readonly GatewayEntry[]) => void>();
-  return {
-    /** Another text whenever the stream began anew. */
-    epoch: store.epoch,
-    append: (news: GatewayNews): Promise<GatewayEntry> =>
-      store.appendGatewayEntry(news, { now: clock.now(), keep: GATEWAY_STORED_ENTRIES }),
-    /** `first` is the oldest entry that is kept (one past `last` when none is), `last` the newest ever (0 before the first). */
-    async place(): Promise<{ first: number; last: number }> {
-      const { first, last } = await store.readGatewayEntries({ after: 0, limit: 0 });
-      return { first, last };
-    },
-    /** Entries after `after`, in order. */
-    async read(after: number, limit: number): Promise<readonly GatewayEntry[]> {
-      return (await store.readGatewayEntries({ after, limit })).entries;
-    },
-    /** Calls `listener` with each new entry once, in order, after it is kept; the returned function ends it. */
-    follow(listener: (entries: readonly GatewayEntry[]) => void): () => void {
-      followers.add(listener);
-      return () => followers.delete(listener);
-    },
-    isFollowed: (): boolean => followers.size > 0,
-    /** The store's watcher calls this. */
-    tellFollowers(entries: readonly GatewayEntry[]): void {
-      for (const listener of followers) listener(entries);
-    },
-  };
-}
+/** The stream of the gateway's own events. */
+export class GatewayStream extends Stream<GatewayEntry> {
+  readonly #store: Store;
+  readonly #clock: Clock;
 
-export type GatewayStream = ReturnType<typeof createGatewayStream>;
+  constructor({ store, clock }: { store: Store; clock: Clock }) {
+    super();
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** Identifies the content of the stream. It changes if the store is replaced or emptied. */
+  get epoch(): string {
+    return this.#store.epoch;
+  }
+
+  get isFollowed(): boolean {
+    return this.followers.size > 0;
+  }
+
+  append(news: GatewayNews): Promise<GatewayEntry> {
+    return this.#store.appendGatewayEntry(news, { now: this.#clock.now(), keep: GATEWAY_STORED_ENTRIES });
+  }
+
+  /** `first` is the `seq` of the oldest stored entry (`last + 1` if none is stored), `last` that of the newest (0 before the first). */
+  async place(): Promise<{ first: number; last: number }> {
+    const { first, last } = await this.#store.readGatewayEntries({ after: 0, limit: 0 });
+    return { first, last };
+  }
+
+  async read(after: number, limit: number): Promise<readonly GatewayEntry[]> {
+    return (await this.#store.readGatewayEntries({ after, limit })).entries;
+  }
+}

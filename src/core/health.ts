@@ -86,7 +86,7 @@ export function createHealth(parts: HealthParts) {
   };
 
   const beat = () => {
-    stopBeat = clock.after(stream.isFollowed() ? FOLLOWED_BEAT_MS : BEAT_MS, () => {
+    stopBeat = clock.after(stream.isFollowed ? FOLLOWED_BEAT_MS : BEAT_MS, () => {
       read().catch((error: unknown) => events.unexpectedError({ error, where: "health" }));
       beat();
     });

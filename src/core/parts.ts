@@ -5,6 +5,7 @@ import type { Store } from "#store/store.ts";
 import type { Agents } from "./agents/agents.ts";
 import type { CountedModels } from "./agents/counted-models.ts";
 import type { Journal } from "./sessions/journal.ts";
+import type { SessionStreams } from "./sessions/session-streams.ts";
 import type { CoreSettings } from "./settings.ts";
 import type { Skills } from "./skills/skills.ts";
 import type { LiveReplies } from "./turns/live-replies.ts";
@@ -24,6 +25,7 @@ export type CoreParts = {
   countedModels: CountedModels;
   skills: Skills;
   journal: Journal;
+  streams: SessionStreams;
   live: LiveReplies;
   inBackground: InBackground;
   /** A text without the secrets of the configuration. */

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import type { GatewayEntry } from "#store/store.ts";
+import { followLive } from "./follow-live.ts";
 import { startCore } from "./start-core.ts";
 
 const RELOADED = { name: "system.reloaded", changed: ["limits.turns"], needsRestart: [] } as const;
@@ -9,7 +10,7 @@ it("keeps what happens to the gateway, and tells who follows once it is kept", a
   const { gatewayStream: stream } = core.core;
   expect(await stream.place()).toEqual({ first: 1, last: 0 });
   const heard: GatewayEntry[] = [];
-  const unfollow = stream.follow((entries) => heard.push(...entries));
+  const unfollow = followLive(stream, (entry) => heard.push(entry));
   const first = await stream.append(RELOADED);
   expect(first).toEqual({ seq: 1, at: core.clock.now(), ...RELOADED });
   expect(heard).toEqual([first]);

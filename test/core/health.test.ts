@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { setPaused } from "#core/agents/agents.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import type { HealthPart, Store } from "#store/store.ts";
+import { followLive } from "./follow-live.ts";
 import { AMPLE, type CoreOptions, startCore, type TestCore } from "./start-core.ts";
 
 const OK = { status: "ok", detail: null };
@@ -223,7 +224,7 @@ describe("a change of health", () => {
   it("reaches whoever follows within a second", async () => {
     await using core = await startCore();
     const heard: unknown[] = [];
-    core.core.gatewayStream.follow((entries) => heard.push(...entries));
+    followLive(core.core.gatewayStream, (entry) => heard.push(entry));
     await core.clock.advance(5_000);
     await failOne(core);
     await core.clock.advance(1_000);

@@ -4,6 +4,7 @@ import { systemClock } from "#kit/clock.ts";
 import type { SystemEvent } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { type BeatingCore, startBeating } from "./beating-core.ts";
+import { followLive } from "./follow-live.ts";
 
 const COUNT = 100_000;
 const AGENTS = [{ name: "main" }, { name: "other" }];
@@ -31,12 +32,10 @@ function whenEnded(core: BeatingCore, count: number) {
   const ended = new Map<string, string[]>(AGENTS.map(({ name }) => [name, []]));
   let left = count;
   const done = new Promise<void>((resolve) => {
-    core.core.gatewayStream.follow((entries) => {
-      for (const entry of entries) {
-        if (entry.name !== "event.handled" && entry.name !== "event.dead") continue;
-        ended.get(entry.agentName)?.push(entry.eventId);
-        if (--left === 0) resolve();
-      }
+    followLive(core.core.gatewayStream, (entry) => {
+      if (entry.name !== "event.handled" && entry.name !== "event.dead") return;
+      ended.get(entry.agentName)?.push(entry.eventId);
+      if (--left === 0) resolve();
     });
   });
   return { ended, done };
@@ -77,8 +76,8 @@ describe("500 agents that beat at once", () => {
     for (const { name } of MANY) core.queueFully({ agent: name, mode: "now" });
     await new Promise<void>((resolve) => {
       let left = MANY.length;
-      core.core.gatewayStream.follow((entries) => {
-        for (const { name } of entries) if (name === "heartbeat.ran" && --left === 0) resolve();
+      followLive(core.core.gatewayStream, ({ name }) => {
+        if (name === "heartbeat.ran" && --left === 0) resolve();
       });
     });
     expect(core.store.stats()).toMatchObject({ eventsQueued: 0, eventsDead: 0 });

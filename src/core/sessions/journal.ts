@@ -1,17 +1,7 @@
 import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
 import type { Entry, SessionRef, StoreWatcher, Turn } from "#store/store.ts";
 
-/** The place of a session's deletion in its stream. */
-export type DeletedAt = { seq: number; at: number };
-type JournalListener = {
-  entries(entries: readonly Entry[], session: SessionRef): void;
-  deleted(session: SessionRef, end: DeletedAt): void;
-};
-export type AgentListener = {
-  /** Called before the listeners of the session get its entries after `before`. */
-  joinByAgent(sessionId: string, before: number): void;
-  deleted(session: SessionRef, end: DeletedAt): void;
-};
+type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
 export type TurnEndEntry = Extract<Entry, { name: "turn.completed" | "turn.failed" | "turn.cancelled" }>;
 /**
  * Called with the entry that ends the turn. `erased`: the turn was deleted with its session. `not-stored`: the turn has ended, but its end
@@ -21,29 +11,23 @@ type EndListener = (end: TurnEndEntry | "erased" | "not-stored") => void;
 /** A turn and its session. */
 type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 
-/** Passes new journal entries to the followers of their session or its agent, and the ends of turns to their waiters. */
+/** Passes new journal entries to the followers of their session, and the ends of turns to their waiters. */
 export function createJournal() {
   const followers: Listeners<JournalListener> = new Map();
-  const ofAgent: Listeners<AgentListener> = new Map();
   const waiters: Listeners<{ turnId: string; end: EndListener }> = new Map();
   const notifyEnd = ({ turnId, sessionId }: TurnPlace, end: Parameters<EndListener>[0]): void =>
     tellListeners(waiters, sessionId, (one) => one.turnId === turnId && one.end(end));
 
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
-    entries(session, entries) {
-      const { sessionId, agent } = session;
+    entries({ sessionId }, entries) {
       if (waiters.size > 0) {
         for (const entry of entries) if (isTurnEnd(entry)) notifyEnd({ turnId: entry.turnId, sessionId }, entry);
       }
-      const [first] = entries;
-      if (first && ofAgent.size > 0) tellListeners(ofAgent, agent, (one) => one.joinByAgent(sessionId, first.seq - 1));
-      if (followers.size > 0) tellListeners(followers, sessionId, (one) => one.entries(entries, session));
+      if (followers.size > 0) tellListeners(followers, sessionId, (listener) => listener.entries(entries));
     },
-    sessionDeleted(session, end) {
-      const { sessionId, agent } = session;
-      tellListeners(followers, sessionId, (listener) => listener.deleted(session, end));
-      tellListeners(ofAgent, agent, (listener) => listener.deleted(session, end));
-      tellListeners(waiters, sessionId, (one) => one.end("erased"));
+    sessionDeleted({ sessionId }) {
+      tellListeners(followers, sessionId, (listener) => listener.deleted());
+      tellListeners(waiters, sessionId, ({ end }) => end("erased"));
     },
   };
 
@@ -51,14 +35,12 @@ export function createJournal() {
     watcher,
     /** Calls the listener with all new entries of a session. Returns a function that removes the listener. */
     follow: (sessionId: string, listener: JournalListener): (() => void) => addListener(followers, sessionId, listener),
-    /** Calls the listener for all sessions of an agent. Returns a function that removes the listener. */
-    followAgent: (name: string, listener: AgentListener): (() => void) => addListener(ofAgent, name, listener),
     onTurnEnd: ({ turnId, sessionId }: TurnPlace, end: EndListener): (() => void) =>
       addListener(waiters, sessionId, { turnId, end }),
     turnNotStored: (turn: TurnPlace): void => notifyEnd(turn, "not-stored"),
     /** True if this process has a follower or a waiter for the session. */
-    wants: ({ sessionId, agent }: Pick<SessionRef, "sessionId" | "agent">): boolean =>
-      followers.has(sessionId) || waiters.has(sessionId) || ofAgent.has(agent),
+    wants: ({ sessionId }: Pick<SessionRef, "sessionId">): boolean =>
+      followers.has(sessionId) || waiters.has(sessionId),
   };
 }
 

@@ -12,7 +12,7 @@ import type { Refusals } from "#wire/call/refusals.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "#wire/rpc/rpc.ts";
 import { type Frame, joinFrames, textFrame } from "./frame.ts";
 import type { ServerSocket } from "./server-socket.ts";
-import type { PendingCall } from "./streams.ts";
+import type { PendingCall } from "./sink.ts";
 import type { Subscriber } from "./subscriber.ts";
 import type { Subscribing, Subscriptions } from "./subscriptions.ts";
 
@@ -278,7 +278,7 @@ export class Connection implements Subscribing {
     if (this.heldSince === 0 || this.#waitingBytes >= ROOM_BYTES) return;
     this.heldSince = 0;
     if (!this.isOpen) return;
-    this.subscriber?.pumpSoon();
+    this.subscriber?.resume();
     this.#beginWaiting();
   }
 }

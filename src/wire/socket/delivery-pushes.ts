@@ -1,6 +1,6 @@
 import type { DeliveryFeed, DeliveryNews } from "#core/recorder/delivery-feed.ts";
 import type { PushFrames } from "./pushes.ts";
-import type { PushSink } from "./streams.ts";
+import type { PushSink } from "./sink.ts";
 
 export type DeliveryReader = {
   start(isReset: boolean): void;

@@ -1,6 +1,8 @@
 import type { DeliveryNews } from "#core/recorder/delivery-feed.ts";
+import type { DeletedAt, WrittenReply } from "#core/sessions/session-streams.ts";
 import { errors } from "#generated/errors.ts";
 import type { Pushes, PushName } from "#generated/push-types.ts";
+import { sendAtTickEnd } from "#kit/tick-end.ts";
 import { showToolCalls } from "#kit/tool-calls.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
@@ -8,8 +10,6 @@ import { type Frame, textFrame } from "./frame.ts";
 
 /** The fields of a session that pushes contain. */
 type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
-
-type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
 
 function textOf<Name extends PushName>(method: Name, params: Pushes[Name]): string {
   return JSON.stringify({ jsonrpc: "2.0", method, params });
@@ -22,13 +22,17 @@ function frameOf<Name extends PushName>(method: Name, params: Pushes[Name]): Fra
 /** Creates the frames of pushes. Secrets of the configuration are hidden in pushes about the gateway and deliveries. Each epoch identifies the store contents that a stream belongs to. */
 export function createPushFrames(epochs: { sessions: string; gateway: string }, hideInJson: (json: string) => string) {
   const sessionCursor = ({ ordinal }: PushedSession, seq: number) => cursorOf("session", epochs.sessions, ordinal, seq);
+  let last: { messageId: string; offset: number; length: number; frame: Frame } | undefined;
+  const forgetLast = (): void => {
+    last = undefined;
+  };
   const gatewayCursor = (seq: number) => cursorOf("gateway", epochs.gateway, 0, seq);
 
   return {
     sessionCursor,
     gatewayCursor,
 
-    entry(session: PushedSession, entry: Entry): Frame {
+    entry: shared((entry: Entry, session: PushedSession): Frame => {
       const { seq } = entry;
       const { sessionId } = session;
       const cursor = sessionCursor(session, seq);
@@ -64,26 +68,33 @@ export function createPushFrames(epochs: { sessions: string; gateway: string }, 
         case "turn.cancelled":
           return frameOf(entry.name, Object.assign(base, { reply: entry.reply, usage: showUsage(entry.usage) }));
       }
-    },
+    }),
 
-    delta(session: PushedSession, { turnId, messageId, seq, offset, text }: Delta): Frame {
+    /** The piece of a reply from `offset` to its current end. */
+    piece(session: PushedSession, reply: WrittenReply, offset: number): Frame {
       const { sessionId } = session;
+      const { turnId, messageId, seq, length } = reply;
+      if (last?.messageId === messageId && last.offset === offset && last.length === length) return last.frame;
       const cursor = sessionCursor(session, seq);
-      return frameOf("message.delta", { seq, cursor, sessionId, turnId, messageId, offset, text });
+      const text = reply.textSince(offset);
+      const frame = frameOf("message.delta", { seq, cursor, sessionId, turnId, messageId, offset, text });
+      last = { messageId, offset, length, frame };
+      sendAtTickEnd(forgetLast);
+      return frame;
     },
 
-    deleted(session: PushedSession, { seq, at }: { seq: number; at: number }): Frame {
+    deleted: shared(({ seq, at }: DeletedAt, session: PushedSession): Frame => {
       const { sessionId } = session;
       return frameOf("session.deleted", { seq, cursor: sessionCursor(session, seq), sessionId, at: timeOf(at) });
-    },
+    }),
 
-    gateway({ name, seq, at, ...news }: GatewayEntry): Frame {
+    gateway: shared(({ name, seq, at, ...news }: GatewayEntry): Frame => {
       const params = { seq, cursor: gatewayCursor(seq), at: timeOf(at), ...news };
       // The fields of the entry are the fields of the push, except that `nextAt` is formatted.
       const shown =
         "nextAt" in params && params.nextAt !== null ? { ...params, nextAt: timeOf(params.nextAt) } : params;
       return textFrame(hideInJson(textOf(name, shown as Pushes[typeof name])));
-    },
+    }),
 
     delivery({ name, at, delivery }: DeliveryNews, seq: number): Frame {
       const cursor = gatewayCursor(seq);
@@ -92,6 +103,20 @@ export function createPushFrames(epochs: { sessions: string; gateway: string }, 
 
     reset: (cursor: string, sessionId: string | undefined): Frame =>
       frameOf("stream.reset", sessionId === undefined ? { cursor } : { cursor, sessionId }),
+  };
+}
+
+/** Shares the last frame until the end of the tick: the followers of a stream get the same entry one after another. */
+function shared<Of extends object, From = void>(make: (of: Of, from: From) => Frame): (of: Of, from: From) => Frame {
+  let last: { of: Of; frame: Frame } | undefined;
+  const forget = (): void => {
+    last = undefined;
+  };
+  return (of, from) => {
+    if (last?.of === of) return last.frame;
+    last = { of, frame: make(of, from) };
+    sendAtTickEnd(forget);
+    return last.frame;
   };
 }
 

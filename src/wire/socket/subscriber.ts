@@ -1,68 +1,61 @@
-import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
+import type { GatewayStream } from "#core/gateway-stream.ts";
 import type { DeliveryFeed } from "#core/recorder/delivery-feed.ts";
-import type { AgentListener, DeletedAt } from "#core/sessions/journal.ts";
+import type { AgentFollower, DeletedAt, SessionStreams } from "#core/sessions/session-streams.ts";
 import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
-import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { yieldToOthers } from "#kit/yield.ts";
-import type { Events } from "#observe/events.ts";
-import type { Session, SessionRef, Turn } from "#store/store.ts";
+import type { Session, SessionRef, Store, Turn } from "#store/store.ts";
 import { type DeliveryReader, pushDeliveries } from "./delivery-pushes.ts";
-import type { Frame } from "./frame.ts";
-import { placeOfCursor, type StreamPlace } from "./pushes.ts";
-import { SessionStream, type SessionStreamParts } from "./session-stream.ts";
+import { Pump, type PumpParts } from "./pump.ts";
+import { type PushFrames, placeOfCursor, type StreamPlace } from "./pushes.ts";
+import type { PendingCall, PushSink } from "./sink.ts";
 import {
-  type GatewayStream,
-  type PendingCall,
-  type PushSink,
-  Reader,
-  type ReaderOwner,
-  type Sender,
-} from "./streams.ts";
+  EndSubscription,
+  GatewaySubscription,
+  type Owner,
+  SessionSubscription,
+  type Subscription,
+} from "./subscription.ts";
 
-export type SubscriberParts = SessionStreamParts & {
-  gatewayStream: Pick<GatewayEntries, "epoch" | "place">;
+export type SubscriberParts = PumpParts & {
+  store: Store;
+  streams: SessionStreams;
+  gatewayStream: GatewayStream;
   deliveryFeed: DeliveryFeed;
-  clock: Clock;
-  events: Pick<Events, "storeFailed">;
+  frames: PushFrames;
   /** Throws if no agent has this name. */
   requireAgent(name: string): void;
-  gateway: GatewayStream;
 };
 
 export type FollowOptions = { stream: boolean; replySeq?: number | undefined };
 
 const MOST_SESSIONS = 1_000;
 const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
-const PAGE = 32;
-/** The pause before a failed read is retried. */
-const RETRY_MS = 1_000;
-/** The most streams of a connection that may be behind. With more, the connection is closed, and the client resumes with its cursors. */
-const MOST_BEHIND = 10_000;
 
 /** The subscriptions of a connection, and the unfinished turns that it started. It is created with the first of these. */
-export class Subscriber implements ReaderOwner, AgentListener {
+export class Subscriber implements Owner, AgentFollower {
   readonly sink: PushSink;
-  readonly readers = new Map<string, Reader<SessionStream>>();
+  readonly pump: Pump;
+  readonly frames: PushFrames;
   /** The subscribed agents, each with the function that ends its subscription. */
   readonly agents = new Map<string, () => void>();
-  gateway: Reader<GatewayStream> | undefined = undefined;
+  gateway: GatewaySubscription | undefined = undefined;
   deliveries: DeliveryReader | undefined = undefined;
   readonly #parts: SubscriberParts;
+  readonly #sessions = new Map<string, SessionSubscription>();
+  readonly #ends = new Set<EndSubscription>();
   /** Requests are processed one after another, so that each sees the result of the previous one. */
   #lastRequest: Promise<unknown> = Promise.resolve();
-  readonly #behind = new Set<Reader>();
-  #isPumping = false;
-  #isPumpDue = false;
 
   constructor(sink: PushSink, parts: SubscriberParts) {
     this.sink = sink;
+    this.pump = new Pump(sink, parts);
+    this.frames = parts.frames;
     this.#parts = parts;
   }
 
   /** True if the connection is subscribed to a session or an agent. */
   get hasSessions(): boolean {
-    return this.agents.size > 0 || [...this.readers.values()].some(({ isSubscribed }) => isSubscribed);
+    return this.agents.size > 0 || [...this.#sessions.values()].some(({ isSubscribed }) => isSubscribed);
   }
 
   /** Starts subscriptions or changes their places, either all or none. Pushes start after the answer to the call. */
@@ -78,169 +71,73 @@ export class Subscriber implements ReaderOwner, AgentListener {
   async unsubscribe({ sessions = [], agents = [], gateway, deliveries }: Unsubscribe): Promise<void> {
     await this.#lastRequest;
     for (const name of agents) this.#unfollowAgent(name);
-    for (const id of sessions) {
-      const reader = this.readers.get(id);
-      if (!reader) continue;
-      reader.isNamed = false;
-      // A session of a subscribed agent stays subscribed.
-      if (!this.agents.has(reader.stream.agent ?? "")) reader.release();
-    }
+    for (const id of sessions) this.#sessions.get(id)?.unsubscribe();
     if (gateway || deliveries) this.#dropDeliveries();
-    if (gateway && this.gateway) this.drop(this.gateway);
+    if (gateway) this.gateway?.leave();
   }
 
   /** Pushes the end of a turn to its sender, and with `stream` the pieces of the reply until then. */
   follow(call: PendingCall, turn: Turn, { stream, replySeq }: FollowOptions): void {
     if (!this.sink.isOpen) return;
-    const sender = { turnId: turn.turnId, stream, call };
+    const { sessionId, turnId, agent, seq } = turn;
+    const sender = { turnId, stream, call };
+    const from = seq - 1;
     if (hasEnded(turn)) {
-      this.#pushEnd(sender, turn);
+      this.#ends.add(new EndSubscription(this, this.#parts.streams.of(sessionId), sender, from));
       return;
     }
-    const reader = this.#readerOf(turn.sessionId);
-    reader.senders = [...reader.senders, sender];
-    reader.stream.agent ??= turn.agent;
-    if (stream) reader.stream.sendPieces(turn.turnId, replySeq);
-    // The turn may have ended on another gateway before it was followed here.
-    if (this.#parts.store.shared && replySeq === undefined) void this.#checkEnded(reader, sender);
+    // The turn of a queued or repeated message may have begun before this call. On another gateway, it may even have ended.
+    const mayHaveEnded = this.#parts.store.shared !== undefined && replySeq === undefined;
+    const mayHaveBegun = mayHaveEnded || (stream && replySeq === undefined);
+    const isFollowed = this.#sessions.has(sessionId);
+    const subscription = this.#subscriptionOf(sessionId);
+    subscription.stream.agent ??= agent;
+    subscription.addSender(sender, mayHaveBegun ? from : undefined, replySeq);
+    if (isFollowed && mayHaveEnded)
+      this.#ends.add(new EndSubscription(this, subscription.stream, sender, from, subscription));
   }
 
   leave(): void {
     for (const name of [...this.agents.keys()]) this.#unfollowAgent(name);
-    for (const reader of [...this.readers.values(), ...this.#behind]) this.drop(reader);
-    if (this.gateway) this.drop(this.gateway);
+    for (const subscription of [...this.#sessions.values(), ...this.#ends]) subscription.leave();
+    this.gateway?.leave();
     this.#dropDeliveries();
   }
 
-  /** The journal's listener. Subscribes to a session of a subscribed agent, to the entries after `before`. */
+  /** Subscribes to a session of a subscribed agent. */
   joinByAgent(sessionId: string, before: number): void {
-    const reader = this.#readerOf(sessionId);
-    if (reader.isSubscribed) return;
-    reader.isSubscribed = true;
-    if (!reader.isBehind) reader.sent = before;
+    this.#subscriptionOf(sessionId).joinByAgent(before);
   }
 
-  /** The journal's listener. */
+  /** A session of a subscribed agent was deleted. */
   deleted(session: SessionRef, end: DeletedAt): void {
-    this.pushDeleted(this.#parts.frames.deleted(session, end));
+    this.pushDeleted(session, end);
   }
 
-  pushDeleted(frame: Frame): void {
+  pushDeleted(session: SessionRef, end: DeletedAt): void {
     // The entry of a deleted session cannot be read later, so a full connection is closed.
     if (this.sink.isFull) this.sink.cut();
-    else this.sink.push(frame);
+    else this.sink.push(this.frames.deleted(end, session));
   }
 
-  fallBehind(reader: Reader): void {
-    reader.isBehind = true;
-    this.#behind.add(reader);
-    if (this.#behind.size > MOST_BEHIND) this.sink.cut();
-    this.pumpSoon();
+  forget(subscription: Subscription): void {
+    if (subscription === this.gateway) this.gateway = undefined;
+    else if (subscription instanceof EndSubscription) this.#ends.delete(subscription);
+    else if (subscription instanceof SessionSubscription) this.#sessions.delete(subscription.stream.sessionId);
   }
 
-  /** Sends waiting entries in the next tick, so that the answer to a call precedes the pushes that the call causes. */
-  pumpSoon(): void {
+  /** Called when the connection has room again. */
+  resume(): void {
     this.deliveries?.resume();
-    if (this.#isPumpDue || this.#isPumping) return;
-    this.#isPumpDue = true;
-    setImmediate(() => {
-      this.#isPumpDue = false;
-      void this.#pump();
-    });
+    this.pump.startSoon();
   }
 
-  #readerOf(sessionId: string): Reader<SessionStream> {
-    const known = this.readers.get(sessionId);
+  #subscriptionOf(sessionId: string): SessionSubscription {
+    const known = this.#sessions.get(sessionId);
     if (known) return known;
-    const reader = new Reader(this, this.#streamOf(sessionId));
-    this.readers.set(sessionId, reader);
-    return reader;
-  }
-
-  #streamOf(sessionId: string): SessionStream {
-    return this.#parts.sessions.get(sessionId) ?? new SessionStream(this.#parts, sessionId);
-  }
-
-  drop(reader: Reader): void {
-    const { stream } = reader;
-    reader.isOver = true;
-    this.#behind.delete(reader);
-    if (reader === this.gateway) this.gateway = undefined;
-    else if (stream instanceof SessionStream && this.readers.get(stream.sessionId) === reader)
-      this.readers.delete(stream.sessionId);
-    stream.leave(reader);
-  }
-
-  /** Pushes the end of a turn that has ended, with a separate reader that starts at the turn. */
-  #pushEnd(sender: Sender, { sessionId, seq }: Pick<Turn, "sessionId" | "seq">): void {
-    const reader = new Reader(this, this.#streamOf(sessionId));
-    reader.senders = [sender];
-    reader.sent = seq - 1;
-    this.fallBehind(reader);
-  }
-
-  async #checkEnded(reader: Reader<SessionStream>, sender: Sender): Promise<void> {
-    // If the store fails, the end is pushed when its entry is received.
-    const turn = await this.#parts.store.getTurn(sender.turnId).catch(() => undefined);
-    if (!turn || !hasEnded(turn) || reader.isOver || !reader.senders.includes(sender)) return;
-    if (!reader.isSubscribed) this.#pushEnd(sender, turn);
-    reader.senders = reader.senders.filter((one) => one !== sender);
-    reader.dropIdle();
-  }
-
-  /** Sends the entries that wait in the store, while there is room. */
-  async #pump(): Promise<void> {
-    this.#isPumping = true;
-    try {
-      for (let [reader] = this.#behind; reader && this.sink.isOpen; [reader] = this.#behind) {
-        if (!this.sink.hasRoom) {
-          this.sink.hold();
-          break;
-        }
-        await this.#readPage(reader);
-        // The messages are written between two pages, so that `hasRoom` is true.
-        await yieldToOthers();
-      }
-    } catch (error) {
-      this.#parts.events.storeFailed({ operation: "readEntries", error });
-      this.#parts.clock.after(RETRY_MS, () => this.pumpSoon());
-    }
-    this.#isPumping = false;
-  }
-
-  async #readPage(reader: Reader): Promise<void> {
-    const { stream, sent: from, newest } = reader;
-    const { sink } = this;
-    if (reader.isReset) {
-      reader.isReset = false;
-      sink.push(stream.resetFrame(from));
-    }
-    const page = await stream.read(from, PAGE);
-    if (reader.isOver || reader.sent !== from) return;
-    const before = (page[0]?.seq ?? 0) - 1;
-    if (before > from) {
-      // The entries in between were erased while this reader was behind.
-      reader.sent = before;
-      if (reader.isSubscribed) sink.push(stream.resetFrame(before));
-    }
-    for (const entry of page) {
-      if (!sink.hasRoom || reader.isOver) return;
-      reader.take(entry, () => stream.frameOf(entry));
-    }
-    if (reader.isOver) return;
-    this.#behind.delete(reader);
-    const isNews = reader.newest > reader.sent && (page.length > 0 || reader.newest !== newest);
-    if (page.length === PAGE || isNews) {
-      this.#behind.add(reader); // After the other readers.
-      return;
-    }
-    // A reader of `#pushEnd`: its turn has ended, but the entry of the end was erased.
-    if (stream instanceof SessionStream && this.readers.get(stream.sessionId) !== reader) {
-      this.drop(reader);
-      return;
-    }
-    reader.isBehind = false;
-    stream.caughtUp();
+    const subscription = new SessionSubscription(this, this.#parts.streams.of(sessionId));
+    this.#sessions.set(sessionId, subscription);
+    return subscription;
   }
 
   async #begin(request: Subscribe): Promise<Subscribed> {
@@ -248,26 +145,31 @@ export class Subscriber implements ReaderOwner, AgentListener {
     const { gateway: from, agents = [] } = request;
     this.#check(request);
     const wanted = Object.entries(request.sessions ?? {});
-    const held = this.#holdReaders(request);
+    // They follow their streams before the ends of these are read, so that no entry is missed.
+    const requested = wanted.map(([id]) => this.#subscriptionOf(id));
+    for (const subscription of requested) subscription.isRequested = true;
+    if (from !== undefined) this.gateway ??= new GatewaySubscription(this, gatewayStream);
     try {
       const found = await Promise.all(wanted.map(([id]) => store.getSession(id)));
       const missing = wanted.find(([, cursor], n) => cursor === null && !found[n]);
       if (missing) throw new GatewayError("session-not-found", `No session has the id \`${missing[0]}\`.`);
       const range = from === undefined ? undefined : await gatewayStream.place();
       if (request.deliveries && !this.deliveries)
-        this.deliveries = pushDeliveries(deliveryFeed, frames, this.sink, () => this.gateway?.sent ?? 0);
+        this.deliveries = pushDeliveries(deliveryFeed, frames, this.sink, () => this.gateway?.seq ?? 0);
       for (const [n, [id, cursor]] of wanted.entries()) this.#startSession(id, found[n], cursor);
       const isOfStream = ({ epoch }: StreamPlace) => epoch === gatewayStream.epoch;
-      if (range && this.gateway) this.#start(this.gateway, from ?? null, { ...range, isOfStream });
+      if (range && this.gateway) startAt(this.gateway, from ?? null, { ...range, isOfStream });
       // Deliveries have no cursor: a client that resumes must list them again.
       if (request.deliveries) this.deliveries?.start(typeof from === "string");
     } finally {
-      for (const reader of held) {
-        reader.isHeld = false;
-        if (!reader.isOver) reader.dropIdle();
+      for (const subscription of requested) {
+        subscription.isRequested = false;
+        subscription.leaveIfUnused();
       }
+      if (this.gateway && !this.gateway.isSubscribed) this.gateway.leave();
     }
-    for (const name of agents) this.#followAgent(name);
+    for (const name of agents)
+      if (!this.agents.has(name)) this.agents.set(name, this.#parts.streams.followAgent(name, this));
     return this.#placesOf(request);
   }
 
@@ -280,7 +182,7 @@ export class Subscriber implements ReaderOwner, AgentListener {
         "invalid-params",
         "`deliveries` requires the gateway's stream: subscribe to `gateway` too.",
       );
-    const named = [...this.readers].flatMap(([id, { isNamed }]) => (isNamed ? [id] : []));
+    const named = [...this.#sessions].flatMap(([id, { byName }]) => (byName ? [id] : []));
     if (new Set([...named, ...Object.keys(sessions)]).size > MOST_SESSIONS)
       throw new GatewayError(
         "invalid-params",
@@ -288,72 +190,58 @@ export class Subscriber implements ReaderOwner, AgentListener {
       );
   }
 
-  /** Creates the readers before the ends of their streams are read, so that no entry is missed. */
-  #holdReaders({ sessions = {}, gateway: from }: Subscribe): Reader[] {
-    const held: Reader[] = Object.keys(sessions).map((id) => this.#readerOf(id));
-    if (from !== undefined) {
-      this.gateway ??= new Reader(this, this.#parts.gateway);
-      this.#parts.gateway.open();
-      held.push(this.gateway);
-    }
-    for (const reader of held) reader.isHeld = true;
-    return held;
-  }
-
   #startSession(id: string, session: Session | undefined, from: string | null): void {
-    const reader = this.readers.get(id);
+    const subscription = this.#sessions.get(id);
     // The session was deleted after it was read.
-    if (!reader) return;
-    if (session) reader.stream.setSession(session);
-    reader.isNamed = true;
-    const { ordinal } = reader.stream;
+    if (!subscription) return;
+    const { stream } = subscription;
+    if (session) stream.setSession(session);
     const { epoch } = this.#parts.store;
     const { firstSeq: first, lastSeq: last } = session ?? NO_ENTRIES;
     const isOfStream = (place: StreamPlace) =>
-      place.epoch === epoch && (place.ordinal === ordinal || place.ordinal === 0);
-    this.#start(reader, from, { first, last, isOfStream });
-  }
-
-  /** Starts a reader. If it is already subscribed, it continues from its place, unless the request contains a cursor. */
-  #start(
-    reader: Reader,
-    from: string | null,
-    { first, last, isOfStream }: { first: number; last: number; isOfStream: (place: StreamPlace) => boolean },
-  ): void {
-    if (reader.isSubscribed && from === null) return;
-    const place = from === null ? undefined : placeOfCursor(from);
-    const isKnown = place !== undefined && isOfStream(place) && place.seq + 1 >= first && place.seq <= last;
-    if (place) reader.start(isKnown ? place.seq : last, !isKnown);
-    // A new reader starts after the entries that were published since it was created. A reader that is behind for a sender continues from its place.
-    else reader.start(reader.isBehind ? reader.sent : Math.max(last, reader.newest), false);
+      place.epoch === epoch && (place.ordinal === stream.ordinal || place.ordinal === 0);
+    startAt(subscription, from, { first, last, isOfStream });
+    subscription.byName = true;
   }
 
   #placesOf({ sessions, gateway }: Subscribe): Subscribed {
     const { frames } = this.#parts;
     const places = Object.keys(sessions ?? {}).flatMap((id) => {
-      const reader = this.readers.get(id);
-      return reader ? [[id, frames.sessionCursor(reader.stream, reader.sent)] as const] : [];
+      const subscription = this.#sessions.get(id);
+      return subscription ? [[id, frames.sessionCursor(subscription.stream, subscription.seq)] as const] : [];
     });
     return {
       ...(sessions && { sessions: Object.fromEntries(places) }),
-      ...(gateway !== undefined && { gateway: frames.gatewayCursor(this.gateway?.sent ?? 0) }),
+      ...(gateway !== undefined && { gateway: frames.gatewayCursor(this.gateway?.seq ?? 0) }),
     };
-  }
-
-  #followAgent(name: string): void {
-    if (!this.agents.has(name)) this.agents.set(name, this.#parts.journal.followAgent(name, this));
   }
 
   #unfollowAgent(name: string): void {
     this.agents.get(name)?.();
     this.agents.delete(name);
-    for (const reader of this.readers.values()) if (reader.stream.agent === name && !reader.isNamed) reader.release();
+    for (const subscription of [...this.#sessions.values()]) subscription.leaveAgent(name);
   }
 
   #dropDeliveries(): void {
     this.deliveries?.stop();
     this.deliveries = undefined;
   }
+}
+
+type Range = { first: number; last: number; isOfStream: (place: StreamPlace) => boolean };
+
+/** Starts a subscription. If it is already subscribed, it continues from its place, unless the request contains a cursor. */
+function startAt(
+  subscription: SessionSubscription | GatewaySubscription,
+  from: string | null,
+  { first, last, isOfStream }: Range,
+): void {
+  const { follower, isSubscribed } = subscription;
+  const place = from === null ? undefined : placeOfCursor(from);
+  const isKnown = place !== undefined && isOfStream(place) && place.seq + 1 >= first && place.seq <= last;
+  if (place) subscription.subscribe(isKnown ? place.seq : last, !isKnown);
+  // A new subscription starts after the entries that were published since it was created.
+  else if (!isSubscribed) subscription.subscribe(Math.max(last, follower.newest), false);
 }
 
 function hasEnded({ status }: Turn): boolean {

@@ -1,16 +1,13 @@
-import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
 import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
 import type { Turn } from "#store/store.ts";
 import { createPushFrames } from "./pushes.ts";
-import type { SessionStream } from "./session-stream.ts";
-import { GatewayStream, type PendingCall, type PushSink } from "./streams.ts";
+import type { PendingCall, PushSink } from "./sink.ts";
 import { type FollowOptions, Subscriber, type SubscriberParts } from "./subscriber.ts";
 
 /** The part of a connection that subscriptions use. */
 export type Subscribing = PushSink & { subscriber: Subscriber | undefined };
 
-export type SubscriptionsParts = Omit<SubscriberParts, "frames" | "sessions" | "gateway"> & {
-  gatewayStream: GatewayEntries;
+export type SubscriptionsParts = Omit<SubscriberParts, "frames"> & {
   /** Replaces the secrets of the configuration in a JSON text. */
   hideInJson: (json: string) => string;
 };
@@ -19,8 +16,7 @@ export type SubscriptionsParts = Omit<SubscriberParts, "frames" | "sessions" | "
 export function createSubscriptions(given: SubscriptionsParts) {
   const { store, gatewayStream } = given;
   const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch }, given.hideInJson);
-  const sessions = new Map<string, SessionStream>();
-  const parts = { ...given, frames, sessions, gateway: new GatewayStream(gatewayStream, frames) };
+  const parts = { ...given, frames };
   const subscriberOf = (connection: Subscribing): Subscriber =>
     (connection.subscriber ??= new Subscriber(connection, parts));
 

@@ -1,0 +1,143 @@
+/** Streams number their entries from 1 on, without gaps. The first entries of a stream may be erased later. */
+export type StreamEntry = { readonly seq: number };
+
+/** The receiver of the entries of a follower. */
+export interface Taker<E> {
+  /** True if the taker has no room for new entries. They are read from the store later. */
+  readonly isFull: boolean;
+  /** True if the taker has room for entries that waited in the store. */
+  readonly hasRoom: boolean;
+  /** False for an entry that is skipped. It needs no room. */
+  wants(entry: E): boolean;
+  take(entry: E): void;
+  /** Called before the next entry if earlier ones are missing: the stream continues after `before`. */
+  gap(before: number): void;
+  /** Called when backfill starts. The taker must call `page` of its follower until it returns false. */
+  behind(): void;
+}
+
+/** A stream of entries and its followers. */
+export abstract class Stream<E extends StreamEntry, T extends Taker<E> = Taker<E>> {
+  readonly followers = new Set<Follower<E, T>>();
+
+  /** Adds a follower, which has not started yet. */
+  follow(taker: T): Follower<E, T> {
+    const follower = new Follower(this, taker);
+    this.followers.add(follower);
+    return follower;
+  }
+
+  /** Reads at most `limit` entries after the entry `after`. */
+  abstract read(after: number, limit: number): Promise<readonly E[]>;
+
+  /** Called when a follower has reached the current end of the stream. */
+  caughtUp(): void {}
+
+  /** Called when the last follower has left. */
+  abandoned(): void {}
+
+  /** Passes on new entries. Called within the store's notification, with each entry once and in the order of `seq`. */
+  publish(entries: readonly E[]): void {
+    for (const entry of entries) {
+      for (const follower of this.followers) follower.notify(entry);
+      this.published(entry);
+    }
+  }
+
+  protected published(_entry: E): void {}
+}
+
+/** The place of a follower that starts with the next entry, whatever its `seq`. */
+const NEXT = -1;
+
+/**
+ * Follows a stream from a place on. The taker gets each entry after the place once and in the order of `seq`, until the follower leaves.
+ * - backfill: stored entries are read page by page, and only when the taker asks for a page. New entries are not held in memory meanwhile.
+ * - live: a new entry is passed on within the store's notification, without a read or a promise.
+ * - The follower goes from backfill to live in `page`, when no read is under way and no newer entry was published.
+ * - A full taker ends live: the follower is in backfill again, so that its memory does not depend on how far it is behind.
+ * - After `leave` the taker is not called, not even by a read that was under way. A failed read changes nothing.
+ */
+export class Follower<E extends StreamEntry, T extends Taker<E> = Taker<E>> {
+  readonly stream: Stream<E, T>;
+  readonly taker: T;
+  /** `held`: it has not started. Only `newest` is updated. */
+  phase: "held" | "backfill" | "live" | "over" = "held";
+  /** The `seq` of the last entry that was taken or skipped. */
+  seq = 0;
+  /** The `seq` of the newest entry that was published. */
+  newest = 0;
+
+  constructor(stream: Stream<E, T>, taker: T) {
+    this.stream = stream;
+    this.taker = taker;
+  }
+
+  /** Starts after the entry `from`, in backfill. */
+  start(from: number): void {
+    this.seq = from;
+    this.#fallBehind();
+  }
+
+  /** Starts with the next entry, or after the entry `from` if all entries up to it are known. */
+  startLive(from = NEXT): void {
+    this.seq = from;
+    this.phase = "live";
+  }
+
+  notify(entry: E): void {
+    this.newest = entry.seq;
+    if (this.phase !== "live") return;
+    if (this.seq === NEXT) this.seq = entry.seq - 1;
+    if (entry.seq <= this.seq) return;
+    const isWanted = this.taker.wants(entry);
+    if (entry.seq > this.seq + 1 || (isWanted && this.taker.isFull)) this.#fallBehind();
+    else this.#pass(entry, isWanted);
+  }
+
+  /** Passes on a page of stored entries, while there is room. Returns true if there are more: the taker calls it again, after other followers. */
+  async page(limit: number): Promise<boolean> {
+    const { seq: from, newest, stream, taker } = this;
+    if (!this.#isBehind) return false;
+    const page = await stream.read(from, limit);
+    // It has left or started at another place during the read.
+    if (!this.#isBehind || this.seq !== from) return this.#isBehind;
+    const before = (page[0]?.seq ?? 0) - 1;
+    if (before > from) {
+      this.seq = before;
+      taker.gap(before);
+    }
+    for (const entry of page) {
+      const isWanted = taker.wants(entry);
+      if (isWanted && !taker.hasRoom) return true;
+      this.#pass(entry, isWanted);
+      if (!this.#isBehind) return false;
+    }
+    // An entry may be published before it can be read: an empty page is read again only if there are newer entries.
+    const isNews = this.newest > this.seq && (page.length > 0 || this.newest !== newest);
+    if (page.length === limit || isNews) return true;
+    this.phase = "live";
+    stream.caughtUp();
+    return false;
+  }
+
+  leave(): void {
+    this.phase = "over";
+    const { stream } = this;
+    if (stream.followers.delete(this) && stream.followers.size === 0) stream.abandoned();
+  }
+
+  get #isBehind(): boolean {
+    return this.phase === "backfill";
+  }
+
+  #fallBehind(): void {
+    this.phase = "backfill";
+    this.taker.behind();
+  }
+
+  #pass(entry: E, isWanted: boolean): void {
+    this.seq = entry.seq;
+    if (isWanted) this.taker.take(entry);
+  }
+}

@@ -1,0 +1,201 @@
+import { Stream, type Taker } from "#core/follow.ts";
+import { type LiveReplies, readSince } from "#core/turns/live-replies.ts";
+import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
+import { readAtTickEnd } from "#kit/tick-end.ts";
+import type { Entry, SessionRef, Store, StoreWatcher } from "#store/store.ts";
+import { isTurnEnd } from "./journal.ts";
+
+/** The text of a reply that is being written. `seq` is that of its `message.created`. */
+export type WrittenReply = {
+  turnId: string;
+  messageId: string;
+  seq: number;
+  length: number;
+  textSince(offset: number): string;
+};
+
+/** The place of a session's deletion in its stream. */
+export type DeletedAt = { seq: number; at: number };
+
+/** A follower of a session. It gets the pieces of replies in addition to the entries. They are not entries: a taker that was behind has missed them. */
+export interface SessionTaker extends Taker<Entry> {
+  /** True if the taker needs the pieces of this turn's reply. Other gateways send the pieces of their turns only if a taker needs them. */
+  wantsPieces(turnId: string): boolean;
+  /** Called at the end of each tick in which the reply has grown, and soon after a follower has reached the end of the stream. Not called after the published end of the reply. */
+  written(reply: WrittenReply): void;
+  /** Called when all new entries are passed on and no reply is being written. */
+  quiet?(): void;
+  /** Called when the session was deleted. The stream has no further entries, so the taker must leave. */
+  deleted(session: SessionRef, end: DeletedAt): void;
+}
+
+/** A follower of all sessions of an agent. */
+export interface AgentFollower {
+  /** Called before the followers of a session get its entries after `before`. */
+  joinByAgent(sessionId: string, before: number): void;
+  deleted(session: SessionRef, end: DeletedAt): void;
+}
+
+type StreamParts = {
+  store: Pick<Store, "readEntries" | "getSession">;
+  live: LiveReplies;
+  streams: Map<string, SessionStream>;
+};
+type Begun = { readonly turnId: string; readonly seq: number };
+
+/** A session's stream, with the pieces of the reply that is being written. It exists while it has followers. */
+export class SessionStream extends Stream<Entry, SessionTaker> {
+  readonly sessionId: string;
+  /** 0 if the session does not exist or has not been read yet. */
+  ordinal = 0;
+  agent: string | undefined = undefined;
+  /** The reply that began last, if it began while the stream had followers. */
+  begun: Begun | undefined = undefined;
+  readonly #parts: StreamParts;
+  /** The reply whose pieces are read. */
+  #writing: Begun | undefined = undefined;
+  /** The turn whose end was published last. */
+  #endedTurn: string | undefined = undefined;
+  #stopReading = (): void => {};
+  #stopSeeking: (() => void) | undefined = undefined;
+
+  constructor(parts: StreamParts, sessionId: string) {
+    super();
+    this.#parts = parts;
+    this.sessionId = sessionId;
+    parts.streams.set(sessionId, this);
+  }
+
+  /** The turn whose pieces are passed on. */
+  get writing(): string | undefined {
+    return this.#writing?.turnId;
+  }
+
+  read(after: number, limit: number): Promise<readonly Entry[]> {
+    return this.#parts.store.readEntries(this.sessionId, { after, limit });
+  }
+
+  /** Reads the session if its ordinal is unknown. */
+  async identify(): Promise<void> {
+    const session = this.ordinal === 0 ? await this.#parts.store.getSession(this.sessionId) : undefined;
+    if (session) this.setSession(session);
+  }
+
+  setSession({ ordinal, agent }: Pick<SessionRef, "ordinal" | "agent">): void {
+    this.ordinal = ordinal;
+    this.agent = agent;
+  }
+
+  entries(session: SessionRef, entries: readonly Entry[]): void {
+    this.setSession(session);
+    this.publish(entries);
+    this.#notifyQuiet();
+  }
+
+  deleted(session: SessionRef, end: DeletedAt): void {
+    for (const { taker } of this.followers) taker.deleted(session, end);
+  }
+
+  /** A follower that starts in the middle of a reply gets the text that was written so far. */
+  override caughtUp(): void {
+    this.pollForReply();
+    this.#notifyQuiet();
+  }
+
+  override abandoned(): void {
+    const { streams } = this.#parts;
+    if (streams.get(this.sessionId) === this) streams.delete(this.sessionId);
+    this.#stop();
+    this.#stopSeeking?.();
+  }
+
+  protected override published(entry: Entry): void {
+    if (entry.name === "message.created") {
+      if (entry.role !== "assistant") return;
+      this.begun = { turnId: entry.turnId, seq: entry.seq };
+      this.readPieces(this.begun);
+    } else if (entry.name === "message.completed" || isTurnEnd(entry)) {
+      this.#endedTurn = entry.turnId;
+      if (entry.turnId === this.writing) this.#stop();
+    }
+  }
+
+  /** Passes on the pieces of the reply that is being written. If this gateway has none, looks for one that another gateway is writing. */
+  readonly pollForReply = (): void => {
+    const { live } = this.#parts;
+    const reply = live.ofSession(this.sessionId);
+    // A reply may stay in memory for a moment after its end was published.
+    if (!reply || reply.turnId === this.#endedTurn) {
+      this.#stopSeeking ??= live.seek(this.sessionId, this.pollForReply);
+      return;
+    }
+    this.readPieces(reply);
+    this.passSoon();
+  };
+
+  /** Passes on the pieces of a reply that has begun, if a taker wants them. */
+  readPieces({ turnId, seq }: Begun): void {
+    if (![...this.followers].some(({ taker }) => taker.wantsPieces(turnId))) return;
+    const isRead = this.writing === turnId;
+    this.#writing = { turnId, seq };
+    if (isRead) return;
+    this.#stopReading();
+    this.#stopReading = this.#parts.live.read(this.sessionId, this.#pass);
+  }
+
+  /** Passes on the text so far at the end of the tick. */
+  passSoon(): void {
+    readAtTickEnd(this.#pass);
+  }
+
+  /** The text of one tick of the event loop is one piece. */
+  readonly #pass = (): void => {
+    const reply = this.#parts.live.ofSession(this.sessionId);
+    if (!reply || reply.turnId !== this.writing) return;
+    const { turnId, messageId, seq, length } = reply;
+    const written = { turnId, messageId, seq, length, textSince: (offset: number) => readSince(reply, offset) };
+    for (const { taker } of this.followers) taker.written(written);
+  };
+
+  #stop(): void {
+    this.#stopReading();
+    this.#stopReading = () => {};
+    this.#writing = undefined;
+  }
+
+  #notifyQuiet(): void {
+    if (this.#writing) return;
+    for (const { taker } of this.followers) taker.quiet?.();
+  }
+}
+
+/** The streams of the sessions that have followers. */
+export function createSessionStreams(parts: Omit<StreamParts, "streams">) {
+  const streams = new Map<string, SessionStream>();
+  const ofAgent: Listeners<AgentFollower> = new Map();
+  const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
+    entries(session, entries) {
+      const { sessionId, agent } = session;
+      const [first] = entries;
+      if (first && ofAgent.size > 0) tellListeners(ofAgent, agent, (one) => one.joinByAgent(sessionId, first.seq - 1));
+      streams.get(sessionId)?.entries(session, entries);
+    },
+    sessionDeleted(session, end) {
+      streams.get(session.sessionId)?.deleted(session, end);
+      tellListeners(ofAgent, session.agent, (one) => one.deleted(session, end));
+    },
+  };
+  return {
+    watcher,
+    /** The stream of a session. A new one must get its first follower at once. */
+    of: (sessionId: string): SessionStream =>
+      streams.get(sessionId) ?? new SessionStream({ ...parts, streams }, sessionId),
+    /** Follows all sessions of an agent. Returns a function that ends this. */
+    followAgent: (name: string, follower: AgentFollower): (() => void) => addListener(ofAgent, name, follower),
+    /** True if the session or its agent has a follower. */
+    wants: ({ sessionId, agent }: Pick<SessionRef, "sessionId" | "agent">): boolean =>
+      streams.has(sessionId) || ofAgent.has(agent),
+  };
+}
+
+export type SessionStreams = ReturnType<typeof createSessionStreams>;

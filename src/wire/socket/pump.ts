@@ -1,0 +1,80 @@
+import type { Clock } from "#kit/clock.ts";
+import { yieldToOthers } from "#kit/yield.ts";
+import type { Events } from "#observe/events.ts";
+import type { PushSink } from "./sink.ts";
+
+/** A source of pushes that wait until the connection has room. */
+export interface Source {
+  /** Sends some of the pushes. Returns true if there are more. */
+  page(): Promise<boolean>;
+}
+
+export type PumpParts = { clock: Clock; events: Pick<Events, "storeFailed"> };
+
+/** The pause before a failed read is retried. */
+const RETRY_MS = 1_000;
+/** The most sources of a connection that may wait. With more, the connection is closed, and the client resumes with its cursors. */
+const MOST_WAITING = 10_000;
+
+/** Sends what waits for one connection, while there is room: one page of one source at a time. */
+export class Pump {
+  readonly #sink: PushSink;
+  readonly #parts: PumpParts;
+  readonly #waiting = new Set<Source>();
+  #isRunning = false;
+  #isDue = false;
+
+  constructor(sink: PushSink, parts: PumpParts) {
+    this.#sink = sink;
+    this.#parts = parts;
+  }
+
+  add(source: Source): void {
+    this.#waiting.add(source);
+    if (this.#waiting.size > MOST_WAITING) this.#sink.cut();
+    this.startSoon();
+  }
+
+  delete(source: Source): void {
+    this.#waiting.delete(source);
+  }
+
+  /** Starts in the next tick, so that the answer to a call precedes the pushes that the call causes. */
+  startSoon(): void {
+    if (this.#isDue || this.#isRunning || this.#waiting.size === 0) return;
+    this.#isDue = true;
+    setImmediate(() => {
+      this.#isDue = false;
+      void this.#run();
+    });
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    for (let [source] = this.#waiting; source && this.#sink.isOpen; [source] = this.#waiting) {
+      if (!this.#sink.hasRoom) {
+        this.#sink.hold();
+        break;
+      }
+      if (!(await this.#sendPage(source))) break;
+      // The messages are written between two pages, so that `hasRoom` is true.
+      await yieldToOthers();
+    }
+    this.#isRunning = false;
+  }
+
+  /** Returns false if the read failed. It is retried later. */
+  async #sendPage(source: Source): Promise<boolean> {
+    // It may be added again during the read.
+    this.#waiting.delete(source);
+    try {
+      if (await source.page()) this.#waiting.add(source);
+      return true;
+    } catch (error) {
+      this.#waiting.add(source);
+      this.#parts.events.storeFailed({ operation: "readEntries", error });
+      this.#parts.clock.after(RETRY_MS, () => this.startSoon());
+      return false;
+    }
+  }
+}

@@ -1,0 +1,342 @@
+import type { Follower, Taker } from "#core/follow.ts";
+import type { GatewayStream } from "#core/gateway-stream.ts";
+import type { DeletedAt, SessionStream, SessionTaker, WrittenReply } from "#core/sessions/session-streams.ts";
+import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
+import type { Pump, Source } from "./pump.ts";
+import type { PushFrames } from "./pushes.ts";
+import type { PendingCall, PushSink } from "./sink.ts";
+
+/** The connection of a subscription. */
+export type Owner = {
+  readonly sink: PushSink;
+  readonly pump: Pump;
+  readonly frames: PushFrames;
+  /** The agents that the connection is subscribed to. */
+  readonly agents: { has(name: string): boolean };
+  /** Called when a subscription has ended. */
+  forget(subscription: Subscription): void;
+  /** Pushes the end of a deleted session. */
+  pushDeleted(session: SessionRef, end: DeletedAt): void;
+};
+
+/** The sender of a message. It gets the end of its turn, and with `stream` also the pieces of the reply. */
+export type Sender = { turnId: string; stream: boolean; call: PendingCall };
+
+const PAGE = 32;
+
+/** A connection's place in a stream. Entries that do not fit are sent later, by the pump. */
+abstract class Subscription implements Source {
+  readonly owner: Owner;
+  abstract readonly follower: Pick<Follower<Entry | GatewayEntry>, "seq" | "page" | "leave">;
+  /** The subscriber gets the entries after this one. */
+  protected after = 0;
+  /** True if the cursor was of another stream: the client gets a `stream.reset` first. */
+  protected isReset = false;
+
+  constructor(owner: Owner) {
+    this.owner = owner;
+  }
+
+  get isFull(): boolean {
+    return this.owner.sink.isFull;
+  }
+
+  get hasRoom(): boolean {
+    return this.owner.sink.hasRoom;
+  }
+
+  abstract gap(before: number): void;
+
+  /** The place of the subscriber in the stream. */
+  get seq(): number {
+    return Math.max(this.after, this.follower.seq);
+  }
+
+  behind(): void {
+    this.owner.pump.add(this);
+  }
+
+  page(): Promise<boolean> {
+    if (this.isReset) this.gap(this.after);
+    this.isReset = false;
+    return this.follower.page(PAGE);
+  }
+
+  leave(): void {
+    this.follower.leave();
+    this.owner.pump.delete(this);
+    this.owner.forget(this);
+  }
+}
+
+export type { Subscription };
+
+export class GatewaySubscription extends Subscription implements Taker<GatewayEntry> {
+  readonly follower: Follower<GatewayEntry>;
+
+  constructor(owner: Owner, stream: GatewayStream) {
+    super(owner);
+    this.follower = stream.follow(this);
+  }
+
+  get isSubscribed(): boolean {
+    return this.follower.phase !== "held";
+  }
+
+  subscribe(from: number, isReset: boolean): void {
+    this.after = from;
+    this.isReset = isReset;
+    this.follower.start(from);
+  }
+
+  wants(): boolean {
+    return true;
+  }
+
+  take(entry: GatewayEntry): void {
+    this.owner.sink.push(this.owner.frames.gateway(entry));
+  }
+
+  gap(before: number): void {
+    const { sink, frames } = this.owner;
+    sink.push(frames.reset(frames.gatewayCursor(before), undefined));
+  }
+}
+
+/**
+ * A subscriber to a session gets every entry. The sender of a message gets the end of its turn, but only once if the connection is also subscribed. The
+ * subscription ends when the connection needs it no longer.
+ */
+export class SessionSubscription extends Subscription implements SessionTaker {
+  readonly stream: SessionStream;
+  readonly follower: Follower<Entry, SessionTaker>;
+  /** True if the client subscribed to the session by id. */
+  byName = false;
+  /** True if the client subscribed to the agent, and the session is not quiet. */
+  byAgent = false;
+  /** True while a request to subscribe is being processed. */
+  isRequested = false;
+  #senders: readonly Sender[] = [];
+  /** The turn and the `seq` of the reply whose pieces were sent last, and the length that was sent or skipped. */
+  #replyOf: string | undefined = undefined;
+  #replySeq = 0;
+  #offset = 0;
+
+  constructor(owner: Owner, stream: SessionStream) {
+    super(owner);
+    this.stream = stream;
+    this.follower = stream.follow(this);
+  }
+
+  get isSubscribed(): boolean {
+    return this.byName || this.byAgent;
+  }
+
+  /** Subscribes to the entries after `from`. With `isReset`, the client gets a `stream.reset` first. */
+  subscribe(from: number, isReset: boolean): void {
+    this.byName = true;
+    this.after = from;
+    this.isReset = isReset;
+    this.#forgetReply();
+    const { phase, seq } = this.follower;
+    // Entries that wait for a sender are not skipped.
+    this.follower.start(phase === "backfill" ? Math.min(from, seq) : from);
+  }
+
+  /** Subscribes to the entries after `before`, for a client that is subscribed to the agent. */
+  joinByAgent(before: number): void {
+    if (this.isSubscribed) return;
+    this.byAgent = true;
+    this.after = before;
+    this.#forgetReply();
+    if (this.follower.phase !== "backfill") this.follower.startLive(before);
+  }
+
+  /** Ends the subscription by id. A session of a subscribed agent stays subscribed. */
+  unsubscribe(): void {
+    this.byAgent = this.isSubscribed && this.owner.agents.has(this.stream.agent ?? "");
+    this.byName = false;
+    this.leaveIfUnused();
+  }
+
+  leaveAgent(name: string): void {
+    if (this.stream.agent === name) this.byAgent = false;
+    this.leaveIfUnused();
+  }
+
+  /** Adds the sender of a message. It gets the entries after `from`, if they may have been published before. `replySeq` is the `seq` of the reply if it has just begun. */
+  addSender(sender: Sender, from: number | undefined, replySeq: number | undefined): void {
+    const { stream, follower } = this;
+    const { turnId } = sender;
+    this.#senders = [...this.#senders, sender];
+    if (follower.phase === "held") {
+      if (from === undefined) follower.startLive();
+      else follower.start(from);
+    }
+    if (!sender.stream) return;
+    const begun = replySeq === undefined ? stream.begun : { turnId, seq: replySeq };
+    if (begun?.turnId === turnId) {
+      this.#openReply(begun);
+      stream.readPieces(begun);
+    } else stream.pollForReply();
+    // Pieces need a cursor, and a cursor needs the session's ordinal. If the session cannot be read now, the rest of the reply precedes its end.
+    if (stream.ordinal === 0)
+      stream.identify().then(
+        () => stream.passSoon(),
+        () => {},
+      );
+  }
+
+  hasSender(sender: Sender): boolean {
+    return this.#senders.includes(sender);
+  }
+
+  removeSender(sender: Sender): void {
+    this.#senders = this.#senders.filter((one) => one !== sender);
+    this.leaveIfUnused();
+  }
+
+  leaveIfUnused(): void {
+    if (!this.isSubscribed && !this.isRequested && this.#senders.length === 0) this.leave();
+  }
+
+  override async page(): Promise<boolean> {
+    await this.stream.identify();
+    return await super.page();
+  }
+
+  wants(entry: Entry): boolean {
+    return this.#isForSubscriber(entry) || this.#senders.some((sender) => isForSender(sender, entry));
+  }
+
+  take(entry: Entry): void {
+    const { sink, frames } = this.owner;
+    const { name, turnId } = entry;
+    if (name === "message.created" && entry.role === "assistant") this.#openReply(entry);
+    else if (name === "message.completed") this.#pushRest(entry);
+    const ended = isTurnEnd(entry) ? this.#senders.filter((sender) => sender.turnId === turnId) : [];
+    if (this.#isForSubscriber(entry)) sink.push(frames.entry(entry, this.stream));
+    else for (const { call } of ended) call.pushAfterAnswer(frames.entry(entry, this.stream));
+    if (ended.length === 0) return;
+    this.#senders = this.#senders.filter((sender) => sender.turnId !== turnId);
+    this.leaveIfUnused();
+  }
+
+  gap(before: number): void {
+    const { sink, frames } = this.owner;
+    if (!this.isSubscribed || before < this.after) return;
+    sink.push(frames.reset(frames.sessionCursor(this.stream, before), this.stream.sessionId));
+  }
+
+  wantsPieces(turnId: string): boolean {
+    return this.isSubscribed || this.#streamerOf(turnId) !== undefined;
+  }
+
+  written(reply: WrittenReply): void {
+    const { owner, stream, follower } = this;
+    const isInReply = this.isSubscribed && follower.phase === "live" && follower.seq >= reply.seq;
+    if (stream.ordinal === 0 || !(isInReply || this.#streamerOf(reply.turnId))) return;
+    this.#openReply(reply);
+    const offset = this.#offset;
+    if (offset >= reply.length) return;
+    // A piece that does not fit is skipped.
+    this.#offset = reply.length;
+    if (!owner.sink.isFull) owner.sink.push(owner.frames.piece(stream, reply, offset));
+  }
+
+  /** A session of a subscribed agent needs no place in its stream until its next entry. */
+  quiet(): void {
+    if (this.byName || !this.byAgent || this.follower.phase === "backfill") return;
+    this.byAgent = false;
+    this.leaveIfUnused();
+  }
+
+  deleted(session: SessionRef, end: DeletedAt): void {
+    const { owner } = this;
+    this.leave();
+    // A subscriber of the agent is notified as such.
+    if (owner.agents.has(session.agent)) return;
+    if (this.isSubscribed || this.isRequested) owner.pushDeleted(session, end);
+    // The deletion also ends the turns of the session.
+    else for (const { call } of this.#senders) call.pushAfterAnswer(owner.frames.deleted(end, session));
+  }
+
+  /** Pushes the rest of a reply before its end, so that a client that joins pieces has the whole reply. A subscriber that has no piece gets none. */
+  #pushRest({ turnId, messageId, text }: Entry & { name: "message.completed" }): void {
+    const { owner, stream } = this;
+    const offset = this.#offset;
+    const sender = this.#streamerOf(turnId);
+    const isStarted = this.isSubscribed && this.follower.phase === "live" && offset > 0;
+    if (this.#replySeq === 0 || this.#replyOf !== turnId || offset >= text.length || !(sender || isStarted)) return;
+    this.#offset = text.length;
+    const reply = { turnId, messageId, seq: this.#replySeq, length: text.length, textSince: text.slice.bind(text) };
+    const frame = owner.frames.piece(stream, reply, offset);
+    if (sender && !this.isSubscribed) sender.call.pushAfterAnswer(frame);
+    else owner.sink.push(frame);
+  }
+
+  #isForSubscriber({ seq }: Entry): boolean {
+    return this.isSubscribed && seq > this.after;
+  }
+
+  #openReply({ turnId, seq }: { turnId: string; seq: number }): void {
+    // An earlier reply of the turn may be read again for its sender.
+    if (seq <= this.#replySeq) return;
+    this.#replyOf = turnId;
+    this.#replySeq = seq;
+    this.#offset = 0;
+  }
+
+  /** Forgets the pieces that were sent, but not those of a sender, so that it does not get them twice. */
+  #forgetReply(): void {
+    if (!this.#streamerOf(this.stream.writing)) this.#replySeq = 0;
+  }
+
+  #streamerOf(turnId: string | undefined): Sender | undefined {
+    return this.#senders.find((sender) => sender.stream && sender.turnId === turnId);
+  }
+}
+
+/**
+ * Reads the end of a turn for its sender, if the turn may have ended before it was followed. `main` is the subscription that waits for the end, if the
+ * turn may still be running.
+ */
+export class EndSubscription extends SessionSubscription {
+  readonly #sender: Sender;
+  readonly #main: SessionSubscription | undefined;
+
+  constructor(owner: Owner, stream: SessionStream, sender: Sender, from: number, main?: SessionSubscription) {
+    super(owner, stream);
+    this.#sender = sender;
+    this.#main = main;
+    this.addSender({ ...sender, stream: false }, from, undefined);
+  }
+
+  override async page(): Promise<boolean> {
+    const isMore = await super.page();
+    if (!isMore) this.leave();
+    return isMore;
+  }
+
+  override take(entry: Entry): void {
+    const main = this.#main;
+    const isPushed = main && (!main.hasSender(this.#sender) || (main.isSubscribed && main.seq < entry.seq));
+    if (!isPushed) super.take(entry);
+    main?.removeSender(this.#sender);
+    this.leave();
+  }
+
+  override deleted(session: SessionRef, end: DeletedAt): void {
+    if (this.#main) this.leave();
+    else super.deleted(session, end);
+  }
+}
+
+function isForSender({ turnId, stream }: Sender, entry: Entry): boolean {
+  if (entry.turnId !== turnId) return false;
+  return isTurnEnd(entry) || (stream && (entry.name === "message.created" || entry.name === "message.completed"));
+}
+
+function isTurnEnd({ name }: Pick<Entry, "name">): boolean {
+  return name === "turn.completed" || name === "turn.failed" || name === "turn.cancelled";
+}

@@ -1,0 +1,192 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Stream, type Taker } from "#core/follow.ts";
+
+type Item = { seq: number };
+
+/** A stream over a plain list, whose reads a test answers one by one. `told` lags behind `stored`, as an engine's notifications do. */
+class ListStream extends Stream<Item> {
+  stored: Item[] = [];
+  last = 0;
+  told = 0;
+  abandons = 0;
+  readonly pending: { answer(): void; fail(): void }[] = [];
+
+  override read(after: number, limit: number): Promise<readonly Item[]> {
+    return new Promise((resolve, reject) => {
+      this.pending.push({
+        answer: () => resolve(this.stored.filter(({ seq }) => seq > after).slice(0, limit)),
+        fail: () => reject(new Error("the store is away")),
+      });
+    });
+  }
+
+  append(count: number): void {
+    for (let n = 0; n < count; n++) this.stored.push({ seq: ++this.last });
+  }
+
+  tell(): void {
+    const news = Array.from({ length: this.last - this.told }, (_, n) => ({ seq: this.told + n + 1 }));
+    this.told = this.last;
+    this.publish(news);
+  }
+
+  override abandoned(): void {
+    this.abandons++;
+  }
+}
+
+/** A taker of even entries or of all, that pulls its pages as a connection does. */
+class ListTaker implements Taker<Item> {
+  isFull = false;
+  hasRoom = true;
+  isBehind = false;
+  readonly got: (number | `gap ${number}`)[] = [];
+  readonly isPicky: boolean;
+
+  constructor(isPicky: boolean) {
+    this.isPicky = isPicky;
+  }
+
+  wants({ seq }: Item): boolean {
+    return !this.isPicky || seq % 2 === 0;
+  }
+
+  take({ seq }: Item): void {
+    this.got.push(seq);
+  }
+
+  gap(before: number): void {
+    this.got.push(`gap ${before}`);
+  }
+
+  behind(): void {
+    this.isBehind = true;
+  }
+}
+
+const FULL = { isFull: true, hasRoom: false };
+const EMPTY = { isFull: false, hasRoom: true };
+
+type Step =
+  | { do: "append" | "erase"; count: number }
+  | { do: "tell" | "pull" | "answer" | "fail" | "fill" | "drain" | "leave" };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constantFrom("append" as const, "erase" as const), count: fc.nat(5) }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({ do: fc.constantFrom("tell" as const, "pull" as const, "answer" as const) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constantFrom("fail" as const, "fill" as const, "drain" as const) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("leave" as const) }) },
+);
+
+/** Plays the steps, then lets the follower read all that is left. */
+async function play(steps: readonly Step[], from: number, isPicky: boolean) {
+  const stream = new ListStream();
+  stream.append(3);
+  stream.tell();
+  const taker = new ListTaker(isPicky);
+  const follower = stream.follow(taker);
+  const erased = new Set<number>();
+  let isPulling = false;
+  let left: number | undefined;
+  const pull = () => {
+    if (!taker.isBehind || isPulling || !taker.hasRoom) return;
+    isPulling = true;
+    taker.isBehind = false;
+    const end = (isMore: boolean) => {
+      isPulling = false;
+      taker.isBehind ||= isMore;
+    };
+    follower.page(4).then(end, () => end(true));
+  };
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+  follower.start(from);
+  for (const one of steps) {
+    if (one.do === "append") stream.append(one.count);
+    else if (one.do === "erase") for (const { seq } of stream.stored.splice(0, one.count)) erased.add(seq);
+    else if (one.do === "tell") stream.tell();
+    else if (one.do === "pull") pull();
+    else if (one.do === "answer" || one.do === "fail") stream.pending.shift()?.[one.do]();
+    else if (one.do === "fill") Object.assign(taker, FULL);
+    else if (one.do === "drain") Object.assign(taker, EMPTY);
+    else {
+      follower.leave();
+      left ??= taker.got.length;
+    }
+    if (one.do !== "tell" && one.do !== "append") await settle();
+  }
+  Object.assign(taker, EMPTY);
+  stream.tell();
+  for (let n = 0; n < 200 && (taker.isBehind || isPulling); n++) {
+    pull();
+    stream.pending.shift()?.answer();
+    await settle();
+  }
+  return { stream, taker, follower, erased, left };
+}
+
+describe("a follower", () => {
+  it("gets each entry once and in order, whatever happens meanwhile, and a gap for erased ones", async () => {
+    const orders = fc.array(step, { minLength: 1, maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(orders, fc.nat(3), fc.boolean(), async (steps, from, isPicky) => {
+        const { stream, taker, follower, erased, left } = await play(steps, from, isPicky);
+        if (left !== undefined) {
+          expect(taker.got).toHaveLength(left);
+          expect(stream.abandons).toBe(1);
+          return;
+        }
+        expect(follower.phase).toBe("live");
+        const seen = new Set<number>();
+        let last = from;
+        for (const one of taker.got) {
+          const seq = Number(String(one).replace("gap ", ""));
+          if (typeof one === "number") seen.add(seq);
+          else for (let n = last + 1; n <= seq; n++) if (taker.wants({ seq: n })) expect(erased).toContain(n);
+          expect(seq).toBeGreaterThan(last);
+          last = seq;
+        }
+        for (const { seq } of stream.stored) {
+          if (seq > from) expect(seen.has(seq), `${seq}`).toBe(taker.wants({ seq }));
+        }
+        for (let seq = from + 1; seq <= stream.last; seq++)
+          if (taker.wants({ seq }) && !seen.has(seq)) expect(erased).toContain(seq);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it("begins with the next entry if no place is given, and reads nothing", () => {
+    const stream = new ListStream();
+    stream.append(3);
+    const taker = new ListTaker(false);
+    stream.follow(taker).startLive();
+    stream.told = 3;
+    stream.append(2);
+    stream.tell();
+    expect(taker.got).toEqual([4, 5]);
+    expect(stream.pending).toEqual([]);
+  });
+
+  it("starts at the place that it was given during a read", async () => {
+    const stream = new ListStream();
+    stream.append(8);
+    const taker = new ListTaker(false);
+    const follower = stream.follow(taker);
+    follower.start(0);
+    const read = follower.page(4);
+    follower.start(6);
+    stream.pending.shift()?.answer();
+    expect(await read).toBe(true);
+    const next = follower.page(4);
+    stream.pending.shift()?.answer();
+    expect(await next).toBe(false);
+    expect(taker.got).toEqual([7, 8]);
+  });
+});
