@@ -32,8 +32,8 @@ export class Journals {
     this.#insert = db.run("INSERT INTO journal (session, first_seq, body) VALUES (?, ?, ?)");
     const read = `SELECT first_seq, ${bytesOf("body")} FROM journal WHERE session = ?`;
     const from = "SELECT max(first_seq) FROM journal WHERE session = ? AND first_seq <= ?";
-    this.#after = db.query(`${read} AND first_seq >= ifnull((${from}), 0) ORDER BY first_seq LIMIT ${ROWS_A_SCAN}`);
-    this.#before = db.query(`${read} AND first_seq < ? ORDER BY first_seq DESC LIMIT ${ROWS_A_SCAN}`);
+    this.#after = db.query(`${read} AND first_seq >= ifnull((${from}), 0) ORDER BY first_seq LIMIT ?`);
+    this.#before = db.query(`${read} AND first_seq < ? ORDER BY first_seq DESC LIMIT ?`);
     this.#delete = db.run("DELETE FROM journal WHERE session = ? AND first_seq < ?");
   }
 
@@ -58,7 +58,7 @@ export class Journals {
   dropRows(session: number, seq: number): void {
     this.flush();
     this.#db.begin();
-    const [row] = this.#after.all<Row>([session, session, seq]);
+    const [row] = this.#after.all<Row>([session, session, seq, 1]);
     this.#delete(session, row?.[0] ?? seq);
   }
 
@@ -81,37 +81,37 @@ export class Journals {
   }
 
   #readAfter(session: number, seq: number, limit: number): AnyEntry[] {
-    const unwritten = this.#unwritten.get(session);
+    const unwritten = this.#unwritten.get(session) ?? [];
+    const written = (unwritten[0]?.seq ?? Infinity) - 1;
     // A turn that begins reads the message that was appended a moment ago.
-    const at = unwritten?.[0] ? seq + 1 - unwritten[0].seq : -1;
-    if (unwritten && at >= 0) return unwritten.slice(at, at + limit);
-    this.flush();
+    if (seq >= written) return unwritten.slice(seq - written, seq - written + limit);
     const found: AnyEntry[] = [];
-    for (let from = seq + 1; ; ) {
-      const rows = this.#after.all<Row>([session, session, from]);
+    for (let more = 0; found.length < limit; more = 1) {
+      const from = (found.at(-1)?.seq ?? seq) + 1;
+      // The first row may end before `from`, and the next one does not.
+      const count = Math.min(limit - found.length + more, ROWS_A_SCAN);
+      const rows = this.#after.all<Row>([session, session, from, count]);
       for (const [, body] of rows) {
-        for (const entry of decode(body)) {
-          if (found.length >= limit) return found;
-          if (entry.seq >= from) found.push(entry);
-        }
+        for (const entry of decode(body)) if (entry.seq >= from && found.length < limit) found.push(entry);
       }
-      if (rows.length < ROWS_A_SCAN) return found;
-      from = (found.at(-1)?.seq ?? from) + 1;
+      if (rows.length < count) break;
     }
+    return found.concat(unwritten.slice(0, limit - found.length));
   }
 
   #readBefore(session: number, seq: number, limit: number): AnyEntry[] {
     this.flush();
     const found: AnyEntry[] = [];
     for (let end = Math.min(seq, Number.MAX_SAFE_INTEGER); ; ) {
-      const rows = this.#before.all<Row>([session, end]);
+      const count = Math.min(limit - found.length, ROWS_A_SCAN);
+      const rows = this.#before.all<Row>([session, end, count]);
       for (const [firstSeq, body] of rows) {
         for (const entry of decode(body).reverse()) {
           if (entry.seq < end && found.length < limit) found.push(entry);
         }
         end = firstSeq;
       }
-      if (rows.length < ROWS_A_SCAN || found.length === limit) return found;
+      if (rows.length < count || found.length === limit) return found;
     }
   }
 
@@ -129,13 +129,13 @@ export class Journals {
 
   /** The oldest rows that hold entries before `seq`. */
   #rowsBefore(session: number, seq: number): Row[] {
-    return this.#after.all<Row>([session, session, 0]).filter(([firstSeq]) => firstSeq < seq);
+    return this.#after.all<Row>([session, session, 0, ROWS_A_SCAN]).filter(([firstSeq]) => firstSeq < seq);
   }
 
   #endsOf(session: number): [first: number, last: number] {
     this.flush();
-    const [newest] = this.#before.all<Row>([session, Number.MAX_SAFE_INTEGER]);
-    const [oldest] = this.#after.all<Row>([session, session, 0]);
+    const [newest] = this.#before.all<Row>([session, Number.MAX_SAFE_INTEGER, 1]);
+    const [oldest] = this.#after.all<Row>([session, session, 0, 1]);
     return [oldest?.[0] ?? 1, newest ? (decode(newest[1]).at(-1)?.seq ?? 0) : 0];
   }
 }
