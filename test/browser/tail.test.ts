@@ -38,9 +38,7 @@ browserTests(({ open }) => {
       await expect.poll(() => page.url()).toMatch(/\/console\/t\/turn_/);
     });
 
-    it("MUST make under 20 requests in a minute of one webhook a second, and take under 120 kB to open", {
-      timeout: 120_000,
-    }, async () => {
+    it("MUST make under 20 requests in a minute of one webhook a second, and take under 120 kB to open", async () => {
       await using gateway = await startPages();
       const { hook, rest } = callers(gateway);
       const sendAll = async (count: number) => {
@@ -61,6 +59,8 @@ browserTests(({ open }) => {
         const { pathname } = new URL(request.url());
         if (!pathname.startsWith("/console")) asked.push(pathname);
       });
+      // The minute is that of the page's clock.
+      await page.clock.install();
       await page.goto(`${gateway.url}/console`);
       await untilLive(page);
       await expect.poll(() => page.locator("tbody tr").count()).toBe(40);
@@ -69,7 +69,7 @@ browserTests(({ open }) => {
       const opened = asked.length;
       for (let n = 0; n < 60; n++) {
         await hook("/hooks/agent", { message: `push ${n}` });
-        await page.waitForTimeout(1_000);
+        await page.clock.runFor(1_000);
       }
       await page.getByText("push 59").first().waitFor();
       expect(asked.slice(opened).length, asked.slice(opened).join(" ")).toBeLessThan(10);
