@@ -19,9 +19,7 @@ export async function migrate({ config: file }: MigrateOptions, env: NodeJS.Proc
   }
   const install = missingPackages(["postgres"]);
   if (install !== undefined) throw new CliError(`PostgreSQL's driver is not installed. Run: ${install}`);
-  const { from, to } = await upgradePostgres(store.url, say).catch((error: Error) => {
-    throw new CliError(error.message);
-  });
+  const { from, to } = await upgradePostgres(store.url, say);
   if (to === 0) return "Nothing to do: the database is empty. The first gateway creates its tables.\n";
   if (from === to) return `Nothing to do: the schema has version ${to}. Start the gateways.\n`;
   return `The schema has version ${to}. Start the gateways.\n`;

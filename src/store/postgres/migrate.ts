@@ -20,9 +20,10 @@ export type Migration = {
 const LOCK = [4_712, 5];
 /** The longest wait for the lock. A step at a gateway's start takes seconds. */
 export const LOCK_WAIT_MS = 60_000;
-/** The longest wait of a step for a table that running gateways use. Their calls wait behind the step, so it gives up after this time and retries later. */
-const TABLE_WAIT_MS = 400;
-const TRIES = 40;
+/** The longest wait of a step for a table, and the number of attempts. */
+type Patience = { waitMs: number; tries: number };
+/** Calls of running gateways wait behind a step that waits for their tables, so it gives up soon and retries later. */
+const BESIDE_GATEWAYS: Patience = { waitMs: 400, tries: 40 };
 const PAUSE_MS = 300;
 
 /**
@@ -105,13 +106,14 @@ export async function runSteps(
   client: pg.Client,
   from: number,
   migrations: readonly Migration[],
+  patience = BESIDE_GATEWAYS,
   report: (line: string) => void = () => {},
 ): Promise<number> {
   const steps = migrations.filter((step) => step.version > from);
   let at = from;
   for (const step of steps) {
     report(`Upgrading the schema from version ${at} to ${step.version}.`);
-    await inTransaction(client, at, step.version, async () => {
+    await inTransaction(client, at, step.version, patience, async () => {
       await client.query(step.sql);
       const row = [step.version, step.oldest];
       await client.query("insert into gateway_migrations (version, oldest) values ($1, $2)", row);
@@ -171,20 +173,25 @@ function heldBy(holder: Holder | undefined, waitMs: number): string {
   );
 }
 
-async function inTransaction(client: pg.Client, from: number, to: number, work: () => Promise<void>): Promise<void> {
-  for (let tries = 1; ; tries++) {
+async function inTransaction(
+  client: pg.Client,
+  from: number,
+  to: number,
+  { waitMs, tries }: Patience,
+  work: () => Promise<void>,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
     try {
-      await client.query(`begin; set local lock_timeout = ${TABLE_WAIT_MS}`);
+      await client.query(`begin; set local lock_timeout = ${waitMs}`);
       await work();
       await client.query("commit");
       return;
     } catch (error) {
       await client.query("rollback").catch(() => {});
       const failure = failureOf(error);
-      if (failure === "broken") throw stepFailed(from, to, error);
-      // A clash: a running gateway is using the table.
-      if (failure !== "clash") throw error;
-      if (tries === TRIES) throw stepBlocked(from, error);
+      if (failure === "lost") throw error;
+      if (failure !== "clash") throw stepFailed(from, to, error);
+      if (attempt === tries) throw stepBlocked(from, error);
       await pause(PAUSE_MS * (0.5 + Math.random()));
     }
   }

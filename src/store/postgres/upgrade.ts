@@ -45,16 +45,14 @@ export async function upgrade(
         "A gateway holds the lock for writes of the database. Stop all gateways, and run the command again.",
       );
     });
-    // PostgreSQL ends the transaction of an interrupted command without waiting for the end of a long statement.
-    await client.query(
-      "select set_config(name, '2000', false) from pg_settings where name = 'client_connection_check_interval'",
-    );
+    await client.query(NO_LIMITS);
+    await client.query(CHECK_CLIENT).catch(() => {});
     const onNotice = ({ code, message }: { code: string | undefined; message: string | undefined }) => {
       if (code === RAISED && message) report(message);
     };
     client.on("notice", onNotice);
     try {
-      await runSteps(client, from, migrations, report);
+      await runSteps(client, from, migrations, ALONE, report);
     } finally {
       client.off("notice", onNotice);
       await client.query(`select pg_advisory_unlock(7, (${OID})::integer)`).catch(() => {});
@@ -63,6 +61,13 @@ export async function upgrade(
   });
 }
 
+/** No gateway waits behind a step. PostgreSQL stops its own vacuuming of a table for a step that waits for a second. */
+const ALONE = { waitMs: 30_000, tries: 1 };
+/** A step may take long. */
+const NO_LIMITS =
+  "select set_config(name, '0', false) from pg_settings where name in ('statement_timeout', 'transaction_timeout')";
+/** After an interruption, PostgreSQL ends the step without waiting for the end of a statement. Some versions and platforms cannot. */
+const CHECK_CLIENT = "set client_connection_check_interval = 2000";
 /** The SQLSTATE of a notice that a step raises. */
 const RAISED = "00000";
 

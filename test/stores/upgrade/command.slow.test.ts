@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { drop, Servers } from "#store/postgres/connect.ts";
 import { migrate } from "#store/postgres/migrate.ts";
@@ -20,6 +21,7 @@ function cut(sql: string) {
   return [...MIGRATIONS, { version: VERSION + 1, oldest: VERSION + 1, sql }];
 }
 const STEP = "alter table sessions rename to conversations; do $$ begin raise notice 'sessions 3 of 5'; end $$;";
+const TURNS = "select turn_id from turns order by turn_id";
 const ONE_STEP = { from: VERSION, to: VERSION + 1 };
 
 function ignore(): void {}
@@ -119,6 +121,14 @@ await postgresTests((server) => {
       expect(await upgrade(second, ignore, cut(STEP))).toEqual(ONE_STEP);
     });
 
+    it("is upgraded by a step that takes longer than the database allows a statement", async () => {
+      const url = await filled();
+      const { pathname } = new URL(url);
+      await query(url, `alter database ${pathname.slice(1)} set statement_timeout = 200`);
+      await using client = await connect(url);
+      expect(await upgrade(client, ignore, cut(`${STEP} select pg_sleep(0.5)`))).toEqual(ONE_STEP);
+    });
+
     it("is as before if a step fails, and the error says so", async () => {
       const url = await filled();
       await using client = await connect(url);
@@ -211,6 +221,27 @@ await postgresTests((server) => {
       expect(await versionOf(url)).toBe(OLD);
       expect(await runCli(["migrate"], { cwd })).toMatchObject({ code: 0 });
       expect(await versionOf(url)).toBe(VERSION);
+    });
+
+    it("can be interrupted at any moment, and repeated", async () => {
+      const url = await released();
+      const cwd = folderOf({ type: "postgres", url });
+      const before = await query(url, TURNS);
+      for (let ms = 100; (await versionOf(url)) !== VERSION; ms += 50) {
+        const { child, ended } = startCli(["migrate"], { cwd });
+        await pause(ms);
+        child.kill(ms % 100 ? "SIGKILL" : "SIGINT");
+        await ended;
+        await isTrue(
+          url,
+          "not exists (select 1 from pg_stat_activity where application_name like 'agent-gateway%' and datname = current_database())",
+        );
+      }
+      expect(await runCli(["migrate"], { cwd })).toMatchObject({
+        code: 0,
+        out: expect.stringContaining("Nothing to do"),
+      });
+      expect(await query(url, TURNS)).toEqual(before);
     });
 
     it("refuses what it cannot upgrade, in a sentence", async () => {
