@@ -209,7 +209,7 @@ function newFolder(): string {
 describe("a store of version 0.2.0, whose gateway was killed in the middle of its work", () => {
   it("is a SQLite file that this version takes over at its start", async () => {
     const cwd = newFolder();
-    for (const name of ["gateway.db", "gateway.db-wal"]) writeFileSync(join(cwd, name), fixture(name));
+    for (const suffix of ["", "-wal"]) writeFileSync(join(cwd, `gateway.db${suffix}`), fixture(`sqlite${suffix}`));
     await takeOver(made.sqlite, { type: "sqlite", path: "./gateway.db" }, cwd);
   });
 });

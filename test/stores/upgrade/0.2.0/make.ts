@@ -219,7 +219,7 @@ function write(name: string, content: Uint8Array | string): void {
 
 const file = join(folder, "gateway.db");
 answers.sqlite = await fill({ type: "sqlite", path: file });
-for (const suffix of ["", "-wal"]) write(`gateway.db${suffix}`, readFileSync(`${file}${suffix}`));
+for (const suffix of ["", "-wal"]) write(`sqlite${suffix}`, readFileSync(`${file}${suffix}`));
 
 await using server = await startPostgres();
 const url = server.url(new URL(await server.createDatabase()).pathname.slice(1));
