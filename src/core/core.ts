@@ -156,7 +156,7 @@ function createNouns(
   const compactions = new Compactions(common);
   const announcements = createAnnouncements(common);
   const systemEvents = createSystemEvents(common);
-  const heartbeat = new Heartbeat({ ...common, turns, makeRoom: (sessionId) => compactions.makeRoom(sessionId) });
+  const heartbeat = new Heartbeat({ ...common, runner, makeRoom: (sessionId) => compactions.makeRoom(sessionId) });
   const keys = new Keys({ store, clock, events, configured: settings().keys });
   const gatewayStream = new GatewayStream(common);
   const process = processHealth;

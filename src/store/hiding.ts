@@ -71,6 +71,10 @@ export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hi
       order.countedModel = hide(order.countedModel);
       return store.startTurn(order);
     },
+    startBeat(order) {
+      order.turn.countedModel = hide(order.turn.countedModel);
+      return store.startBeat(order);
+    },
     endTurn(claim, end) {
       end.model = hideIn(end.model);
       end.usage = hideInUsage(end.usage);

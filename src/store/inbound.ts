@@ -52,9 +52,6 @@ export type EventOrder = {
 /** An agent's beat. `nextAt` is the time when the next one is due; undefined when none is planned. */
 export type Beat = { agent: string; nextAt: number | undefined; running: boolean };
 
-/** The right to hold an agent's beat until its lease ends. It takes events up to `through`. */
-export type BeatClaim = { agent: string; node: string; fence: number; through: number };
-
 /** The announcement of a turn's reply, as its turn and its delivery show it. */
 export type AnnouncementState = "waiting" | "retrying" | "delivered" | "failed";
 /** `reason`: why the last attempt failed. `hops` are those of the announcement's order. */
@@ -249,31 +246,10 @@ export interface InboundStore {
    */
   planBeat(agent: string, plan: { now: number; delayMs: number | undefined; soonest: boolean }): Promise<void>;
   readBeat(agent: string): Promise<Beat>;
-  /**
-   * Claims the beats that are due, of these agents: no agent's beat is held twice at a time, and one whose lease ended is due again.
-   * `through` is the newest event's ordinal then. `nextDueInMs` is the time until the next of them is due.
-   */
-  claimBeats(request: {
-    now: number;
-    node: string;
-    leaseMs: number;
-    agents: readonly string[];
-  }): Promise<{ beats: BeatClaim[]; nextDueInMs: number | undefined }>;
-  /** False when the claim does not hold any more. */
-  extendBeat(claim: BeatClaim, leaseMs: number): Promise<boolean>;
-  /**
-   * Ends a beat and plans the next `delayMs` from now (undefined: none), or at once when `beatNow` came meanwhile; `ran` goes to the
-   * gateway's stream. Answers when the next is due; false, and nothing kept, when the claim does not hold any more.
-   */
-  endBeat(
-    claim: BeatClaim,
-    end: {
-      now: number;
-      delayMs: number | undefined;
-      ran: { events: number; turnIds: readonly string[] } | undefined;
-      streamKeep: number;
-    },
-  ): Promise<Beat | false>;
+  /** The agents of these whose beat is due or can go on, and the time until the next beat is due. A pause holds only the beginning of a beat. */
+  dueBeats(agents: readonly string[]): Promise<{ due: string[]; nextDueInMs: number | undefined }>;
+  /** The agent was removed: no beat is planned, and one that runs ends with its turn. */
+  dropBeat(agent: string, drop: { now: number; streamKeep: number }): Promise<void>;
 
   /**
    * Claims announcements that can be tried now, at most `freeOf(channel)` of a channel (0: none), oldest first. `nextDueInMs` is

@@ -2,7 +2,7 @@
 import type { ErrorName } from "#kit/errors.ts";
 import type { ToolCall } from "#kit/tool-calls.ts";
 import type { Usage, UsageCounts } from "#kit/usages.ts";
-import type { Delivery, RecorderLimits, Surface, TurnAnnouncement } from "./inbound.ts";
+import type { Delivery, RecorderLimits, Surface, SystemEvent, TurnAnnouncement } from "./inbound.ts";
 
 export type { ToolCall } from "#kit/tool-calls.ts";
 export type { MoreUsage, Usage, UsageCounts } from "#kit/usages.ts";
@@ -154,8 +154,7 @@ export type TurnOrder = {
   delivery: Delivery | undefined;
   limits: StoreLimits;
   recorder: RecorderLimits;
-  /** The system events that it handles: bound to it until it ends, and after `maxAttempts` failed turns dead. */
-  events: { ids: readonly string[]; maxAttempts: number; streamKeep: number } | undefined;
+  task: TurnTask | undefined;
   /**
    * The number of announcements and agents in the chain that started it, and the channel that gets its reply when it completes.
    * Undefined for a direct message whose reply goes to no channel.
@@ -165,7 +164,30 @@ export type TurnOrder = {
   claim: ClaimRequest | undefined;
 };
 
+/** The turn of a beat: its system events are bound to it until it ends, and dead after `maxAttempts` failed turns. */
+export type TurnTask = { kind: "beat"; ids: readonly string[]; maxAttempts: number; streamKeep: number };
+
 export type TurnStart = { turn: Turn; replayed: boolean; claimed: ClaimedTurn | undefined };
+
+/** A request for the next turn of an agent's beat. */
+export type BeatOrder = {
+  turn: Omit<TurnOrder, "text" | "outside" | "context" | "task" | "announce" | "delivery" | "idempotency">;
+  /** The most events of a turn, the most bytes of their texts and metadata, and the failed turns after which an event is dead. */
+  batch: { limit: number; bytes: number; maxAttempts: number };
+  /** The time until the next beat; undefined if none is planned. */
+  everyMs: number | undefined;
+  /** The time until the next beat of an agent that has none planned, if events went back. */
+  leftoverMs: number;
+  /** The number of events that wait. If they are more than a batch, another beat follows at once. */
+  waitingEvents: number;
+  streamKeep: number;
+};
+
+/** `dead`: the events of the beat's turn before that are dead. `ms`: the duration of the whole beat. */
+export type BeatStep =
+  | { outcome: "not-due" }
+  | { outcome: "started"; started: TurnStart; dead: readonly SystemEvent[] }
+  | { outcome: "ended"; events: number; turns: number; returned: number; ms: number; dead: readonly SystemEvent[] };
 
 export type ClaimRequest = { now: number; node: string; leaseMs: number; replyMessageId: string };
 

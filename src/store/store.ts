@@ -12,6 +12,8 @@ import type { AnnouncementClaim, InboundStore, Page, Surface } from "./inbound.t
 import type {
   AgentCounts,
   ApiKey,
+  BeatOrder,
+  BeatStep,
   Claim,
   ClaimedTurn,
   ClaimRequest,
@@ -102,12 +104,21 @@ export interface Store extends InboundStore, AsyncDisposable {
    * hash it is `idempotency-mismatch`, and `turn-not-found` when that turn was erased. Full: `session-busy`, `gateway-busy`,
    * `session-full`, `store-full`. Another agent's session: `session-conflict`. A refusal keeps no key.
    *
-   * With `events` it takes these events, all of which must be queued and free, else it is `internal` and nothing is kept. As the turn
+   * With a `task` it takes its events, all of which must be queued and free, else it is `internal` and nothing is kept. As the turn
    * ends, in the same transaction: completed, they are handled; otherwise each goes back with one attempt more, which a step of its
    * delivery says, or is dead after `maxAttempts`, which the gateway's stream tells. With `announce` a turn that completes leaves an
    * announcement for that channel.
    */
   startTurn(order: TurnOrder): Promise<TurnStart>;
+  /**
+   * Begins an agent's beat that is due, or goes on with it, in one transaction: takes the oldest events that no turn works on, up to the newest
+   * at the beginning of the beat and at most a batch, and queues a turn with them. Events that this beat gave back wait for the next. Without
+   * events the beat ends: the next is planned, or due at once when `beatNow` came meanwhile, and the gateway's stream tells of a beat that had events.
+   *
+   * An agent's beat has one unfinished turn at most, on all gateways together. As long as that runs, and if it is not due: `not-due`, and
+   * nothing is kept. A refusal of `startTurn` leaves the beat due. The end of the turn, however it ends, makes the beat due again in its transaction.
+   */
+  startBeat(order: BeatOrder): Promise<BeatStep>;
   /**
    * The answer that `startTurn` would give to a repeat: the turn that the key started, undefined for a free key, and the same
    * refusals for another hash or an erased turn.
@@ -229,8 +240,8 @@ export interface Store extends InboundStore, AsyncDisposable {
   }): Promise<{ key: string | number; counts: UsageCounts; withoutUsage: number }[]>;
 
   /**
-   * Pauses an agent, or resumes it. While it is paused, none of its turns and none of its beats is claimed, by `startTurn`
-   * neither; a claim that holds goes on, and so do compactions. Waiting work stays in its order, and can be claimed at once when
+   * Pauses an agent, or resumes it. While it is paused, none of its turns is claimed, by `startTurn` neither,
+   * and no beat begins; a claim that holds goes on, and so do compactions. Waiting work stays in its order, and can be claimed at once when
    * the agent is resumed. A pause belongs to the agent's name, on any gateway, until it is resumed. A change goes to the
    * gateway's stream. A repeat changes nothing: a second pause keeps the time of the first.
    */
@@ -259,7 +270,7 @@ export interface Store extends InboundStore, AsyncDisposable {
    * Handles all that is past its time: claims whose lease ended go back to their queue (or fail with `lost` after
    * `maxAttempts`) session by session as they were made, compactions whose lease ended leave it, idempotency keys whose time
    * ended by `keysBefore`, sessions past their retention without unfinished turns or announcements, usage past its days, entries
-   * of the gateway's stream past theirs, events that ended before `eventsBefore`, beats and announcements whose lease ended. A
+   * of the gateway's stream past theirs, events that ended before `eventsBefore`, announcements whose lease ended. A
    * slice at a time: true when there is more.
    *
    * In a session that goes on it erases the head of the journal: all entries before the first that is later than the session's

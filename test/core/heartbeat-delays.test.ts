@@ -28,9 +28,9 @@ describe("a turn that cannot be started now", () => {
     let refusals = 4;
     await using core = await startBeating({
       wrapStore: (store) => ({
-        startTurn: (order) => {
+        startBeat: (order) => {
           if (refusals-- > 0) throw new GatewayError(name);
-          return store.startTurn(order);
+          return store.startBeat(order);
         },
       }),
     });
@@ -44,7 +44,7 @@ describe("a turn that cannot be started now", () => {
 
   it("waits longer from try to try, up to half a minute", async () => {
     await using core = await startBeating({
-      wrapStore: () => ({ startTurn: () => Promise.reject(NO_ROOM) }),
+      wrapStore: () => ({ startBeat: () => Promise.reject(NO_ROOM) }),
     });
     await core.queue("one");
     await core.beat();
@@ -60,10 +60,10 @@ describe("a turn that cannot be started now", () => {
     let calls = 0;
     await using core = await startBeating({
       wrapStore: (store) => ({
-        startTurn: (order) => {
+        startBeat: (order) => {
           // The sixth is taken, and what is refused after it comes back sooner than the fifth did.
           if (++calls !== 6) throw NO_ROOM;
-          return store.startTurn(order);
+          return store.startBeat(order);
         },
       }),
     });
@@ -80,9 +80,9 @@ describe("a turn that cannot be started now", () => {
     let isDown = true;
     await using core = await startBeating({
       wrapStore: (store) => ({
-        startTurn: async (order) => {
-          const started = await store.startTurn({ ...order, claim: undefined });
-          if (!isDown || order.session.sessionId !== MAIN) return started;
+        startBeat: async (order) => {
+          const started = await store.startBeat({ ...order, turn: { ...order.turn, claim: undefined } });
+          if (!isDown) return started;
           isDown = false;
           throw new GatewayError("store-unavailable");
         },
@@ -137,13 +137,13 @@ describe("a turn that cannot be started now", () => {
     expect(await core.read(event)).toMatchObject({ status: "handled", attempts: 0 });
   });
 
-  it("is given up for this beat after an error that nobody expected, and comes again within a minute", async () => {
+  it("is tried again within a minute after an unexpected error", async () => {
     let failures = 1;
     await using core = await startBeating({
       wrapStore: (store) => ({
-        startTurn: (order) => {
+        startBeat: (order) => {
           if (failures-- > 0) throw new TypeError("a bug");
-          return store.startTurn(order);
+          return store.startBeat(order);
         },
       }),
     });

@@ -70,9 +70,9 @@ describe("a reload", () => {
     let keepEnd = () => {};
     await using core = await startBeating({
       wrapStore: (store) => ({
-        endBeat: async (...of) => {
+        startBeat: async (...of) => {
           await new Promise<void>((resolve) => (keepEnd = resolve));
-          return await store.endBeat(...of);
+          return await store.startBeat(...of);
         },
       }),
     });

@@ -38,7 +38,7 @@ The disk is full.`,
       { name: "slow", heartbeatMs: 10 * EVERY },
     ];
     await using core = await startBeating({ agents });
-    const looks = vi.spyOn(core.store, "claimBeats");
+    const looks = vi.spyOn(core.store, "dueBeats");
     for (let n = 0; n < 5; n++) await core.beat();
     expect(await core.logged("beat.ran")).toHaveLength(5);
     expect(looks).toHaveBeenCalledTimes(10);

@@ -1,5 +1,15 @@
 import { newId } from "#kit/ids.ts";
-import type { ClaimedTurn, EventOrder, GatewayEntry, GatewayNews, SystemEvent, TurnEnd } from "#store/store.ts";
+import type {
+  BeatOrder,
+  BeatStep,
+  ClaimedTurn,
+  EventOrder,
+  GatewayEntry,
+  GatewayNews,
+  StoreLimits,
+  SystemEvent,
+  TurnEnd,
+} from "#store/store.ts";
 import { DAY, LEASE_MS, RECORDER, type World } from "./world.ts";
 
 export const STREAM_KEEP = 10_000;
@@ -48,11 +58,55 @@ export async function takeEvents(
       session,
       agent,
       surface: "heartbeat",
-      events: { ids, maxAttempts, streamKeep: STREAM_KEEP },
+      task: { kind: "beat", ids, maxAttempts, streamKeep: STREAM_KEEP },
       claim: { now, node: "node_a", leaseMs: LEASE_MS, replyMessageId: world.newId("msg") },
     }),
   );
   if (!claimed) throw new Error("the turn was not claimed at once");
+  return claimed;
+}
+
+/** Plans a beat of the agent. */
+export function planBeat(world: World, delayMs: number | undefined, soonest = false, agent = "main"): Promise<void> {
+  return world.store.planBeat(agent, { now: world.clock.now(), delayMs, soonest });
+}
+
+type BeatOptions = Partial<
+  Omit<BeatOrder, "turn" | "batch"> & {
+    agent: string;
+    batch: Partial<BeatOrder["batch"]>;
+    node: string;
+    limits: Partial<StoreLimits>;
+  }
+>;
+
+export function beatOrder(world: World, options: BeatOptions = {}): BeatOrder {
+  const { agent = "main", node, limits, batch, ...rest } = options;
+  const now = world.clock.now();
+  const session = { sessionId: `agent:${agent}:main`, agent, channel: "heartbeat", userId: "heartbeat" };
+  const claim = node === undefined ? undefined : { now, node, leaseMs: LEASE_MS, replyMessageId: world.newId("msg") };
+  const { text: _, outside: __, context: ___, ...order } = world.order({ limits: limits ?? {} });
+  return {
+    turn: { ...order, session, surface: "heartbeat", caller: "heartbeat", claim },
+    everyMs: 60_000,
+    leftoverMs: 7_000,
+    waitingEvents: 0,
+    streamKeep: STREAM_KEEP,
+    ...rest,
+    batch: { limit: 100, bytes: 65_536, maxAttempts: 3, ...batch },
+  };
+}
+
+/** Starts the next turn of the agent's beat, or ends the beat. */
+export function startBeat(world: World, options: BeatOptions = {}): Promise<BeatStep> {
+  return world.store.startBeat(beatOrder(world, options));
+}
+
+/** The next turn of the agent's beat, claimed at once. */
+export async function claimBeat(world: World, options: BeatOptions = {}): Promise<ClaimedTurn> {
+  const step = await startBeat(world, { node: "node_a", ...options });
+  const claimed = step.outcome === "started" ? step.started.claimed : undefined;
+  if (!claimed) throw new Error(`the beat is ${step.outcome}`);
   return claimed;
 }
 

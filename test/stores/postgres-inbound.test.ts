@@ -1,8 +1,8 @@
 import { describe, expect } from "vitest";
 import { postgresTests } from "#test/harness/postgres.ts";
-import { failEvent, news, queueEvent, waiting } from "./inbound.ts";
-import { connect, testsOnTwo } from "./two-stores.ts";
-import { DAY, LEASE_MS, refusal, times, type World } from "./world.ts";
+import { failEvent, news, queueEvent, startBeat, waiting } from "./inbound.ts";
+import { testsOnTwo } from "./two-stores.ts";
+import { DAY, refusal, times } from "./world.ts";
 
 await postgresTests((server) => {
   const it = testsOnTwo(server);
@@ -22,56 +22,32 @@ await postgresTests((server) => {
       expect([...new Set(ordinals)].sort((a, b) => a - b)).toEqual(ordinals);
     });
 
-    it("hold a beat on one of them at a time, and hand it on when its lease ends", async ({ on }) => {
-      const claim = (world: World, node: string) =>
-        world.store.claimBeats({ now: on.clock.now(), node, leaseMs: LEASE_MS, agents: ["main"] });
+    it("start one turn of a beat, however both start it, and go on with it on either", async ({ on }) => {
+      const start = (n: number) => startBeat(n % 2 ? on.one : on.two, { node: `node_${n % 2}` });
       for (let round = 0; round < 8; round++) {
-        await on.one.store.planBeat("main", { now: on.clock.now(), delayMs: 0, soonest: false });
-        const answers = await Promise.all(times(6, (n) => claim(n % 2 ? on.one : on.two, `node_${n % 2}`)));
-        const [held, ...more] = answers.flatMap(({ beats }) => beats);
+        await queueEvent(on.one, { beatNow: true });
+        const steps = await Promise.all(times(6, start));
+        const [claimed, ...more] = steps.flatMap((step) => (step.outcome === "started" ? step.started.claimed : []));
         expect(more).toEqual([]);
-        if (!held) throw new Error("nobody has it");
-        await on.clock.advance(LEASE_MS);
-        const [again] = (await claim(held.node === "node_0" ? on.one : on.two, "other")).beats;
-        expect(again?.fence).toBeGreaterThan(held.fence);
-        expect(await on.one.store.extendBeat(held, LEASE_MS)).toBe(false);
-        const end = { now: on.clock.now(), delayMs: undefined, ran: undefined, streamKeep: 10 };
-        expect(await on.two.store.endBeat(held, end)).toBe(false);
-        expect(await on.two.store.endBeat(again ?? held, end)).toMatchObject({ running: false });
+        if (!claimed) throw new Error("no gateway started it");
+        await on.one.end(claimed);
+        expect(await start(round)).toMatchObject({ outcome: "ended", events: 1, turns: 1 });
       }
     });
 
-    it("lose no beat that an event asks for on one while the other claims or ends it", async ({ on }) => {
-      const end = { delayMs: undefined, ran: undefined, streamKeep: 10 };
+    it("lose no beat that an event asks for on one while the other starts or ends it", async ({ on }) => {
       for (let round = 0; round < 10; round++) {
-        const now = on.clock.now();
         const ask = queueEvent(on.one, { beatNow: true });
-        const claim = () => on.two.store.claimBeats({ now, node: "node_b", leaseMs: LEASE_MS, agents: ["main"] });
-        let [held] = (await claim()).beats;
-        if (held) await on.two.store.endBeat(held, { now, ...end });
-        const { ordinal } = await ask;
-        const seen = held && held.through >= ordinal && (await waiting(on.two, { through: held.through })).length > 0;
-        if (!seen) [held] = (await claim()).beats;
-        expect(held?.through).toBeGreaterThanOrEqual(ordinal);
-        if (!seen && held) await on.two.store.endBeat(held, { now, ...end });
+        const step = async () => {
+          const taken = await startBeat(on.two, { node: "node_b" });
+          if (taken.outcome === "started" && taken.started.claimed) await on.two.end(taken.started.claimed);
+          return taken.outcome;
+        };
+        await step();
+        await ask;
+        for (let outcome = await step(); outcome !== "not-due"; ) outcome = await step();
+        expect(await waiting(on.two)).toEqual([]);
       }
-    });
-
-    it("claim no beat while an event that asks for it is being kept", async ({ on }) => {
-      await queueEvent(on.one, { beatNow: true });
-      await using keeping = await connect(on.url);
-      await keeping.query("begin");
-      // As a gateway of the version before holds it, that does not write by turns.
-      await keeping.query("select from beats where agent = 'main' for no key update");
-      const order: string[] = [];
-      const claim = on.two.store.claimBeats({ now: 1, node: "node_b", leaseMs: LEASE_MS, agents: ["main"] });
-      const claimed = claim.then(() => order.push("claimed"));
-      const waits = "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%from beats%'";
-      await expect.poll(async () => order.length + (await server.query(waits)).length).toBeGreaterThan(0);
-      order.push("kept");
-      await keeping.query("commit");
-      await claimed;
-      expect(order).toEqual(["kept", "claimed"]);
     });
 
     it("count a key once that is used again after its time", async ({ on }) => {

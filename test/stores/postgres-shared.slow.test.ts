@@ -1,8 +1,8 @@
 import { describe, expect } from "vitest";
-import type { BeatClaim, GatewayEntry, RateCount, WorkKind } from "#store/store.ts";
+import type { GatewayEntry, RateCount, WorkKind } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
-import { queueEvent, STREAM_KEEP } from "./inbound.ts";
+import { claimBeat, planBeat, queueEvent, STREAM_KEEP, startBeat } from "./inbound.ts";
 import { connect, type Two, testsOnTwo, twoStores } from "./two-stores.ts";
 import { deliveryOf, LEASE_MS, RECORDER, silent, times, used, type World } from "./world.ts";
 
@@ -87,36 +87,32 @@ await postgresTests((server) => {
       expect(await entries).toEqual([{ seq: 1, at: 1, name: "agent.reloaded", agentName: "main", changed: [] }]);
     });
 
-    it.for<[string, (on: Two, held: BeatClaim) => Promise<unknown>, number]>([
-      [
-        "ended, and whose next one nobody may be there to begin",
-        (on, held) => {
-          const end = { now: on.clock.now(), delayMs: 60_000, ran: undefined, streamKeep: 10 };
-          return on.one.store.endBeat(held, end);
-        },
-        60_000,
-      ],
-      [
-        "held until its lease ended, and a sweep freed whose answer was lost",
-        async (on) => {
-          await on.clock.advance(LEASE_MS);
-          await using swept = await connect(on.url);
-          await swept.query(
-            "update beats set version = version + 1, is_running = false, due = $1, noted = $1 where is_running",
-            [on.clock.monotonic()],
-          );
-        },
-        0,
-      ],
-    ])("hear of a beat that the other %s", async ([, done, dueInMs], { on }) => {
-      await on.one.store.planBeat("main", { now: on.clock.now(), delayMs: 0, soonest: false });
-      await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
-      const now = on.clock.now();
-      const { beats } = await on.one.store.claimBeats({ now, node: "node_a", leaseMs: LEASE_MS, agents: ["main"] });
+    it("hear of a beat whose turn has ended on the other, and of the next that it planned", async ({ on }) => {
+      for (let n = 0; n < 2; n++) await queueEvent(on.one);
+      await planBeat(on.one, 0);
+      const claimed = await claimBeat(on.one);
       await on.clock.advance(1_000);
+      const goesOn = hearsOf("beat", on);
+      await on.one.end(claimed);
+      expect(await goesOn).toBeUndefined();
+      // The notification and the poll after it.
+      await expect.poll(async () => (await on.two.store.dueBeats(["main"])).due).toEqual(["main"]);
+      const heard = new Promise<number>((resolve) => {
+        on.two.store.watch({ ...silent, work: (kind, dueInMs) => kind === "beat" && dueInMs && resolve(dueInMs) });
+      });
+      expect(await startBeat(on.one)).toMatchObject({ outcome: "ended" });
+      expect(await heard).toBe(60_000);
+    });
+
+    it("find a beat between two turns that no notification told of", async ({ on }) => {
+      await queueEvent(on.one, { beatNow: true });
+      await claimBeat(on.one);
+      await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
       const heard = hearsOf("beat", on);
-      await done(on, beats[0] as BeatClaim);
-      expect(await heard).toBe(dueInMs);
+      await using other = await connect(on.url);
+      await other.query("update beats set version = version + 1, run = (run::jsonb - 'openTurnId')::json");
+      expect(await heard).toBe(0);
+      expect((await on.two.store.dueBeats(["main"])).due).toEqual(["main"]);
     });
 
     it("claim nothing of an agent that the other has paused, from then on, and hear when it is resumed", async ({
@@ -130,8 +126,7 @@ await postgresTests((server) => {
       const { turn, claimed } = await on.two.store.startTurn(on.two.order({ claim }));
       expect(claimed).toBeUndefined();
       expect((await on.two.claim()).turns).toEqual([]);
-      const beats = async () =>
-        (await on.two.store.claimBeats({ ...claim, agents: ["main"] })).beats.map(({ agent }) => agent);
+      const beats = async () => (await on.two.store.dueBeats(["main"])).due;
       expect(await beats()).toEqual([]);
       await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBe(pausedAt);
       const heard = [hearsOf("turn", on), hearsOf("beat", on)];

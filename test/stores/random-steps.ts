@@ -4,21 +4,21 @@ import { GatewayError } from "#kit/errors.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type {
   AnnouncementClaim,
-  BeatClaim,
   Claim,
   ClaimedTurn,
   CompactionPlace,
   DeliveryAnswer,
   DeliveryResult,
   Store,
+  Turn,
 } from "#store/store.ts";
 import { createRandom, type Random } from "#test/harness/random.ts";
 import { allAnswers } from "./all-answers.ts";
-import { eventOrder, STREAM_KEEP, waiting } from "./inbound.ts";
+import { eventOrder, STREAM_KEEP, startBeat, waiting } from "./inbound.ts";
 import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, silent, used, usedMore, type World } from "./world.ts";
 
-const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d"];
 const AGENTS = ["one", "two"];
+const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d", ...AGENTS.map((agent) => `agent:${agent}:main`)];
 const CHANNELS = ["ops", "slow"];
 const KEYS = ["a", "b", "c"];
 const TEXTS = ["hello", "ü 漢 🙂", "\u0000\ufeff\r\n", "x".repeat(5_000)];
@@ -74,7 +74,7 @@ function watchDeliveries(store: Store): (when: string) => Promise<void> {
   };
 }
 
-/** The counts fit the records, journals have no gap, and a session runs one turn at a time. */
+/** The counts fit the records, journals have no gap, a session runs one turn at a time, and an agent's beat has one unfinished turn at most. */
 async function expectWhole(store: Store, when: string): Promise<void> {
   const page = { limit: 1_000 };
   const { items: sessions } = await store.listSessions(page);
@@ -89,6 +89,11 @@ async function expectWhole(store: Store, when: string): Promise<void> {
     eventsDead: count(events, ({ status }) => status === "dead"),
     deliveries: (await store.listDeliveries(page)).items.length,
   });
+  for (const agent of AGENTS) {
+    const isOfBeat = (turn: Turn) => turn.caller === "heartbeat" && turn.agent === agent && turn.endedAt === undefined;
+    const running = (await store.readBeat(agent)).running ? 1 : 0;
+    expect(count(turns, isOfBeat), when).toBeLessThanOrEqual(running);
+  }
   for (const { sessionId, firstSeq, lastSeq, turnsQueued } of sessions) {
     const seqs = (await store.readEntries(sessionId, { after: 0, limit: 10_000 })).map(({ seq }) => seq);
     expect(seqs, when).toEqual(Array.from({ length: lastSeq - firstSeq + 1 }, (_, n) => firstSeq + n));
@@ -113,7 +118,6 @@ function createSteps(worlds: Both<World>, random: Random) {
   /** All claims that both stores handed out; most do not hold any more. */
   const turns: Both<ClaimedTurn>[] = [];
   const places: Both<CompactionPlace>[] = [];
-  const beats: Both<BeatClaim>[] = [];
   const announcements: Both<AnnouncementClaim>[] = [];
   let replies = 0;
 
@@ -145,7 +149,8 @@ function createSteps(worlds: Both<World>, random: Random) {
   const someKey = () => ({ key: random.pick(KEYS), hash: random.chance(0.8) ? "same" : "other" });
   const someEvents = async (agent: string) => {
     const ids = random.chance(0.3) ? (await waiting(worlds[0], { agent })).filter(() => random.chance(0.5)) : [];
-    return ids.length > 0 ? { ids: ids.slice(0, 5), maxAttempts: 2, streamKeep: STREAM_KEEP } : undefined;
+    const task = { kind: "beat", ids: ids.slice(0, 5), maxAttempts: 2, streamKeep: STREAM_KEEP } as const;
+    return ids.length > 0 ? task : undefined;
   };
 
   const start: Step = async () => {
@@ -157,7 +162,7 @@ function createSteps(worlds: Both<World>, random: Random) {
       agent,
       limits: LIMITS,
       recorder: RECORDER,
-      events: await someEvents(agent),
+      task: await someEvents(agent),
       text: random.pick(TEXTS),
       model: random.pick([undefined, "fast", "ü"]),
       skillIds: random.pick([[], ["a", "b"]]),
@@ -276,18 +281,24 @@ function createSteps(worlds: Both<World>, random: Random) {
     const plan = { delayMs: random.pick([undefined, 0, 50, 7_000]), soonest: random.chance(0.5) };
     await call((world) => world.store.planBeat(agent, { now: now(), ...plan }));
   };
-  const claimBeats: Step = async () => {
-    const agents = random.pick([AGENTS, AGENTS.slice(0, 1), AGENTS.slice(1)]);
-    const request = { now: now(), node: "node_a", leaseMs: LEASE_MS, agents };
-    const [known, found] = (await call((world) => world.store.claimBeats(request))) ?? [];
-    for (const [n, beat] of known?.beats.entries() ?? []) beats.push([beat, found?.beats[n] as BeatClaim]);
+  const startNextBeat: Step = async () => {
+    const options = {
+      agent: random.pick(AGENTS),
+      node: random.pick([undefined, "node_a"]),
+      batch: { limit: 1 + random.below(4), maxAttempts: 2 },
+      everyMs: random.pick([undefined, 50, 7_000]),
+      waitingEvents: random.below(6),
+      limits: LIMITS,
+    };
+    await call((world) => world.store.dueBeats(AGENTS));
+    const [known, found] = (await call((world) => startBeat(world, options))) ?? [];
+    if (known?.outcome !== "started" || found?.outcome !== "started") return;
+    const both = [known.started.claimed, found.started.claimed];
+    if (both[0] && both[1]) turns.push(both as Both<ClaimedTurn>);
   };
-  const endBeat: Step = async () => {
-    if (beats.length === 0) return;
-    const [claim, delayMs] = [some(beats), random.pick([undefined, 50, 7_000])];
-    const ran = random.pick([undefined, { events: 1, turnIds: ["turn_x"] }]);
-    if (random.chance(0.3)) await call((world, n) => world.store.extendBeat(claim[n], LEASE_MS));
-    else await call((world, n) => world.store.endBeat(claim[n], { now: now(), delayMs, ran, streamKeep: STREAM_KEEP }));
+  const dropBeat: Step = async () => {
+    const agent = random.pick(AGENTS);
+    await call((world) => world.store.dropBeat(agent, { now: now(), streamKeep: STREAM_KEEP }));
   };
   const setPaused: Step = async () => {
     const [agent, paused] = [random.pick(AGENTS), random.chance(0.3)];
@@ -363,8 +374,9 @@ function createSteps(worlds: Both<World>, random: Random) {
     requeueEvent,
     failQueuedEvents,
     planBeat,
-    claimBeats,
-    endBeat,
+    startNextBeat,
+    startAnotherBeat: startNextBeat,
+    dropBeat,
     setPaused,
     claimAnnouncements,
     announceAgain,

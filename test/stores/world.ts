@@ -83,7 +83,7 @@ export function turnOrder(now: number, options: WorldOptions = {}): TurnOrder {
     delivery: undefined,
     recorder: RECORDER,
     context: undefined,
-    events: undefined,
+    task: undefined,
     announce: undefined,
     claim: undefined,
     ...rest,

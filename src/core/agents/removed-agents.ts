@@ -1,3 +1,4 @@
+import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import type { SystemEvents } from "#core/heartbeat/system-events.ts";
 import type { CoreParts } from "#core/parts.ts";
 
@@ -30,7 +31,7 @@ export function createRemovedAgents({ store, agents, systemEvents, clock, events
     const count = await store.failQueuedTurns(name, error, clock.now());
     if (count > 0) events.turnsGivenUp({ agent: name, count });
     // Now that no queued turn has events of it.
-    await store.planBeat(name, { now: clock.now(), delayMs: undefined, soonest: false });
+    await store.dropBeat(name, { now: clock.now(), streamKeep: GATEWAY_STORED_ENTRIES });
     await systemEvents.giveUp(name, error.detail, () => agents.find(name) === undefined);
   };
 

@@ -1,131 +1,82 @@
+import type { Agent } from "#core/agents/agents.ts";
 import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import type { CoreParts } from "#core/parts.ts";
 import { mainSessionOf } from "#core/sessions/sessions.ts";
-import { isEnded, type TurnRequest, type Turns } from "#core/turns/turns.ts";
-import { leaseMsOf } from "#core/worker.ts";
+import type { Runner } from "#core/turns/runner.ts";
 import { sleep } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { HOPS_HEADER, hopsOf, MAX_HOPS } from "#kit/hops.ts";
-import type { BeatClaim, SystemEvent, Turn } from "#store/store.ts";
+import { idLike, newId } from "#kit/ids.ts";
+import type { BeatOrder, BeatStep, ClaimRequest } from "#store/store.ts";
 
-/** The most events of one turn, and the most bytes of their texts and metadata. */
-export const BATCH = { limit: 100, bytes: 64 * 1024 };
-/** An event is dead after this number of failed turns. */
-const MAX_ATTEMPTS = 3;
+/** The most events of one turn, the most bytes of their texts and metadata, and the failed turns after which an event is dead. */
+const BATCH = { limit: 100, bytes: 64 * 1024, maxAttempts: 3 };
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
-/** A gateway that lost its beat may start one more turn before it detects the loss. The new owner retries after this number of such conflicts in a row. */
-const MOST_LATE_BATCHES = 3;
-/** The interval at which a running turn is polled, because a notification of its end may be lost. */
-const POLL_MS = 10_000;
-const RETRY_MS = 1_000;
+/** The longest time until the next try after an unexpected error, or until the next beat if a beat left events queued. */
+const LEFTOVER_BEAT_MS = 60_000;
+const JITTER = 0.1;
 
 export type BeatParts = CoreParts & {
-  turns: Turns;
+  runner: Runner;
   /** Makes room in a full session. Returns false if that failed. */
   makeRoom: (sessionId: string) => Promise<boolean>;
 };
 
-/** A beat that this gateway runs, and its results so far. */
-export type HeldBeat = {
-  readonly claim: BeatClaim;
-  readonly began: number;
-  /** When aborted, the beat starts no more turns, but still waits for its running turn. */
+/** The next turn of an agent's beat, which this gateway starts. */
+export type Starting = {
+  readonly agent: string;
   readonly stop: AbortController;
-  /** When aborted, the beat ends without waiting for its running turn. */
-  readonly leave: AbortController;
-  events: number;
-  /** The number of these events that were queued again, because their turn failed. */
-  returned: number;
-  readonly turnIds: string[];
-  /** True once every event that was queued when the beat started has been given to a turn. */
-  isDone: boolean;
-  /** The reason why the next turn cannot be started now. */
-  delayedBy: string | undefined;
-  /** The ordinal of the last event that was given to a turn. */
-  after: number;
-  /** The number of delayed starts since then. */
+  /** The number of tries that failed, and why the last one did. */
   tries: number;
-  /** The number of starts since then that failed because another gateway took the events. */
-  lateBatches: number;
-  /** True once this beat has compacted the session to make room. */
+  delayedBy: string | undefined;
+  /** True once the session was compacted to make room. */
   hasCompacted: boolean;
 };
 
-export function holdBeat(claim: BeatClaim, began: number): HeldBeat {
-  return {
-    claim,
-    began,
-    stop: new AbortController(),
-    leave: new AbortController(),
-    events: 0,
-    returned: 0,
-    turnIds: [],
-    isDone: false,
-    delayedBy: undefined,
-    after: 0,
-    tries: 0,
-    lateBatches: 0,
-    hasCompacted: false,
-  };
-}
-
-export function leaveBeat({ stop, leave }: HeldBeat): void {
-  stop.abort();
-  leave.abort();
+export function startingOf(agent: string): Starting {
+  return { agent, stop: new AbortController(), tries: 0, delayedBy: undefined, hasCompacted: false };
 }
 
 /**
- * Starts turns with the events that were queued when the beat started: the oldest first, one turn after another. If a turn cannot be started now,
- * retries with growing pauses until the beat is stopped, because an agent without an interval may have no later beat.
+ * Starts the next turn of the beat, or ends the beat. If a turn cannot be started now, retries with growing pauses until it is stopped, because an
+ * agent without an interval may have no later beat. Undefined if it was stopped, or the agent was removed.
  */
-export async function runBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {
-  const { store, inBackground } = parts;
-  const { agent, through } = beat.claim;
-  while (!beat.stop.signal.aborted) {
+export async function startNextTurn(parts: BeatParts, starting: Starting): Promise<BeatStep | undefined> {
+  const { agents, inBackground } = parts;
+  while (!starting.stop.signal.aborted) {
     try {
-      // Read in each iteration: a start that failed may have been stored, and then its turn has the events.
-      const batch = await inBackground(() => store.readQueuedEvents({ agent, after: beat.after, through, ...BATCH }));
-      const last = batch.at(-1);
-      if (!last) {
-        beat.isDone = true;
-        return;
-      }
-      const { turn } = await inBackground(() => parts.turns.start(requestOf(agent, batch)));
-      Object.assign(beat, { after: last.ordinal, tries: 0, lateBatches: 0, delayedBy: undefined });
-      await followBatch(parts, beat, batch, turn);
+      return await inBackground(async () => {
+        const agent = agents.find(starting.agent);
+        return agent && (await startOf(parts, agent));
+      });
     } catch (error) {
-      if (!(await mayRetry(parts, beat, error))) return;
+      await waitToRetry(parts, starting, error);
     }
   }
+  return undefined;
 }
 
-/** Waits before a retry. Returns false if the beat is over, and throws an error that a retry cannot solve. */
-async function mayRetry(parts: BeatParts, beat: HeldBeat, error: unknown): Promise<boolean> {
-  const { store, clock, events } = parts;
-  const { agent } = beat.claim;
-  const reason = GatewayError.from(error).name;
-  // The gateway stops, or the agent was removed from the configuration.
-  if (reason === "shutting-down" || reason === "agent-not-found") return false;
-  if (reason === "internal") {
-    // If this gateway was suspended for a long time, another gateway may have claimed the beat and its events.
-    if (!(await store.extendBeat(beat.claim, leaseMsOf(store)).catch(() => true))) return false;
-    if (error instanceof GatewayError && ++beat.lateBatches <= MOST_LATE_BATCHES) return true;
+async function startOf(parts: BeatParts, agent: Agent): Promise<BeatStep> {
+  const { store, runner, admit } = parts;
+  admit();
+  const claim = runner.reserve(agent.name);
+  let step: BeatStep | undefined;
+  try {
+    step = await store.startBeat(orderOf(parts, agent, claim));
+  } finally {
+    if (claim && !(step && claimedOf(step))) runner.free(agent.name);
   }
-  if (!RETRIED.has(reason)) throw error;
-  if (reason === "session-full" && !beat.hasCompacted) {
-    beat.hasCompacted = true;
-    if (await parts.makeRoom(mainSessionOf(agent))) return true;
-  }
-  beat.delayedBy = reason;
-  const delayMs = pauseOf(beat.tries++);
-  events.beatDelayed({ agent, reason, delayMs });
-  await sleep(clock, delayMs, beat.stop.signal);
-  return true;
+  const claimed = claimedOf(step);
+  if (claimed) runner.begin(claimed);
+  return step;
 }
 
-/** Errors that are worth a retry: their cause is temporary, or an operator can remove it. */
-const RETRIED: ReadonlySet<string> = new Set([
+function claimedOf(step: BeatStep) {
+  return step.outcome === "started" ? step.started.claimed : undefined;
+}
+
+/** Errors whose cause is temporary, or that an operator can remove. */
+const EXPECTED: ReadonlySet<string> = new Set([
   "session-busy",
   "session-full",
   "session-conflict",
@@ -134,91 +85,63 @@ const RETRIED: ReadonlySet<string> = new Set([
   "store-unavailable",
 ]);
 
+async function waitToRetry(parts: BeatParts, starting: Starting, error: unknown): Promise<void> {
+  const { clock, events } = parts;
+  const { agent, stop } = starting;
+  const reason = GatewayError.from(error).name;
+  if (reason === "session-full" && !starting.hasCompacted) {
+    starting.hasCompacted = true;
+    if (await parts.makeRoom(mainSessionOf(agent))) return;
+  }
+  let delayMs = pauseOf(starting.tries++);
+  if (EXPECTED.has(reason)) {
+    starting.delayedBy = reason;
+    events.beatDelayed({ agent, reason, delayMs });
+  } else if (reason !== "shutting-down") {
+    events.unexpectedError({ error, where: "heartbeat" });
+    delayMs = LEFTOVER_BEAT_MS;
+  }
+  await sleep(clock, delayMs, stop.signal);
+}
+
 function pauseOf(tries: number): number {
   return Math.round(Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2));
 }
 
-function requestOf(agent: string, batch: readonly SystemEvent[]): TurnRequest {
+function orderOf(
+  { store, clock, settings, countedModels }: BeatParts,
+  agent: Agent,
+  claim: ClaimRequest | undefined,
+): BeatOrder {
+  const { name } = agent;
+  const { store: limits, recorder } = settings().limits;
+  const now = claim?.now ?? clock.now();
+  const turnId = newId("turn", now);
   return {
-    place: { sessionId: mainSessionOf(agent), agent, channel: "heartbeat", userId: "heartbeat" },
-    surface: "heartbeat",
-    caller: "heartbeat",
-    text: textOfEvents(batch),
-    outside: true,
-    hops: hopsOfEvents(batch),
-    events: {
-      ids: batch.map(({ eventId }) => eventId),
-      maxAttempts: MAX_ATTEMPTS,
-      streamKeep: GATEWAY_STORED_ENTRIES,
+    turn: {
+      now,
+      turnId,
+      messageId: idLike("msg", turnId, now),
+      session: { sessionId: mainSessionOf(name), agent: name, channel: "heartbeat", userId: "heartbeat" },
+      surface: "heartbeat",
+      caller: "heartbeat",
+      model: undefined,
+      countedModel: countedModels(agent, undefined),
+      skillIds: [],
+      waited: false,
+      limits,
+      recorder,
+      claim,
     },
+    batch: BATCH,
+    everyMs: jittered(agent.heartbeatMs),
+    leftoverMs: LEFTOVER_BEAT_MS,
+    waitingEvents: store.agentCounts(name).waitingEvents,
+    streamKeep: GATEWAY_STORED_ENTRIES,
   };
 }
 
-/** Waits for the end of a batch's turn, and reports the events that were queued again or are dead. */
-async function followBatch(parts: BeatParts, beat: HeldBeat, batch: readonly SystemEvent[], turn: Turn): Promise<void> {
-  const { turnId } = turn;
-  beat.turnIds.push(turnId);
-  beat.events += batch.length;
-  const end = await endOf(parts, beat, turn);
-  if (end?.status === "completed" || (end && !isEnded(end))) return;
-  try {
-    const { store, inBackground } = parts;
-    const events = await inBackground(() => Promise.all(batch.map(({ eventId }) => store.getEvent(eventId))));
-    for (const event of events) if (event) reportReturned(parts, beat, event, turnId);
-  } catch (error) {
-    parts.events.storeFailed({ operation: "getEvent", error });
-    beat.returned++;
-  }
-}
-
-/** The ended turn, or its state when `beat.leave` is aborted. Undefined if it was deleted. */
-async function endOf({ turns, clock, events }: BeatParts, beat: HeldBeat, turn: Turn): Promise<Turn | undefined> {
-  for (;;) {
-    try {
-      const now = await turns.wait(turn, POLL_MS, () => beat.leave.signal);
-      if (isEnded(now) || beat.leave.signal.aborted) return now;
-    } catch (error) {
-      if (GatewayError.from(error).name === "turn-not-found") return undefined;
-      events.storeFailed({ operation: "getTurn", error });
-      if (beat.leave.signal.aborted) return turn;
-      await sleep(clock, RETRY_MS, beat.leave.signal);
-    }
-  }
-}
-
-function reportReturned(
-  { events }: BeatParts,
-  beat: HeldBeat,
-  { eventId, agent, status, attempts, reason = "no reason was given" }: SystemEvent,
-  turnId: string,
-): void {
-  if (status === "dead") events.eventDead({ eventId, agent, attempts, turnId, reason });
-  else if (status === "queued") beat.returned++;
-}
-
-/** The message to the agent: each event with its id, time, sender, text and metadata. */
-function textOfEvents(events: readonly SystemEvent[]): string {
-  let text = events.length === 1 ? "1 system event" : `${events.length} system events, the oldest first`;
-  let n = 0;
-  for (const event of events) {
-    text += `\n\n${++n}. ${headOf(event)}\n${event.text}`;
-    if (event.metadata !== undefined) text += `\nmetadata: ${event.metadata}`;
-  }
-  return text;
-}
-
-/** The largest number of hops among the events, limited to `MAX_HOPS - 1`: a larger number can only come from a sender's metadata. */
-function hopsOfEvents(events: readonly SystemEvent[]): number {
-  let most = 0;
-  for (const { metadata } of events) {
-    if (!metadata?.includes(HOPS_HEADER)) continue;
-    const { [HOPS_HEADER]: hops } = JSON.parse(metadata) as Record<string, unknown>;
-    if (hops !== undefined) most = Math.max(most, hopsOf(String(hops)));
-  }
-  return Math.min(most, MAX_HOPS - 1);
-}
-
-function headOf({ eventId, createdAt, caller, attempts }: SystemEvent): string {
-  const tried = attempts === 0 ? "" : `, tried ${attempts} ${attempts === 1 ? "time" : "times"} before`;
-  return `${eventId}, ${new Date(createdAt).toISOString()}, from ${caller}${tried}`;
+/** Adds up to 10 % to an interval, so that the beats of agents and gateways that started together spread out. */
+export function jittered(every: number | undefined): number | undefined {
+  return every === undefined ? undefined : Math.round(every * (1 + JITTER * Math.random()));
 }

@@ -11,7 +11,7 @@ import { yieldToOthers } from "#kit/yield.ts";
 import type { ClaimedTurn, Turn, TurnOrder, TurnStart } from "#store/store.ts";
 import type { Runner } from "./runner.ts";
 
-type OptionalField = "outside" | "context" | "events" | "announce" | "model" | "skillIds" | "delivery";
+type OptionalField = "outside" | "context" | "announce" | "model" | "skillIds" | "delivery";
 
 /** The request of every surface that starts work. */
 export type TurnRequest = Pick<TurnOrder, "surface" | "caller" | "text"> & {
@@ -248,7 +248,7 @@ function orderOf(parts: TurnParts, request: TurnRequest, agent: Agent, claim: Tu
     waited: isWaitedFor(request),
     idempotency: request.idempotency && { ...request.idempotency, expiresAt: now + IDEMPOTENCY_MS },
     delivery: request.delivery,
-    events: request.events,
+    task: undefined,
     announce: request.announce ?? (request.hops ? { channel: undefined, hops: request.hops } : undefined),
     limits: limits.store,
     recorder: limits.recorder,

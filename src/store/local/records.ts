@@ -121,7 +121,7 @@ export class LocalRecords implements Records {
     this.summaries = table(SUMMARIES);
     this.usage = usageRecords(table(USAGE));
     this.agents = this.#agentRecords(parts);
-    this.beats = leased(live(BEATS));
+    this.beats = storedIn(live(BEATS));
     this.announcements = announcementRecords(this.#announcements);
     this.apiKeys = live(API_KEYS);
     this.erasures = erasureRecords(live(ERASURES));

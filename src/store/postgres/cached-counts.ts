@@ -25,8 +25,8 @@ export class CachedCounts {
   }
 
   /**
-   * Replaces the counts. Returns the time until the first beat that is newly due, because its time has changed or it is no longer running or
-   * paused. Undefined if there is none. This gateway has to check for such a beat: the gateway that planned it may have stopped by then.
+   * Replaces the counts. Returns the time until the first beat that is newly due, because its time has changed, its turn has ended or it is no
+   * longer running or paused. Undefined if there is none. This gateway has to check for such a beat: the gateway that planned it may have stopped by then.
    */
   replace({ counts, beats, ends, time }: CountsSnapshot): number | undefined {
     this.#counts = new Map(counts);
@@ -34,10 +34,12 @@ export class CachedCounts {
     let firstIn: number | undefined;
     for (const beat of beats) {
       const before = this.#beats.get(beat.agent);
-      if (!this.#updateBeat(beat) || beat.lease || beat.pausedAt !== undefined || beat.dueAt === undefined) continue;
+      const { run, dueAt, pausedAt, noted } = beat;
+      if (!this.#updateBeat(beat) || run?.openTurnId !== undefined) continue;
       const wasBlocked = before?.isRunning === true || before?.pausedAt !== undefined;
-      if (before?.noted === beat.noted && !wasBlocked) continue;
-      firstIn = Math.min(firstIn ?? Infinity, beat.dueAt - time);
+      const isSame = before?.noted === noted && !wasBlocked;
+      if (!run && (isSame || dueAt === undefined || pausedAt !== undefined)) continue;
+      firstIn = Math.min(firstIn ?? Infinity, run || dueAt === undefined ? 0 : dueAt - time);
     }
     return firstIn;
   }
@@ -69,12 +71,12 @@ export class CachedCounts {
   }
 
   /** Returns false if this version of the beat has been processed already. */
-  #updateBeat({ agent, version, noted, nextAt, pausedAt, lease }: BeatRow): boolean {
+  #updateBeat({ agent, version, noted, nextAt, pausedAt, run }: BeatRow): boolean {
     const before = this.#beats.get(agent);
     if (before && version <= before.version) return false;
     // If the due time is unchanged, `nextAt` is kept: the difference between the clocks varies, and callers must not see the time move.
     const at = before?.noted === noted ? before?.nextAt : nextAt;
-    this.#beats.set(agent, { version, noted, nextAt: at, pausedAt, isRunning: lease !== undefined });
+    this.#beats.set(agent, { version, noted, nextAt: at, pausedAt, isRunning: run !== undefined });
     return true;
   }
 }

@@ -3,7 +3,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
 import { isPieces } from "#store/rules/records.ts";
 import { isReading, type RuleName, rules } from "#store/rules/rules.ts";
-import type { EventOrder, Store, StoreNotice, TurnEnd, TurnOrder, TurnStart } from "#store/store.ts";
+import type { BeatOrder, BeatStep, EventOrder, Store, StoreNotice, TurnEnd, TurnOrder } from "#store/store.ts";
 import { CachedCounts } from "./cached-counts.ts";
 import { drop, Servers } from "./connect.ts";
 import { unavailable } from "./errors.ts";
@@ -31,6 +31,7 @@ const CONNECTIONS = 8;
 /** The approximate number of bytes that a call writes. Calls that are not listed write little. */
 const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
   startTurn: ({ text, delivery }: TurnOrder) => text.length + (delivery?.bytes ?? 0),
+  startBeat: ({ batch }: BeatOrder) => batch.bytes,
   queueEvent: ({ text, delivery }: EventOrder) => text.length + (delivery?.bytes ?? 0),
   endTurn: (_: unknown, { reply }: TurnEnd) => reply.length,
 };
@@ -143,7 +144,7 @@ function methodsOf(runnerOf: (name: string) => TransactionBatcher) {
     const run = rule as (records: PostgresRecords, ...args: never[]) => unknown;
     const runner = runnerOf(name);
     const bytesOf = BYTES[name as RuleName];
-    const start = name === "startTurn" ? startWithEvents : run;
+    const start = name === "startBeat" ? startBeat : run;
     methods[name] = (...args) => runner.run((records) => answerOf(start(records, ...args)), bytesOf?.(...args));
   }
   return methods as {
@@ -151,14 +152,14 @@ function methodsOf(runnerOf: (name: string) => TransactionBatcher) {
   };
 }
 
-/** The rule throws while the turn's events are not loaded. The records that it needs afterwards are requested in the same pass as the events. */
-function startWithEvents(records: PostgresRecords, order: TurnOrder): TurnStart {
-  const { agent } = order.session;
-  if (order.events && order.claim) {
-    records.agents.find(agent);
-    for (const waited of [true, false]) records.turns.firstReady(agent, waited);
-  }
-  return rules.startTurn(records, order);
+/** The rule decides by the beat. The records that it needs afterwards are requested in the same pass as the beat. */
+function startBeat(records: PostgresRecords, order: BeatOrder): BeatStep {
+  const { agent, sessionId } = order.turn.session;
+  records.agents.find(agent);
+  records.sessions.find(sessionId);
+  records.last("event");
+  for (const waited of [true, false]) records.turns.firstReady(agent, waited);
+  return rules.startBeat(records, order);
 }
 
 /** Runs a rule that is a generator to its end. */

@@ -1,8 +1,6 @@
-import type { BeatClaim } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
 import { appendNews } from "./gateway.ts";
-import { holds, leaseFor } from "./leases.ts";
-import type { BeatRecord, Records, Rule } from "./records.ts";
+import type { BeatRecord, BeatRun, Records, Rule } from "./records.ts";
 
 export const planBeat: Rule<"planBeat"> = (records, agent, { delayMs, soonest }) => {
   const record = findBeat(records, agent);
@@ -11,59 +9,38 @@ export const planBeat: Rule<"planBeat"> = (records, agent, { delayMs, soonest })
   const isSooner = dueAt !== undefined && (record.dueAt === undefined || dueAt < record.dueAt);
   if (soonest && !isSooner) return;
   putBeat(records, { ...record, dueAt });
-  if (isSooner && !record.lease) records.notify({ kind: "work", of: "beat" });
+  if (isSooner && !record.run) records.notify({ kind: "work", of: "beat" });
 };
 
 export const readBeat: Rule<"readBeat"> = (records, agent) => {
   const record = findBeat(records, agent);
-  return { agent, nextAt: wallTimeOf(records, record.dueAt), running: record.lease !== undefined };
+  return { agent, nextAt: wallTimeOf(records, record.dueAt), running: record.run !== undefined };
 };
 
-export const claimBeats: Rule<"claimBeats"> = (records, { node, leaseMs, agents }) => {
-  const { time } = records.moment;
-  const beats: BeatClaim[] = [];
+export const dueBeats: Rule<"dueBeats"> = (records, agents) => {
+  const due: string[] = [];
   let nextDueAt = Infinity;
   for (const agent of agents) {
-    const record = records.beats.find(agent);
-    if (!record || isPaused(records, agent) || (record.lease && record.lease.endsAt > time)) continue;
-    const { dueAt = Infinity } = record;
-    if (record.lease || dueAt <= time) {
-      const fence = record.fence + 1;
-      const lease = leaseFor(records, node, leaseMs);
-      records.beats.put({ ...record, dueAt: undefined, isAsked: false, fence, lease });
-      beats.push({ agent, node, fence, through: records.last("event") });
-    } else {
-      nextDueAt = Math.min(nextDueAt, dueAt);
-    }
+    const record = findBeat(records, agent);
+    if (isDue(records, record)) due.push(agent);
+    else if (!record.run && !isPaused(records, agent)) nextDueAt = Math.min(nextDueAt, record.dueAt ?? Infinity);
   }
-  return { beats, nextDueInMs: nextDueAt === Infinity ? undefined : nextDueAt - time };
+  return { due, nextDueInMs: nextDueAt === Infinity ? undefined : nextDueAt - records.moment.time };
 };
 
-export const extendBeat: Rule<"extendBeat"> = (records, claim, leaseMs) => {
-  const record = beatOfClaim(records, claim);
-  if (record) records.beats.put({ ...record, lease: leaseFor(records, claim.node, leaseMs) });
-  return record !== undefined;
-};
-
-export const endBeat: Rule<"endBeat"> = (records, claim, { now, delayMs, ran, streamKeep }) => {
-  const record = beatOfClaim(records, claim);
-  if (!record) return false;
-  const { time } = records.moment;
-  const planned = delayMs === undefined ? undefined : time + delayMs;
-  putBeat(records, { ...record, lease: undefined, dueAt: record.isAsked ? time : planned });
-  const beat = readBeat(records, record.agent);
-  if (ran) {
-    const nextAt = beat.nextAt ?? null;
-    appendNews(records, [{ name: "heartbeat.ran", agentName: record.agent, ...ran, nextAt }], now, streamKeep);
-  }
-  return beat;
+export const dropBeat: Rule<"dropBeat"> = (records, agent, { now, streamKeep }) => {
+  const record = findBeat(records, agent);
+  const { run } = record;
+  const isOver = run?.openTurnId === undefined;
+  putBeat(records, { ...record, dueAt: undefined, isAsked: false, run: run && { ...run, isLast: true } });
+  if (run && isOver) endRun(records, agent, run, { now, delayMs: undefined, streamKeep });
 };
 
 /** An event came that wants the agent's next beat at once. */
 export function askForBeat(records: Records, agent: string): void {
   const record = findBeat(records, agent);
   if (record.isAsked) return;
-  if (record.lease) {
+  if (record.run) {
     putBeat(records, { ...record, isAsked: true });
     return;
   }
@@ -71,37 +48,52 @@ export function askForBeat(records: Records, agent: string): void {
   records.notify({ kind: "work", of: "beat" });
 }
 
-/** Beats whose node has let their lease end are due again. */
-export function freeLostBeats(records: Records): void {
+/** A turn of the agent's beat has ended: the beat can go on, on any gateway. */
+export function endBatch(
+  records: Records,
+  { agent, turnId }: { agent: string; turnId: string },
+  { dead, returned }: { dead: readonly string[]; returned: number },
+  end: { now: number; streamKeep: number },
+): void {
+  const record = records.beats.find(agent);
+  if (record?.run?.openTurnId !== turnId) return;
+  const run = { ...record.run, openTurnId: undefined, dead, returned: record.run.returned + returned };
+  putBeat(records, { ...record, run });
+  if (run.isLast) endRun(records, agent, run, { ...end, delayMs: undefined });
+  records.notify({ kind: "work", of: "beat" });
+}
+
+/** Ends a beat and plans the next `delayMs` from now, or at once if one was asked for meanwhile. Undefined: an agent without further beats. */
+export function endRun(
+  records: Records,
+  agent: string,
+  { events, turnIds, isLast }: BeatRun,
+  { now, delayMs, streamKeep }: { now: number; delayMs: number | undefined; streamKeep: number },
+): void {
+  const record = findBeat(records, agent);
   const { time } = records.moment;
-  const lost = records.beats.leaseEnded(time);
-  for (const record of lost) putBeat(records, { ...record, lease: undefined, dueAt: time });
-  if (lost.length > 0) records.notify({ kind: "work", of: "beat" });
+  const planned = delayMs === undefined ? undefined : time + delayMs;
+  const dueAt = record.isAsked ? time : isLast ? record.dueAt : planned;
+  putBeat(records, { ...record, run: undefined, dueAt });
+  if (events === 0) return;
+  const nextAt = wallTimeOf(records, dueAt) ?? null;
+  appendNews(records, [{ name: "heartbeat.ran", agentName: agent, events, turnIds, nextAt }], now, streamKeep);
 }
 
-function findBeat(records: Records, agent: string): BeatRecord {
-  return (
-    records.beats.find(agent) ?? {
-      agent,
-      dueAt: undefined,
-      nextAt: undefined,
-      isAsked: false,
-      fence: 0,
-      lease: undefined,
-    }
-  );
+export function findBeat(records: Records, agent: string): BeatRecord {
+  return records.beats.find(agent) ?? { agent, dueAt: undefined, nextAt: undefined, isAsked: false, run: undefined };
 }
 
-function putBeat(records: Records, record: BeatRecord): void {
-  records.beats.put({ ...record, nextAt: record.lease ? record.nextAt : wallTimeOf(records, record.dueAt) });
+export function putBeat(records: Records, record: BeatRecord): void {
+  records.beats.put({ ...record, nextAt: record.run ? record.nextAt : wallTimeOf(records, record.dueAt) });
+}
+
+/** True if the beat can begin, or go on. A pause of the agent holds only its beginning: the next turn waits in the queue. */
+export function isDue(records: Records, { agent, run, dueAt = Infinity }: BeatRecord): boolean {
+  return run ? run.openTurnId === undefined : dueAt <= records.moment.time && !isPaused(records, agent);
 }
 
 /** The due time by the wall clock as it is now. A jump of that clock does not move the beat itself. */
 function wallTimeOf({ moment: { now, time } }: Records, dueAt: number | undefined): number | undefined {
   return dueAt === undefined ? undefined : Math.round(now + dueAt - time);
-}
-
-function beatOfClaim(records: Records, claim: BeatClaim): BeatRecord | undefined {
-  const record = records.beats.find(claim.agent);
-  return record && holds(claim, record.lease, record.fence) ? record : undefined;
 }

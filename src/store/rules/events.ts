@@ -1,5 +1,5 @@
-import type { GatewayNews, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
-import { askForBeat } from "./beats.ts";
+import type { GatewayNews, Store, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
+import { askForBeat, endBatch } from "./beats.ts";
 import { addDeliveryStep, endDelivery, keepDelivery, notifyOutcome } from "./deliveries.ts";
 import { appendNews } from "./gateway.ts";
 import { findKey, keepKey } from "./keys.ts";
@@ -49,7 +49,12 @@ export const findEventReplay: Rule<"findEventReplay"> = (records, key, now) => {
   return record.event;
 };
 
-export const readQueuedEvents: Rule<"readQueuedEvents"> = (records, { agent, after, through, limit, bytes }) => {
+export const readQueuedEvents: Rule<"readQueuedEvents"> = (records, query) => findWaiting(records, query);
+
+export function findWaiting(
+  records: Records,
+  { agent, after, through, limit, bytes }: Parameters<Store["readQueuedEvents"]>[0],
+): SystemEvent[] {
   const events: SystemEvent[] = [];
   let left = bytes;
   for (const { event } of records.events.free(agent, after, limit)) {
@@ -58,7 +63,7 @@ export const readQueuedEvents: Rule<"readQueuedEvents"> = (records, { agent, aft
     events.push(event);
   }
   return events;
-};
+}
 
 export const getEvent: Rule<"getEvent"> = (records, eventId) => records.events.find(eventId)?.event;
 
@@ -122,15 +127,17 @@ export function takeEvents(records: Records, events: readonly EventRecord[], tur
   }
 }
 
-/** Ends a turn's events with it: they are handled, or go back, or are dead after as many failed turns as they may have. */
+/** Ends a turn's events with it: they are handled, or go back, or are dead after as many failed turns as they may have. Its beat can go on. */
 export function endEvents(
   records: Records,
   { turn, open }: OpenTurnRecord,
   { status, error, now }: Pick<TurnEnd, "status" | "error" | "now">,
 ): void {
-  if (!open.events) return;
-  const { ids, maxAttempts, streamKeep } = open.events;
+  if (!open.task) return;
+  const { ids, maxAttempts, streamKeep } = open.task;
   const news: GatewayNews[] = [];
+  const dead: string[] = [];
+  let returned = 0;
   for (const { event } of ids.flatMap((eventId) => records.events.find(eventId) ?? [])) {
     if (status === "completed") {
       news.push(endEvent(records, event, "handled", now));
@@ -142,11 +149,14 @@ export function endEvents(
       records.events.put({ event: failed, isTaken: false });
       records.agents.count(turn.agent, { waitingEvents: 1 });
       noteReturn(records, failed, turn.turnId, now);
+      returned++;
     } else {
       news.push(endEvent(records, failed, "dead", now));
+      dead.push(event.eventId);
     }
   }
   appendNews(records, news, now, streamKeep);
+  endBatch(records, turn, { dead, returned }, { now, streamKeep });
 }
 
 function noteReturn(records: Records, { deliveryId, attempts, reason }: SystemEvent, turnId: string, at: number): void {

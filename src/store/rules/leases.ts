@@ -2,7 +2,7 @@
  * Work is leased: turns and announcements, each by four verbs. Claimed work has a lease, delayed work a `dueAt`; work with neither can be claimed,
  * unless something is before it.
  */
-import type { Delayed, Lease, Records } from "./records.ts";
+import type { Lease, Leased, Records } from "./records.ts";
 
 /** A lease from now on. */
 export function leaseFor(records: Records, node: string, leaseMs: number): Lease {
@@ -20,7 +20,7 @@ export function freed({ moment }: Records, delayMs = 0): { dueAt: number | undef
 /** Makes the work ready whose delay is over. Answers the time until the next is over. */
 export function makeDueReady<R extends object>(
   { moment: { time } }: Records,
-  table: Delayed<R> & { put(record: R): void },
+  table: Leased<R> & { put(record: R): void },
   ready: (record: R) => R,
 ): number | undefined {
   for (const record of table.dueBy(time)) table.put(ready(record));

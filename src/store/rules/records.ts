@@ -61,7 +61,7 @@ export type TurnRecord = {
 export type OpenTurn = {
   readonly waited: boolean;
   readonly countedModel: string;
-  readonly events: TurnOrder["events"];
+  readonly task: TurnOrder["task"];
   readonly announce: TurnOrder["announce"];
   readonly replyMessageId: string;
   readonly spentMs: number;
@@ -108,8 +108,26 @@ export type BeatRecord = {
   readonly nextAt: number | undefined;
   /** One was asked for at once, and none has begun since. */
   readonly isAsked: boolean;
-  readonly fence: number;
-  readonly lease: Lease | undefined;
+  /** The beat that runs: one or more turns, one after another. */
+  readonly run: BeatRun | undefined;
+};
+
+export type BeatRun = {
+  /** The monotonic time at which it began. */
+  readonly began: number;
+  /** It takes events with `after` < ordinal <= `through`. */
+  readonly through: number;
+  readonly after: number;
+  /** The number of events that its turns have had, and of those that went back. */
+  readonly events: number;
+  readonly returned: number;
+  readonly turnIds: readonly string[];
+  /** Its turn that has not ended. Without it, the beat can go on. */
+  readonly openTurnId: string | undefined;
+  /** Events of its last turn that are dead. */
+  readonly dead: readonly string[];
+  /** Its agent was removed: it ends with its turn. */
+  readonly isLast: boolean;
 };
 
 /** It can be claimed where it has neither a lease nor a time at which it is due. */
@@ -230,14 +248,10 @@ interface StoredRecords<R, K = string> {
   delete(record: R): void;
 }
 
-/** Records on which a node may have a lease. */
-interface Leased<R> {
+/** Records on which a node may have a lease, and that may have a `dueAt`, at which they can be claimed again. */
+export interface Leased<R> {
   /** The records whose lease ends at `time` or earlier, in any order. */
   leaseEnded(time: number): R[];
-}
-
-/** Records that may have a `dueAt`, at which they can be claimed again. */
-export interface Delayed<R> {
   /** The records whose `dueAt` is `time` or earlier, in the order of `dueAt`. */
   dueBy(time: number): R[];
   /** The smallest `dueAt`. */
@@ -281,8 +295,7 @@ export interface Records {
 
   /** The session of a turn is put before the turn is. An engine may give a turn that has ended with its reply. */
   readonly turns: StoredRecords<TurnRecord> &
-    Leased<OpenTurnRecord> &
-    Delayed<OpenTurnRecord> & {
+    Leased<OpenTurnRecord> & {
       /** The same as `find`; an engine may leave out the reply. */
       listed(turnId: string): TurnRecord | undefined;
       /** Turns that have not ended, in any order; of one agent or of all. */
@@ -294,7 +307,7 @@ export interface Records {
       /** The turn of an agent and a kind with the smallest `readyOrder`. */
       firstReady(agent: string, waited: boolean): OpenTurnRecord | undefined;
     };
-  readonly compactions: StoredRecords<CompactionRecord> & Leased<CompactionRecord>;
+  readonly compactions: StoredRecords<CompactionRecord> & Pick<Leased<CompactionRecord>, "leaseEnded">;
   readonly lateAttempts: {
     find(turnId: string, fence: number): LateAttempt | undefined;
     put(attempt: LateAttempt): void;
@@ -313,10 +326,9 @@ export interface Records {
     /** Events that ended before `time`, in the order of their ends. */
     endedBefore(time: number, limit: number): EventRecord[];
   };
-  readonly beats: Omit<StoredRecords<BeatRecord>, "delete"> & Leased<BeatRecord>;
+  readonly beats: Omit<StoredRecords<BeatRecord>, "delete">;
   readonly announcements: StoredRecords<AnnouncementRecord> &
-    Leased<AnnouncementRecord> &
-    Delayed<AnnouncementRecord> & {
+    Leased<AnnouncementRecord> & {
       ofSession(ordinal: number): AnnouncementRecord[];
       /** Channels that have announcements which can be claimed. */
       readyChannels(): string[];

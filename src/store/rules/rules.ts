@@ -1,7 +1,8 @@
 import type { Store } from "#store/store.ts";
 import { setPaused } from "./agents.ts";
 import { announceAgain, claimAnnouncements, endAnnouncement, releaseAnnouncement } from "./announcements.ts";
-import { claimBeats, endBeat, extendBeat, planBeat, readBeat } from "./beats.ts";
+import { startBeat } from "./beat-turns.ts";
+import { dropBeat, dueBeats, planBeat, readBeat } from "./beats.ts";
 import { endCompaction, queueCompaction, readSummary } from "./compactions.ts";
 import { addDeliveryStep, getDelivery, listDeliveries, readDeliveries, recordDelivery } from "./deliveries.ts";
 import {
@@ -53,6 +54,7 @@ const reading = {
   getEvent,
   listEvents,
   readBeat,
+  dueBeats,
   getDelivery,
   readDeliveries,
   listDeliveries,
@@ -80,9 +82,8 @@ const writing = {
   requeueEvent,
   failQueuedEvents,
   planBeat,
-  claimBeats,
-  extendBeat,
-  endBeat,
+  startBeat,
+  dropBeat,
   claimAnnouncements,
   endAnnouncement,
   releaseAnnouncement,

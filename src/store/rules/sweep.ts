@@ -1,6 +1,5 @@
 import type { Entry, Store } from "#store/store.ts";
 import { freeLostAnnouncements } from "./announcements.ts";
-import { freeLostBeats } from "./beats.ts";
 import { dropCompaction } from "./compactions.ts";
 import { forgetEventsBefore } from "./events.ts";
 import { forgetNewsBefore } from "./gateway.ts";
@@ -23,7 +22,6 @@ type SweepRequest = Parameters<Store["sweep"]>[0];
 export const sweep: Rule<"sweep"> = (records, request) => {
   giveLostTurnsBack(records, request);
   for (const record of records.compactions.leaseEnded(records.moment.time)) dropCompaction(records, record);
-  freeLostBeats(records);
   freeLostAnnouncements(records);
   for (const late of records.lateAttempts.endedBy(records.moment.time)) records.lateAttempts.delete(late);
   records.usage.deleteEndedBy(request.usageBefore);

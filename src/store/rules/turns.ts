@@ -29,7 +29,7 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
   const { now, turnId, text, idempotency, delivery, claim } = order;
   const known = records.sessions.find(order.session.sessionId);
   checkSession(records, known, order);
-  const events = order.events && findFreeEvents(records, order.session.agent, order.events.ids);
+  const events = order.task && findFreeEvents(records, order.session.agent, order.task.ids);
 
   const before = known ?? newSession(records, order);
   const { agent, ordinal } = before.session;
@@ -147,7 +147,7 @@ function newTurn(
     open: {
       waited: order.waited,
       countedModel: order.countedModel,
-      events: order.events,
+      task: order.task,
       announce: order.announce,
       replyMessageId: claim?.replyMessageId ?? "",
       spentMs: 0,

@@ -64,5 +64,30 @@ CREATE INDEX usage_by_hour ON usage (hour);
 `,
 };
 
+/** A turn of a beat has a task in place of `events`. A beat that runs has its turn in place of a lease; one that ran without a turn is due. */
+const BEATS_AS_TURNS = `
+UPDATE live SET body = json_remove(
+  json_set(body, '$.open.task', json_set(json_extract(body, '$.open.events'), '$.kind', 'beat')), '$.open.events')
+WHERE kind = 'turn' AND json_extract(body, '$.open.events') IS NOT NULL;
+
+CREATE TEMP TABLE runs AS SELECT json_extract(body, '$.turn.agent') AS agent, max(id) AS turn_id, json_object(
+  'began', unixepoch() * 1000,
+  'through', coalesce((SELECT json_extract(value, '$.numbers.event') FROM meta WHERE name = 'state'), 0),
+  'after', coalesce((SELECT max(ordinal) FROM events WHERE event_id IN (SELECT value FROM json_each(live.body, '$.open.task.ids'))), 0),
+  'events', json_array_length(body, '$.open.task.ids'),
+  'returned', 0,
+  'turnIds', json_array(id),
+  'openTurnId', id,
+  'dead', json_array(),
+  'isLast', json('false')) AS run
+FROM live WHERE kind = 'turn' AND json_extract(body, '$.open.task') IS NOT NULL GROUP BY agent;
+UPDATE live SET body = json_remove(json_set(body, '$.run', json((SELECT run FROM runs WHERE agent = id))), '$.lease', '$.fence')
+WHERE kind = 'beat' AND json_extract(body, '$.lease') IS NOT NULL AND id IN (SELECT agent FROM runs);
+UPDATE live SET body = json_remove(json_set(body, '$.dueAt', 0), '$.lease')
+WHERE kind = 'beat' AND json_extract(body, '$.lease') IS NOT NULL;
+UPDATE live SET body = json_remove(body, '$.fence') WHERE kind = 'beat';
+DROP TABLE runs;
+`;
+
 /** Statements, in order, and never changed once released. The first upgrades a file from the version of `start` to the next. */
-export const migrations: readonly string[] = [];
+export const migrations: readonly string[] = [BEATS_AS_TURNS];

@@ -51,7 +51,9 @@ function fail(world: World, of: ClaimedAnnouncement) {
 export function announcingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("announcing replies", () => {
-    it("notifies watchers of an announcement whose turn ends in the tick in which the next is claimed", async ({ world }) => {
+    it("notifies watchers of an announcement whose turn ends in the tick in which the next is claimed", async ({
+      world,
+    }) => {
       await world.start({ announce: { channel: "ops", hops: 0 } });
       const turn = await world.claimNext();
       await world.start();

@@ -1,31 +1,20 @@
 import { describe, expect } from "vitest";
-import type { BeatClaim } from "#store/store.ts";
-import { failEvent, news, queueEvent, STREAM_KEEP } from "../inbound.ts";
+import type { ClaimedTurn } from "#store/store.ts";
+import { claimBeat, failEvent, news, planBeat, queueEvent, STREAM_KEEP, startBeat, waiting } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
-import { type Engine, LEASE_MS, type World } from "../world.ts";
+import { deliveryOf, type Engine, LEASE_MS, refusal, type World } from "../world.ts";
 
-function plan(world: World, delayMs: number | undefined, soonest = false, agent = "main") {
-  return world.store.planBeat(agent, { now: world.clock.now(), delayMs, soonest });
-}
+const MAIN = "agent:main:main";
+const FAILED = { status: "failed" } as const;
 
-function claim(world: World, agents: readonly string[] = ["main"], node = "node_a") {
-  return world.store.claimBeats({ now: world.clock.now(), node, leaseMs: LEASE_MS, agents });
-}
-
-async function claimOne(world: World): Promise<BeatClaim> {
-  const { beats } = await claim(world);
-  if (!beats[0]) throw new Error("no beat is due");
-  return beats[0];
-}
-
-function end(world: World, held: BeatClaim, delayMs = 60_000, ran?: { events: number; turnIds: readonly string[] }) {
-  return world.store.endBeat(held, { now: world.clock.now(), delayMs, ran, streamKeep: STREAM_KEEP });
-}
-
-/** How long until the agent's next beat is due, as `claimBeats` says it; 0 when it is due now. */
+/** How long until the agent's next beat is due, as `dueBeats` says it; 0 when it is due now. */
 async function dueIn(world: World): Promise<number | undefined> {
   const { nextAt } = await world.store.readBeat("main");
   return nextAt === undefined ? undefined : nextAt - world.clock.now();
+}
+
+async function due(world: World, agents: readonly string[] = ["main"]): Promise<string[]> {
+  return (await world.store.dueBeats(agents)).due;
 }
 
 function isToldOfBeat(world: World): boolean {
@@ -34,135 +23,56 @@ function isToldOfBeat(world: World): boolean {
 
 export function beatsTests(engine: Engine): void {
   const it = testsOn(engine);
-  describe("beats", () => {
-    it("is due when the time is over that it was planned for, and not before", async ({ world }) => {
-      await plan(world, 1_000);
+  describe("when a beat is due", () => {
+    it("is when the time is over that it was planned for, and not before", async ({ world }) => {
+      await queueEvent(world);
+      await planBeat(world, 1_000);
       const nextAt = world.clock.now() + 1_000;
       expect(await world.store.readBeat("main")).toEqual({ agent: "main", nextAt, running: false });
       expect(world.store.agentCounts("main").nextBeatAt).toBe(nextAt);
       await world.clock.advance(999);
-      expect(await claim(world)).toEqual({ beats: [], nextDueInMs: 1 });
+      expect(await world.store.dueBeats(["main"])).toEqual({ due: [], nextDueInMs: 1 });
+      expect(await startBeat(world)).toEqual({ outcome: "not-due" });
       await world.clock.advance(1);
-      const { beats, nextDueInMs } = await claim(world);
-      expect(beats).toMatchObject([{ agent: "main", node: "node_a" }]);
-      expect(nextDueInMs).toBeUndefined();
+      expect(await world.store.dueBeats(["main"])).toEqual({ due: ["main"], nextDueInMs: undefined });
+      expect(await startBeat(world)).toMatchObject({ outcome: "started" });
+      expect(await world.store.dueBeats(["main"])).toEqual({ due: [], nextDueInMs: undefined });
       expect(await world.store.readBeat("main")).toEqual({ agent: "main", nextAt: undefined, running: true });
       expect(world.store.agentCounts("main").nextBeatAt).toBe(nextAt);
     });
 
-    it("claims those of the agents that are asked for, and says when the next of them is due", async ({ world }) => {
+    it("is told of the agents that are asked for, and when the next of them is due", async ({ world }) => {
       for (const [agent, delayMs] of [
         ["a", 0],
         ["b", 0],
         ["c", 500],
         ["d", 100],
       ] as const) {
-        await plan(world, delayMs, false, agent);
+        await planBeat(world, delayMs, false, agent);
       }
-      const { beats, nextDueInMs } = await claim(world, ["a", "c", "unknown"]);
-      expect(beats.map(({ agent }) => agent)).toEqual(["a"]);
-      expect(nextDueInMs).toBe(500);
-      expect((await claim(world, ["a", "b", "c", "d"])).beats.map(({ agent }) => agent)).toEqual(["b"]);
+      expect(await world.store.dueBeats(["a", "c", "unknown"])).toEqual({ due: ["a"], nextDueInMs: 500 });
+      expect(await due(world, ["a", "b", "c", "d"])).toEqual(["a", "b"]);
     });
 
     it("plans a later one instead of a sooner, but not where the soonest is wanted", async ({ world }) => {
-      await plan(world, 1_000);
-      await plan(world, 5_000, true);
+      await planBeat(world, 1_000);
+      await planBeat(world, 5_000, true);
       expect(await dueIn(world)).toBe(1_000);
-      await plan(world, undefined, true);
+      await planBeat(world, undefined, true);
       expect(await dueIn(world)).toBe(1_000);
-      await plan(world, 200, true);
+      await planBeat(world, 200, true);
       expect(await dueIn(world)).toBe(200);
-      await plan(world, 5_000);
+      await planBeat(world, 5_000);
       expect(await dueIn(world)).toBe(5_000);
-      await plan(world, undefined);
+      await planBeat(world, undefined);
       expect(await dueIn(world)).toBeUndefined();
-      expect((await claim(world)).nextDueInMs).toBeUndefined();
-      await plan(world, 300, true);
+      expect((await world.store.dueBeats(["main"])).nextDueInMs).toBeUndefined();
+      await planBeat(world, 300, true);
       expect(await dueIn(world)).toBe(300);
     });
 
-    it("takes events up to the newest at its claim", async ({ world }) => {
-      await plan(world, 0);
-      await queueEvent(world);
-      const { ordinal } = await queueEvent(world, { agent: "other" });
-      const held = await claimOne(world);
-      const later = await queueEvent(world);
-      expect(held.through).toBeGreaterThanOrEqual(ordinal);
-      expect(held.through).toBeLessThan(later.ordinal);
-    });
-
-    it("is due again when its lease ends, and shuts out the one that held it", async ({ world }) => {
-      await plan(world, 0);
-      const slow = await claimOne(world);
-      await world.clock.advance(LEASE_MS - 1);
-      expect(await world.store.extendBeat(slow, LEASE_MS)).toBe(true);
-      await world.clock.advance(LEASE_MS - 1);
-      expect((await claim(world)).beats).toEqual([]);
-      await world.clock.advance(1);
-      const again = await claimOne(world);
-      expect(again.fence).toBeGreaterThan(slow.fence);
-      expect(await world.store.extendBeat(slow, LEASE_MS)).toBe(false);
-      const before = await news(world);
-      expect(await end(world, slow, 1, { events: 1, turnIds: [] })).toBe(false);
-      expect(await news(world)).toEqual(before);
-      expect(await world.store.readBeat("main")).toMatchObject({ running: true });
-      expect(await end(world, again, 7_000)).toEqual({
-        agent: "main",
-        nextAt: world.clock.now() + 7_000,
-        running: false,
-      });
-    });
-
-    it("is given back by a sweep when its lease has ended, and who watches is told", async ({ world }) => {
-      await plan(world, 0);
-      const slow = await claimOne(world);
-      await world.clock.advance(LEASE_MS - 1);
-      await world.sweep();
-      expect(await world.store.readBeat("main")).toMatchObject({ running: true });
-      await world.clock.advance(1);
-      world.told.length = 0;
-      await world.sweep();
-      await world.hears(({ kind }) => kind === "beat");
-      expect(await world.store.readBeat("main")).toMatchObject({ running: false });
-      expect(await dueIn(world)).toBe(0);
-      expect(await end(world, slow)).toBe(false);
-      expect((await claim(world)).beats).toHaveLength(1);
-    });
-
-    it("plans the next from its end, and tells of what it did", async ({ world }) => {
-      await plan(world, 0);
-      const held = await claimOne(world);
-      await world.clock.advance(5_000);
-      const ran = { events: 2, turnIds: ["turn_1", "turn_2"] };
-      const nextAt = world.clock.now() + 60_000;
-      expect(await end(world, held, 60_000, ran)).toEqual({ agent: "main", nextAt, running: false });
-      expect(await news(world)).toEqual([{ name: "heartbeat.ran", agentName: "main", ...ran, nextAt }]);
-      await world.hears(({ kind }) => kind === "gateway");
-      expect(world.store.agentCounts("main").nextBeatAt).toBe(nextAt);
-      expect(await end(world, held)).toBe(false);
-      expect(await world.store.extendBeat(held, LEASE_MS)).toBe(false);
-    });
-
-    it("tells of nothing when there was nothing, and plans none when none is wanted", async ({ world }) => {
-      await plan(world, 0);
-      const endWithout = async (ran: { events: number; turnIds: readonly string[] } | undefined) =>
-        world.store.endBeat(await claimOne(world), {
-          now: world.clock.now(),
-          delayMs: undefined,
-          ran,
-          streamKeep: STREAM_KEEP,
-        });
-      expect(await endWithout(undefined)).toEqual({ agent: "main", nextAt: undefined, running: false });
-      expect(await news(world)).toEqual([]);
-      expect(await dueIn(world)).toBeUndefined();
-      await plan(world, 0);
-      await endWithout({ events: 1, turnIds: ["turn_1"] });
-      expect(await news(world)).toMatchObject([{ name: "heartbeat.ran", nextAt: null }]);
-    });
-
-    it("is due at once when an event wants it so, and stays so whatever is planned", async ({ world }) => {
-      await plan(world, 60_000);
+    it("is at once when an event wants it so, and stays so whatever is planned", async ({ world }) => {
+      await planBeat(world, 60_000);
       await queueEvent(world);
       expect(await dueIn(world)).toBe(60_000);
       expect(isToldOfBeat(world)).toBe(true);
@@ -172,37 +82,19 @@ export function beatsTests(engine: Engine): void {
       expect(await dueIn(world)).toBe(0);
       for (const delayMs of [undefined, 60_000, 0]) {
         for (const soonest of [false, true]) {
-          await plan(world, delayMs, soonest);
+          await planBeat(world, delayMs, soonest);
           expect(await dueIn(world)).toBe(0);
         }
       }
-      expect((await claim(world)).beats).toHaveLength(1);
+      expect(await due(world)).toEqual(["main"]);
     });
 
-    it("is due at once also for an agent that has none planned", async ({ world }) => {
+    it("is at once also for an agent that has none planned", async ({ world }) => {
       await queueEvent(world, { beatNow: true });
-      expect((await claim(world)).beats).toHaveLength(1);
+      expect(await due(world)).toEqual(["main"]);
     });
 
-    it("comes at once after the one that is held when an event wanted it meanwhile, once", async ({ world }) => {
-      await plan(world, 0);
-      const first = await claimOne(world);
-      const due = world.store.agentCounts("main").nextBeatAt;
-      world.told.length = 0;
-      await world.clock.advance(100);
-      await plan(world, 50);
-      await queueEvent(world, { beatNow: true });
-      await queueEvent(world, { beatNow: true });
-      await world.hears((what) => what.kind === "gateway" && what.entries.at(-1)?.seq === 2);
-      // Its end says when the next is due.
-      expect(isToldOfBeat(world)).toBe(false);
-      expect(world.store.agentCounts("main").nextBeatAt).toBe(due);
-      expect((await claim(world)).beats).toEqual([]);
-      expect(await end(world, first)).toMatchObject({ nextAt: world.clock.now() });
-      expect(await end(world, await claimOne(world))).toMatchObject({ nextAt: world.clock.now() + 60_000 });
-    });
-
-    it("is due at once when a dead event is queued again and wants it so", async ({ world }) => {
+    it("is at once when a dead event is queued again and wants it so", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       await failEvent(world, eventId, 3);
       const requeue = (beatNow: boolean) =>
@@ -218,7 +110,7 @@ export function beatsTests(engine: Engine): void {
     it("tells who watches whenever one is due sooner than before, and not when it is due later", async ({ world }) => {
       const isTold = async (delayMs: number | undefined, soonest = false): Promise<boolean> => {
         world.told.length = 0;
-        await plan(world, delayMs, soonest);
+        await planBeat(world, delayMs, soonest);
         // Told in order: what comes after this would come after a word of the beat.
         await world.start();
         await world.hears(({ kind }) => kind === "entries");
@@ -231,18 +123,273 @@ export function beatsTests(engine: Engine): void {
       expect(await isTold(undefined)).toBe(false);
     });
 
-    it("neither comes sooner nor is held for less when the wall clock jumps", async ({ world }) => {
-      await plan(world, 1_000);
+    it("does not move when the wall clock jumps", async ({ world }) => {
+      await queueEvent(world);
+      await planBeat(world, 1_000);
       for (const ms of [3_600_000, -7_200_000]) {
         world.clock.jump(ms);
-        expect(await claim(world)).toEqual({ beats: [], nextDueInMs: 1_000 });
+        expect(await world.store.dueBeats(["main"])).toEqual({ due: [], nextDueInMs: 1_000 });
       }
       await world.clock.advance(1_000);
-      const held = await claimOne(world);
-      world.clock.jump(3_600_000);
-      await world.sweep();
-      expect((await claim(world)).beats).toEqual([]);
-      expect(await world.store.extendBeat(held, LEASE_MS)).toBe(true);
+      expect(await due(world)).toEqual(["main"]);
+    });
+  });
+
+  describe("a beat", () => {
+    it("queues a turn with the waiting events, the oldest first, in the agent's main session", async ({ world }) => {
+      const first = await queueEvent(world, { text: "one", metadata: '{"a":1}', caller: "ci" });
+      const second = await queueEvent(world, { text: "two ü" });
+      await queueEvent(world, { agent: "other" });
+      await planBeat(world, 0);
+      const { turn, message } = await claimBeat(world);
+      expect(turn).toMatchObject({ sessionId: MAIN, agent: "main", surface: "heartbeat", caller: "heartbeat" });
+      const at = new Date(first.createdAt).toISOString();
+      expect(message).toEqual({
+        text: `2 system events, the oldest first\n\n1. ${first.eventId}, ${at}, from ci\none\nmetadata: {"a":1}\n\n2. ${second.eventId}, ${at}, from shared\ntwo ü`,
+        outside: true,
+        context: undefined,
+      });
+      for (const { eventId } of [first, second])
+        expect(await world.store.getEvent(eventId)).toMatchObject({ status: "queued", turnId: turn.turnId });
+      expect(await waiting(world)).toEqual([]);
+      expect(world.store.agentCounts("main")).toMatchObject({ running: 1, waitingEvents: 0 });
+    });
+
+    it("gives a turn as many events and bytes as its batch has, and the first in any case", async ({ world }) => {
+      for (const size of [6, 5, 4, 20, 1]) await queueEvent(world, { text: "x".repeat(size) });
+      await planBeat(world, 0);
+      const sizes: number[] = [];
+      for (let step = 0; step < 4; step++) {
+        const claimed = await claimBeat(world, { batch: { limit: 2, bytes: 10 } });
+        sizes.push(claimed.message.text.split("\n\n").length - 1);
+        await world.end(claimed);
+      }
+      expect(sizes).toEqual([1, 2, 1, 1]);
+    });
+
+    it("queues nothing without events, plans the next and tells nothing", async ({ world }) => {
+      await planBeat(world, 0);
+      const before = world.store.stats();
+      const ended = { outcome: "ended", events: 0, turns: 0, returned: 0, ms: 0, dead: [] };
+      expect(await startBeat(world)).toEqual(ended);
+      expect(await dueIn(world)).toBe(60_000);
+      await world.clock.advance(60_000);
+      expect(await startBeat(world, { everyMs: undefined })).toEqual(ended);
+      expect(await dueIn(world)).toBeUndefined();
+      expect(await news(world)).toEqual([]);
+      expect(await world.store.getSession(MAIN)).toBeUndefined();
+      expect(world.store.stats()).toEqual(before);
+    });
+
+    it("has one unfinished turn at a time, and can go on as that ends", async ({ world }) => {
+      for (let n = 0; n < 3; n++) await queueEvent(world);
+      await planBeat(world, 0);
+      const step = { batch: { limit: 2 } };
+      const first = await claimBeat(world, step);
+      await world.clock.advance(LEASE_MS - 1);
+      expect(await startBeat(world, step)).toEqual({ outcome: "not-due" });
+      world.told.length = 0;
+      await world.end(first);
+      await world.hears(({ kind }) => kind === "beat");
+      expect(await world.store.dueBeats(["main"])).toEqual({ due: ["main"], nextDueInMs: undefined });
+      await world.end(await claimBeat(world, step));
+      expect(await startBeat(world, step)).toMatchObject({ outcome: "ended", events: 3, turns: 2, ms: LEASE_MS - 1 });
+    });
+
+    it.for<[string, (world: World, claimed: ClaimedTurn) => Promise<unknown>]>([
+      ["completes", (world, claimed) => world.end(claimed)],
+      ["fails", (world, claimed) => world.end(claimed, FAILED)],
+      ["is cancelled", (world, claimed) => world.end(claimed, { status: "cancelled" })],
+      ["is deleted with its session while it runs", ({ store, clock }) => store.deleteSession(MAIN, clock.now())],
+      [
+        "is cancelled while it waits",
+        async (world, claimed) => {
+          await world.release(claimed);
+          await world.store.cancelTurn(claimed.claim.turnId, world.clock.now());
+        },
+      ],
+      [
+        "is deleted with its session while it waits",
+        async (world, claimed) => {
+          await world.release(claimed);
+          await world.store.deleteSession(MAIN, world.clock.now());
+        },
+      ],
+      [
+        "fails with its agent's turns",
+        async (world, claimed) => {
+          await world.release(claimed);
+          await world.store.failQueuedTurns("main", { name: "agent-removed", detail: "gone" }, world.clock.now());
+        },
+      ],
+      [
+        "has lost its last lease",
+        async (world) => {
+          await world.clock.advance(LEASE_MS);
+          await world.sweep({ maxAttempts: 1 });
+        },
+      ],
+    ])("can go on when its turn %s, and who watches is told", async ([, act], { world }) => {
+      await queueEvent(world, { beatNow: true });
+      const claimed = await claimBeat(world);
+      world.told.length = 0;
+      await act(world, claimed);
+      await world.hears(({ kind }) => kind === "beat");
+      expect(await due(world)).toEqual(["main"]);
+      expect(await startBeat(world)).toMatchObject({ outcome: "ended", events: 1, turns: 1 });
+    });
+
+    it("keeps its turn while that is tried again", async ({ world }) => {
+      await queueEvent(world, { beatNow: true });
+      const claimed = await claimBeat(world);
+      await world.release(claimed, 1_000);
+      expect(await due(world)).toEqual([]);
+      expect(await startBeat(world)).toEqual({ outcome: "not-due" });
+    });
+
+    it("plans the next from its end, and tells of what it did", async ({ world }) => {
+      await queueEvent(world);
+      await planBeat(world, 0);
+      const claimed = await claimBeat(world);
+      await world.clock.advance(5_000);
+      await world.end(claimed);
+      await world.clock.advance(2_000);
+      const nextAt = world.clock.now() + 60_000;
+      expect(await startBeat(world)).toMatchObject({ outcome: "ended", ms: 7_000, returned: 0 });
+      const ran = { name: "heartbeat.ran", agentName: "main", events: 1, turnIds: [claimed.turn.turnId], nextAt };
+      expect((await news(world)).at(-1)).toEqual(ran);
+      expect(await world.store.readBeat("main")).toEqual({ agent: "main", nextAt, running: false });
+      expect(world.store.agentCounts("main").nextBeatAt).toBe(nextAt);
+      expect(await startBeat(world)).toEqual({ outcome: "not-due" });
+    });
+
+    it("leaves events that come while it runs to the next, and those that it gave back", async ({ world }) => {
+      for (let n = 0; n < 3; n++) await queueEvent(world);
+      await planBeat(world, 0);
+      const step = { batch: { limit: 2 } };
+      const first = await claimBeat(world, step);
+      await queueEvent(world, { text: "late" });
+      await world.end(first, FAILED);
+      const second = await claimBeat(world, step);
+      expect(second.message.text).toMatch(/^1 system event\n/);
+      await world.end(second);
+      expect(await startBeat(world, step)).toMatchObject({ outcome: "ended", events: 3, returned: 2 });
+      expect(await waiting(world)).toHaveLength(3);
+    });
+
+    it.for([
+      ["an interval", 60_000, true, 0, 60_000],
+      ["an interval and more than a batch that waits", 60_000, false, 3, 0],
+      ["an interval, more than a batch that waits and events that it gave back", 60_000, true, 3, 60_000],
+      ["no interval", undefined, false, 3, undefined],
+      ["no interval and events that it gave back", undefined, true, 3, 7_000],
+    ] as const)(
+      "is followed by the next as it should with %s",
+      async ([, everyMs, isFailed, count, next], { world }) => {
+        await queueEvent(world, { beatNow: true });
+        await world.end(await claimBeat(world), isFailed ? FAILED : {});
+        await startBeat(world, { everyMs, waitingEvents: count, batch: { limit: 2 } });
+        expect(await dueIn(world)).toBe(next);
+      },
+    );
+
+    it("is followed by one more at once when an event wanted it meanwhile, once", async ({ world }) => {
+      for (let n = 0; n < 3; n++) await queueEvent(world);
+      await planBeat(world, 0);
+      const step = { batch: { limit: 2 } };
+      const first = await claimBeat(world, step);
+      const due = world.store.agentCounts("main").nextBeatAt;
+      world.told.length = 0;
+      await world.clock.advance(100);
+      await planBeat(world, 50);
+      await queueEvent(world, { beatNow: true });
+      await queueEvent(world, { beatNow: true });
+      await world.hears((what) => what.kind === "gateway" && what.entries.at(-1)?.seq === 5);
+      expect(isToldOfBeat(world)).toBe(false);
+      expect(world.store.agentCounts("main").nextBeatAt).toBe(due);
+      expect(await startBeat(world, step)).toEqual({ outcome: "not-due" });
+      await world.end(first);
+      await world.end(await claimBeat(world, step));
+      expect(await startBeat(world, step)).toMatchObject({ outcome: "ended", events: 3 });
+      expect(await dueIn(world)).toBe(0);
+      await world.end(await claimBeat(world, step));
+      expect(await startBeat(world, step)).toMatchObject({ outcome: "ended", events: 2 });
+      expect(await dueIn(world)).toBe(60_000);
+    });
+
+    it("names the events of its last turn that are dead", async ({ world }) => {
+      const poison = await queueEvent(world, { delivery: deliveryOf("dlv_1") });
+      await failEvent(world, poison.eventId, 2);
+      await queueEvent(world, { beatNow: true });
+      const { turn, claim } = await claimBeat(world);
+      await world.end({ claim }, FAILED);
+      const step = await startBeat(world);
+      const dead = [{ eventId: poison.eventId, status: "dead", attempts: 3, reason: "broken", turnId: turn.turnId }];
+      expect(step).toMatchObject({ outcome: "ended", returned: 1, dead });
+    });
+
+    it("is refused as its turn is, stays due and changes nothing", async ({ world }) => {
+      for (let n = 0; n < 2; n++) await world.start({ session: MAIN });
+      await world.start({ session: "agent:other:main", agent: "main" });
+      for (const agent of ["main", "other"]) await queueEvent(world, { agent, beatNow: true });
+      const before = await world.everything([MAIN]);
+      const refused = async (options: Parameters<typeof startBeat>[1]) => {
+        const name = await refusal(startBeat(world, options));
+        expect(await due(world, ["main", "other"])).toEqual(["main", "other"]);
+        expect(await world.store.readBeat("main")).toMatchObject({ running: false });
+        return name;
+      };
+      expect(await refused({ limits: { turnsPerSession: 2 } })).toBe("session-busy");
+      expect(await refused({ limits: { messagesPerSession: 2 } })).toBe("session-full");
+      expect(await refused({ limits: { turns: 1 } })).toBe("gateway-busy");
+      expect(await refused({ limits: { storeBytes: 1 } })).toBe("store-full");
+      expect(await refused({ agent: "other" })).toBe("session-conflict");
+      expect(await world.everything([MAIN])).toEqual(before);
+      expect(await startBeat(world)).toMatchObject({ outcome: "started" });
+    });
+
+    it("carries the hops of its events, fewer than would stop it", async ({ world }) => {
+      const beat = async (...metadata: string[]) => {
+        for (const one of metadata) await queueEvent(world, { metadata: one, beatNow: true });
+        const claimed = await claimBeat(world);
+        await world.end(claimed);
+        await startBeat(world);
+        return claimed.hops;
+      };
+      expect(await beat("{}")).toBe(0);
+      expect(await beat('{"x-gateway-hops":1}', "{}")).toBe(1);
+      expect(await beat('{"x-gateway-hops":99}')).toBe(2);
+      expect(world.store.stats().announcements).toBe(0);
+    });
+  });
+
+  describe("the beat of a removed agent", () => {
+    const drop = (world: World) => world.store.dropBeat("main", { now: world.clock.now(), streamKeep: STREAM_KEEP });
+
+    it("is not planned, also where one was asked for", async ({ world }) => {
+      await planBeat(world, 1_000);
+      await drop(world);
+      expect(await world.store.readBeat("main")).toEqual({ agent: "main", nextAt: undefined, running: false });
+      await queueEvent(world, { beatNow: true });
+      await drop(world);
+      expect(await world.store.dueBeats(["main"])).toEqual({ due: [], nextDueInMs: undefined });
+      expect(world.store.agentCounts("main").nextBeatAt).toBeUndefined();
+    });
+
+    it("ends with its turn, or between two", async ({ world }) => {
+      for (const isBetween of [false, true]) {
+        for (let n = 0; n < 2; n++) await queueEvent(world, { beatNow: true });
+        const claimed = await claimBeat(world, { batch: { limit: 1 } });
+        if (!isBetween) await drop(world);
+        expect(await world.store.readBeat("main")).toMatchObject({ running: true });
+        await world.end(claimed);
+        if (isBetween) await drop(world);
+        expect(await world.store.readBeat("main")).toEqual({ agent: "main", nextAt: undefined, running: false });
+        expect(world.store.agentCounts("main").nextBeatAt).toBeUndefined();
+        const ran = { name: "heartbeat.ran", events: 1, turnIds: [claimed.turn.turnId], nextAt: null };
+        expect((await news(world)).at(-1)).toMatchObject(ran);
+        await world.store.failQueuedEvents("main", "gone", { now: 1, streamKeep: STREAM_KEEP, limit: 9 });
+      }
     });
   });
 }

@@ -314,7 +314,12 @@ export function handlingEventsTests(engine: Engine): void {
           session: `chat:${turn}`,
           delivery: deliveryOf(`dlv_${turn}`),
           recorder,
-          events: { ids: [first.eventId, second.eventId], maxAttempts: 1, streamKeep: STREAM_KEEP },
+          task: {
+            kind: "beat",
+            ids: [first.eventId, second.eventId],
+            maxAttempts: 1,
+            streamKeep: STREAM_KEEP,
+          },
         });
       }
       await world.start({ session: "chat:three", delivery: deliveryOf("dlv_three"), recorder });

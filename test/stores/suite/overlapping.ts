@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import type { Store } from "#store/store.ts";
-import { eventOrder, queueEvent, takeEvents, waiting } from "../inbound.ts";
+import { eventOrder, queueEvent, startBeat, takeEvents, waiting } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, LEASE_MS, refusal, times, type World } from "../world.ts";
 
@@ -113,14 +113,16 @@ export function overlappingTests(engine: Engine): void {
       await expectStats(world, { turnsRunning: 1 });
     });
 
-    it("hands a beat to one of those who claim it", async ({ world }) => {
-      await world.store.planBeat("main", { now: world.clock.now(), delayMs: 0, soonest: false });
-      const claim = (node: string) =>
-        world.store.claimBeats({ now: world.clock.now(), node, leaseMs: LEASE_MS, agents: ["main"] });
-      const answers = await Promise.all(times(8, (n) => claim(`node_${n}`)));
-      expect(answers.flatMap(({ beats }) => beats)).toHaveLength(1);
-      await world.clock.advance(LEASE_MS - 1);
-      expect((await claim("node_b")).beats).toEqual([]);
+    it("starts one turn of a beat, however many start it", async ({ world }) => {
+      await queueEvent(world, { beatNow: true });
+      const outcomesOf = async () => {
+        const steps = await Promise.all(times(8, (n) => startBeat(world, { node: `node_${n}` })));
+        return steps.map(({ outcome }) => outcome).filter((outcome) => outcome !== "not-due");
+      };
+      expect(await outcomesOf()).toEqual(["started"]);
+      await expectStats(world, { turnsRunning: 1 });
+      await queueEvent(world, { beatNow: true });
+      expect(await outcomesOf()).toEqual([]);
     });
 
     it("hands each announcement to one of those who claim", async ({ world }) => {

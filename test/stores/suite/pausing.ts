@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { queueEvent, STREAM_KEEP, toldNews } from "../inbound.ts";
+import { claimBeat, planBeat, queueEvent, STREAM_KEEP, startBeat, toldNews } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, type World } from "../world.ts";
 
@@ -22,13 +22,6 @@ async function startAtOnce(world: World, options: Parameters<World["order"]>[0] 
 
 async function claimedIds(world: World): Promise<string[]> {
   return (await world.claim()).turns.map(({ turn }) => turn.turnId);
-}
-
-function claimBeats(world: World, agents: readonly string[] = ["main"]) {
-  return world.store.claimBeats({ now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, agents });
-}
-function planBeat(world: World, delayMs: number) {
-  return world.store.planBeat("main", { now: world.clock.now(), delayMs, soonest: false });
 }
 
 const FAILED = { status: "failed" } as const;
@@ -119,13 +112,11 @@ export function pausingTests(engine: Engine): void {
     it("makes only its own turns and beats wait", async ({ world }) => {
       await pause(world);
       await world.start();
-      for (const agent of ["main", "other"]) {
-        await world.store.planBeat(agent, { now: world.clock.now(), delayMs: 0, soonest: false });
-      }
+      for (const agent of ["main", "other"]) await planBeat(world, 0, false, agent);
       const other = await world.start({ session: "chat:b", agent: "other" });
       expect(await claimedIds(world)).toEqual([other.turnId]);
       expect(await startAtOnce(world, { session: "chat:c", agent: "other" })).toBeDefined();
-      expect((await claimBeats(world, ["main", "other"])).beats.map(({ agent }) => agent)).toEqual(["other"]);
+      expect((await world.store.dueBeats(["main", "other"])).due).toEqual(["other"]);
     });
 
     it("lets its queued turns be cancelled, and fail with it", async ({ world }) => {
@@ -143,29 +134,32 @@ export function pausingTests(engine: Engine): void {
     }) => {
       await planBeat(world, 1_000);
       await pause(world);
-      expect(await claimBeats(world)).toEqual({ beats: [], nextDueInMs: undefined });
+      expect(await world.store.dueBeats(["main"])).toEqual({ due: [], nextDueInMs: undefined });
       await queueEvent(world, { beatNow: true });
       await world.clock.advance(5_000);
-      expect(await claimBeats(world)).toEqual({ beats: [], nextDueInMs: undefined });
+      expect(await world.store.dueBeats(["main"])).toEqual({ due: [], nextDueInMs: undefined });
+      expect(await startBeat(world)).toEqual({ outcome: "not-due" });
       expect(world.store.agentCounts("main").waitingEvents).toBe(1);
       const heard = world.told.length;
       await resume(world);
       expect(world.told.slice(heard).some(({ kind }) => kind === "beat")).toBe(true);
-      expect((await claimBeats(world)).beats).toMatchObject([{ agent: "main" }]);
+      expect((await world.store.dueBeats(["main"])).due).toEqual(["main"]);
+      expect(await startBeat(world)).toMatchObject({ outcome: "started" });
     });
 
-    it("lets a beat that is held go on, and takes none whose lease has ended", async ({ world }) => {
+    it("lets a beat go on that has begun: its next turn waits in the queue", async ({ world }) => {
+      for (let n = 0; n < 2; n++) await queueEvent(world);
       await planBeat(world, 0);
-      const [held] = (await claimBeats(world)).beats;
+      const first = await claimBeat(world, { batch: { limit: 1 } });
       await pause(world);
-      if (!held) throw new Error("no beat is due");
-      expect(await world.store.extendBeat(held, LEASE_MS)).toBe(true);
-      await world.clock.advance(LEASE_MS + 1);
-      expect((await claimBeats(world)).beats).toEqual([]);
-      await world.sweep();
-      expect((await claimBeats(world)).beats).toEqual([]);
+      await world.end(first);
+      expect((await world.store.dueBeats(["main"])).due).toEqual(["main"]);
+      const step = await startBeat(world, { node: "node_a", batch: { limit: 1 } });
+      expect(step).toMatchObject({ outcome: "started", started: { claimed: undefined } });
+      expect(await claimedIds(world)).toEqual([]);
       await resume(world);
-      expect((await claimBeats(world)).beats).toHaveLength(1);
+      await world.end(await world.claimNext());
+      expect(await startBeat(world)).toMatchObject({ outcome: "ended", events: 2, turns: 2 });
     });
 
     it("lets a compaction go on", async ({ world }) => {

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import type { ApiKey } from "#store/store.ts";
-import { failEvent, news, queueEvent, takeEvents, waiting } from "../inbound.ts";
+import { failEvent, news, queueEvent, startBeat, takeEvents, waiting } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, LEASE_MS, usedMore } from "../world.ts";
 
@@ -69,13 +69,29 @@ export function reopeningTests(engine: Engine): void {
       expect((await queueEvent(world, { key: "k" })).ordinal).toBe(before.events.items[0]?.ordinal);
       expect((await queueEvent(world)).ordinal).toBeGreaterThan(before.events.items[0]?.ordinal ?? Infinity);
       const claim = { now: world.clock.now(), node: "node_b", leaseMs: LEASE_MS };
-      const { beats, nextDueInMs } = await world.store.claimBeats({ ...claim, agents: ["main", "other"] });
-      expect(beats.map(({ agent }) => agent)).toEqual(["main"]);
-      expect(nextDueInMs).toBe(5_000);
+      expect(await world.store.dueBeats(["main", "other"])).toEqual({ due: ["main"], nextDueInMs: 5_000 });
       const { announcements } = await world.store.claimAnnouncements({ ...claim, limit: 9, freeOf: () => 9 });
       expect(announcements.map(({ announcement }) => announcement)).toMatchObject([
         { turnId, channel: "ops", hops: 1 },
       ]);
+    });
+
+    it("goes on with a beat that runs, between its turns too", async ({ world }) => {
+      for (let n = 0; n < 3; n++) await queueEvent(world);
+      await queueEvent(world, { beatNow: true });
+      const step = { batch: { limit: 2 }, node: undefined } as const;
+      await startBeat(world, step);
+      await world.reopen();
+      expect(await startBeat(world, step)).toEqual({ outcome: "not-due" });
+      await queueEvent(world);
+      await world.end(await world.claimNext(), { status: "failed" });
+      await world.reopen();
+      expect((await world.store.dueBeats(["main"])).due).toEqual(["main"]);
+      await startBeat(world, step);
+      await world.end(await world.claimNext());
+      expect(await startBeat(world, step)).toMatchObject({ outcome: "ended", events: 4, turns: 2, returned: 2 });
+      expect((await news(world)).at(-1)).toMatchObject({ name: "heartbeat.ran", events: 4 });
+      expect(await waiting(world)).toHaveLength(3);
     });
 
     it("knows its idempotency keys", async ({ world }) => {

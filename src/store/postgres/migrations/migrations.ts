@@ -1,3 +1,4 @@
+import { BEATS_AS_TURNS } from "./beats.ts";
 import { PREVIEWS } from "./previews.ts";
 import { GATEWAY_TABLES, INBOUND_TABLES, TURN_TABLES } from "./tables.ts";
 
@@ -9,4 +10,5 @@ import { GATEWAY_TABLES, INBOUND_TABLES, TURN_TABLES } from "./tables.ts";
 export const MIGRATIONS = [
   { version: 6, oldest: 6, release: "0.2.0", sql: `${TURN_TABLES}${INBOUND_TABLES}${GATEWAY_TABLES}` },
   { version: 7, oldest: 6, sql: PREVIEWS },
+  { version: 8, oldest: 8, sql: BEATS_AS_TURNS },
 ] as const;

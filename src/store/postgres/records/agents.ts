@@ -1,5 +1,4 @@
-import type { AgentRecord, BeatRecord, CountChange, Records } from "#store/rules/records.ts";
-import { leaseColumns, readLease } from "./fields.ts";
+import type { AgentRecord, BeatRecord, BeatRun, CountChange, Records } from "#store/rules/records.ts";
 import { number, optional, type Row } from "./sql.ts";
 import { layout, type Moment, Table } from "./table.ts";
 import type { Transaction } from "./transaction.ts";
@@ -25,10 +24,8 @@ const BEATS = layout<BeatRow>({
     ["due", "double precision", ({ dueAt }) => dueAt],
     ["noted", "double precision", ({ noted }) => noted],
     ["is_asked", "boolean", ({ isAsked }) => isAsked],
-    ["is_running", "boolean", ({ lease }) => lease !== undefined],
-    ["fence", "bigint", ({ fence }) => fence],
+    ["run", "json", ({ run }) => run],
     ["paused_at", "bigint", ({ pausedAt }) => pausedAt],
-    ...leaseColumns<BeatRow>(({ lease }) => lease),
   ],
   read: (row, moment) => readBeat(row, moment),
 });
@@ -42,8 +39,7 @@ export function readBeat(row: Row, moment: Moment): BeatRow {
     noted,
     nextAt: noted === undefined ? undefined : Math.round(moment.now + noted - moment.time),
     isAsked: row.is_asked as boolean,
-    fence: number(row.fence),
-    lease: row.is_running ? readLease(row) : undefined,
+    run: row.run === null ? undefined : (row.run as BeatRun),
     pausedAt: optional(row.paused_at),
     version: number(row.version),
   };
@@ -102,7 +98,6 @@ export class Agents {
   readonly beats: Records["beats"] = {
     find: (agent) => this.#beats.find(agent),
     put: (record) => this.#putBeat(record),
-    leaseEnded: (upTo) => this.#beats.scan({ where: { is_running: true, lease_ends: { upTo } }, by: "agent" }),
   };
 
   readonly records: Records["agents"] = {
@@ -113,7 +108,7 @@ export class Agents {
     },
     put: ({ agent, pausedAt, lastEndedAt, failing }) => {
       const beat = this.#beats.peek(agent);
-      const bare = { agent, dueAt: undefined, nextAt: undefined, isAsked: false, fence: 0, lease: undefined };
+      const bare = { agent, dueAt: undefined, nextAt: undefined, isAsked: false, run: undefined };
       if (beat?.pausedAt !== pausedAt) this.#putBeat(beat ?? bare, { pausedAt });
       const end = this.#ends.peek(agent);
       if (end?.lastEndedAt !== lastEndedAt || end?.failing !== failing) this.#ends.put({ agent, lastEndedAt, failing });
@@ -140,7 +135,7 @@ export class Agents {
 
   #putBeat(record: BeatRecord, change: Partial<BeatRow> = {}): void {
     const before = this.#beats.peek(record.agent);
-    const noted = record.lease ? before?.noted : record.dueAt;
+    const noted = record.run ? before?.noted : record.dueAt;
     const version = (before?.version ?? 0) + 1;
     this.#beats.put({ ...record, pausedAt: before?.pausedAt, noted, version, ...change });
   }

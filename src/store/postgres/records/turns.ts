@@ -26,7 +26,7 @@ const FIXED =
 
 type Batch = { ids: string[] | null; most: number; keep: number };
 
-type OpenFields = Omit<OpenTurn, "events" | "announce" | "dueAt" | "lease">;
+type OpenFields = Omit<OpenTurn, "task" | "announce" | "dueAt" | "lease">;
 
 const TURN = fields<Omit<Turn, "skillIds" | "reply" | "error" | "usage" | "announcement">>({
   text: ["turnId", "agent", "surface", "status", "messageId"],
@@ -78,7 +78,7 @@ function layoutOf(select: string) {
       ["announcement", "text", ({ turn }) => turn.announcement && JSON.stringify(turn.announcement)],
       ["channel", "text", ({ open }) => encodeOptional(open?.announce?.channel)],
       ["hops", "integer", ({ open }) => open?.announce?.hops],
-      ["has_events", "boolean", ({ open }) => open?.events !== undefined],
+      ["has_events", "boolean", ({ open }) => open?.task !== undefined],
       // The time from which the turn can be claimed, in the past or in the future.
       ["ready_at", "double precision", ({ open }, { time }) => (open?.readyOrder === undefined ? open?.dueAt : time)],
     ],
@@ -121,7 +121,7 @@ function openOf(row: Row, { time }: Moment): OpenTurn {
   const open = OPEN.read(row);
   const isReady = readyAt !== undefined && readyAt <= time && open.readyOrder !== undefined;
   return {
-    events: batch ? { ids: batch.ids ?? [], maxAttempts: batch.most, streamKeep: batch.keep } : undefined,
+    task: batch ? { kind: "beat", ids: batch.ids ?? [], maxAttempts: batch.most, streamKeep: batch.keep } : undefined,
     ...open,
     announce: row.hops === null ? undefined : { channel: optionalText(row.channel), hops: number(row.hops) },
     replyMessageId: open.replyMessageId ?? "",
@@ -248,11 +248,11 @@ export class Turns implements Part, OpenTurns {
     const ended: string[] = [];
     for (const [after, before] of this.#whole.changes()) {
       const { turnId = "", agent = "" } = after?.turn ?? {};
-      const events = after?.open?.events;
-      if (before?.open?.events && !events) ended.push(before.turn.turnId);
-      if (!events || before) continue;
-      const ordinals = this.#ordinalsOf(events.ids);
-      begun.push({ turn_id: turnId, agent, ordinals, most: events.maxAttempts, keep: events.streamKeep });
+      const task = after?.open?.task;
+      if (before?.open?.task && !task) ended.push(before.turn.turnId);
+      if (!task || before) continue;
+      const ordinals = this.#ordinalsOf(task.ids);
+      begun.push({ turn_id: turnId, agent, ordinals, most: task.maxAttempts, keep: task.streamKeep });
     }
     const types = "turn_id text, agent text, ordinals bigint[], most integer, keep integer";
     const inserted = sql`insert into event_batches (turn_id, agent, ordinals, most_attempts, stream_keep)

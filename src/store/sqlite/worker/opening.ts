@@ -21,10 +21,9 @@ export function takeOver(records: SqliteRecords): StoreNotice[] {
   for (const record of open) shortenDelay(records, record, time + LONGEST_DELAY_MS);
   const running = open.filter(({ turn }) => turn.status === "running");
   for (const record of running) setLease(records, record, time);
-  const beats = endLeases(records.beats, time);
   const announcements = endLeases(records.announcements, time);
-  if (running.length + beats + announcements === 0) return [];
-  const detail = `Unfinished work of the previous process continues: ${running.length} turns, ${beats} heartbeats, ${announcements} announcements.`;
+  if (running.length + announcements === 0) return [];
+  const detail = `Unfinished work of the previous process continues: ${running.length} turns, ${announcements} announcements.`;
   return [{ name: "taken-over", detail }];
 }
 

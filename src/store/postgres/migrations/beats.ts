@@ -1,0 +1,21 @@
+/** A beat that runs has its turn in place of a lease. A beat that ran without a turn is due. */
+export const BEATS_AS_TURNS = /* sql */ `
+alter table beats add column run json;
+update beats b set run = (
+  select json_build_object(
+    'began', extract(epoch from clock_timestamp()) * 1000,
+    'through', (select case when is_called then last_value else 0 end from event_ordinals),
+    'after', (select max(ordinal) from unnest(e.ordinals) as ordinal),
+    'events', cardinality(e.ordinals),
+    'returned', 0,
+    'turnIds', json_build_array(t.turn_id),
+    'openTurnId', t.turn_id,
+    'dead', json_build_array(),
+    'isLast', false)
+  from turns t join event_batches e on e.turn_id = t.turn_id
+  where t.agent = b.agent and t.ended_at is null
+  order by t.turn_id desc limit 1)
+where is_running;
+update beats set due = 0, noted = extract(epoch from clock_timestamp()) * 1000 where is_running and run is null;
+alter table beats drop column is_running, drop column node, drop column fence, drop column lease_ends;
+`;

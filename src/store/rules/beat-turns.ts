@@ -1,0 +1,100 @@
+import { HOPS_HEADER, hopsOf, MAX_HOPS } from "#kit/hops.ts";
+import type { BeatOrder, BeatStep, SystemEvent } from "#store/store.ts";
+import { endRun, findBeat, isDue, putBeat } from "./beats.ts";
+import { findWaiting } from "./events.ts";
+import type { BeatRun, Records, Rule } from "./records.ts";
+import { startTurn } from "./turns.ts";
+
+/** The fields of an order that a beat's turn does not have. */
+const WITHOUT = { outside: true, context: undefined, delivery: undefined, idempotency: undefined };
+
+export const startBeat: Rule<"startBeat"> = (records, order) => {
+  const { agent } = order.turn.session;
+  const beat = findBeat(records, agent);
+  if (!isDue(records, beat)) return { outcome: "not-due" };
+  const run = beat.run ?? newRun(records);
+  const events = findWaiting(records, { agent, after: run.after, through: run.through, ...order.batch });
+  const dead = run.dead.flatMap((eventId) => records.events.find(eventId)?.event ?? []);
+  const last = events.at(-1);
+  if (!last) return endWithoutMore(records, order, run, dead);
+  const { turnId } = order.turn;
+  const { maxAttempts } = order.batch;
+  const ids = events.map(({ eventId }) => eventId);
+  const hops = hopsOfEvents(events);
+  const started = startTurn(records, {
+    ...order.turn,
+    ...WITHOUT,
+    text: textOfEvents(events),
+    announce: hops > 0 ? { channel: undefined, hops } : undefined,
+    task: { kind: "beat", ids, maxAttempts, streamKeep: order.streamKeep },
+  });
+  putBeat(records, {
+    agent,
+    dueAt: undefined,
+    nextAt: beat.nextAt,
+    isAsked: beat.run !== undefined && beat.isAsked,
+    run: {
+      ...run,
+      after: last.ordinal,
+      events: run.events + events.length,
+      turnIds: [...run.turnIds, turnId],
+      openTurnId: turnId,
+      dead: [],
+    },
+  });
+  return { outcome: "started", started, dead };
+};
+
+/** A beat that begins: it takes the events that are queued now. */
+function newRun(records: Records): BeatRun {
+  const through = records.last("event");
+  return {
+    began: records.moment.time,
+    through,
+    after: 0,
+    events: 0,
+    turnIds: [],
+    returned: 0,
+    openTurnId: undefined,
+    dead: [],
+    isLast: false,
+  };
+}
+
+function endWithoutMore(records: Records, order: BeatOrder, run: BeatRun, dead: readonly SystemEvent[]): BeatStep {
+  const { turn, everyMs, leftoverMs, waitingEvents, batch, streamKeep } = order;
+  const { events, turnIds, returned, began } = run;
+  // An early beat causes no additional calls to the backend: full batches need the same number of turns now or later.
+  const hasMore = events > 0 && returned === 0 && everyMs !== undefined && waitingEvents > batch.limit;
+  const delayMs = hasMore ? 0 : (everyMs ?? (returned > 0 ? leftoverMs : undefined));
+  endRun(records, turn.session.agent, run, { now: turn.now, delayMs, streamKeep });
+  const ms = Math.round(records.moment.time - began);
+  return { outcome: "ended", events, turns: turnIds.length, returned, ms, dead };
+}
+
+/** The message to the agent: each event with its id, time, sender, text and metadata. */
+function textOfEvents(events: readonly SystemEvent[]): string {
+  let text = events.length === 1 ? "1 system event" : `${events.length} system events, the oldest first`;
+  let n = 0;
+  for (const event of events) {
+    text += `\n\n${++n}. ${headOf(event)}\n${event.text}`;
+    if (event.metadata !== undefined) text += `\nmetadata: ${event.metadata}`;
+  }
+  return text;
+}
+
+function headOf({ eventId, createdAt, caller, attempts }: SystemEvent): string {
+  const tried = attempts === 0 ? "" : `, tried ${attempts} ${attempts === 1 ? "time" : "times"} before`;
+  return `${eventId}, ${new Date(createdAt).toISOString()}, from ${caller}${tried}`;
+}
+
+/** The largest number of hops among the events, limited to `MAX_HOPS - 1`: a larger number can only come from a sender's metadata. */
+function hopsOfEvents(events: readonly SystemEvent[]): number {
+  let most = 0;
+  for (const { metadata } of events) {
+    if (!metadata?.includes(HOPS_HEADER)) continue;
+    const { [HOPS_HEADER]: hops } = JSON.parse(metadata) as Record<string, unknown>;
+    if (hops !== undefined) most = Math.max(most, hopsOf(String(hops)));
+  }
+  return Math.min(most, MAX_HOPS - 1);
+}
