@@ -13,23 +13,6 @@ function completed(turnId: string): Entry {
   return { seq: 2, at: 0, turnId, name: "turn.completed", usage, reply: "" };
 }
 
-it("tells those who follow a session of its entries, and nobody else", () => {
-  const journal = createJournal();
-  const heard: string[] = [];
-  const listen = (name: string) => ({
-    entries: (entries: readonly Entry[]) => heard.push(`${name} ${entries.length}`),
-    deleted: () => heard.push(`${name} deleted`),
-  });
-  const stop = journal.follow("chat:a", listen("first"));
-  journal.follow("chat:a", listen("second"));
-  journal.follow("chat:b", listen("other"));
-  journal.watcher.entries(SESSION, [queued("turn_1")]);
-  stop();
-  journal.watcher.entries(SESSION, [queued("turn_1"), completed("turn_1")]);
-  journal.watcher.sessionDeleted(SESSION, { seq: 3, at: 0 });
-  expect(heard).toEqual(["first 1", "second 1", "second 2", "second deleted"]);
-});
-
 it("tells who waits for a turn of its end alone, once", () => {
   const journal = createJournal();
   const heard: string[] = [];
@@ -54,20 +37,17 @@ it("tells who waits for a turn that it was erased with its session", () => {
   expect(heard).toEqual(["erased"]);
 });
 
-it("tells every listener, also when one of them leaves meanwhile", () => {
+it("tells every waiter, also when one of them leaves meanwhile", () => {
   const journal = createJournal();
   const heard: number[] = [];
   const stops = [1, 2, 3].map((n) =>
-    journal.follow("chat:a", {
-      entries: () => {
-        heard.push(n);
-        stops[0]?.();
-      },
-      deleted: () => {},
+    journal.onTurnEnd({ turnId: "turn_1", sessionId: "chat:a" }, () => {
+      heard.push(n);
+      stops[0]?.();
     }),
   );
-  journal.watcher.entries(SESSION, [queued("turn_1")]);
-  journal.watcher.entries(SESSION, [queued("turn_1")]);
+  journal.watcher.entries(SESSION, [completed("turn_1")]);
+  journal.watcher.entries(SESSION, [completed("turn_1")]);
   expect(heard).toEqual([1, 2, 3, 2, 3]);
 });
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
+import type { TurnStep } from "#core/turns/turn-events.ts";
 import type { Store, Turn } from "#store/store.ts";
 import { sweepOrder } from "#test/stores/world.ts";
-import { AMPLE, ENTRIES, entriesOf, isSaid, startCore, type TestCore } from "./start-core.ts";
+import { AMPLE, ENTRIES, entriesOf, isSaid, startCore, type TestCore, textOf } from "./start-core.ts";
 
 describe("a reader", () => {
   it("is told when the session is deleted while it reads", async () => {
@@ -43,6 +44,52 @@ describe("a reader", () => {
     expect(entriesOf(await second.done)).toEqual(ENTRIES);
   });
 
+  it("is not shown entries that wait for it when the session is deleted", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    const steps = core.core.followTurn(turn, undefined, (step) => [step]);
+    expect((await steps.next()).value).toMatchObject({ entry: { name: "turn.queued" } });
+    (await core.scripted.next()).end();
+    await core.ended(turn);
+    await core.store.deleteSession("chat:a", core.clock.now());
+    await expect(steps.next()).rejects.toMatchObject({ name: "turn-not-found" });
+    expect(core.core.streams.wants({ sessionId: "chat:a", agent: "" })).toBe(false);
+  });
+
+  it("that is slow is shown everything, also what is too long to wait for it", async () => {
+    const reads = { count: 0 };
+    await using core = await startCore({ wrapStore: countReads(reads) });
+    const turn = await core.start();
+    const steps = core.core.followTurn(turn, undefined, (step) => [step]);
+    for (const name of ENTRIES.slice(0, 3)) expect((await steps.next()).value).toMatchObject({ entry: { name } });
+    const run = await core.scripted.next();
+    await core.clock.settle();
+    const before = reads.count;
+    for (const text of ["x".repeat(300_000), "y".repeat(300_000)]) run.say(text);
+    run.end();
+    await core.ended(turn);
+    expect(reads.count).toBe(before);
+    const rest: TurnStep[] = [];
+    for await (const step of steps) rest.push(step);
+    expect(entriesOf(rest)).toEqual(ENTRIES.slice(3));
+    expect(textOf(rest)).toHaveLength(600_000);
+    expect(reads.count).toBeGreaterThan(before);
+  });
+
+  it("that reads as fast as entries are stored reads the store only once", async () => {
+    const reads = { count: 0 };
+    await using core = await startCore({ wrapStore: countReads(reads) });
+    const reader = core.follow(await core.start());
+    const run = await core.scripted.next();
+    for (const text of ["one ", "two ", "three"]) {
+      run.say(text);
+      await reader.until(isSaid(text));
+    }
+    run.end();
+    expect(entriesOf(await reader.done)).toEqual(ENTRIES);
+    expect(reads.count).toBe(1);
+  });
+
   it("goes without a word, and the turn goes on", async () => {
     await using core = await startCore();
     const turn = await core.start();
@@ -66,6 +113,15 @@ describe("a reader", () => {
     expect(await steps.next()).toEqual({ done: true, value: undefined });
   });
 });
+
+function countReads(reads: { count: number }) {
+  return (store: Store): Partial<Store> => ({
+    readEntries: (...query) => {
+      reads.count++;
+      return store.readEntries(...query);
+    },
+  });
+}
 
 /** Has a turn's entries erased, though its session goes on. */
 async function ageOut({ store, clock }: TestCore, { sessionId, turnId }: Turn): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Clock } from "#kit/clock.ts";
 import { sleep } from "#kit/clock.ts";
 import type { Turn } from "#store/store.ts";
-import { type FollowTurn, leavable, type TurnStep, type TurnSteps } from "./turn-events.ts";
+import type { FollowTurn, TurnStep, TurnSteps } from "./turn-events.ts";
 
 /** A stream starts after this time even if the turn has no step yet, so that the client does not time out. */
 const FIRST_STEP_MS = 10_000;
@@ -25,12 +25,11 @@ export async function followOnceBegun<T>(
   const hasBegun = new AbortController();
   const timeout = sleep(clock, Math.min(FIRST_STEP_MS, replyWaitMs), callerSignal, hasBegun.signal);
   await Promise.race([first, timeout]).finally(() => hasBegun.abort());
-  async function* all(): AsyncGenerator<T, undefined> {
-    yield begin;
-    const { done, value } = await first;
-    if (done) return;
-    yield value;
-    yield* steps;
-  }
-  return leavable(all(), () => void steps.return());
+  const events: Promise<IteratorResult<T, undefined>>[] = [Promise.resolve({ done: false, value: begin }), first];
+  const all: TurnSteps<T> = {
+    [Symbol.asyncIterator]: () => all,
+    next: () => events.shift() ?? steps.next(),
+    return: () => steps.return(),
+  };
+  return all;
 }

@@ -1,6 +1,7 @@
+import type { Follower } from "#core/follow.ts";
 import type { CoreParts } from "#core/parts.ts";
 import { isTurnEnd } from "#core/sessions/journal.ts";
-import { readAtTickEnd } from "#kit/tick-end.ts";
+import type { SessionTaker } from "#core/sessions/session-streams.ts";
 import type { Entry, Store, Turn } from "#store/store.ts";
 import { readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";
@@ -30,20 +31,9 @@ type Show<T> = (step: TurnStep) => readonly T[];
 
 export type FollowTurn = <T>(turn: Turn, from: StepMark | undefined, show: Show<T>) => TurnSteps<T>;
 
-const PAGE = 200;
+/** The most entries and characters that wait for the reader. Further ones are read from the store later. */
+const MOST_WAITING = { entries: 64, characters: 256 * 1024 };
 const DONE = { done: true, value: undefined } as const;
-
-/** Makes a generator whose reader may call `return` while it waits. `leave` must end the wait, so that the generator can finish. */
-export function leavable<T>(steps: AsyncGenerator<T, undefined>, leave: () => void): TurnSteps<T> {
-  const end = steps.return.bind(steps, undefined);
-  return Object.assign(steps, {
-    async return() {
-      leave();
-      void end().catch(() => {});
-      return DONE;
-    },
-  });
-}
 
 /**
  * Follows the steps of a turn after `from`, until the turn ends. Each entry is returned once, and the joined pieces are the reply, even if a reader
@@ -55,46 +45,41 @@ export function createTurnSteps(parts: CoreParts): FollowTurn {
 }
 
 /** A reader of a turn's stream. It is a class because thousands may wait, and an object needs less memory than a generator. */
-class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
+class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker {
   readonly #parts: CoreParts;
   readonly #turn: Turn;
   readonly #show: Show<T>;
   readonly #hadEnded: boolean;
-  #seq: number;
-  #offset: number;
-  /** The `seq` of the last entry that was read, of any turn of the session. `#seq` is the last one of this turn: marks are checked against the turn. */
-  #read: number;
-  /** The `seq` of the reply that is being written, once its first entry has been read. */
+  /** The place after the last step that was shown. */
+  #mark: StepMark;
+  /** The `seq` of the reply that is being written, once its first entry has been shown. */
   #replySeq: number | undefined;
-  #hasPolled = false;
-  /** True if there may be unread entries. */
-  #isUnread = true;
-  /** True if the end of the turn is stored. */
-  #isEnded: boolean;
-  /** True if the reply may have text that this reader has not received. It is set only at the end of a tick, so that pieces are not too small. */
-  #hasGrown = false;
-  #isDeleted = false;
-  /** True if the last step was read, or `return` was called. */
-  #isOver = false;
-  /** The steps that have been read but not converted. */
-  #steps: TurnStep[] = [];
+  #follower: Follower<Entry, SessionTaker> | undefined = undefined;
+  #stopWaiting = (): void => {};
+  /** The entries that have not been shown, and the length of their texts. */
+  #entries: Entry[] = [];
+  #characters = 0;
   /** The events that have not been returned. */
   #events: T[] = [];
+  #isGap = false;
+  /** True if the end of the turn is stored. */
+  #isEnded: boolean;
+  #isErased = false;
+  /** True if the reply may have text that was not shown. It is set only at the end of a tick, so that pieces are not too small. */
+  #hasGrown = false;
+  /** True if the last step was shown, or `return` was called. */
+  #isOver = false;
   #wake = (): void => {};
-  #stopListening: (() => void) | undefined = undefined;
 
   constructor(parts: CoreParts, turn: Turn, from: StepMark | undefined, show: Show<T>) {
-    const { seq, offset } = from ?? { seq: turn.seq - 1, offset: 0 };
     this.#parts = parts;
     this.#turn = turn;
     this.#show = show;
     this.#hadEnded = isEnded(turn);
     this.#isEnded = this.#hadEnded;
-    this.#seq = seq;
-    this.#offset = offset;
-    this.#read = seq;
+    this.#mark = from ?? { seq: turn.seq - 1, offset: 0 };
     // A reader that has a part of the reply also gets the rest as a piece, even if the turn ends before the reply is read again.
-    this.#replySeq = offset > 0 ? seq : undefined;
+    this.#replySeq = this.#mark.offset > 0 ? this.#mark.seq : undefined;
   }
 
   [Symbol.asyncIterator](): this {
@@ -102,15 +87,17 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
   }
 
   async next(): Promise<IteratorResult<T, undefined>> {
-    this.#stopListening ??= this.#listen();
+    this.#follower ??= this.#follow();
+    const follower = this.#follower;
     try {
-      while (this.#events.length === 0) {
-        const step = this.#steps.shift();
-        if (step) this.#events.push(...this.#show(step));
-        else if (this.#isOver) break;
-        else if (this.#isDeleted) throw erased(this.#turn.turnId);
-        else if (this.#isUnread) await this.#readEntries();
-        else if (!this.#readReply()) await this.#waitForNews();
+      while (this.#events.length === 0 && !this.#isOver) {
+        if (this.#isErased) throw erased(this.#turn.turnId);
+        const entry = this.#entries.shift();
+        if (entry) this.#showEntry(entry);
+        else if (follower.phase === "backfill") await this.#readPage(follower);
+        // The turn ended before the place of this reader.
+        else if (this.#isEnded) this.#isOver = true;
+        else if (!this.#showReply(follower.seq)) await this.#waitForNews();
       }
     } catch (error) {
       this.#leave();
@@ -122,27 +109,28 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
   }
 
   async return(): Promise<IteratorResult<T, undefined>> {
+    this.#events = [];
     this.#leave();
     return DONE;
   }
 
-  #listen(): () => void {
-    const { journal, live } = this.#parts;
-    const { sessionId } = this.#turn;
-    const unfollow = journal.follow(sessionId, this);
-    const unread = live.read(sessionId, this.#grow);
-    readAtTickEnd(this.#grow);
-    return () => {
-      unfollow();
-      unread();
-    };
+  #follow(): Follower<Entry, SessionTaker> {
+    const { journal, streams } = this.#parts;
+    const follower = streams.of(this.#turn.sessionId).follow(this);
+    this.#stopWaiting = journal.onTurnEnd(this.#turn, (end) => {
+      if (end === "erased") this.#isErased = true;
+      else if (end !== "not-stored") this.#isEnded = true;
+      this.#wake();
+    });
+    follower.start(this.#mark.seq);
+    return follower;
   }
 
   #leave(): void {
     this.#isOver = true;
-    this.#steps = [];
-    this.#events = [];
-    this.#stopListening?.();
+    this.#entries = [];
+    this.#follower?.leave();
+    this.#stopWaiting();
     this.#wake();
   }
 
@@ -152,73 +140,90 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined> {
     });
   }
 
-  /** The journal's listener. */
-  entries(entries: readonly Entry[]): void {
-    this.#isUnread = true;
-    this.#isEnded ||= entries.some((entry) => entry.turnId === this.#turn.turnId && isTurnEnd(entry));
+  get isFull(): boolean {
+    return this.#entries.length >= MOST_WAITING.entries || this.#characters >= MOST_WAITING.characters;
+  }
+
+  get hasRoom(): boolean {
+    return !this.isFull;
+  }
+
+  wants({ turnId }: Entry): boolean {
+    return turnId === this.#turn.turnId;
+  }
+
+  take(entry: Entry): void {
+    this.#entries.push(entry);
+    this.#characters += lengthOf(entry);
     this.#wake();
   }
 
-  /** The journal's listener. */
-  deleted(): void {
-    this.#isDeleted = true;
+  gap(): void {
+    this.#isGap = true;
+  }
+
+  behind(): void {
     this.#wake();
   }
 
-  readonly #grow = (): void => {
+  wantsPieces(turnId: string): boolean {
+    return turnId === this.#turn.turnId;
+  }
+
+  written(): void {
     this.#hasGrown = true;
     this.#wake();
-  };
-
-  async #readEntries(): Promise<void> {
-    const { store } = this.#parts;
-    const { turnId, sessionId } = this.#turn;
-    const areAllStored = this.#isEnded;
-    this.#isUnread = false;
-    const page = await store.readEntries(sessionId, { after: this.#read, limit: PAGE });
-    // Entries are missing: the turn may have been deleted before this reader followed the session or read the entries.
-    const [first] = page;
-    const isGap = first ? first.seq > this.#read + 1 : areAllStored || !this.#hasPolled;
-    if (isGap && !(await store.getTurn(turnId))) throw erased(turnId);
-    this.#hasPolled = true;
-    if (page.length === PAGE) this.#isUnread = true;
-    // The reader started after the turn's end.
-    else if (areAllStored && !page.some((entry) => entry.turnId === turnId)) this.#isOver = true;
-    for (const entry of page) {
-      this.#read = entry.seq;
-      if (entry.turnId === turnId && !this.#isOver) this.#addEntry(entry);
-    }
   }
 
-  #addEntry(entry: Entry): void {
+  /** The journal's end of the turn follows. */
+  deleted(): void {
+    this.#isErased = true;
+    this.#wake();
+  }
+
+  async #readPage(follower: Follower<Entry, SessionTaker>): Promise<void> {
+    const { turnId } = this.#turn;
+    const from = follower.seq;
+    await follower.page(MOST_WAITING.entries);
+    // Entries are missing: the turn may have been deleted before this reader followed the session or read the entries.
+    const isMissing = this.#isGap || follower.seq === from;
+    this.#isGap = false;
+    if (isMissing && !(await this.#parts.store.getTurn(turnId))) this.#isErased = true;
+  }
+
+  #showEntry(entry: Entry): void {
+    this.#characters -= lengthOf(entry);
     if (entry.name === "message.completed" && this.#replySeq !== undefined && !this.#hadEnded) {
-      const rest = entry.text.slice(this.#offset);
-      if (rest !== "") this.#addPiece(entry.messageId, this.#replySeq, rest);
+      const rest = entry.text.slice(this.#mark.offset);
+      if (rest !== "") this.#showPiece(entry.messageId, this.#replySeq, rest);
     }
     if (entry.name === "message.created" && entry.role === "assistant") this.#replySeq = entry.seq;
-    this.#seq = entry.seq;
-    this.#offset = 0;
-    this.#steps.push({ kind: "entry", entry, mark: { seq: entry.seq, offset: 0 } });
+    this.#mark = { seq: entry.seq, offset: 0 };
+    this.#events.push(...this.#show({ kind: "entry", entry, mark: this.#mark }));
     this.#isOver ||= isTurnEnd(entry);
   }
 
-  /** Adds the new text of the reply as a step. Returns false if there is none. */
-  #readReply(): boolean {
+  /** Shows the new text of the reply, if its first entry was at most `read`. Returns false if there is none. */
+  #showReply(read: number): boolean {
     const reply = this.#parts.live.ofSession(this.#turn.sessionId);
-    if (!this.#hasGrown || reply?.turnId !== this.#turn.turnId || reply.seq > this.#read) return false;
+    if (!this.#hasGrown || reply?.turnId !== this.#turn.turnId || reply.seq > read) return false;
     this.#hasGrown = false;
     // An offset beyond the text: the mark is not from this stream.
-    if (this.#offset > reply.length && !reply.isCopy) this.#offset = 0;
+    if (this.#mark.offset > reply.length && !reply.isCopy) this.#mark = { seq: this.#mark.seq, offset: 0 };
     this.#replySeq = reply.seq;
-    const text = readSince(reply, this.#offset);
-    if (text !== "") this.#addPiece(reply.messageId, reply.seq, text);
+    const text = readSince(reply, this.#mark.offset);
+    if (text !== "") this.#showPiece(reply.messageId, reply.seq, text);
     return text !== "";
   }
 
-  #addPiece(messageId: string, ofSeq: number, text: string): void {
-    const offset = this.#offset;
-    this.#offset += text.length;
-    const mark = { seq: this.#seq, offset: this.#offset };
-    this.#steps.push({ kind: "delta", messageId, seq: ofSeq, offset, text, mark });
+  #showPiece(messageId: string, ofSeq: number, text: string): void {
+    const { seq, offset } = this.#mark;
+    this.#mark = { seq, offset: offset + text.length };
+    this.#events.push(...this.#show({ kind: "delta", messageId, seq: ofSeq, offset, text, mark: this.#mark }));
   }
+}
+
+/** The length of an entry's text. */
+function lengthOf(entry: Entry): number {
+  return "text" in entry ? entry.text.length : "reply" in entry ? entry.reply.length : 0;
 }
