@@ -158,7 +158,7 @@ export class PeerSync {
     return {
       counts: new Map(
         transaction
-          .read(sql`select name, sum(value)::bigint as value from counts group by name`)
+          .read(sql`select name, sum(value)::bigint as value from counters group by name`)
           .map(({ name, value }) => [name as string, number(value)]),
       ),
       beats: transaction.read(sql`select * from beats`).map((row) => readBeat(row, transaction)),

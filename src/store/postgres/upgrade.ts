@@ -95,9 +95,11 @@ async function refuseIfUsed(client: pg.Client): Promise<void> {
   if (nodes.length === 0) return;
   const { rows: open } = await client.query(CONNECTIONS);
   if (open.length === 0) return;
-  const ids = open.map(({ pid, address }) => (address ? `${pid} from ${address}` : String(pid)));
+  const from = [...new Set(open.flatMap(({ address }) => address ?? []))].join(", ");
+  const pids = open.map(({ pid }) => pid).join(", ");
   throw refusal(
-    `A gateway that does not answer may still be connected (process ${ids.join(", ")} of the server). Stop it, or end its connections: ` +
-      `select pg_terminate_backend(${open[0].pid}). If the connections belong to gateways on another schema, run: delete from nodes`,
+    `A gateway that does not answer may still be connected (process ${pids} of the server${from && `, from ${from}`}). Stop it. If you cannot, ` +
+      `end its connections: select pg_terminate_backend(pid) from pg_stat_activity where pid in (${pids}). ` +
+      "If the connections belong to gateways on another schema, run: delete from nodes",
   );
 }

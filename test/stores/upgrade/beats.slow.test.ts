@@ -78,6 +78,7 @@ await postgresTests((server) => {
             add column fence bigint not null default 0, add column lease_ends double precision;
           update beats set is_running = true, node = 'node_a', lease_ends = 1, due = null where agent in ('main', 'held');
           alter table beats drop column run;
+          alter table counters rename to counts;
           delete from gateway_migrations where version > 7;
         `);
       }

@@ -160,7 +160,7 @@ await postgresTests((server) => {
       const suspended = await new Servers([url]).find();
       await using client = await connect(url);
       await expect(upgrade(client, ignore, cut(STEP))).rejects.toThrow(
-        /^A gateway that does not answer may still be connected \(process \d+ .*select pg_terminate_backend\(\d+\)/,
+        /^A gateway that does not answer may still be connected \(process (\d+) .*select pg_terminate_backend\(pid\) .* where pid in \(\1\)/,
       );
       await suspended.end();
       await isTrue(

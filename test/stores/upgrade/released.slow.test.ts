@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { runCli } from "#test/cli/cli.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
-import { startProcess } from "#test/harness/process.ts";
+import { runProcess, startProcess } from "#test/harness/process.ts";
 import {
   type Answers,
   ask,
@@ -221,6 +221,11 @@ await postgresTests((server) => {
     const cwd = newFolder();
     const store = { type: "postgres", url };
     writeFileSync(join(cwd, "gateway.json5"), JSON.stringify(configOf("http://127.0.0.1:1", store)));
+    const refused = await runProcess({ cwd });
+    expect(refused.code).toBe(1);
+    expect(refused.err).toMatch(
+      /^The store cannot be opened: The database has the schema of version 0\.2\.0 \(6\), and this gateway needs \d+\. Stop all gateways, make a backup, and run: agent-gateway migrate\n/,
+    );
     expect(await runCli(["migrate"], { cwd })).toMatchObject({ code: 0 });
     await takeOver(made.postgres, store, cwd);
   });

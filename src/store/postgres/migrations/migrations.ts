@@ -2,6 +2,11 @@ import { BEATS_AS_TURNS } from "./beats.ts";
 import { PREVIEWS } from "./previews.ts";
 import { GATEWAY_TABLES, INBOUND_TABLES, TURN_TABLES } from "./tables.ts";
 
+/** A gateway of version 0.2.0 that goes on after the upgrade, although it was to be stopped, cannot count what it would write, and so writes nothing. */
+const COUNTERS = /* sql */ `
+alter table counts rename to counters;
+`;
+
 /**
  * The steps that create the schema, from the first released version on. A released step never changes. A step with an earlier `oldest` runs while
  * gateways of that version use the database: it may add tables and columns with a default, and may remove what they do not use. A step whose
@@ -10,5 +15,5 @@ import { GATEWAY_TABLES, INBOUND_TABLES, TURN_TABLES } from "./tables.ts";
 export const MIGRATIONS = [
   { version: 6, oldest: 6, release: "0.2.0", sql: `${TURN_TABLES}${INBOUND_TABLES}${GATEWAY_TABLES}` },
   { version: 7, oldest: 6, sql: PREVIEWS },
-  { version: 8, oldest: 8, sql: BEATS_AS_TURNS },
+  { version: 8, oldest: 8, sql: `${BEATS_AS_TURNS}${COUNTERS}` },
 ] as const;

@@ -48,7 +48,7 @@ export function totalsOf(counted: (name: Total) => number): Totals {
 }
 
 /** The sum of all lanes of each counter. Gateways write only the lane `all`, but a database from before version 6 may have other lanes. */
-const COUNTED = sql`select name, sum(value)::bigint as value from counts
+const COUNTED = sql`select name, sum(value)::bigint as value from counters
   where name = any (${textList([...Object.values(TOTALS), ...REFUSED])}) group by name`;
 
 /** The counters of all gateways, with the changes of this pass. */
@@ -73,8 +73,8 @@ class Counters {
     const changes = [...this.#transaction.deltas].flatMap(([name, value]) => (value === 0 ? [] : { name, value }));
     if (changes.length === 0) return [];
     return [
-      sql`insert into counts (lane, name, value) select 'all', name, value from json_to_recordset(${json(changes)}) as of (name text, value bigint)
-      on conflict (lane, name) do update set value = counts.value + excluded.value`,
+      sql`insert into counters (lane, name, value) select 'all', name, value from json_to_recordset(${json(changes)}) as of (name text, value bigint)
+      on conflict (lane, name) do update set value = counters.value + excluded.value`,
     ];
   }
 }
