@@ -1,6 +1,9 @@
 // Doors are made to answer with each of their errors for real. This is what they share: agents, gateways, and a store that fails.
+
 import type { Backend } from "#backends/backend.ts";
 import { createEchoBackend } from "#backends/echo.ts";
+import type { ErrorName } from "#generated/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Store } from "#store/store.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { type SomeConfig, type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";
@@ -93,4 +96,108 @@ export async function turnOf({ gateway }: TestGateway, sessionId: string, nth = 
     if (queued) return queued.turnId;
     await new Promise(setImmediate);
   }
+}
+
+/** A call, in the words of no surface: the usual one, but for these. */
+export type Ask = {
+  agent?: string;
+  session?: string;
+  model?: string;
+  /** An idempotency key. */
+  key?: string;
+  /** Asks for something else under the same key. */
+  isOther?: boolean;
+  token?: null;
+  headers?: Record<string, string>;
+};
+/** How a surface calls `Of`, one of its operations. */
+type Surface<Of, Answer> = {
+  nameOf(of: Of): string;
+  gatewayFor(of: Of, name: string, start?: Start): Promise<TestGateway>;
+  call(of: Of, gateway: TestGateway, ask: Ask): Promise<Answer>;
+  /** Starts a turn, and does not wait for it. */
+  start(of: Of, gateway: TestGateway, turn: { agent: string; sessionId: string }): Promise<unknown>;
+  withFailingStore(of: Of, error: GatewayError): Promise<Answer>;
+  /** The session that a call comes to. */
+  sessionIdOf(of: Of, agent: string, session: string): string;
+  /** Takes one request of a caller, and no more. */
+  limited: SomeConfig;
+  configOf(config: SomeConfig): SomeConfig;
+};
+
+/** How the errors come about that all surfaces have. */
+export function commonProvocations<Of, Answer>(surface: Surface<Of, Answer>) {
+  const { call, gatewayFor, nameOf, sessionIdOf, start, withFailingStore } = surface;
+  const usual = (of: Of) => gatewayFor(of, "usual");
+  const ask = async (of: Of, asked: Ask) => call(of, await usual(of), asked);
+  const twice = async (of: Of, name: string, config: SomeConfig, asked: Ask = {}) => {
+    const gateway = await gatewayFor(of, name, { config });
+    await call(of, gateway, asked);
+    return call(of, gateway, asked);
+  };
+  /** A turn of the session runs until somebody ends it, and another waits behind it. */
+  const fillQueue = async (of: Of, gateway: TestGateway) => {
+    const session = newSession();
+    const turn = { agent: "stuck", sessionId: sessionIdOf(of, "stuck", session) };
+    for (const _ of [1, 2]) await start(of, gateway, turn);
+    return session;
+  };
+  return {
+    unauthenticated: (of: Of) => ask(of, { token: null }),
+    "tls-required": (of: Of) => ask(of, { headers: { "x-forwarded-for": "203.0.113.7", "x-forwarded-proto": "http" } }),
+    "rate-limited": (of: Of) => twice(of, "limited", surface.limited),
+    "store-unavailable": (of: Of) => withFailingStore(of, new GatewayError("store-unavailable")),
+    // The memory engine stores in one step, so nobody comes in between: an engine that waits for a disk or a database answers this.
+    "idempotency-in-progress": (of: Of) => withFailingStore(of, new GatewayError("idempotency-in-progress")),
+    "idempotency-mismatch": async (of: Of) => {
+      const key = newSession();
+      await ask(of, { key });
+      return ask(of, { key, isOther: true });
+    },
+    "turn-not-found": async (of: Of) => {
+      const [gateway, session] = [await usual(of), newSession()];
+      await call(of, gateway, { session, key: session });
+      await gateway.gateway.store.deleteSession(sessionIdOf(of, "main", session), Date.now());
+      return call(of, gateway, { session, key: session });
+    },
+    "unknown-model": (of: Of) => ask(of, { agent: "choosy", model: "gigantic" }),
+    "agent-not-found": (of: Of) => ask(of, { agent: "mian" }),
+    "agent-unavailable": (of: Of) => ask(of, { agent: "resting" }),
+    "session-conflict": async (of: Of) => {
+      const [gateway, session] = [await usual(of), newSession()];
+      await start(of, gateway, { agent: "other", sessionId: sessionIdOf(of, "main", session) });
+      return call(of, gateway, { agent: "main", session });
+    },
+    "session-full": (of: Of) =>
+      twice(of, "short sessions", { limits: { messagesPerSession: 2 } }, { session: newSession() }),
+    "session-busy": async (of: Of) => {
+      const gateway = await gatewayFor(of, "short queues", { config: { limits: { turnsPerSession: 1 } } });
+      return call(of, gateway, { agent: "stuck", session: await fillQueue(of, gateway) });
+    },
+    "gateway-busy": async (of: Of) => {
+      const gateway = await gatewayFor(of, `${nameOf(of)}, one queue`, { config: { limits: { turns: 1 } } });
+      await fillQueue(of, gateway);
+      return call(of, gateway, {});
+    },
+    "store-full": (of: Of) => twice(of, "small store", { limits: { storeBytes: 1 } }),
+    "turn-failed": (of: Of) => ask(of, { agent: "broken" }),
+    "turn-timeout": (of: Of) => ask(of, { agent: "late" }),
+    "turn-cancelled": async (of: Of) => {
+      const [gateway, session] = [await usual(of), newSession()];
+      const answer = call(of, gateway, { agent: "stuck", session });
+      const turnId = await turnOf(gateway, sessionIdOf(of, "stuck", session));
+      await gateway.gateway.store.cancelTurn(turnId, Date.now());
+      return answer;
+    },
+    "agent-removed": async (of: Of) => {
+      const [gateway, session] = [await gatewayFor(of, `${nameOf(of)}, an agent leaves`), newSession()];
+      const sessionId = sessionIdOf(of, "stuck", session);
+      await start(of, gateway, { agent: "stuck", sessionId });
+      const answer = call(of, gateway, { agent: "stuck", session });
+      await turnOf(gateway, sessionId, 2);
+      const { stuck: _, ...left } = agents;
+      await gateway.reload(surface.configOf({ agents: left }));
+      return answer;
+    },
+  } satisfies Partial<Record<ErrorName, (of: Of) => Promise<Answer>>>;
 }

@@ -1,12 +1,12 @@
 import type { ErrorName } from "#generated/errors.ts";
-import { GatewayError } from "#kit/errors.ts";
+import type { GatewayError } from "#kit/errors.ts";
 import type { Store } from "#store/store.ts";
 import type { Route } from "#test/harness/contract.ts";
 import type { SomeConfig, Start, TestGateway } from "#test/harness/gateway.ts";
 import { type HookClient, type HookSending, hookTransports } from "#test/harness/hooks.ts";
 import type { Reply } from "#test/harness/rest.ts";
 import { sweepOrder } from "#test/stores/world.ts";
-import { agents, createGateways, failingStore, whileStoreFails } from "#test/wire/call/provoked.ts";
+import { agents, commonProvocations, createGateways, failingStore, whileStoreFails } from "#test/wire/call/provoked.ts";
 
 const KINDS = {
   usual: {},
@@ -42,11 +42,14 @@ export function createProvocations(way: keyof typeof hookTransports) {
   });
   const gateways = createGateways(wholeOf);
   const clients = new Map<TestGateway, Promise<HookClient & AsyncDisposable>>();
-  const gatewayFor = async (name: string, start?: Start) => {
-    const gateway = await gateways.gatewayFor(name, start);
+  const clientOf = (gateway: TestGateway) => {
     const opened = clients.get(gateway) ?? open(gateway);
     clients.set(gateway, opened);
-    return { gateway, client: await opened };
+    return opened;
+  };
+  const gatewayFor = async (name: string, start?: Start) => {
+    const gateway = await gateways.gatewayFor(name, start);
+    return { gateway, client: await clientOf(gateway) };
   };
   /** Sends what an operation usually is sent, but for the change. */
   const call = (client: HookClient, route: Route, change: Change = {}): Promise<Reply> => {
@@ -92,18 +95,32 @@ export function createProvocations(way: keyof typeof hookTransports) {
     for (let n = 0; n < 2; n++) await client.agent({ message: "hi", ...KINDS.stuck });
   };
 
+  const common = commonProvocations<Route, Reply>({
+    nameOf: ({ operation }) => operation,
+    gatewayFor: async (_, name, start) => (await gatewayFor(name, start)).gateway,
+    async call(route, gateway, { agent, session, key, isOther, token, headers }) {
+      const kind: Kind = agent === "stuck" || agent === "choosy" ? agent : session === undefined ? "usual" : "session";
+      const all = { ...headers, ...(key !== undefined && { "idempotency-key": key }) };
+      const change = { kind, headers: all, ...(token === null && { token }), ...(isOther && otherwise(route)) };
+      return call(await clientOf(gateway), route, change);
+    },
+    start: async (_, gateway) => (await clientOf(gateway)).agent({ message: "hi", ...KINDS.stuck }),
+    withFailingStore: (route, error) => withFailingStore(error, route),
+    sessionIdOf: () => KINDS.session.session,
+    limited: { webhooks: { rateLimit: { maxRequests: 1 } } },
+    configOf: wholeOf,
+  });
+
   const provocations: Partial<Record<ErrorName, (route: Route) => Promise<Reply>>> = {
+    ...common,
     "parse-error": (route) => usually(route, { body: '{"text":"hi' }),
     "invalid-request": (route) => usually(route, isMapped(route) ? { body: "7" } : { fields: { surprise: 1 } }),
-    unauthenticated: (route) => usually(route, { token: null }),
-    "tls-required": (route) => usually(route, { headers: { "x-forwarded-for": "203.0.113.7" } }),
     "address-not-allowed": async (route) =>
       call(await withConfig("closed", { webhooks: { allowedIps: ["203.0.113.0/24"] } }), route),
     "origin-not-allowed": (route) => usually(route, { headers: { origin: "https://pages.example" } }),
     "agent-not-found": (route) =>
       isMapped(route) ? whileItsAgentLeaves(route) : usually(route, { fields: { agent: "mian" } }),
     "mapping-not-found": (route) => usually(route, { name: "unusual", fields: { kind: "unusual" } }),
-    "unknown-model": (route) => usually(route, { kind: "choosy" }),
     "method-not-allowed": (route) => usually(route, { method: "PATCH" }),
     "uri-too-long": (route) => usually(route, { query: `?${"a".repeat(9_000)}` }),
     "headers-too-large": (route) => usually(route, { headers: { "x-padding": "a".repeat(20_000) } }),
@@ -113,19 +130,6 @@ export function createProvocations(way: keyof typeof hookTransports) {
     "request-timeout": async (route) => {
       const { client } = await gatewayFor("impatient", { requestMs: 50 });
       return call(client, route, { headers: { "content-length": "1000" } });
-    },
-    "rate-limited": async (route) => {
-      const client = await withConfig("limited", { webhooks: { rateLimit: { maxRequests: 1 } } });
-      await call(client, route);
-      return call(client, route);
-    },
-    "store-unavailable": (route) => withFailingStore(new GatewayError("store-unavailable"), route),
-    // The memory engine stores in one step, so nobody comes in between: an engine that waits for a disk or a database answers this.
-    "idempotency-in-progress": (route) => withFailingStore(new GatewayError("idempotency-in-progress"), route),
-    "idempotency-mismatch": async (route) => {
-      const headers = freshKey();
-      await usually(route, { headers });
-      return usually(route, { headers, ...otherwise(route) });
     },
     "turn-not-found": async (route) => {
       const { gateway } = await gatewayFor("usual");
@@ -146,26 +150,11 @@ export function createProvocations(way: keyof typeof hookTransports) {
       await client.agent({ message: "hi", session: "webhook:taken", agent: "main" });
       return call(client, route, { kind: "conflict" });
     },
-    "session-full": async (route) => {
-      const client = await withConfig("short sessions", { limits: { messagesPerSession: 2 } });
-      await call(client, route, { kind: "session" });
-      return call(client, route, { kind: "session" });
-    },
-    "session-busy": async (route) => {
-      const client = await withConfig("short queues", { limits: { turnsPerSession: 1 } });
-      await fillQueue(client);
-      return call(client, route, { kind: "stuck" });
-    },
     "gateway-busy": async (route) => {
       const limits = { turns: 1, events: 1 };
       const client = await withConfig("one queue", { limits });
       if (route.operation === "hooks.wake") await client.wake({ text: "hi" });
       else await fillQueue(client);
-      return call(client, route);
-    },
-    "store-full": async (route) => {
-      const client = await withConfig("small store", { limits: { storeBytes: 1 } });
-      await call(client, route);
       return call(client, route);
     },
     "shutting-down": async (route) => {

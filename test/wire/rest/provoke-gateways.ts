@@ -2,7 +2,7 @@ import type { GatewayError } from "#kit/errors.ts";
 import type { SharedStore } from "#store/shared-store.ts";
 import type { Store } from "#store/store.ts";
 import type { Route } from "#test/harness/contract.ts";
-import { SECRETS, type TestGateway } from "#test/harness/gateway.ts";
+import { SECRETS, type SomeConfig, type TestGateway } from "#test/harness/gateway.ts";
 import { exchange } from "#test/harness/raw.ts";
 import { type Reply, targetOf } from "#test/harness/rest.ts";
 import { SUMMARISE, skillsFolder } from "#test/harness/skills.ts";
@@ -11,14 +11,13 @@ import { agents, createGateways, failIfStoreFails, failingStore, whileStoreFails
 /** Makes an operation answer with an error, for real. */
 export type Provoke = (route: Route) => Promise<Reply>;
 
-export const skills = { dirs: [skillsFolder(SUMMARISE)] };
+const skills = { dirs: [skillsFolder(SUMMARISE)] };
+export function configOf(config: SomeConfig): SomeConfig {
+  const gateway = { defaultAgent: "main", trustedProxies: ["127.0.0.1"], openai: { enabled: true } };
+  return { agents, skills, ...config, gateway: { ...gateway, ...config.gateway } };
+}
 /** They serve every operation. */
-export const { gatewayFor, close: closeGateways } = createGateways((config) => ({
-  agents,
-  skills,
-  ...config,
-  gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1"], openai: { enabled: true }, ...config.gateway },
-}));
+export const { gatewayFor, close: closeGateways } = createGateways(configOf);
 
 export function usual() {
   return gatewayFor("usual");

@@ -4,36 +4,48 @@ import type { Route } from "#test/harness/contract.ts";
 import { SECRETS, type TestGateway } from "#test/harness/gateway.ts";
 import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
 import { type Reply, targetOf } from "#test/harness/rest.ts";
-import { agents, newSession, turnOf } from "#test/wire/call/provoked.ts";
+import { type Ask, commonProvocations, newSession } from "#test/wire/call/provoked.ts";
 import {
   BODIES,
   beginStuck,
   call,
   callRaw,
+  configOf,
   gatewayFor,
   IDS,
   keyFor,
   type Provoke,
-  skills,
   usual,
   withFailingStore,
 } from "./provoke-gateways.ts";
 
-type Setup = { agent?: string; session?: string };
-/** The fields for an agent and a session, by the names that the operation has for them. */
-function fieldsFor({ surface }: Route, { agent, session }: Setup) {
-  return surface === "openai" ? { ...(agent && { model: agent }), user: session } : { agent, session_id: session };
+/** The names that an operation has for the parts of a call. */
+function fieldsFor({ surface }: Route, { agent, session, model, isOther }: Ask) {
+  if (surface === "openai") return { ...(agent && { model: agent }), user: isOther ? "ada" : session };
+  return { agent, session_id: session, model, ...(isOther && { user_id: "ada" }) };
 }
-/** The session that a request for them comes to. */
-function sessionIdOf({ surface }: Route, agent: string, session: string): string {
-  return surface === "openai" ? `agent:${agent}:openai:${session}` : session;
-}
-/** Has a turn of the session go on, and one wait behind it. */
-async function queueStuck(gateway: TestGateway, session_id: string): Promise<void> {
-  await beginStuck(gateway, { session_id });
-  const queued = await gateway.rest.stream("chat.send", { body: { message: "hi", agent: "stuck", session_id } });
-  await queued.events.return(undefined);
-}
+
+const common = commonProvocations<Route, Reply>({
+  nameOf: ({ operation }) => operation,
+  gatewayFor: (_, ...named) => gatewayFor(...named),
+  call(route, gateway, { key, token, headers, ...asked }) {
+    const all = { ...headers, ...(key !== undefined && { "idempotency-key": key }) };
+    return call(gateway, route, {
+      fields: fieldsFor(route, asked),
+      headers: all,
+      ...(token === null && { key: null }),
+    });
+  },
+  async start(_, gateway, { agent, sessionId }) {
+    const body = { message: "hi", agent, session_id: sessionId };
+    const { events } = await gateway.rest.stream("chat.send", { body });
+    await events.return(undefined);
+  },
+  withFailingStore: (route, error) => withFailingStore(error, route),
+  sessionIdOf: ({ surface }, agent, session) => (surface === "openai" ? `agent:${agent}:openai:${session}` : session),
+  limited: { gateway: { rest: { rateLimit: { maxRequests: 1, windowMs: 60_000 } } } },
+  configOf,
+});
 
 async function callTwoHosts({ url }: TestGateway, route: Route): Promise<Reply> {
   await using connection = await openConnection(url);
@@ -43,6 +55,7 @@ async function callTwoHosts({ url }: TestGateway, route: Route): Promise<Reply> 
 
 /** How each error comes about, on any operation that lists it. */
 export const provocations: Partial<Record<ErrorName, Provoke>> = {
+  ...common,
   "parse-error": async (route) => call(await usual(), route, { body: '{"message": "hi' }),
   "invalid-request": async (route) => {
     if (route.surface === "public") return callTwoHosts(await usual(), route);
@@ -50,7 +63,6 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
       ? call(await usual(), route, { fields: { surprise: true } })
       : call(await usual(), route, { target: `${targetOf(route.path, { path: IDS })}?surprise=1` });
   },
-  unauthenticated: async (route) => call(await usual(), route, { key: null }),
   "key-expired": async (route) => {
     const keys = [{ name: "support desk", key: "a-key-that-was-good-once", expiresAt: "2020-01-31" }];
     const gateway = await gatewayFor("expired key", { config: { gateway: { rest: { auth: { keys } } } } });
@@ -70,7 +82,6 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     const gateway = await gatewayFor("narrow token", { config: { gateway: { rpc: { auth: { tokens } } } } });
     return call(gateway, route, { key: "a-token-that-reads-lists" });
   },
-  "tls-required": async (route) => call(await usual(), route, { headers: { "x-forwarded-for": "203.0.113.7" } }),
   "origin-not-allowed": async (route) => callRaw(await usual(), route, { origin: "https://pages.example" }),
   "method-not-allowed": async (route) => call(await usual(), route, { method: "PATCH", body: undefined }),
   "uri-too-long": async (route) => callRaw(await usual(), route, {}, `?${"a".repeat(9_000)}`),
@@ -86,24 +97,7 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
   // An optional body that says nothing may have any type.
   "unsupported-media-type": async (route) =>
     call(await usual(), route, { fields: { more: true }, headers: { "content-type": "text/plain" } }),
-  "rate-limited": async (route) => {
-    const rateLimit = { maxRequests: 1, windowMs: 60_000 };
-    const gateway = await gatewayFor("limited", { config: { gateway: { rest: { rateLimit } } } });
-    await call(gateway, route);
-    return call(gateway, route);
-  },
-  "store-unavailable": (route) => withFailingStore(new GatewayError("store-unavailable"), route),
-  // The memory engine stores in one step, so nobody comes in between: an engine that waits for a disk or a database answers this.
-  "idempotency-in-progress": (route) => withFailingStore(new GatewayError("idempotency-in-progress"), route),
-
-  "turn-not-found": async (route) => {
-    const [gateway, session] = [await usual(), newSession()];
-    if (!route.idempotent) return call(gateway, route);
-    const again = { headers: { "idempotency-key": session }, fields: fieldsFor(route, { session }) };
-    await call(gateway, route, again);
-    await gateway.gateway.store.deleteSession(sessionIdOf(route, "main", session), Date.now());
-    return call(gateway, route, again);
-  },
+  "turn-not-found": async (route) => (route.idempotent ? common["turn-not-found"](route) : call(await usual(), route)),
   "key-not-found": async (route) => call(await usual(), route),
   "not-found": async (route) =>
     call(await gatewayFor("no console", { config: { gateway: { console: { enabled: false } } } }), route),
@@ -113,70 +107,14 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return call(gateway, route, { path: { turn_id: String(json.turn_id) } });
   },
 
-  "unknown-model": async (route) => call(await usual(), route, { fields: { agent: "choosy", model: "gigantic" } }),
-  "agent-not-found": async (route) => call(await usual(), route, { fields: { agent: "mian" } }),
   "skill-not-found": async (route) =>
     call(await usual(), route, {
       path: { skill_id: "summarize-thread" },
       fields: route.operation === "chat.send" ? { skill_ids: ["summarize-thread"] } : { skill_id: "summarize-thread" },
     }),
-  "session-conflict": async (route) => {
-    const [gateway, session] = [await usual(), newSession()];
-    const session_id = sessionIdOf(route, "main", session);
-    await gateway.rest.call("chat.send", { body: { message: "hi", agent: "other", session_id } });
-    return call(gateway, route, { fields: fieldsFor(route, { agent: "main", session }) });
-  },
-  "session-full": async (route) => {
-    const config = { limits: { messagesPerSession: 2 } };
-    const fields = fieldsFor(route, { session: newSession() });
-    const gateway = await gatewayFor("short sessions", { config });
-    await call(gateway, route, { fields });
-    return call(gateway, route, { fields });
-  },
-  "session-busy": async (route) => {
-    const gateway = await gatewayFor("short queues", { config: { limits: { turnsPerSession: 1 } } });
-    const session = newSession();
-    await queueStuck(gateway, sessionIdOf(route, "stuck", session));
-    return call(gateway, route, { fields: fieldsFor(route, { agent: "stuck", session }) });
-  },
-  "gateway-busy": async (route) => {
-    const gateway = await gatewayFor(`${route.operation}, one queue`, { config: { limits: { turns: 1 } } });
-    await queueStuck(gateway, newSession());
-    return call(gateway, route);
-  },
-  "agent-unavailable": async (route) => call(await usual(), route, { fields: fieldsFor(route, { agent: "resting" }) }),
-  "store-full": async (route) => {
-    // A call that starts no work is refused by a full disk alone.
-    if (!route.idempotent) return withFailingStore(new GatewayError("store-full"), route);
-    const gateway = await gatewayFor("small store", { config: { limits: { storeBytes: 1 } } });
-    await call(gateway, route);
-    return call(gateway, route);
-  },
-  "idempotency-mismatch": async (route) => {
-    const [gateway, headers] = [await usual(), { "idempotency-key": `mismatch-${route.operation}` }];
-    await call(gateway, route, { headers });
-    return call(gateway, route, { headers, fields: { user_id: "ada" } });
-  },
-  "turn-failed": async (route) => call(await usual(), route, { fields: fieldsFor(route, { agent: "broken" }) }),
-  "turn-timeout": async (route) => call(await usual(), route, { fields: fieldsFor(route, { agent: "late" }) }),
-  "turn-cancelled": async (route) => {
-    const [gateway, session] = [await usual(), newSession()];
-    const reply = call(gateway, route, { fields: fieldsFor(route, { agent: "stuck", session }) });
-    const turn_id = await turnOf(gateway, sessionIdOf(route, "stuck", session));
-    await gateway.rest.call("turns.cancel", { path: { turn_id } });
-    return reply;
-  },
-  "agent-removed": async (route) => {
-    const gateway = await gatewayFor(`${route.operation}, an agent leaves`);
-    const session = newSession();
-    const session_id = sessionIdOf(route, "stuck", session);
-    await beginStuck(gateway, { session_id });
-    const waits = call(gateway, route, { fields: fieldsFor(route, { agent: "stuck", session }) });
-    await turnOf(gateway, session_id, 2);
-    const { stuck: _, ...left } = agents;
-    await gateway.reload({ agents: left, skills, gateway: { defaultAgent: "main", openai: { enabled: true } } });
-    return waits;
-  },
+  // A call that starts no work is refused by a full disk alone.
+  "store-full": (route) =>
+    route.idempotent ? common["store-full"](route) : withFailingStore(new GatewayError("store-full"), route),
   "shutting-down": async (route) => {
     const gateway = await gatewayFor(`${route.operation}, the end`);
     await using connection = await openConnection(gateway.url);
