@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { startProcess } from "#test/harness/process.ts";
 import { createRest } from "#test/harness/rest.ts";
-import { agentWith, key } from "./configs.ts";
+import { agentWith } from "./configs.ts";
 
 const withAdmin = agentWith({});
 const ADMIN = "an-admin-key-for-operators";
@@ -31,9 +31,4 @@ test("config.get tells the origin of each value, and the reload that was refused
   const { last_reload } = (await rest.call("config.get")).json;
   const problem = { file: "gateway.json5", key: "nonsense" };
   expect(last_reload).toMatchObject({ cause: "file", reloaded: false, changed: [], problems: [problem] });
-});
-
-test("config.get takes a key with the scope admin", async () => {
-  await using gateway = await startProcess({ config: withAdmin });
-  expect((await createRest(gateway.url, key).call("config.get")).error).toBe("forbidden");
 });

@@ -202,12 +202,6 @@ function suite(start: () => Promise<TestGateway>): void {
     ]);
     for (const limit of [0, 51, 1.5, "50"]) expect((await backtest(gateway, { limit })).error).toBe("invalid-request");
   });
-
-  it("is not for a key of scope chat", async () => {
-    await using gateway = await start();
-    const { error } = await gateway.rest.call("mappings.backtest", { body: { mapping: DRAFT } });
-    expect(error).toBe("forbidden");
-  });
 }
 
 describe("a back-test in memory", () => suite(() => startGateway({ config: CONFIG })));

@@ -24,3 +24,20 @@ describe.each(served)("$operation", (route) => {
     });
   }
 });
+
+test("refusals of a key's scope are made above for these operations", () => {
+  const ofScope = (scope: Route["scope"]) => served.flatMap((route) => (route.scope === scope ? route.operation : []));
+  expect(ofScope("console")).toEqual(["keys.list", "keys.create", "keys.revoke", "keys.rotate"]);
+  expect(ofScope("admin")).toEqual([
+    "skills.get",
+    ...["turns.list", "turns.announce"],
+    ...["agents.beat", "agents.pause", "agents.resume"],
+    ...["deliveries.list", "deliveries.get", "deliveries.replay"],
+    ...["events.list", "events.get", "events.replay"],
+    ...["mappings.list", "mappings.dryRun", "mappings.backtest"],
+    "config.get",
+    "codes.create",
+  ]);
+  for (const route of served)
+    if (route.scope === "admin" || route.scope === "console") expect(route.errors).toContain("forbidden");
+});

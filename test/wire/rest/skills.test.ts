@@ -102,11 +102,6 @@ describe("a skill that is read", () => {
     expect((await read("list")).json).toHaveProperty("invalid");
     expect((await read("trigger")).error).toBe("method-not-allowed");
   });
-
-  test("needs the scope admin", async () => {
-    const { error } = await gateway.rest.call("skills.get", { path: { skill_id: "translate" } });
-    expect(error).toBe("forbidden");
-  });
 });
 
 describe("a skill that is triggered", () => {
