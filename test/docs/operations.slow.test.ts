@@ -36,8 +36,8 @@ async function paste(
 }
 
 /** The folder that the gateway is installed in, as far as `npm start` sees. */
-async function install(config: string): Promise<GatewayProcess> {
-  const gateway = await startProcess({ config, env: { REST_API_KEY: KEY } });
+async function install(config: string, env: Record<string, string> = {}): Promise<GatewayProcess> {
+  const gateway = await startProcess({ config, env: { REST_API_KEY: KEY, ...env } });
   const scripts = { start: `exec ${process.execPath} ${join(root, "dist/main.js")}` };
   writeFileSync(join(gateway.folder, "package.json"), JSON.stringify({ private: true, scripts }));
   return gateway;
@@ -141,7 +141,7 @@ await postgresTests((server) => {
       await administer("database");
       const url = server.url("gateway").replace("postgres@", "gateway:another%20one@");
       const env = { DATABASE_URL: url, REST_API_KEY: KEY };
-      await using gateway = await startProcess({ config: textOf("postgres"), env });
+      await using gateway = await install(textOf("postgres"), env);
       const { folder } = gateway;
       const before = await say(gateway, "before the dump");
       await paste("pg-backup", { folder, env });
