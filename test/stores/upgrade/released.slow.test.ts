@@ -47,6 +47,13 @@ function lasting(record: Json, names: readonly string[]): Json {
   return Object.fromEntries(names.flatMap((name) => (name in record ? [[name, record[name]]] : [])));
 }
 
+/** The timeline of an event shows the steps of its last turn. Another turn may have begun. */
+function lastingSteps(timeline: unknown): Json[] {
+  const steps = timeline as Json[];
+  const isOfEvent = steps.some(({ name }) => name === "event.queued");
+  return steps.filter(({ name }) => !isOfEvent || !/^turn\.|^event\.taken$/.test(name as string));
+}
+
 /** The usage without the number of messages: a beat may have started another turn. */
 function endedUsage({ usage }: Answers): object {
   return JSON.parse(JSON.stringify(usage), (key, value) => (key === "messages" ? undefined : value));
@@ -68,12 +75,11 @@ function expectTaken(after: Answers, before: Answers): void {
   }
   for (const [id, text] of Object.entries(before.turnEvents as Record<string, string>))
     expect(streamOf(after.turnEvents[id] as string)).toMatchObject(streamOf(text));
-  const busy = new Set(
-    Object.values(before.turns as Record<string, Json>)
-      .filter(isOpen)
-      .map((turn) => turn.session_id),
-  );
-  expect(Object.keys(after.sessions).sort()).toEqual(Object.keys(before.sessions).sort());
+  const turns = Object.values(before.turns as Record<string, Json>).filter(isOpen);
+  const events = Object.values(before.events as Record<string, Json>).filter(isWaiting);
+  // By the database's clock, beats have become due since then.
+  const busy = new Set([...turns.map((turn) => turn.session_id), ...events.map(({ agent }) => `agent:${agent}:main`)]);
+  expect(Object.keys(after.sessions)).toEqual(expect.arrayContaining(Object.keys(before.sessions)));
   for (const [id, session] of Object.entries(before.sessions as Record<string, Json>)) {
     expect(after.sessions[id]).toMatchObject(busy.has(id) ? lasting(session, LASTING.session) : session);
     const messages = before.messages[id] as Json[];
@@ -84,8 +90,8 @@ function expectTaken(after: Answers, before: Answers): void {
     expect(after.events[id]).toMatchObject(isWaiting(event) ? lasting(event, LASTING.event) : event);
   for (const [id, { timeline, outcome, ...delivery }] of Object.entries(before.deliveries as Record<string, Json>)) {
     expect(after.deliveries[id]).toMatchObject(isOpen({ status: outcome }) ? delivery : { ...delivery, outcome });
-    const steps = timeline as Json[];
-    expect(((after.deliveries[id] as Json).timeline as Json[]).slice(0, steps.length)).toMatchObject(steps);
+    const steps = lastingSteps(timeline);
+    expect(lastingSteps((after.deliveries[id] as Json).timeline).slice(0, steps.length)).toMatchObject(steps);
   }
   for (const [name, agent] of Object.entries(before.agents))
     expect(after.agents[name]).toMatchObject(lasting(agent as Json, LASTING.agent));
