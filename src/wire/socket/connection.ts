@@ -12,8 +12,8 @@ import type { Refusals } from "#wire/call/refusals.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "#wire/rpc/rpc.ts";
 import { type Frame, joinFrames, textFrame } from "./frame.ts";
 import type { ServerSocket } from "./server-socket.ts";
-import type { PendingCall } from "./sink.ts";
 import type { Subscriber } from "./subscriber.ts";
+import type { PendingCall } from "./subscription.ts";
 import type { Subscribing, Subscriptions } from "./subscriptions.ts";
 
 /** The codes with which the gateway closes a WebSocket. docs/websocket.md explains them to clients. */
@@ -278,7 +278,7 @@ export class Connection implements Subscribing {
     if (this.heldSince === 0 || this.#waitingBytes >= ROOM_BYTES) return;
     this.heldSince = 0;
     if (!this.isOpen) return;
-    this.subscriber?.resume();
+    this.subscriber?.pump.startSoon();
     this.#beginWaiting();
   }
 }

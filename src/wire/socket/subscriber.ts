@@ -5,13 +5,13 @@ import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.t
 import { GatewayError } from "#kit/errors.ts";
 import type { Session, SessionRef, Store, Turn } from "#store/store.ts";
 import { type DeliveryReader, pushDeliveries } from "./delivery-pushes.ts";
-import { Pump, type PumpParts } from "./pump.ts";
+import { Pump, type PumpParts, type PushSink } from "./pump.ts";
 import { type PushFrames, placeOfCursor, type StreamPlace } from "./pushes.ts";
-import type { PendingCall, PushSink } from "./sink.ts";
 import {
   EndSubscription,
   GatewaySubscription,
   type Owner,
+  type PendingCall,
   SessionSubscription,
   type Subscription,
 } from "./subscription.ts";
@@ -126,12 +126,6 @@ export class Subscriber implements Owner, AgentFollower {
     else if (subscription instanceof SessionSubscription) this.#sessions.delete(subscription.stream.sessionId);
   }
 
-  /** Called when the connection has room again. */
-  resume(): void {
-    this.deliveries?.resume();
-    this.pump.startSoon();
-  }
-
   #subscriptionOf(sessionId: string): SessionSubscription {
     const known = this.#sessions.get(sessionId);
     if (known) return known;
@@ -155,7 +149,10 @@ export class Subscriber implements Owner, AgentFollower {
       if (missing) throw new GatewayError("session-not-found", `No session has the id \`${missing[0]}\`.`);
       const range = from === undefined ? undefined : await gatewayStream.place();
       if (request.deliveries && !this.deliveries)
-        this.deliveries = pushDeliveries(deliveryFeed, frames, this.sink, () => this.gateway?.seq ?? 0);
+        this.deliveries = pushDeliveries(
+          { feed: deliveryFeed, frames, sink: this.sink, pump: this.pump },
+          () => this.gateway?.seq ?? 0,
+        );
       for (const [n, [id, cursor]] of wanted.entries()) this.#startSession(id, found[n], cursor);
       const isOfStream = ({ epoch }: StreamPlace) => epoch === gatewayStream.epoch;
       if (range && this.gateway) startAt(this.gateway, from ?? null, { ...range, isOfStream });

@@ -2,9 +2,9 @@ import type { Follower, Taker } from "#core/follow.ts";
 import type { GatewayStream } from "#core/gateway-stream.ts";
 import type { DeletedAt, SessionStream, SessionTaker, WrittenReply } from "#core/sessions/session-streams.ts";
 import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
-import type { Pump, Source } from "./pump.ts";
+import type { Frame } from "./frame.ts";
+import type { Pump, PushSink, Source } from "./pump.ts";
 import type { PushFrames } from "./pushes.ts";
-import type { PendingCall, PushSink } from "./sink.ts";
 
 /** The connection of a subscription. */
 export type Owner = {
@@ -18,6 +18,9 @@ export type Owner = {
   /** Pushes the end of a deleted session. */
   pushDeleted(session: SessionRef, end: DeletedAt): void;
 };
+
+/** The call that started a turn. Its pushes are sent after its answer. */
+export type PendingCall = { pushAfterAnswer(frame: Frame): void };
 
 /** The sender of a message. It gets the end of its turn, and with `stream` also the pieces of the reply. */
 export type Sender = { turnId: string; stream: boolean; call: PendingCall };

@@ -1,8 +1,9 @@
 import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
 import type { Turn } from "#store/store.ts";
+import type { PushSink } from "./pump.ts";
 import { createPushFrames } from "./pushes.ts";
-import type { PendingCall, PushSink } from "./sink.ts";
 import { type FollowOptions, Subscriber, type SubscriberParts } from "./subscriber.ts";
+import type { PendingCall } from "./subscription.ts";
 
 /** The part of a connection that subscriptions use. */
 export type Subscribing = PushSink & { subscriber: Subscriber | undefined };
