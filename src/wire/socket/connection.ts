@@ -11,10 +11,10 @@ import { deliveryOf } from "#wire/call/delivery.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "#wire/rpc/rpc.ts";
 import { type Frame, joinFrames, textFrame } from "./frame.ts";
+import type { PushSink } from "./pump.ts";
 import type { ServerSocket } from "./server-socket.ts";
 import type { Subscriber } from "./subscriber.ts";
 import type { PendingCall } from "./subscription.ts";
-import type { Subscribing, Subscriptions } from "./subscriptions.ts";
 
 /** The codes with which the gateway closes a WebSocket. docs/websocket.md explains them to clients. */
 export const CLOSE = {
@@ -44,7 +44,7 @@ const LAST_ANSWERS_MS = 5_000;
 export type ConnectionParts = {
   /** Dispatches the methods of the API and the two methods of WebSockets: see `withSocketCalls`. */
   dispatch: RpcDispatch;
-  subscriptions: Subscriptions;
+  createSubscriber(sink: PushSink): Subscriber;
   clock: Clock;
   events: Events;
   recordBodies(): boolean;
@@ -67,7 +67,7 @@ type Origin = {
 };
 
 /** A WebSocket connection. There may be ten thousand idle ones, so the objects for calls and subscriptions are created only when needed. */
-export class Connection implements Subscribing {
+export class Connection implements PushSink {
   readonly parts: ConnectionParts;
   readonly origin: Origin;
   readonly since: number;
@@ -130,6 +130,12 @@ export class Connection implements Subscribing {
 
   get hasRoom(): boolean {
     return this.#waitingBytes < CATCH_UP_BYTES;
+  }
+
+  /** The subscriptions, which are created with the first one. */
+  get subscriptions(): Subscriber {
+    this.subscriber ??= this.parts.createSubscriber(this);
+    return this.subscriber;
   }
 
   /** Aborted when the connection is closed. */
@@ -337,7 +343,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
   }
 
   get follow(): NonNullable<RpcExchange["follow"]> {
-    return (turn, options) => this.connection.parts.subscriptions.follow(this.connection, this, turn, options);
+    return (turn, options) => this.connection.subscriptions.follow(this, turn, options);
   }
 
   delivery(operation: string, entry: string | undefined): Delivery {

@@ -65,30 +65,31 @@ export class Pump {
 
   async #run(): Promise<void> {
     this.#isRunning = true;
-    for (let [source] = this.#waiting; source && this.#sink.isOpen; [source] = this.#waiting) {
-      if (!this.#sink.hasRoom) {
-        this.#sink.hold();
-        break;
+    try {
+      for (let [source] = this.#waiting; source && this.#sink.isOpen; [source] = this.#waiting) {
+        if (!this.#sink.hasRoom) {
+          this.#sink.hold();
+          break;
+        }
+        await this.#sendPage(source);
+        // The messages are written between two pages, so that `hasRoom` is true.
+        await yieldToOthers();
       }
-      if (!(await this.#sendPage(source))) break;
-      // The messages are written between two pages, so that `hasRoom` is true.
-      await yieldToOthers();
+    } catch (error) {
+      this.#parts.events.storeFailed({ operation: "readEntries", error });
+      this.#parts.clock.after(RETRY_MS, () => this.startSoon());
     }
     this.#isRunning = false;
   }
 
-  /** Returns false if the read failed. It is retried later. */
-  async #sendPage(source: Source): Promise<boolean> {
+  async #sendPage(source: Source): Promise<void> {
     // It may be added again during the read.
     this.#waiting.delete(source);
+    let isMore = true;
     try {
-      if (await source.page()) this.#waiting.add(source);
-      return true;
-    } catch (error) {
-      this.#waiting.add(source);
-      this.#parts.events.storeFailed({ operation: "readEntries", error });
-      this.#parts.clock.after(RETRY_MS, () => this.startSoon());
-      return false;
+      isMore = await source.page();
+    } finally {
+      if (isMore) this.#waiting.add(source);
     }
   }
 }

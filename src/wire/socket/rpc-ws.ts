@@ -11,7 +11,7 @@ import { failRpc } from "#wire/rpc/rpc-http.ts";
 import { CLOSE, Connection, type ConnectionParts } from "./connection.ts";
 import { createSocketServer } from "./server-socket.ts";
 import { DELIVERIES_PERMISSION, GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
-import { createSubscriptions, type SubscriptionsParts } from "./subscriptions.ts";
+import { subscribers } from "./subscriber.ts";
 
 export type SocketTimes = {
   /** The time between two pings of a connection; 30 s by default. */
@@ -20,8 +20,8 @@ export type SocketTimes = {
   stuckMs?: number | undefined;
 };
 
-type SocketDoorParts = SubscriptionsParts &
-  Omit<ConnectionParts, "subscriptions" | "onClosed" | "onIdle"> & {
+type SocketDoorParts = Parameters<typeof subscribers>[0] &
+  Omit<ConnectionParts, "createSubscriber" | "onClosed" | "onIdle"> & {
     /** The owner of a token, by its hash. */
     identify(hash: Buffer): RpcCaller | undefined;
     /** The URL of RPC as the caller reaches it, derived from its own request. */
@@ -66,7 +66,7 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
   const connections = createConnections(clock, parts.times ?? {});
   const connectionParts = {
     ...parts,
-    subscriptions: createSubscriptions(parts),
+    createSubscriber: subscribers(parts),
     onIdle: connections.idle,
     onClosed(connection: Connection) {
       const { origin, caller, since, closing } = connection;

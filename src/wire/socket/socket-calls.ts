@@ -19,10 +19,10 @@ const socketRows: readonly RpcMethodRow[] = [
     if (params.sessions || params.agents) require(caller, SESSION_PERMISSION);
     if (params.gateway !== undefined) require(caller, GATEWAY_PERMISSION);
     if (params.deliveries) require(caller, DELIVERIES_PERMISSION);
-    return connection.parts.subscriptions.subscribe(connection, params);
+    return connection.subscriptions.subscribe(params);
   }),
   row("rpc.unsubscribe", async (params: Unsubscribe, { connection }) => {
-    await connection.parts.subscriptions.unsubscribe(connection, params);
+    await connection.subscriber?.unsubscribe(params);
     return {};
   }),
 ];

@@ -6,7 +6,7 @@ import { GatewayError } from "#kit/errors.ts";
 import type { Session, SessionRef, Store, Turn } from "#store/store.ts";
 import { type DeliveryReader, pushDeliveries } from "./delivery-pushes.ts";
 import { Pump, type PumpParts, type PushSink } from "./pump.ts";
-import { type PushFrames, placeOfCursor, type StreamPlace } from "./pushes.ts";
+import { createPushFrames, type PushFrames, placeOfCursor, type StreamPlace } from "./pushes.ts";
 import {
   EndSubscription,
   GatewaySubscription,
@@ -16,7 +16,7 @@ import {
   type Subscription,
 } from "./subscription.ts";
 
-export type SubscriberParts = PumpParts & {
+type SubscriberParts = PumpParts & {
   store: Store;
   streams: SessionStreams;
   gatewayStream: GatewayStream;
@@ -26,7 +26,7 @@ export type SubscriberParts = PumpParts & {
   requireAgent(name: string): void;
 };
 
-export type FollowOptions = { stream: boolean; replySeq?: number | undefined };
+type FollowOptions = { stream: boolean; replySeq?: number | undefined };
 
 const MOST_SESSIONS = 1_000;
 const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
@@ -80,21 +80,20 @@ export class Subscriber implements Owner, AgentFollower {
   follow(call: PendingCall, turn: Turn, { stream, replySeq }: FollowOptions): void {
     if (!this.sink.isOpen) return;
     const { sessionId, turnId, agent, seq } = turn;
-    const sender = { turnId, stream, call };
-    const from = seq - 1;
+    const sender = { turnId, seq, stream, call };
     if (hasEnded(turn)) {
-      this.#ends.add(new EndSubscription(this, this.#parts.streams.of(sessionId), sender, from));
+      this.#ends.add(new EndSubscription(this, this.#parts.streams.of(sessionId), sender));
       return;
     }
     // The turn of a queued or repeated message may have begun before this call. On another gateway, it may even have ended.
-    const mayHaveEnded = this.#parts.store.shared !== undefined && replySeq === undefined;
-    const mayHaveBegun = mayHaveEnded || (stream && replySeq === undefined);
+    const mayHaveBegun = replySeq === undefined;
+    const mayHaveEnded = mayHaveBegun && this.#parts.store.shared !== undefined;
     const isFollowed = this.#sessions.has(sessionId);
     const subscription = this.#subscriptionOf(sessionId);
     subscription.stream.agent ??= agent;
-    subscription.addSender(sender, mayHaveBegun ? from : undefined, replySeq);
+    subscription.addSender(sender, !(mayHaveEnded || (stream && mayHaveBegun)), replySeq);
     if (isFollowed && mayHaveEnded)
-      this.#ends.add(new EndSubscription(this, subscription.stream, sender, from, subscription));
+      this.#ends.add(new EndSubscription(this, subscription.stream, sender, subscription));
   }
 
   leave(): void {
@@ -223,6 +222,13 @@ export class Subscriber implements Owner, AgentFollower {
     this.deliveries?.stop();
     this.deliveries = undefined;
   }
+}
+
+/** Creates the subscribers of connections, which share their frames. `hideInJson` replaces the secrets of the configuration in a JSON text. */
+export function subscribers(given: Omit<SubscriberParts, "frames"> & { hideInJson: (json: string) => string }) {
+  const epochs = { sessions: given.store.epoch, gateway: given.gatewayStream.epoch };
+  const parts = { ...given, frames: createPushFrames(epochs, given.hideInJson) };
+  return (sink: PushSink): Subscriber => new Subscriber(sink, parts);
 }
 
 type Range = { first: number; last: number; isOfStream: (place: StreamPlace) => boolean };

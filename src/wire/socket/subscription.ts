@@ -1,7 +1,7 @@
 import type { Follower, Taker } from "#core/follow.ts";
 import type { GatewayStream } from "#core/gateway-stream.ts";
 import type { DeletedAt, SessionStream, SessionTaker, WrittenReply } from "#core/sessions/session-streams.ts";
-import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
+import type { Entry, GatewayEntry, SessionRef, Turn } from "#store/store.ts";
 import type { Frame } from "./frame.ts";
 import type { Pump, PushSink, Source } from "./pump.ts";
 import type { PushFrames } from "./pushes.ts";
@@ -23,7 +23,7 @@ export type Owner = {
 export type PendingCall = { pushAfterAnswer(frame: Frame): void };
 
 /** The sender of a message. It gets the end of its turn, and with `stream` also the pieces of the reply. */
-export type Sender = { turnId: string; stream: boolean; call: PendingCall };
+export type Sender = Pick<Turn, "turnId" | "seq"> & { stream: boolean; call: PendingCall };
 
 const PAGE = 32;
 
@@ -141,9 +141,8 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     this.after = from;
     this.isReset = isReset;
     this.#forgetReply();
-    const { phase, seq } = this.follower;
-    // Entries that wait for a sender are not skipped.
-    this.follower.start(phase === "backfill" ? Math.min(from, seq) : from);
+    // The ends of the senders' turns may not have been published yet.
+    this.follower.start(Math.min(from, ...this.#senders.map(({ seq }) => seq - 1)));
   }
 
   /** Subscribes to the entries after `before`, for a client that is subscribed to the agent. */
@@ -167,14 +166,14 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     this.leaveIfUnused();
   }
 
-  /** Adds the sender of a message. It gets the entries after `from`, if they may have been published before. `replySeq` is the `seq` of the reply if it has just begun. */
-  addSender(sender: Sender, from: number | undefined, replySeq: number | undefined): void {
+  /** Adds the sender of a message. `isNew` is false if entries of the turn may have been published before. `replySeq` is the `seq` of the reply if it has just begun. */
+  addSender(sender: Sender, isNew: boolean, replySeq?: number): void {
     const { stream, follower } = this;
-    const { turnId } = sender;
+    const { turnId, seq } = sender;
     this.#senders = [...this.#senders, sender];
     if (follower.phase === "held") {
-      if (from === undefined) follower.startLive();
-      else follower.start(from);
+      if (isNew) follower.startLive();
+      else follower.start(seq - 1);
     }
     if (!sender.stream) return;
     const begun = replySeq === undefined ? stream.begun : { turnId, seq: replySeq };
@@ -308,11 +307,11 @@ export class EndSubscription extends SessionSubscription {
   readonly #sender: Sender;
   readonly #main: SessionSubscription | undefined;
 
-  constructor(owner: Owner, stream: SessionStream, sender: Sender, from: number, main?: SessionSubscription) {
+  constructor(owner: Owner, stream: SessionStream, sender: Sender, main?: SessionSubscription) {
     super(owner, stream);
     this.#sender = sender;
     this.#main = main;
-    this.addSender({ ...sender, stream: false }, from, undefined);
+    this.addSender({ ...sender, stream: false }, false);
   }
 
   override async page(): Promise<boolean> {

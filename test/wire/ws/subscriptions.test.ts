@@ -1,14 +1,13 @@
 import { expect, test } from "vitest";
 import { yieldToOthers } from "#kit/yield.ts";
-import { Pump } from "#wire/socket/pump.ts";
-import { createSubscriptions, type Subscribing } from "#wire/socket/subscriptions.ts";
+import { Pump, type PushSink } from "#wire/socket/pump.ts";
+import { subscribers } from "#wire/socket/subscriber.ts";
 import { isSaid, startCore } from "../../core/start-core.ts";
 import { createManualClock } from "../../harness/clock.ts";
 
 /** A connection that counts its frames. */
-function createSink(): Subscribing & { frames: number; cuts: number } {
+function createSink(): PushSink & { frames: number; cuts: number } {
   return {
-    subscriber: undefined,
     isOpen: true,
     isFull: false,
     hasRoom: true,
@@ -28,9 +27,9 @@ test("a subscription to an agent follows a session only until its reply is compl
   await using core = await startCore();
   const events = { storeFailed() {} };
   const sink = createSink();
-  const { subscribe } = createSubscriptions({ ...core.core, events, requireAgent() {}, hideInJson: (json) => json });
+  const create = subscribers({ ...core.core, events, requireAgent() {}, hideInJson: (json) => json });
   const isFollowed = () => core.core.streams.wants({ sessionId: "chat:a", agent: "" });
-  await subscribe(sink, { agents: ["main"] });
+  await create(sink).subscribe({ agents: ["main"] });
   expect(isFollowed()).toBe(false);
   const turn = await core.start();
   const run = await core.scripted.next();
