@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { runCli } from "#test/cli/cli.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
-import { runProcess, startProcess } from "#test/harness/process.ts";
+import { type LogRecord, runProcess, startProcess } from "#test/harness/process.ts";
 import {
   type Answers,
   ask,
@@ -184,6 +184,16 @@ function expectDone(after: Answers, before: Filled, { calls, announced }: Servic
   expect(inRoom("room:paused 0")).toEqual(["waits for the end of the pause 0", "waits for the end of the pause 2"]);
 }
 
+/** Each agent handled its events in one beat. One that ran when the gateway was killed went on, with the events after its first turn. */
+function expectBeats(records: readonly LogRecord[], before: Answers): void {
+  const waiting: Record<string, number> = {};
+  for (const { agent } of Object.values(before.events as Record<string, Json>).filter(isWaiting))
+    waiting[agent as string] = (waiting[agent as string] ?? 0) + 1;
+  const beats = records.filter(({ event, events }) => event === "beat.ran" && events !== 0);
+  expect(Object.fromEntries(beats.map(({ agent, events }) => [agent, events]))).toEqual(waiting);
+  expect(beats).toHaveLength(Object.keys(waiting).length);
+}
+
 /** Starts today's gateway on the store of the fixture, and again after all is done. */
 async function takeOver(before: Filled, store: object, cwd: string): Promise<void> {
   await using service = await startService();
@@ -195,6 +205,7 @@ async function takeOver(before: Filled, store: object, cwd: string): Promise<voi
     await expectRepeats(gateway.url, before);
     await finish(gateway.url, service, before.announcing);
     expectDone(await readAll(gateway.url), before, service);
+    expectBeats(gateway.records, before);
     const errors = gateway.records.filter(({ level }) => level === "error");
     expect(errors).toEqual([]);
     gateway.kill("SIGKILL");
