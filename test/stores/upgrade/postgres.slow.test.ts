@@ -119,18 +119,6 @@ await postgresTests((server) => {
       expect(await store.listSessions({ limit: 5 })).toEqual(before);
     });
 
-    it("is refused if it is from before the first released version", async () => {
-      const url = await filled();
-      await server.run(
-        url,
-        "delete from gateway_migrations where version > 6; update gateway_migrations set version = 5",
-      );
-      await using client = await connect(url);
-      await expect(migrate(client, 1)).rejects.toThrow(
-        "Its schema is from before 0.2.0: it has version 5, and this gateway supports 6 and later. Use another schema.",
-      );
-    });
-
     it("stays as it was before a step that fails half-way, and says so", async () => {
       const url = await filled();
       await using client = await connect(url);
