@@ -180,7 +180,8 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     if (begun?.turnId === turnId) {
       this.#openReply(begun);
       stream.readPieces(begun);
-    } else stream.pollForReply();
+    }
+    if (replySeq === undefined) stream.pollForReply();
     // Pieces need a cursor, and a cursor needs the session's ordinal. If the session cannot be read now, the rest of the reply precedes its end.
     if (stream.ordinal === 0)
       stream.identify().then(

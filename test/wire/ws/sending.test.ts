@@ -71,6 +71,23 @@ describe("whoever sends a message", () => {
     expect(socket.order).toEqual(["answer", "message.delta", "turn.completed"]);
   });
 
+  test("with `stream` gets what was written so far when it repeats its message in the middle", async () => {
+    using first = await openSocket(gateway);
+    using socket = await openSocket(gateway);
+    const again = { agentName: "live", sessionId: "sender-10", message: "x", idempotencyKey: "again-11", stream: true };
+    await first.call("rpc.subscribe", { agents: ["live"] });
+    await first.call("agent.sendMessage", again);
+    const played = await puppet.next();
+    played.say("Good");
+    await first.pushed("message.delta");
+    await send(socket, "sender-10", "queued", { agentName: "live" });
+    await socket.call("agent.sendMessage", again);
+    await socket.pushed("message.delta", ({ offset, text }) => offset === 0 && text === "Good");
+    played.end();
+    await socket.pushed("turn.completed");
+    (await puppet.next()).end();
+  });
+
   test("gets the end of a turn that an idempotency key names again, even when it ended long ago", async () => {
     using socket = await openSocket(gateway);
     const again = { agentName: "main", sessionId: "sender-7", message: "once", idempotencyKey: "once-1" };
