@@ -142,7 +142,7 @@ async function finish(url: string, service: Service, announcing: readonly string
     const delivered = new Set(service.announced.filter(({ status }) => status === 204).map(({ turnId }) => turnId));
     return [...events, ...turns, ...announcing.filter((turnId) => !delivered.has(turnId))];
   };
-  await expect.poll(unfinished, { timeout: 60_000, interval: 200 }).toEqual([]);
+  await expect.poll(unfinished, { timeout: 120_000, interval: 200 }).toEqual([]);
 }
 
 /** All open work of `before` was done once, in its order, and nothing of it twice. */

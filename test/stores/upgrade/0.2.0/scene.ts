@@ -92,6 +92,8 @@ export async function startService() {
   const onAnnouncement = async (channel: string, request: IncomingMessage, response: ServerResponse) => {
     await text(request);
     const reply = () => {
+      // The gateway has given up and will try again.
+      if (request.socket.destroyed) return;
       const status = isMended ? 204 : ({ busy: 503, gone: 410 }[channel] ?? 204);
       announced.push({ channel, turnId: String(request.headers["webhook-id"]), status });
       response.writeHead(status).end();
