@@ -142,14 +142,22 @@ export async function holdRoute(page: Page, address: RegExp, nth = 1): Promise<(
   return release;
 }
 
-/** Calls the gateway as somebody outside does. */
+/** A connection for each call: on a busy machine, the gateway may close an idle one just when it is used again. */
+const OWN_CONNECTION = { connection: "close" };
+
+/** Calls the gateway as a client outside does. */
 export function callers({ url }: Pick<GatewayProcess, "url">) {
   const post =
     (token: string) =>
     async (path: string, body: unknown, headers: Record<string, string> = {}): Promise<Record<string, unknown>> => {
       const answer = await fetch(url + path, {
         method: "POST",
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
+        headers: {
+          ...OWN_CONNECTION,
+          authorization: `Bearer ${token}`,
+          "content-type": "application/json",
+          ...headers,
+        },
         body: typeof body === "string" ? body : JSON.stringify(body),
       });
       return (await answer.json()) as Record<string, unknown>;
@@ -166,7 +174,7 @@ export function callers({ url }: Pick<GatewayProcess, "url">) {
 
 /** A code that signs in with the token. */
 export async function codeFor(url: string, token: string): Promise<string> {
-  const headers = { authorization: `Bearer ${token}` };
+  const headers = { ...OWN_CONNECTION, authorization: `Bearer ${token}` };
   const answer = await fetch(`${url}/api/v1/console/codes`, { method: "POST", headers });
   return ((await answer.json()) as { code: string }).code;
 }

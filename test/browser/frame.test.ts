@@ -166,11 +166,14 @@ browserTests(({ open }) => {
       for (const [name, path] of views) {
         await page.goto(gateway.url + path);
         await untilWhole(page, name);
-        // No script of the pages asks how wide they are.
-        for (const width of [360, 700, 820, 1024, 1150, 1440]) {
-          await page.setViewportSize({ width, height: 800 });
-          const found = JSON.parse(String(await page.evaluate(FAULTS))) as string[];
-          faults.push(...found.map((fault) => `${path}, ${width} px: ${fault}`));
+        // No script of the pages asks for their width or theme.
+        for (const colorScheme of ["light", "dark"] as const) {
+          await page.emulateMedia({ colorScheme });
+          for (const width of [360, 700, 820, 1024, 1150, 1440]) {
+            await page.setViewportSize({ width, height: 800 });
+            const found = JSON.parse(String(await page.evaluate(FAULTS))) as string[];
+            faults.push(...found.map((fault) => `${path}, ${colorScheme}, ${width} px: ${fault}`));
+          }
         }
       }
       expect(faults).toEqual([]);
