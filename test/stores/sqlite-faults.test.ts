@@ -18,13 +18,15 @@ function openBatches() {
   const path = newPath();
   const db = openDatabase(path);
   migrate(db, path, 1);
+  db.sync = (synced) => synced();
   const posted: FromWorker[] = [];
   const batches = new Batches(db, {
     records: new SqliteRecords(db),
     offset: 0,
     post: (message) => posted.push(message),
   });
-  return { db, batches, answers: () => posted.at(-1) as Answers, posted };
+  const run = (calls: Call[]) => batches.run({ calls, overtakes: false });
+  return { db, batches, run, answers: () => posted.at(-1) as Answers, posted };
 }
 
 let calls = 0;
@@ -45,7 +47,7 @@ function valuesOf({ answers }: Answers) {
 }
 
 /** Makes the next commit fail, or the next checkpoint. */
-function failNext(db: Database, method: "commit" | "checkpoint", code: string): void {
+function failNext(db: Database, method: "commitUnsynced" | "checkpoint", code: string): void {
   Object.defineProperty(db, method, {
     configurable: true,
     value: () => {
@@ -58,27 +60,27 @@ function failNext(db: Database, method: "commit" | "checkpoint", code: string): 
 describe("a SQLite store whose disk is full", () => {
   it("refuses what writes, answers what reads, and writes again when there is room", async () => {
     await using world = await openWorld(sqlite);
-    const { db, batches, answers } = openBatches();
-    batches.run([starting(world, 1)]);
+    const { db, run, answers } = openBatches();
+    run([starting(world, 1)]);
     expect(refusalsOf(answers())).toEqual([]);
     const [pages] = db.query("PRAGMA page_count").get<[number]>([]) ?? [0];
     db.exec(`PRAGMA max_page_count = ${pages}`);
     const large = "x".repeat(100_000);
-    batches.run([starting(world, 2, large), reading(2), starting(world, 2)]);
+    run([starting(world, 2, large), reading(2), starting(world, 2)]);
     expect(refusalsOf(answers())).toEqual([
       [0, "store-full"],
       [2, "store-full"],
     ]);
     expect(valuesOf(answers())[1]).toMatchObject({ lastSeq: 2 });
     expect(answers().answers.flatMap(({ news = [] }) => news)).toEqual([]);
-    batches.run([starting(world, 2 + REFUSED_MS - 1), reading(2 + REFUSED_MS - 1)]);
+    run([starting(world, 2 + REFUSED_MS - 1), reading(2 + REFUSED_MS - 1)]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
-    batches.run([call("ping", 2 + REFUSED_MS), reading(2 + REFUSED_MS)]);
+    run([call("ping", 2 + REFUSED_MS), reading(2 + REFUSED_MS)]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     db.exec("PRAGMA max_page_count = 1000000");
-    batches.run([call("ping", 2 + 2 * REFUSED_MS)]);
+    run([call("ping", 2 + 2 * REFUSED_MS)]);
     expect(refusalsOf(answers())).toEqual([]);
-    batches.run([starting(world, 2 + 2 * REFUSED_MS, large), reading(2 + 2 * REFUSED_MS)]);
+    run([starting(world, 2 + 2 * REFUSED_MS, large), reading(2 + 2 * REFUSED_MS)]);
     expect(refusalsOf(answers())).toEqual([]);
     expect(valuesOf(answers())[1]).toMatchObject({ lastSeq: 4, turnsQueued: 2 });
     db.close();
@@ -86,19 +88,19 @@ describe("a SQLite store whose disk is full", () => {
 
   it("stays so for who asks until what was refused would fit, and takes meanwhile what fits", async () => {
     await using world = await openWorld(sqlite);
-    const { db, batches, answers, posted } = openBatches();
+    const { db, run, answers, posted } = openBatches();
     const notices = () => posted.flatMap((one) => (one.kind === "noticed" ? one.notice.name : []));
     const [pages] = db.query("PRAGMA page_count").get<[number]>([]) ?? [0];
     db.exec(`PRAGMA max_page_count = ${pages + 40}`);
-    batches.run([starting(world, 1, "x".repeat(500_000))]);
+    run([starting(world, 1, "x".repeat(500_000))]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     for (const time of [1 + REFUSED_MS, 1 + 2 * REFUSED_MS]) {
-      batches.run([call("ping", time), starting(world, time)]);
+      run([call("ping", time), starting(world, time)]);
       expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     }
     expect(notices()).toEqual(["unavailable"]);
     db.exec("PRAGMA max_page_count = 1000000");
-    batches.run([call("ping", 1 + 3 * REFUSED_MS)]);
+    run([call("ping", 1 + 3 * REFUSED_MS)]);
     expect(refusalsOf(answers())).toEqual([]);
     expect(notices()).toEqual(["unavailable", "available"]);
     db.close();
@@ -106,18 +108,18 @@ describe("a SQLite store whose disk is full", () => {
 
   it("goes on with leases meanwhile", async () => {
     await using world = await openWorld(sqlite);
-    const { db, batches, answers } = openBatches();
+    const { db, run, answers } = openBatches();
     const claim = { now: 1, node: "node_a", leaseMs: 1_000, replyMessageId: "msg_r" };
     const order = world.order({ claim });
-    batches.run([call("startTurn", 1, order)]);
-    failNext(db, "commit", "SQLITE_FULL");
-    batches.run([starting(world, 2)]);
+    run([call("startTurn", 1, order)]);
+    failNext(db, "commitUnsynced", "SQLITE_FULL");
+    run([starting(world, 2)]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     const held = { turnId: order.turnId, sessionId: "chat:a", node: "node_a", fence: 1 };
-    batches.run([call("extendClaims", 3, [held], 5_000)]);
+    run([call("extendClaims", 3, [held], 5_000)]);
     expect(valuesOf(answers())).toEqual([[]]);
-    batches.run([call("sweep", 4_000, sweepOrder(4_000))]);
-    batches.run([call("getTurn", 4_001, order.turnId)]);
+    run([call("sweep", 4_000, sweepOrder(4_000))]);
+    run([call("getTurn", 4_001, order.turnId)]);
     expect(valuesOf(answers())[0]).toMatchObject({ status: "running", attempt: 1 });
     db.close();
   });
@@ -127,9 +129,9 @@ describe("a SQLite store whose disk fails", () => {
   for (const code of ["SQLITE_IOERR_FSYNC", "SQLITE_CORRUPT"]) {
     it(`answers nothing of a batch whose commit failed with ${code}, and commits nothing on that connection again`, async () => {
       await using world = await openWorld(sqlite);
-      const { db, batches, posted } = openBatches();
-      failNext(db, "commit", code);
-      batches.run([starting(world, 1), reading(1)]);
+      const { db, batches, run, posted } = openBatches();
+      failNext(db, "commitUnsynced", code);
+      run([starting(world, 1), reading(1)]);
       expect(posted).toEqual([{ kind: "lost", detail: "disk I/O error" }]);
       expect(batches.isLost).toBe(true);
     });
@@ -137,13 +139,13 @@ describe("a SQLite store whose disk fails", () => {
 
   it("goes on with a longer log when a checkpoint finds no room, and gives the connection up when the disk fails", async () => {
     await using world = await openWorld(sqlite);
-    const { db, batches, answers, posted } = openBatches();
+    const { db, run, answers, posted } = openBatches();
     const runUntilCheckpoint = (code: string): void => {
       failNext(db, "checkpoint", code);
-      while (Object.hasOwn(db, "checkpoint")) batches.run([starting(world, 1)]);
+      while (Object.hasOwn(db, "checkpoint")) run([starting(world, 1)]);
     };
     runUntilCheckpoint("SQLITE_FULL");
-    batches.run([starting(world, 1)]);
+    run([starting(world, 1)]);
     expect(refusalsOf(answers())).toEqual([]);
     runUntilCheckpoint("SQLITE_IOERR_FSYNC");
     expect(posted.at(-1)).toEqual({ kind: "lost", detail: "disk I/O error" });
@@ -188,15 +190,15 @@ describe("a SQLite store whose disk fails", () => {
 describe("a call that fails beside others", () => {
   it("is refused alone, and the others are kept", async () => {
     await using world = await openWorld(sqlite);
-    const { db, batches, answers } = openBatches();
-    batches.run([starting(world, 1), call("endTurn", 1), starting(world, 1)]);
+    const { db, run, answers } = openBatches();
+    run([starting(world, 1), call("endTurn", 1), starting(world, 1)]);
     const started = (seq: number) => expect.objectContaining({ turn: expect.objectContaining({ seq }) });
     expect(valuesOf(answers())).toEqual([started(2), undefined, started(4)]);
     expect(refusalsOf(answers())).toEqual([[1, "internal"]]);
     // The first of the session alone can be claimed.
     const work = answers().answers.map(({ news = [] }) => news.some(({ kind }) => kind === "work"));
     expect(work).toEqual([true, false, false]);
-    batches.run([reading(2)]);
+    run([reading(2)]);
     expect(valuesOf(answers())[0]).toMatchObject({ lastSeq: 4, turnsQueued: 2 });
     db.close();
   });

@@ -21,6 +21,9 @@ export type WorkerOrder = {
 /** A method of the store, called at `now` by the wall clock and `time` by the monotonic one. */
 export type Call = { id: number; name: string; now: number; time: number; args: readonly unknown[] };
 
+/** Calls that go in one message. `overtakes`: they only read, and are sent although the message before is not worked off. */
+export type CallOrder = { calls: Call[]; overtakes: boolean };
+
 export type Refusal = { name: ErrorName; detail: string | undefined; extra: ErrorExtra };
 
 /** The value or the refusal that answers the call of this id. `news` are the news that it caused. */
@@ -30,8 +33,10 @@ export type Answer = { id: number; value?: unknown; refusal?: Refusal; news?: re
 export type Answers = {
   kind: "answers";
   answers: Answer[];
-  /** A message of calls was worked off: the next may come. */
+  /** A message that did not overtake another was worked off: the next may come. */
   isFree: boolean;
+  /** The disk syncs slowly: calls that only read run meanwhile. */
+  isSlow: boolean;
   totals: Totals;
   /** The agents of which something has changed. */
   agents: [agent: string, counts: AgentCounts][];

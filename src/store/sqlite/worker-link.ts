@@ -2,8 +2,9 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { notifyWatcher, type Totals } from "#store/rules/records.ts";
+import { isReading } from "#store/rules/rules.ts";
 import type { AgentCounts, StoreNotice, StoreWatcher } from "#store/store.ts";
-import type { Answer, Call, FromWorker, WorkerOrder } from "./messages.ts";
+import type { Answer, Call, CallOrder, FromWorker, WorkerOrder } from "./messages.ts";
 
 /** A call that is on its way. */
 type Pending = { resolve: (value: never) => void; reject: (error: unknown) => void };
@@ -40,6 +41,8 @@ export class WorkerLink {
   /** The calls that go with the next message. */
   #calls: Call[] = [];
   #isPlanned = false;
+  /** The disk syncs slowly: calls that only read do not wait for it, and overtake calls that write. */
+  #isSlow = false;
   /** A message is on its way: calls that come meanwhile go with the next, and share a commit. */
   #isBusy = false;
   /** The number of calls at the last look. */
@@ -105,7 +108,7 @@ export class WorkerLink {
       const id = ++this.#lastId;
       this.#calls.push({ id, name, now: this.clock.now(), time: this.clock.monotonic(), args });
       this.#waiting.set(id, { resolve, reject });
-      this.#plan();
+      if (!this.#isBusy || this.#overtakes(name)) this.#plan();
     });
   }
 
@@ -129,6 +132,7 @@ export class WorkerLink {
     const worker = this.#worker;
     this.#watchers.clear();
     if (!worker || this.#failure !== undefined) return;
+    this.#isBusy = false;
     this.#send();
     this.#failure = "It was closed.";
     this.#port?.postMessage("close");
@@ -136,7 +140,7 @@ export class WorkerLink {
   }
 
   #plan(): void {
-    if (this.#isPlanned || this.#isBusy) return;
+    if (this.#isPlanned) return;
     this.#isPlanned = true;
     setImmediate(this.#sendPlanned);
   }
@@ -155,11 +159,18 @@ export class WorkerLink {
   };
 
   #send(): void {
-    if (this.#calls.length === 0 || !this.#port) return;
-    this.#port.postMessage(this.#calls);
+    const overtakes = this.#isBusy;
+    const calls = overtakes ? this.#calls.filter(({ name }) => this.#overtakes(name)) : this.#calls;
+    if (calls.length === 0 || !this.#port) return;
+    const order: CallOrder = { calls, overtakes };
+    this.#port.postMessage(order);
+    this.#calls = overtakes ? this.#calls.filter(({ name }) => !this.#overtakes(name)) : [];
     this.#isBusy = true;
-    this.#calls = [];
     this.#seen = 0;
+  }
+
+  #overtakes(name: string): boolean {
+    return this.#isSlow && isReading(name);
   }
 
   #take(message: FromWorker): void {
@@ -169,8 +180,9 @@ export class WorkerLink {
     this.totals = message.totals;
     for (const [agent, counts] of message.agents) this.agents.set(agent, counts);
     this.#settle(message.answers);
+    this.#isSlow = message.isSlow;
     if (message.isFree) this.#isBusy = false;
-    if (this.#calls.length > 0) this.#plan();
+    if (this.#calls.length > 0 && !this.#isBusy) this.#plan();
   }
 
   #settle(answers: readonly Answer[]): void {

@@ -2,7 +2,7 @@ import { serialize } from "node:v8";
 import { GatewayError } from "#kit/errors.ts";
 import { isPieces, type Pieces } from "#store/rules/records.ts";
 import type { StoreNotice } from "#store/store.ts";
-import type { Answer, Call, FromWorker, Refusal } from "../messages.ts";
+import type { Answer, Call, CallOrder, FromWorker, Refusal } from "../messages.ts";
 import { DAMAGE } from "../text.ts";
 import type { Database } from "./database.ts";
 import { kindOf } from "./failures.ts";
@@ -44,8 +44,14 @@ export class Batches {
   #records: SqliteRecords;
   #parked: Parked[] = [];
   #sinceCheckpoint = 0;
-  /** Answers to calls of earlier batches. */
-  #late: Answer[] = [];
+  /** The answers that are not sent yet: none is before all commits are on disk. */
+  #answers: Answer[] = [];
+  /** The next message may come, once the answers are sent. */
+  #isFree = false;
+  #isUnsynced = false;
+  #isSyncing = false;
+  /** Called once the file is closed. */
+  #closed: (() => void) | undefined;
   /** The answer to calls that write, until a time. */
   #refused = { refusal: ROLLED_BACK, until: 0 };
   /** The disk was full, and no ping has found room since for as much as was refused. Smaller writes still go through. */
@@ -69,30 +75,67 @@ export class Batches {
   }
 
   /** Runs them, and a piece of the work that was parked before. */
-  run(calls: readonly Call[]): void {
+  run({ calls, overtakes }: CallOrder): void {
     const parked = this.#parked.shift();
     try {
       if (this.#isFull && calls.some(({ name, time }) => name === PING && time >= this.#refused.until)) this.#probe();
       const answers = this.#runTogether(calls);
       this.#dropNewsOfTurns(calls, answers);
+      this.#answers.push(...answers);
       if (parked) this.#goOn(parked);
       this.#records.trim();
-      this.#answer(answers, calls.length > 0);
-      if (this.#sinceCheckpoint >= BATCHES_A_CHECKPOINT) this.#checkpoint();
+      this.#isFree ||= !overtakes;
+      if (!this.#isSyncing) this.#syncAndAnswer();
     } catch (error) {
       this.#lose(error);
     }
   }
 
-  close(): void {
+  /** Calls `closed` when what was called is answered, and the file is closed. */
+  close(closed: () => void): void {
     this.#parked = [];
+    this.#closed = closed;
+    if (!this.#isSyncing) this.#close();
+  }
+
+  #close(): void {
+    const closed = this.#closed;
+    this.#closed = undefined;
+    if (!this.isLost) {
+      try {
+        this.#db.truncateLog();
+      } catch {
+        // The committed data is in the log, and is read from there.
+      }
+      this.#db.close();
+    }
+    closed?.();
+  }
+
+  /** Calls that only read may run during a sync. They may have read what it is about to write. */
+  #syncAndAnswer(): void {
+    if (!this.#isUnsynced) {
+      this.#answer();
+      return;
+    }
+    this.#isUnsynced = false;
+    this.#isSyncing = true;
+    this.#db.sync((error) => {
+      this.#isSyncing = false;
+      if (error !== undefined) this.#lose(error);
+      else this.#synced();
+      if (this.#closed && !this.#isSyncing) this.#close();
+    });
+  }
+
+  #synced(): void {
     if (this.isLost) return;
     try {
-      this.#db.truncateLog();
-    } catch {
-      // The committed data is in the log, and is read from there.
+      this.#syncAndAnswer();
+      if (this.#sinceCheckpoint >= BATCHES_A_CHECKPOINT && !this.#isSyncing) this.#checkpoint();
+    } catch (error) {
+      this.#lose(error);
     }
-    this.#db.close();
   }
 
   /** A batch that fails is rolled back, and its calls run again one by one. */
@@ -118,7 +161,9 @@ export class Batches {
   }
 
   #commit(): void {
-    if (this.#db.commit()) this.#sinceCheckpoint++;
+    if (!this.#db.commitUnsynced()) return;
+    this.#isUnsynced = true;
+    this.#sinceCheckpoint++;
   }
 
   /** Without room in the file the log grows, and is read. */
@@ -159,10 +204,10 @@ export class Batches {
     const { id, name } = parked;
     try {
       const answer = this.#runPiece(parked);
-      if (answer) this.#late.push(answer);
+      if (answer) this.#answers.push(answer);
     } catch (error) {
       if (kindOf(error) === "lost") throw error;
-      this.#late.push({ id, refusal: refusalOf(error, name) });
+      this.#answers.push({ id, refusal: refusalOf(error, name) });
     }
   }
 
@@ -208,7 +253,7 @@ export class Batches {
     this.#records = new SqliteRecords(this.#db);
     keepLeases(this.#records, before);
     const ids = new Set(calls.map(({ id }) => id));
-    for (const { id } of this.#parked) if (!ids.has(id)) this.#late.push({ id, refusal: ROLLED_BACK });
+    for (const { id } of this.#parked) if (!ids.has(id)) this.#answers.push({ id, refusal: ROLLED_BACK });
     this.#parked = [];
   }
 
@@ -216,15 +261,18 @@ export class Batches {
     this.#post({ kind: "noticed", notice: { name, detail } });
   }
 
-  #answer(answers: readonly Answer[], isFree: boolean): void {
+  #answer(): void {
     const { totals } = this.#records;
-    const all = [...answers, ...this.#late];
-    if (all.length === 0 && !isFree) return;
-    this.#late = [];
-    this.#post({ kind: "answers", answers: all, isFree, totals, agents: this.#records.takeChangedAgents() });
+    const [answers, isFree] = [this.#answers, this.#isFree];
+    if (answers.length === 0 && !isFree) return;
+    this.#answers = [];
+    this.#isFree = false;
+    const agents = this.#records.takeChangedAgents();
+    this.#post({ kind: "answers", answers, isFree, isSlow: this.#db.isSlow, totals, agents });
   }
 
   #lose(error: unknown): void {
+    if (this.isLost) return;
     this.isLost = true;
     this.#post({ kind: "lost", detail: error instanceof Error ? error.message : String(error) });
   }

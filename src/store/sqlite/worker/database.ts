@@ -1,4 +1,4 @@
-import { closeSync, fdatasyncSync, fsyncSync, openSync } from "node:fs";
+import { closeSync, fdatasync, fdatasyncSync, fsyncSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Driver, openDriver } from "../file.ts";
 import { fromBytes } from "../text.ts";
@@ -24,6 +24,8 @@ const BUSY_MS = 1_000;
 const CACHE_KIB = 16_384;
 /** Checkpoints are made between batches; this limit is for a batch that alone writes more pages. */
 const WAL_PAGES = 4_096;
+/** A sync is expected to take as long as the last one. A shorter one than this blocks the thread, because to wait for it takes as long. */
+const SHORT_SYNC_MS = 1;
 
 /** One connection, with statements that are prepared once. Parameters always go as one array (see `Value`). */
 export class Database {
@@ -35,6 +37,7 @@ export class Database {
   readonly #commit: Statement;
   readonly #passive: Statement;
   #isBegun = false;
+  #syncMs = 0;
 
   constructor(driver: Driver, path: string) {
     this.#driver = driver;
@@ -56,23 +59,50 @@ export class Database {
     this.#isBegun = true;
   }
 
-  /** When it returns, all writes are on disk. Answers true if there were any. */
-  commit(): boolean {
+  /** When it returns, all writes are on disk. */
+  commit(): void {
+    if (this.commitUnsynced()) this.#syncNow();
+  }
+
+  /** Returns true if there were any writes. They are on disk after the next sync. */
+  commitUnsynced(): boolean {
     if (!this.#isBegun) return false;
     this.#commit.run([]);
     this.#isBegun = false;
-    this.#syncLog();
     return true;
   }
 
-  /** Throws as the driver would. */
-  #syncLog(): void {
-    try {
-      this.#log ??= openLog(this.#path);
-      fdatasyncSync(this.#log);
-    } catch (cause) {
-      throw Object.assign(new Error("A file could not be synced.", { cause }), { code: "SQLITE_IOERR_FSYNC" });
+  /** The last sync took long. */
+  get isSlow(): boolean {
+    return this.#syncMs >= SHORT_SYNC_MS;
+  }
+
+  /** Calls `synced` when all commits are on disk, with the error if they may not be: during the call, or later if the disk is slow. */
+  sync(synced: (error?: unknown) => void): void {
+    const began = performance.now();
+    const done = (error?: unknown): void => {
+      this.#syncMs = performance.now() - began;
+      synced(error);
+    };
+    if (this.isSlow) {
+      fdatasync(this.#openLog(), (error) => done(error ? syncFailure(error) : undefined));
+      return;
     }
+    this.#syncNow();
+    done();
+  }
+
+  #syncNow(): void {
+    try {
+      fdatasyncSync(this.#openLog());
+    } catch (error) {
+      throw syncFailure(error);
+    }
+  }
+
+  #openLog(): number {
+    this.#log ??= openLog(this.#path);
+    return this.#log;
   }
 
   /** Quiet where the error has ended the transaction already. */
@@ -124,6 +154,11 @@ function withTexts<Row>(row: unknown): Row {
   if (!Array.isArray(row)) return row as Row;
   for (let at = 0; at < row.length; at++) if (Buffer.isBuffer(row[at])) row[at] = fromBytes(row[at]);
   return row as Row;
+}
+
+/** The error of a failed sync, as the driver would throw it. */
+function syncFailure(cause: unknown): Error {
+  return Object.assign(new Error("A file could not be synced.", { cause }), { code: "SQLITE_IOERR_FSYNC" });
 }
 
 /** The log that the first commit has made, when its folder names it on disk. */

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import type { StoreNotice } from "#store/store.ts";
-import type { Call, FromWorker, WorkerOrder } from "../messages.ts";
+import type { CallOrder, FromWorker, WorkerOrder } from "../messages.ts";
 import { migrations } from "../schema.ts";
 import { bytesOf } from "../text.ts";
 import { Batches } from "./batches.ts";
@@ -12,6 +12,7 @@ import { SqliteRecords } from "./records.ts";
 import { checkLog } from "./wal.ts";
 
 const VERSION = newestOf(migrations);
+const NO_CALLS: CallOrder = { calls: [], overtakes: true };
 
 /** Opens the file and answers calls until the port closes. */
 export function serve({ port, ...order }: WorkerOrder): void {
@@ -28,17 +29,16 @@ export function serve({ port, ...order }: WorkerOrder): void {
   }
 
   /** Pieces of long calls go on when nothing else waits, and after each batch else. */
-  const run = (calls: Call[]): void => {
-    if (!batches.isLost) batches.run(calls);
-    if (!batches.isLost && batches.hasParked) setImmediate(run, []);
+  const run = (order: CallOrder): void => {
+    if (!batches.isLost) batches.run(order);
+    if (!batches.isLost && batches.hasParked) setImmediate(run, NO_CALLS);
   };
-  port.on("message", (calls: Call[] | "close") => {
-    if (calls !== "close") {
-      run(calls);
+  port.on("message", (order: CallOrder | "close") => {
+    if (order !== "close") {
+      run(order);
       return;
     }
-    batches.close();
-    port.close();
+    batches.close(() => port.close());
   });
 }
 
