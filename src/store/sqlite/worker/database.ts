@@ -88,7 +88,12 @@ export class Database {
       fdatasync(this.#openLog(), (error) => done(error ? syncFailure(error) : undefined));
       return;
     }
-    this.#syncNow();
+    try {
+      this.#syncNow();
+    } catch (error) {
+      done(error);
+      return;
+    }
     done();
   }
 
