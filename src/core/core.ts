@@ -208,7 +208,7 @@ function watchStore(store: Store, nouns: Nouns): () => void {
       streams.watcher.sessionDeleted(session, end);
       compactions.watcher.sessionDeleted(session);
     },
-    compaction: compactions.watcher.compaction,
+    compacted: compactions.watcher.compacted,
     gatewayEntries: (entries) => gatewayStream.publish(entries),
     work: (kind, dueInMs) => worker[kind](dueInMs),
     cancel: (turnId) => runner.stop(turnId, "cancelled"),

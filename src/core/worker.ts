@@ -45,7 +45,7 @@ type Queue<W> = {
 /** The leases of running work. `extend` returns the work whose lease was lost. */
 export type Lease<W> = { operation: string; ms: number; extend: (works: readonly W[]) => Promise<readonly W[]> };
 
-/** The lease of turns, compactions and announcements. */
+/** The lease of turns and of announcements. */
 export function leaseOfClaims<W extends { claim: Claim | AnnouncementClaim }>(store: Store): Lease<W> {
   const ms = leaseMsOf(store);
   const extend = async (works: readonly W[]): Promise<readonly W[]> => {
@@ -74,7 +74,7 @@ type Drain = {
 
 /**
  * Runs work that a store assigns with leases. It claims work after a notification, when work is due and when there is room, extends the leases
- * while the work runs, and gives the work back when the gateway stops. Turns, compactions, beats and announcements each have a worker.
+ * while the work runs, and gives the work back when the gateway stops. Turns, announcements and due beats each have a worker.
  */
 export class Worker<W> {
   readonly #parts: WorkerParts<W>;

@@ -84,7 +84,6 @@ export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hi
     },
     releaseTurn: (claim, release) => store.releaseTurn(claim, { ...release, usage: hideInUsage(release.usage) }),
     failQueuedTurns: (agent, error, now) => store.failQueuedTurns(agent, hideInError(error), now),
-    countUsage: (used) => store.countUsage({ ...used, model: hide(used.model) }),
     queueEvent(order) {
       hideInDelivery(order.delivery);
       order.idempotency = hideInKey(order.idempotency);

@@ -154,7 +154,7 @@ export type TurnOrder = {
   delivery: Delivery | undefined;
   limits: StoreLimits;
   recorder: RecorderLimits;
-  task: TurnTask | undefined;
+  task: BeatTask | undefined;
   /**
    * The number of announcements and agents in the chain that started it, and the channel that gets its reply when it completes.
    * Undefined for a direct message whose reply goes to no channel.
@@ -164,8 +164,17 @@ export type TurnOrder = {
   claim: ClaimRequest | undefined;
 };
 
-/** The turn of a beat: its system events are bound to it until it ends, and dead after `maxAttempts` failed turns. */
-export type TurnTask = { kind: "beat"; ids: readonly string[]; maxAttempts: number; streamKeep: number };
+/**
+ * The turn of a beat: its system events are bound to it until it ends, and dead after `maxAttempts` failed turns. Or a turn that compacts its
+ * session: it exists only while it is open, and has no message and no entries.
+ */
+export type TurnTask = BeatTask | CompactionTask;
+export type BeatTask = { kind: "beat"; ids: readonly string[]; maxAttempts: number; streamKeep: number };
+/** Keeps the last `keep` messages, but no more than have `keepTokens`. */
+export type CompactionTask = { kind: "compact"; keep: number; keepTokens: number | undefined };
+
+/** The lanes of turns that can be claimed: one of its own for compactions, whose whole session waits. */
+export type Lane = "waited" | "other" | "compact";
 
 export type TurnStart = { turn: Turn; replayed: boolean; claimed: ClaimedTurn | undefined };
 
@@ -191,7 +200,7 @@ export type BeatStep =
 
 export type ClaimRequest = { now: number; node: string; leaseMs: number; replyMessageId: string };
 
-/** The right to run a turn until its lease ends. `fence` grows with each claim of the turn. A compaction's id stands as `turnId`. */
+/** The right to run a turn until its lease ends. `fence` grows with each claim of the turn. */
 export type Claim = { turnId: string; sessionId: string; node: string; fence: number };
 
 export type ClaimedTurn = {
@@ -205,6 +214,7 @@ export type ClaimedTurn = {
   spentMs: number;
   /** As its order said. */
   hops: number;
+  task: TurnTask | undefined;
 };
 
 export type TurnEnd = {
@@ -218,29 +228,36 @@ export type TurnEnd = {
   /** The model that answered, where it is not the turn's; told only with `usage`. */
   model?: string | undefined;
   usage: UsageRow | undefined;
+  /** Of a turn that compacts, if it completed. */
+  compaction?: CompactionEnd | undefined;
 };
 
-/** A place in a session's queue, for a compaction instead of a turn. */
+/** A request to compact a session. Its usage is charged to the surface and the caller. */
 export type CompactionOrder = {
   now: number;
-  compactionId: string;
+  turnId: string;
   sessionId: string;
-  node: string;
-  leaseMs: number;
+  surface: Surface;
+  caller: string;
+  task: CompactionTask;
   limits: StoreLimits;
 };
 
-export type CompactionPlace = {
-  claim: Claim;
-  agent: string;
-  /** The session's last `seq` then. Later entries, except replies, belong to turns behind the compaction. */
-  seq: number;
-  /** Nothing is before it: it may begin. Else the watchers are told when it may. */
-  isFirst: boolean;
+/** Without `compacted` there was nothing to replace, for the `reason`. */
+export type CompactionEnd = {
+  before: SessionSize;
+  after: SessionSize;
+  compacted: Compacted | undefined;
+  reason: string | undefined;
 };
 
+/** The end of a compaction, as watchers on all gateways are told. */
+export type CompactionResult =
+  | (Pick<CompactionEnd, "before" | "after" | "reason"> & { isCompacted: boolean; error: undefined })
+  | { error: TurnError };
+
 /**
- * The result of a compaction: `summary` stands for all messages up to `through` (or up to that of an earlier compaction, if that
+ * The change of a session by a compaction: `summary` stands for all messages up to `through` (or up to that of an earlier compaction, if that
  * is later) except the ones whose `seq` is in `except`.
  */
 export type Compacted = {
@@ -266,6 +283,8 @@ export type UsageCount = { hour: number; agent: string; model: string; surface: 
 export type AgentCounts = {
   queued: number;
   running: number;
+  /** The compactions that wait. */
+  compactions: number;
   /** The events that no turn works on. */
   waitingEvents: number;
   /** The time when its next beat is due, by the wall clock; undefined when none is planned. While one runs: its due time. */

@@ -8,7 +8,7 @@
  * - A refusal is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
-import type { AnnouncementClaim, InboundStore, Page, Surface } from "./inbound.ts";
+import type { AnnouncementClaim, InboundStore, Page } from "./inbound.ts";
 import type {
   AgentCounts,
   ApiKey,
@@ -17,12 +17,12 @@ import type {
   Claim,
   ClaimedTurn,
   ClaimRequest,
-  Compacted,
   CompactionOrder,
-  CompactionPlace,
+  CompactionResult,
   Entry,
   GatewayEntry,
   GatewayNews,
+  Lane,
   ListedSession,
   Message,
   Pause,
@@ -63,8 +63,8 @@ export interface StoreWatcher {
   work(kind: WorkKind, dueInMs?: number): void;
   /** A running turn should end as cancelled. */
   cancel(turnId: string): void;
-  /** A compaction has become first in its session's queue: it may begin. */
-  compaction(compactionId: string): void;
+  /** A turn that compacts has ended, on whichever gateway. */
+  compacted(turnId: string, result: CompactionResult): void;
   /**
    * A delivery was recorded, or its outcome changed with the status of its turn or event or with the state of its announcement. A deleted turn or
    * event is not reported.
@@ -134,7 +134,7 @@ export interface Store extends InboundStore, AsyncDisposable {
   claimTurns(
     request: Omit<ClaimRequest, "replyMessageId"> & {
       free: number;
-      freeOf(agent: string): number;
+      freeOf(agent: string, lane: Lane): number;
       newMessageId(): string;
     },
   ): Promise<{ turns: ClaimedTurn[]; nextDueInMs: number | undefined }>;
@@ -202,18 +202,13 @@ export interface Store extends InboundStore, AsyncDisposable {
   ): Promise<Message[]>;
 
   /**
-   * Takes a place in the session's queue, behind all that wait there and before all that come later. As long as its claim holds,
-   * no turn of the session that is behind it begins; `extendClaims` extends its lease, and past its end it loses the place.
+   * Queues a turn that compacts its session, behind all that wait there and before all that come later. No later turn of the session begins
+   * before its end. It is claimed, extended, ended and released as other turns are, in a lane of its own. With
+   * `end.compaction` its end replaces the summary, marks the messages and appends the entry, in one transaction; then it is deleted, and all
+   * watchers are told of the result. It counts as no turn of the session, the agent or the gateway, and lists do not have it.
    * Refused: `session-not-found`, `session-busy` (limits.turnsPerSession wait already, compactions among them), `store-full`.
    */
-  queueCompaction(order: CompactionOrder): Promise<CompactionPlace>;
-
-  /**
-   * Leaves the queue, and lets the next go on. With `compacted` the summary takes the place of the one before, the messages are marked
-   * and the entry is appended, in one transaction. False, and nothing kept, when the claim does not hold any more, when it is not
-   * first in the queue, or when the session was deleted.
-   */
-  endCompaction(claim: Claim, end: { now: number; compacted: Compacted | undefined }): Promise<boolean>;
+  startCompaction(order: CompactionOrder): Promise<void>;
 
   /** The summary of the session's compacted messages; undefined before the first compaction. */
   readSummary(sessionId: string): Promise<Summary | undefined>;
@@ -224,8 +219,6 @@ export interface Store extends InboundStore, AsyncDisposable {
    */
   deleteSession(sessionId: string, now: number): Promise<{ turnsCancelled: number } | undefined>;
 
-  /** Counts an attempt that was no turn's, but wrote a summary. */
-  countUsage(used: UsageRow & { now: number; agent: string; surface: Surface; caller: string }): Promise<void>;
   /** Counters whose hour lies in [from, to). */
   readUsage(query: { from: number; to: number; agent?: string }): Promise<UsageCount[]>;
   /**
@@ -268,7 +261,7 @@ export interface Store extends InboundStore, AsyncDisposable {
 
   /**
    * Handles all that is past its time: claims whose lease ended go back to their queue (or fail with `lost` after
-   * `maxAttempts`) session by session as they were made, compactions whose lease ended leave it, idempotency keys whose time
+   * `maxAttempts`) session by session as they were made, idempotency keys whose time
    * ended by `keysBefore`, sessions past their retention without unfinished turns or announcements, usage past its days, entries
    * of the gateway's stream past theirs, events that ended before `eventsBefore`, announcements whose lease ended. A
    * slice at a time: true when there is more.

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { BackendError } from "#kit/errors.ts";
-import type { Store } from "#store/store.ts";
 import { nameOf, startPlayed } from "./played-core.ts";
 
 describe("what a summary takes", () => {
@@ -39,18 +38,6 @@ describe("what a summary takes", () => {
     expect(await core.store.readUsage({ from: 0, to: Infinity })).toContainEqual(
       expect.objectContaining({ surface: "heartbeat", caller: "compaction", attempts: 1, input: 9, output: 1 }),
     );
-  });
-
-  it("keeps no compaction back that cannot be counted", async () => {
-    const wrapStore = (): Partial<Store> => ({
-      countUsage: () => Promise.reject(new Error("the store is away")),
-    });
-    await using core = await startPlayed({ wrapStore });
-    await core.talk("one");
-    const done = core.compact();
-    (await core.nextAsked()).answer("in short");
-    expect(await done).toMatchObject({ compacted: true });
-    expect(await core.logged("store.failed")).toMatchObject([{ operation: "countUsage" }]);
   });
 });
 

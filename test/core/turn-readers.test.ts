@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { TurnStep } from "#core/turns/turn-events.ts";
-import type { Store, Turn } from "#store/store.ts";
+import type { Lane, Store, Turn } from "#store/store.ts";
 import { sweepOrder } from "#test/stores/world.ts";
 import { AMPLE, ENTRIES, entriesOf, isSaid, startCore, type TestCore, textOf } from "./start-core.ts";
 
@@ -126,14 +126,30 @@ function countReads(reads: { count: number }) {
 /** Has a turn's entries erased, though its session goes on. */
 async function ageOut({ store, clock }: TestCore, { sessionId, turnId }: Turn): Promise<void> {
   const now = clock.now();
-  const of = { now, compactionId: "cmp_1", sessionId, node: "node_a", leaseMs: 1e6, limits: AMPLE.store };
-  const { claim } = await store.queueCompaction(of);
+  const task = { kind: "compact", keep: 0, keepTokens: undefined } as const;
+  const of = {
+    now,
+    turnId: "cmp_1",
+    sessionId,
+    surface: "rpc",
+    caller: "ops",
+    task,
+    limits: AMPLE.store,
+  } as const;
+  const freeOf = (_: string, lane: Lane) => (lane === "compact" ? 1 : 0);
+  const request = { now, node: "node_a", leaseMs: 1e6, free: 1, freeOf, newMessageId: () => "" };
+  // In one tick, before the core claims it.
+  const [, { turns }] = await Promise.all([store.startCompaction(of), store.claimTurns(request)]);
+  const [claimed] = turns;
   const messages = await store.readMessages(sessionId, { limit: 100 });
   const except = messages.filter((message) => message.turnId !== turnId).map(({ seq }) => seq);
   const sizes = { before: { messages: 4, tokens: 0 }, after: { messages: 2, tokens: 0 } };
   const compacted = { summary: "", outside: false, through: 1_000, except, ...sizes, freedBytes: 0 };
-  await store.endCompaction(claim, { now, compacted });
-  await store.queueCompaction({ ...of, compactionId: "cmp_2" });
-  await store.sweep(sweepOrder(now, { sessionsBefore: now }));
+  const end = { now, status: "completed", reply: "", error: undefined, usage: undefined } as const;
+  if (claimed) await store.endTurn(claimed.claim, { ...end, compaction: { ...sizes, compacted, reason: undefined } });
+  await Promise.all([
+    store.startCompaction({ ...of, turnId: "cmp_2" }),
+    store.sweep(sweepOrder(now, { sessionsBefore: now })),
+  ]);
   expect(await store.getTurn(turnId)).toBeUndefined();
 }

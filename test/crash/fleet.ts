@@ -47,7 +47,7 @@ function configOf({ store, agents, more }: Pick<FleetOptions, "store" | "agents"
       slow: { backend: "echo", heartbeat: { every: HEARTBEAT }, echo: { delayMs: 8, chunks: 3 } },
       ...agents,
     },
-    sessions: { compactAt: 0 },
+    sessions: { compactAt: 2_000 },
     limits: { turns: 1_000_000, events: 1_000_000, messagesPerSession: 1_000_000, storeBytes: "8GiB" },
     store,
     ...more,

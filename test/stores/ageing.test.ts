@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { ManualClock } from "#test/harness/clock.ts";
-import { compact, endCompaction, queueCompaction, SESSION, talk } from "./journals.ts";
+import { startCompaction } from "./compactions.ts";
+import { compact, endCompactionWith, SESSION, talk } from "./journals.ts";
 import { type Engine, openWorld, sweepOrder, type World } from "./world.ts";
 
 const memory: Engine = { name: "memory", open: async (clock: ManualClock) => createMemoryStore({ clock }) };
@@ -41,9 +42,9 @@ it("goes on in each slice where the last one ended, in a session whose turns ove
     }
   };
   await goOn(3_000);
-  const place = await queueCompaction(world);
+  await startCompaction(world);
   await goOn(5);
-  await endCompaction(world, place);
+  await endCompactionWith(world, await world.claimNext());
   const sessionsBefore = clock.now();
   await clock.advance(1);
   let slices = 1;

@@ -1,5 +1,6 @@
 import { expect } from "vitest";
-import type { CompactionPlace } from "#store/store.ts";
+import type { ClaimedTurn } from "#store/store.ts";
+import { claimCompaction, endCompaction } from "./compactions.ts";
 import { used, type World, type WorldOptions } from "./world.ts";
 
 export const SESSION = "chat:a";
@@ -13,24 +14,17 @@ export async function talk(world: World, texts: readonly string[], options: Worl
   return turnIds;
 }
 
-export function queueCompaction(world: World, sessionId = SESSION) {
-  return world.store.queueCompaction({
-    now: world.clock.now(),
-    compactionId: world.newId("cmp"),
-    sessionId,
-    node: "node_a",
-    leaseMs: 1e6,
-    limits: world.order().limits,
-  });
-}
-
 /** Has a summary stand for all messages but those with these texts. */
 export async function compact(world: World, but: readonly string[] = [], session = SESSION): Promise<void> {
-  await endCompaction(world, await queueCompaction(world, session), but);
+  await endCompactionWith(world, await claimCompaction(world, { session, leaseMs: 1e6 }), but);
 }
 
-export async function endCompaction(world: World, place: CompactionPlace, but: readonly string[] = []): Promise<void> {
-  const { sessionId } = place.claim;
+export async function endCompactionWith(
+  world: World,
+  claimed: ClaimedTurn,
+  but: readonly string[] = [],
+): Promise<void> {
+  const { sessionId } = claimed.turn;
   const all = await world.store.readMessages(sessionId, { limit: 10_000 });
   const kept = all.filter(({ text }) => but.includes(text));
   const compacted = {
@@ -42,7 +36,7 @@ export async function endCompaction(world: World, place: CompactionPlace, but: r
     after: { messages: kept.length, tokens: kept.length },
     freedBytes: 0,
   };
-  expect(await world.store.endCompaction(place.claim, { now: world.clock.now(), compacted })).toBe(true);
+  expect(await endCompaction(world, claimed, compacted)).toBe(true);
 }
 
 /** Sweeps with all that was until now past its time. What is later keeps the session itself. */

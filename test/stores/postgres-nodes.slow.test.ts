@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ClaimedTurn, Entry } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
+import { endCompaction, startCompaction } from "./compactions.ts";
 import { overlappingTests } from "./suite/overlapping.ts";
 import { alternating, twoStores } from "./two-stores.ts";
 import { LEASE_MS, silent, times, type World } from "./world.ts";
@@ -148,23 +149,18 @@ await postgresTests((server) => {
     await expect.poll(() => deleted).toEqual([second?.sessionId, second?.sessionId]);
   });
 
-  it("tells of a turn that can be claimed, and of a compaction that may begin, on the gateway that waits for it", async () => {
+  it("runs a compaction on either gateway, and the one that asked for it gets the result", async () => {
     await using two = await openTwo();
     const { a, b } = two;
     await two.start(a);
     await b.hears(({ kind }) => kind === "turn");
     const claimed = await a.claimNext();
-    const place = await b.store.queueCompaction({
-      now: two.clock.now(),
-      compactionId: "cmp_1",
-      sessionId: "chat:a",
-      node: "node_b",
-      leaseMs: LEASE_MS,
-      limits: b.order().limits,
-    });
-    expect(place.isFirst).toBe(false);
+    const turnId = await startCompaction(b);
     await a.end(claimed);
-    await b.hears((what) => what.kind === "compaction" && what.compactionId === "cmp_1");
+    const compaction = await a.claimNext();
+    expect(compaction.turn.turnId).toBe(turnId);
+    expect(await endCompaction(a, compaction)).toBe(true);
+    await b.hears((what) => what.kind === "compacted" && what.turnId === turnId);
   });
 
   it("finds what no notification told: a turn to be cancelled", async () => {

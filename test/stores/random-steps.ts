@@ -6,7 +6,6 @@ import type {
   AnnouncementClaim,
   Claim,
   ClaimedTurn,
-  CompactionPlace,
   DeliveryAnswer,
   DeliveryResult,
   Store,
@@ -14,6 +13,7 @@ import type {
 } from "#store/store.ts";
 import { createRandom, type Random } from "#test/harness/random.ts";
 import { allAnswers } from "./all-answers.ts";
+import { startCompaction } from "./compactions.ts";
 import { eventOrder, STREAM_KEEP, startBeat, waiting } from "./inbound.ts";
 import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, silent, used, usedMore, type World } from "./world.ts";
 
@@ -117,7 +117,6 @@ function createSteps(worlds: Both<World>, random: Random) {
   const now = () => clock.now();
   /** All claims that both stores handed out; most do not hold any more. */
   const turns: Both<ClaimedTurn>[] = [];
-  const places: Both<CompactionPlace>[] = [];
   const announcements: Both<AnnouncementClaim>[] = [];
   let replies = 0;
 
@@ -194,6 +193,8 @@ function createSteps(worlds: Both<World>, random: Random) {
       usage,
       reply: random.pick(["", ...TEXTS]),
       model: usage && random.pick([undefined, "ö"]),
+      compaction:
+        claimed[0].task?.kind === "compact" && status === "completed" ? await someCompaction(claimed[0]) : undefined,
     };
     await call((world, n) => world.end(claimed[n], how));
   };
@@ -226,31 +227,20 @@ function createSteps(worlds: Both<World>, random: Random) {
     };
     for (const world of worlds) await world.sweep({ ...bounds, maxAttempts: 3 });
   };
-  const queueCompaction: Step = async () => {
-    const of = { sessionId: random.pick(SESSIONS), node: "node_a", leaseMs: LEASE_MS };
-    const place = await call((world) => {
-      const { limits } = world.order({ limits: LIMITS });
-      return world.store.queueCompaction({ ...of, now: now(), compactionId: world.newId("cmp"), limits });
-    });
-    if (place) places.push(place);
+  const compact: Step = async () => {
+    const options = { session: random.pick(SESSIONS), limits: LIMITS };
+    await call((world) => startCompaction(world, options));
   };
-  const endCompaction: Step = async () => {
-    if (places.length === 0) return;
-    const place = some(places);
-    const { lastSeq = 0, contextBytes = 0 } = (await store.getSession(place[0].claim.sessionId)) ?? {};
+  const someCompaction = async ({ turn: { sessionId } }: ClaimedTurn) => {
+    const { lastSeq = 0, contextBytes = 0 } = (await store.getSession(sessionId)) ?? {};
+    const [before, after] = [
+      { messages: 2, tokens: 0 },
+      { messages: 0, tokens: 0 },
+    ];
     const summary = random.pick([undefined, "in short", "ü".repeat(100)]);
-    const compacted = summary && {
-      summary,
-      outside: false,
-      through: random.below(lastSeq + 1),
-      except: [],
-      before: { messages: 2, tokens: 0 },
-      after: { messages: 0, tokens: 0 },
-      freedBytes: Math.floor(contextBytes / 2),
-    };
-    await call((world, n) =>
-      world.store.endCompaction(place[n].claim, { now: now(), compacted: compacted || undefined }),
-    );
+    const of = { outside: false, through: random.below(lastSeq + 1), except: [], before, after };
+    const compacted = summary === undefined ? undefined : { summary, ...of, freedBytes: Math.floor(contextBytes / 2) };
+    return { before, after, compacted, reason: undefined };
   };
 
   const queueEvent: Step = async () => {
@@ -369,8 +359,7 @@ function createSteps(worlds: Both<World>, random: Random) {
     remove,
     failQueued,
     pass,
-    queueCompaction,
-    endCompaction,
+    compact,
     requeueEvent,
     failQueuedEvents,
     planBeat,

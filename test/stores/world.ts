@@ -2,9 +2,11 @@ import { newId } from "#kit/ids.ts";
 import type {
   Claim,
   ClaimedTurn,
+  CompactionResult,
   Delivery,
   Entry,
   GatewayEntry,
+  Lane,
   MoreUsage,
   RecorderLimits,
   Store,
@@ -33,7 +35,7 @@ type Told =
   | { kind: "entries"; sessionId: string; entries: readonly Entry[] }
   | { kind: "deleted"; sessionId: string; seq: number; at: number }
   | { kind: "gateway"; entries: readonly GatewayEntry[] }
-  | { kind: "compaction"; compactionId: string }
+  | { kind: "compacted"; turnId: string; result: CompactionResult }
   | { kind: WorkKind }
   | { kind: "cancel"; turnId: string }
   | { kind: "recorded" | "outcome"; deliveryId: string }
@@ -145,7 +147,7 @@ export async function openWorld(engine: Engine) {
       entries: ({ sessionId }, entries) => hear({ kind: "entries", sessionId, entries }),
       sessionDeleted: ({ sessionId }, end) => hear({ kind: "deleted", sessionId, ...end }),
       gatewayEntries: (entries) => hear({ kind: "gateway", entries }),
-      compaction: (compactionId) => hear({ kind: "compaction", compactionId }),
+      compacted: (turnId, result) => hear({ kind: "compacted", turnId, result }),
       work: (kind) => hear({ kind }),
       cancel: (turnId) => hear({ kind: "cancel", turnId }),
       deliveriesLost: () => hear({ kind: "deliveriesLost" }),
@@ -170,7 +172,9 @@ export async function openWorld(engine: Engine) {
 
   const start = async (options: WorldOptions = {}) => (await world.store.startTurn(order(options))).turn;
 
-  const claim = async (options: { free?: number; freeOf?: (agent: string) => number; node?: string } = {}) => {
+  const claim = async (
+    options: { free?: number; freeOf?: (agent: string, lane: Lane) => number; node?: string } = {},
+  ) => {
     const { free = 1_000, freeOf = () => 1_000, node = "node_a" } = options;
     const request = { now: clock.now(), node, leaseMs: LEASE_MS, free, freeOf, newMessageId: () => newId("msg") };
     return await world.store.claimTurns(request);
@@ -298,5 +302,5 @@ export const silent: StoreWatcher = {
   gatewayEntries: () => {},
   work: () => {},
   cancel: () => {},
-  compaction: () => {},
+  compacted: () => {},
 };

@@ -1,4 +1,5 @@
 import type { Agent } from "#core/agents/agents.ts";
+import { runCompaction } from "#core/sessions/compaction.ts";
 import { leaseOfClaims, Worker } from "#core/worker.ts";
 import { newId } from "#kit/ids.ts";
 import { Stop } from "#kit/stop-signal.ts";
@@ -6,6 +7,8 @@ import type { Claim, ClaimedTurn, ClaimRequest } from "#store/store.ts";
 import { Attempt, type AttemptParts, reportTrouble } from "./attempt.ts";
 import { type StopReason, TurnWatches } from "./turn-watch.ts";
 
+/** The most compactions of an agent at a time. They are no messages, so the limits of concurrency do not count them. */
+const COMPACTIONS_AT_ONCE = 8;
 /** The most turns of one claim. */
 const CLAIMED_AT_ONCE = 64;
 /** The time for which a stop is remembered if the turn does not run here: its run may be about to start, or the turn runs on another gateway. */
@@ -42,7 +45,7 @@ export class Runner {
       keyOf: ({ claimed }) => claimed.turn.turnId,
       run: (run) => this.#run(run),
       giveBack: ({ stop }) => stop.abort("handed-back"),
-      ended: ({ claimed }) => this.free(claimed.turn.agent),
+      ended: ({ claimed }) => this.#ended(claimed),
       queue: { operation: "claimTurns", hasRoom: () => this.#placesLeft() > 0, claim: () => this.#claim() },
       lease,
     });
@@ -139,7 +142,8 @@ export class Runner {
       node,
       leaseMs: this.#leaseMs,
       free,
-      freeOf: (name) => {
+      freeOf: (name, lane) => {
+        if (lane === "compact") return this.#freeToCompact(name);
         const places = this.#freeOf(name);
         freeOf.set(name, places);
         return places;
@@ -147,7 +151,8 @@ export class Runner {
       newMessageId: () => newId("msg", clock.now()),
     });
     let mayBeMore = turns.length === free;
-    for (const { turn } of turns) {
+    for (const { turn, task } of turns) {
+      if (task?.kind === "compact") continue;
       this.#takePlace(turn.agent);
       freeOf.set(turn.agent, (freeOf.get(turn.agent) ?? 0) - 1);
     }
@@ -160,10 +165,22 @@ export class Runner {
     return { works: turns.map(runOf), mayBeMore, nextDueInMs };
   }
 
+  #freeToCompact(name: string): number {
+    if (!this.#parts.agents.find(name)) return 0;
+    const isOfAgent = ({ claimed: { task, turn } }: Run) => task?.kind === "compact" && turn.agent === name;
+    return COMPACTIONS_AT_ONCE - this.#worker.all().filter(isOfAgent).length;
+  }
+
+  #ended({ turn, task }: ClaimedTurn): void {
+    if (task?.kind === "compact") this.wake();
+    else this.free(turn.agent);
+  }
+
   #run({ claimed, stop }: Run): Promise<void> {
     const { turnId, agent: name } = claimed.turn;
     const reason = this.#earlyStops.get(turnId);
     if (reason) stop.abort(reason);
+    if (claimed.task?.kind === "compact") return runCompaction(this.#parts, claimed, claimed.task, stop);
     const agent = this.#parts.agents.find(name);
     return agent ? new Attempt(this.#parts, claimed, agent, stop).run() : returnTurn(this.#parts, claimed);
   }

@@ -36,7 +36,8 @@ export type Shelves = { refused: Shelf; others: Shelf };
 const ENDED_TOGETHER = 64;
 const COUNTERS_TOGETHER = 1_000;
 export function turnRecords(open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] {
-  const { waited, unwaited, due } = OPEN_TURNS.orders;
+  const { waited, other, compact, due } = OPEN_TURNS.orders;
+  const lanes = { waited, other, compact };
   const find = (turnId: string): TurnRecord | undefined => open.find(turnId) ?? ended.find(turnId);
   return {
     find,
@@ -59,8 +60,8 @@ export function turnRecords(open: MemoryTable<OpenTurnRecord>, ended: RecordTabl
       const found = unfinished.concat(ended.scan(TURNS.orders.all, { below, limit, newestFirst: true }));
       return found.sort((a, b) => (a.turn.turnId < b.turn.turnId ? 1 : -1)).slice(0, limit);
     },
-    readyAgents: () => [...new Set([...open.groups(waited), ...open.groups(unwaited)])] as string[],
-    firstReady: (of, isWaited) => open.first(isWaited ? waited : unwaited, of),
+    readyAgents: () => [...new Set(Object.values(lanes).flatMap((lane) => open.groups(lane)))] as string[],
+    firstReady: (of, lane) => open.first(lanes[lane], of),
     dueBy: (time) => open.scan(due, { upTo: time }),
     nextDueAt: () => open.first(due)?.open.dueAt,
     leaseEnded: (time) => open.filter(({ open: { lease } }) => lease !== undefined && lease.endsAt <= time),

@@ -1,9 +1,9 @@
 /** The tables of an engine in this process, as data. */
+import { laneOf } from "#store/rules/leases.ts";
 import {
   type AgentRecord,
   type AnnouncementRecord,
   type BeatRecord,
-  type CompactionRecord,
   type CountChange,
   type DeliveryRecord,
   type EventRecord,
@@ -175,27 +175,22 @@ export const OPEN_TURNS = {
     session: ({ ordinal }) => ordinal,
     agent: ({ turn }) => turn.agent,
     place: ({ place }) => place,
-    waited: ({ open }) => open.waited,
-    unwaited: ({ open }) => !open.waited,
+    waited: ({ open }) => laneOf(open) === "waited",
+    other: ({ open }) => laneOf(open) === "other",
+    compact: ({ open }) => laneOf(open) === "compact",
     ready: ({ open }) => open.readyOrder,
     due: ({ open }) => open.dueAt,
   },
   orders: {
     queue: { by: "place", of: "session" },
     waited: { by: "ready", of: "agent", only: "waited" },
-    unwaited: { by: "ready", of: "agent", only: "unwaited" },
+    other: { by: "ready", of: "agent", only: "other" },
+    compact: { by: "ready", of: "agent", only: "compact" },
     due: { by: "due" },
   },
   weigh: weighTurn,
   isSaved: (before, after) => before.turn !== after.turn || !isOnlyExtended(before.open, after.open),
 } satisfies Layout<OpenTurnRecord>;
-
-export const COMPACTIONS = {
-  table: "compaction",
-  key: "id",
-  columns: { id: ({ compactionId }) => compactionId, session: ({ ordinal }) => ordinal, place: ({ place }) => place },
-  orders: { queue: { by: "place", of: "session" } },
-} satisfies Layout<CompactionRecord>;
 
 export function lateAttemptKey(turnId: string, fence: number): string {
   return `${turnId} ${fence}`;

@@ -1,7 +1,6 @@
 import type {
   AnnouncementRecord,
   Bookmarks,
-  CompactionRecord,
   CountChange,
   News,
   OpenTurnRecord,
@@ -16,7 +15,6 @@ import {
   eventRecords,
   keyRecords,
   lateAttemptRecords,
-  leased,
   type Shelves,
   storedIn,
   turnRecords,
@@ -28,7 +26,6 @@ import {
   ANNOUNCEMENTS,
   API_KEYS,
   BEATS,
-  COMPACTIONS,
   COUNTS,
   DELIVERIES,
   ERASURES,
@@ -41,7 +38,7 @@ import {
   TURNS,
   USAGE,
 } from "./layouts.ts";
-import { type Changed, type Layout, MemoryTable, type RecordTable } from "./tables.ts";
+import type { Changed, Layout, MemoryTable, RecordTable } from "./tables.ts";
 
 /** Numbers about the whole store: to count anew takes long. */
 export type State = {
@@ -75,13 +72,12 @@ type Parts = {
 };
 
 const NO_NEWS: News[] = [];
-const NOTHING_OPEN = { queued: 0, running: 0, waitingEvents: 0, openEvents: 0, deadEvents: 0 };
+const NOTHING_OPEN = { queued: 0, running: 0, compactions: 0, waitingEvents: 0, openEvents: 0, deadEvents: 0 };
 
 /** The records of an engine in this process, in tables. */
 export class LocalRecords implements Records {
   readonly #state: State;
   readonly #openTurns: MemoryTable<OpenTurnRecord>;
-  readonly #compactions = new MemoryTable<CompactionRecord>(COMPACTIONS);
   readonly #announcements: MemoryTable<AnnouncementRecord>;
   /** The counts of all agents together. */
   readonly #totals = { ...NOTHING_OPEN };
@@ -102,7 +98,6 @@ export class LocalRecords implements Records {
   readonly announcements: Records["announcements"];
   readonly apiKeys: Records["apiKeys"];
   readonly erasures: Records["erasures"];
-  readonly compactions: Records["compactions"];
   readonly lateAttempts: Records["lateAttempts"];
 
   constructor(parts: Parts) {
@@ -125,7 +120,6 @@ export class LocalRecords implements Records {
     this.announcements = announcementRecords(this.#announcements);
     this.apiKeys = live(API_KEYS);
     this.erasures = erasureRecords(live(ERASURES));
-    this.compactions = leased(this.#compactions);
     this.lateAttempts = lateAttemptRecords(live(LATE_ATTEMPTS));
   }
 
@@ -176,17 +170,11 @@ export class LocalRecords implements Records {
   }
 
   queue(ordinal: number): ReturnType<Records["queue"]> {
-    const turns = this.#openTurns.scan(OPEN_TURNS.orders.queue, { of: ordinal });
-    if (this.#compactions.size === 0) return turns;
-    const compactions = this.#compactions.scan(COMPACTIONS.orders.queue, { of: ordinal });
-    return [...turns, ...compactions].sort((a, b) => a.place - b.place);
+    return this.#openTurns.scan(OPEN_TURNS.orders.queue, { of: ordinal });
   }
 
   firstInQueue(ordinal: number): ReturnType<Records["firstInQueue"]> {
-    const turn = this.#openTurns.first(OPEN_TURNS.orders.queue, ordinal);
-    if (this.#compactions.size === 0) return turn;
-    const compaction = this.#compactions.first(COMPACTIONS.orders.queue, ordinal);
-    return turn && compaction && turn.place > compaction.place ? compaction : (turn ?? compaction);
+    return this.#openTurns.first(OPEN_TURNS.orders.queue, ordinal);
   }
 
   /** The channels of all announcements. */
@@ -224,7 +212,7 @@ export class LocalRecords implements Records {
     const table = parts.live(AGENTS);
     const add = (to: AgentCount["counts"], change: CountChange): void => {
       let name: keyof CountChange;
-      for (name in change) to[name] += change[name] ?? 0;
+      for (name in change) to[name] = (to[name] ?? 0) + (change[name] ?? 0);
     };
     const counts = parts.live(COUNTS, (before, after) => {
       if (!before && after) add(this.#totals, after.counts);
@@ -241,14 +229,14 @@ export class LocalRecords implements Records {
         counts.put(known ?? { agent, counts: { ...NOTHING_OPEN, ...change } });
       },
       counts: (agent) => {
-        const { queued, running, waitingEvents } = counts.find(agent)?.counts ?? NOTHING_OPEN;
-        return { queued, running, waitingEvents };
+        const { queued, running, compactions = 0, waitingEvents } = counts.find(agent)?.counts ?? NOTHING_OPEN;
+        return { queued, running, compactions, waitingEvents };
       },
       open: () =>
         counts
           .all()
-          .flatMap(({ agent, counts: { queued, running, waitingEvents } }) =>
-            queued + running + waitingEvents > 0 ? agent : [],
+          .flatMap(({ agent, counts: { queued, running, compactions = 0, waitingEvents } }) =>
+            queued + running + compactions + waitingEvents > 0 ? agent : [],
           ),
     };
   }

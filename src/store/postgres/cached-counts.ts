@@ -52,6 +52,7 @@ export class CachedCounts {
     return {
       queued: this.of(`queued ${agent}`),
       running: this.of(`running ${agent}`),
+      compactions: this.of(`compactions ${agent}`),
       waitingEvents: this.of(`waiting ${agent}`),
       nextBeatAt: nextAt,
       pausedAt,

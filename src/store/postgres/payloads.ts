@@ -1,18 +1,18 @@
 import { deliveryChange } from "#store/rules/records.ts";
-import type { SessionRef, WorkKind } from "#store/store.ts";
+import type { CompactionResult, SessionRef, WorkKind } from "#store/store.ts";
 import type { CommittedChanges } from "./records/records.ts";
 import { decodeText, encodeText } from "./texts.ts";
 
 type Ref = [ordinal: number, sessionId: string, agent: string, contextBytes: number];
 /**
- * A change in short form: `e` new entries, `d` a deleted session, `c` a turn to cancel, `p` a compaction that may start, `r` a recorded delivery,
+ * A change in short form: `e` new entries, `d` a deleted session, `c` a turn to cancel, `p` a compaction that has ended, `r` a recorded delivery,
  * `o` a new outcome of a delivery.
  */
 export type Change =
   | ["e", ...Ref, from: number, through: number]
   | ["d", ...Ref, seq: number, at: number]
   | ["c", turnId: string]
-  | ["p", compactionId: string]
+  | ["p", turnId: string, result: CompactionResult]
   | ["r" | "o", deliveryId: string];
 export type Notice =
   | [name: "work", of: WorkKind]
@@ -44,8 +44,8 @@ export function newsOf({ news, areAgentsPaused, areKeysChanged }: CommittedChang
       case "cancel":
         changes.push(["c", item.turnId]);
         break;
-      case "compaction":
-        changes.push(["p", item.compactionId]);
+      case "compacted":
+        changes.push(["p", item.turnId, item.result]);
         break;
       case "gateway":
         notices.set(item.kind, ["gateway", item.entries.at(-1)?.seq ?? 0]);

@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { Clock } from "#kit/clock.ts";
 import { deliveryChange } from "#store/rules/records.ts";
-import type { Entry, GatewayEntry, SessionRef, StoreWatcher } from "#store/store.ts";
+import type { CompactionResult, Entry, GatewayEntry, SessionRef, StoreWatcher } from "#store/store.ts";
 import type { CachedCounts } from "./cached-counts.ts";
 import { EntryReorderer } from "./entry-reorderer.ts";
 import { type Change, newsOf, type PeerNews, payloadsOf, refOf } from "./payloads.ts";
@@ -40,9 +40,8 @@ export class PeerSync {
   /** The journals of sessions, and the gateway stream. */
   readonly #entries: EntryReorderer<SessionRef, Entry>;
   readonly #gateway: EntryReorderer<typeof GATEWAY, GatewayEntry>;
-  /** The cancelled turns and the started compactions that the watchers have been notified of. */
+  /** The cancelled turns that the watchers have been notified of. */
   #stopped = new Set<string>();
-  #begun = new Set<string>();
   #peers = 0;
   #readyTimer: NodeJS.Timeout | undefined;
   #keys: string | undefined;
@@ -102,7 +101,7 @@ export class PeerSync {
       else if (of.kind === "deleted") this.#deleted(of.session, of.end);
       else if (of.kind === "gateway") this.#gateway.entries(GATEWAY, of.entries);
       else if (of.kind === "cancel") this.#cancel(of.turnId);
-      else if (of.kind === "compaction") this.#compaction(of.compactionId);
+      else if (of.kind === "compacted") this.#compacted(of.turnId, of.result);
       else if (of.kind === "work") {
         if (of.of === "turn") this.#readyTimer ??= setTimeout(() => this.#notifyOfTurns(), OWN_CLAIM_MS).unref();
         for (const watcher of this.watchers) watcher.work(of.of);
@@ -175,7 +174,7 @@ export class PeerSync {
     // The other gateways may have sent no notifications, because they did not count this one.
     if (this.#wasUnseen) this.#deliveriesLost();
     this.#wasUnseen = before > 0 && this.#snapshotAt - before > UNSEEN_MS;
-    const { nodes, keys, cancelled, compactions, gateway, ready, announcement } = snapshot.state as State;
+    const { nodes, keys, cancelled, gateway, ready, announcement } = snapshot.state as State;
     this.#peers = nodes;
     const dueIn = this.#parts.known.replace(snapshot);
     // Other calls in the same transaction may have changed the counts after they were read.
@@ -189,15 +188,8 @@ export class PeerSync {
       if (areKeysNew) watcher.keysChanged?.();
     }
     this.#stopped = new Set([...this.#stopped].filter((id) => cancelled.includes(id)));
-    this.#begun = new Set([...this.#begun].filter((id) => compactions.includes(id)));
     for (const id of cancelled) this.#cancel(id);
-    for (const id of compactions) this.#compaction(id);
     void this.#gateway.elsewhere(GATEWAY, gateway, gateway);
-  }
-
-  /** Called if a compaction started as soon as it was queued. The watchers are not notified of it. */
-  begun(compactionId: string): void {
-    this.#begun.add(compactionId);
   }
 
   close(): void {
@@ -229,7 +221,7 @@ export class PeerSync {
         this.#cancel(change[1]);
         break;
       case "p":
-        this.#compaction(change[1]);
+        this.#compacted(change[1], change[2]);
         break;
       case "r":
       case "o":
@@ -248,10 +240,8 @@ export class PeerSync {
     for (const watcher of this.watchers) watcher.cancel(turnId);
   }
 
-  #compaction(compactionId: string): void {
-    if (this.#begun.has(compactionId)) return;
-    this.#begun.add(compactionId);
-    for (const watcher of this.watchers) watcher.compaction(compactionId);
+  #compacted(turnId: string, result: CompactionResult): void {
+    for (const watcher of this.watchers) watcher.compacted(turnId, result);
   }
 
   #deliveriesLost(): void {
@@ -272,7 +262,6 @@ type State = {
   announcement: boolean;
   keys: string;
   cancelled: string[];
-  compactions: string[];
 };
 
 /** The current time of the database's clock, in milliseconds. Gateways compare their times by this clock. */
@@ -282,15 +271,11 @@ function stateOf(node: string, time: Sql): Sql {
   return sql`select
   (select count(*) from nodes where node <> ${quote(node)} and seen > ${NOW} - ${UNSEEN_MS}) as nodes,
   (select last from gateway_place) as gateway,
-  exists (select from turns t where t.ready_at <= ${time} and not exists (
-    select from beats b where b.agent = t.agent and b.paused_at is not null)) as ready,
+  exists (select from turns t where t.ready_at <= ${time} and (t.lane = 'compact' or not exists (
+    select from beats b where b.agent = t.agent and b.paused_at is not null))) as ready,
   exists (select from announcements where not is_claimed and due <= ${time}) as announcement,
   (select json_build_array(count(*), max(ordinal), sum(expires_at)) from api_keys)::text as keys,
-  (select coalesce(json_agg(turn_id), '[]') from turns where status = 'running' and is_cancelled) as cancelled,
-  (select coalesce(json_agg(compaction_id), '[]') from compactions c
-    where not exists (select from turns where session = c.session and ended_at is null and seq <= c.place)
-    and not exists (select from compactions o where o.session = c.session and (o.place, o.ordinal) < (c.place, c.ordinal))
-  ) as compactions`;
+  (select coalesce(json_agg(turn_id), '[]') from turns where status = 'running' and is_cancelled) as cancelled`;
 }
 
 /** Deletes old rows. */

@@ -119,11 +119,6 @@ export async function createPostgresStore({
       await reader.run((records) => records.transaction.read(sql`select 1 as here`));
     },
     ...methods,
-    queueCompaction: async (order) => {
-      const place = await methods.queueCompaction(order);
-      if (place.isFirst) peers.begun(order.compactionId);
-      return place;
-    },
     stats: counts.stats,
     agentCounts: counts.agentCounts,
     openAgents: () => reader.run(openAgents),
@@ -158,7 +153,7 @@ function startBeat(records: PostgresRecords, order: BeatOrder): BeatStep {
   records.agents.find(agent);
   records.sessions.find(sessionId);
   records.last("event");
-  for (const waited of [true, false]) records.turns.firstReady(agent, waited);
+  for (const lane of ["waited", "other"] as const) records.turns.firstReady(agent, lane);
   return rules.startBeat(records, order);
 }
 

@@ -13,8 +13,8 @@ export function isPaused(records: Records, agent: string): boolean {
 export function countsOf(records: Records, agent: string): AgentCounts {
   const { lastEndedAt, failing, pausedAt } = agentOf(records, agent);
   const nextBeatAt = records.beats.find(agent)?.nextAt;
-  const { queued, running, waitingEvents } = records.agents.counts(agent);
-  return { queued, running, waitingEvents, nextBeatAt, lastEndedAt, failing, pausedAt };
+  const { queued, running, compactions, waitingEvents } = records.agents.counts(agent);
+  return { queued, running, compactions, waitingEvents, nextBeatAt, lastEndedAt, failing, pausedAt };
 }
 
 /** Counts that a turn ends, which `turn` shows as it was before. */

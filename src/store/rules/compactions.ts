@@ -1,41 +1,38 @@
-import type { Claim, Compacted } from "#store/store.ts";
+import type { Compacted, CompactionResult, TurnEnd } from "#store/store.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
-import { holds, leaseFor } from "./leases.ts";
-import { checkBytes, refuse } from "./limits.ts";
+import { passOn } from "./queues.ts";
 import type { CompactionRecord, Records, Rule, SessionRecord } from "./records.ts";
-import { passOn } from "./turn-ends.ts";
+import { countAttempt } from "./usage.ts";
 
-/** A compaction is claimed once, when it is queued. */
-const FENCE = 1;
+/** Ends a turn that compacts: with its result, or as failed or cancelled. It is deleted, and the next of its session can begin. */
+export function endCompaction(records: Records, record: CompactionRecord, end: CompactionTurnEnd): void {
+  const { now, compaction, usage } = end;
+  const { ordinal, turn } = record;
+  const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
+  if (compaction?.compacted) keepSummary(records, session, turn.turnId, compaction.compacted, now);
+  if (usage) countAttempt(records, now, turn, usage);
+  deleteCompaction(records, record, resultOf(end));
+}
 
-export const queueCompaction: Rule<"queueCompaction"> = (records, order) => {
-  const { sessionId, compactionId, node, leaseMs, limits } = order;
-  const found = records.sessions.find(sessionId);
-  if (!found) throw refuse("session-not-found", `No session has the id ${sessionId}.`);
-  const { ordinal, agent, lastSeq } = found.session;
-  const queue = records.queue(ordinal);
-  const waiting = queue.filter((of) => !("turn" in of) || of.turn.status === "queued").length;
-  if (waiting >= limits.turnsPerSession) {
-    throw refuse("session-busy", `${waiting} turns and compactions wait in the session.`);
-  }
-  checkBytes(records, limits.storeBytes);
-  const isFirst = queue.length === 0;
-  const lease = leaseFor(records, node, leaseMs);
-  records.compactions.put({ compactionId, ordinal, place: records.next("place"), lease });
-  return { claim: { turnId: compactionId, sessionId, node, fence: FENCE }, agent, seq: lastSeq, isFirst };
-};
+/** Takes it out of the queue of its session. */
+export function deleteCompaction(records: Records, record: CompactionRecord, result: CompactionResult): void {
+  const { ordinal, place, turn } = record;
+  const isFirst = records.firstInQueue(ordinal)?.place === place;
+  records.turns.delete(record);
+  if (turn.status === "queued") records.agents.count(turn.agent, { compactions: -1 });
+  if (isFirst) passOn(records, ordinal);
+  records.notify({ kind: "compacted", turnId: turn.turnId, result });
+}
 
-export const endCompaction: Rule<"endCompaction"> = (records, claim, { now, compacted }) => {
-  const record = compactionOfClaim(records, claim);
-  const session = record && records.sessions.at(record.ordinal, claim.sessionId);
-  if (!record || !session) return false;
-  const isFirst = records.firstInQueue(record.ordinal)?.place === record.place;
-  if (compacted && isFirst) keepSummary(records, session, compacted, now);
-  dropCompaction(records, record);
-  return isFirst || compacted === undefined;
-};
+type CompactionTurnEnd = Pick<TurnEnd, "now" | "status" | "error" | "usage" | "compaction">;
 
-function keepSummary(records: Records, before: SessionRecord, compacted: Compacted, now: number): void {
+function resultOf({ status, error, compaction }: CompactionTurnEnd): CompactionResult {
+  if (!compaction) return { error: error ?? { name: "turn-failed", detail: `The compaction was ${status}.` } };
+  const { before, after, reason, compacted } = compaction;
+  return { before, after, reason, isCompacted: compacted !== undefined, error: undefined };
+}
+
+function keepSummary(records: Records, before: SessionRecord, turnId: string, compacted: Compacted, now: number): void {
   const { before: sizeBefore, after: sizeAfter, freedBytes, summary: text, outside, except } = compacted;
   const { ordinal, contextBytes } = before.session;
   const through = Math.max(compacted.through, records.summaries.find(ordinal)?.through ?? 0);
@@ -45,7 +42,7 @@ function keepSummary(records: Records, before: SessionRecord, compacted: Compact
     compactedCount: before.compactedCount + sizeBefore.messages - sizeAfter.messages,
     headDueAt: 0,
   };
-  const entry = { seq: NO_SEQ, at: now, turnId: "", name: "session.compacted" } as const;
+  const entry = { seq: NO_SEQ, at: now, turnId, name: "session.compacted" } as const;
   appendEntries(records, record, now, [{ ...entry, before: sizeBefore, after: sizeAfter }]);
 }
 
@@ -53,15 +50,3 @@ export const readSummary: Rule<"readSummary"> = (records, sessionId) => {
   const found = records.sessions.find(sessionId);
   return found && records.summaries.find(found.session.ordinal)?.summary;
 };
-
-export function compactionOfClaim(records: Records, claim: Claim): CompactionRecord | undefined {
-  const record = records.compactions.find(claim.turnId);
-  return record && holds(claim, record.lease, FENCE) ? record : undefined;
-}
-
-/** Takes a compaction out of its session's queue, and lets the next begin. */
-export function dropCompaction(records: Records, record: CompactionRecord): void {
-  const isFirst = records.firstInQueue(record.ordinal)?.place === record.place;
-  records.compactions.delete(record);
-  if (isFirst) passOn(records, record.ordinal);
-}

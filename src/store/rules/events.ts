@@ -133,7 +133,7 @@ export function endEvents(
   { turn, open }: OpenTurnRecord,
   { status, error, now }: Pick<TurnEnd, "status" | "error" | "now">,
 ): void {
-  if (!open.task) return;
+  if (open.task?.kind !== "beat") return;
   const { ids, maxAttempts, streamKeep } = open.task;
   const news: GatewayNews[] = [];
   const dead: string[] = [];

@@ -2,7 +2,12 @@
  * Work is leased: turns and announcements, each by four verbs. Claimed work has a lease, delayed work a `dueAt`; work with neither can be claimed,
  * unless something is before it.
  */
-import type { Lease, Leased, Records } from "./records.ts";
+import type { Lane } from "#store/store.ts";
+import type { Lease, Leased, OpenTurn, Records } from "./records.ts";
+
+export function laneOf({ task, waited }: OpenTurn): Lane {
+  return task?.kind === "compact" ? "compact" : waited ? "waited" : "other";
+}
 
 /** A lease from now on. */
 export function leaseFor(records: Records, node: string, leaseMs: number): Lease {

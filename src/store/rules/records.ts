@@ -16,10 +16,13 @@ import type {
   AgentCounts,
   Announcement,
   ApiKey,
+  CompactionResult,
+  CompactionTask,
   Delivery,
   DeliveryError,
   Entry,
   GatewayEntry,
+  Lane,
   Session,
   SessionRef,
   Store,
@@ -29,6 +32,7 @@ import type {
   SystemEvent,
   Turn,
   TurnOrder,
+  TurnTask,
   UsageCount,
   UsageCounts,
   WorkIds,
@@ -61,7 +65,7 @@ export type TurnRecord = {
 export type OpenTurn = {
   readonly waited: boolean;
   readonly countedModel: string;
-  readonly task: TurnOrder["task"];
+  readonly task: TurnTask | undefined;
   readonly announce: TurnOrder["announce"];
   readonly replyMessageId: string;
   readonly spentMs: number;
@@ -81,13 +85,11 @@ export function isOpen(record: TurnRecord): record is OpenTurnRecord {
   return record.open !== undefined;
 }
 
-/** A compaction's place in its session's queue. */
-export type CompactionRecord = {
-  readonly compactionId: string;
-  readonly ordinal: number;
-  readonly place: number;
-  readonly lease: Lease;
-};
+export type CompactionRecord = OpenTurnRecord & { readonly open: { readonly task: CompactionTask } };
+
+export function isCompaction(record: TurnRecord): record is CompactionRecord {
+  return record.open?.task?.kind === "compact";
+}
 
 export type SummaryRecord = {
   readonly ordinal: number;
@@ -180,7 +182,9 @@ export type LateAttempt = {
 export type AgentRecord = { readonly agent: string } & Pick<AgentCounts, "lastEndedAt" | "failing" | "pausedAt">;
 
 /** The changes of an agent's counts: its turns, and its events that wait for a turn, that have not ended, and that are dead. */
-export type CountChange = Partial<Record<"queued" | "running" | "waitingEvents" | "openEvents" | "deadEvents", number>>;
+export type CountChange = Partial<
+  Record<"queued" | "running" | "compactions" | "waitingEvents" | "openEvents" | "deadEvents", number>
+>;
 
 export type Totals = ReturnType<Store["stats"]>;
 
@@ -216,7 +220,7 @@ export type News =
   | { kind: "deleted"; session: SessionRef; end: { seq: number; at: number } }
   | { kind: "gateway"; entries: readonly GatewayEntry[] }
   | { kind: "cancel"; turnId: string }
-  | { kind: "compaction"; compactionId: string }
+  | { kind: "compacted"; turnId: string; result: CompactionResult }
   /** A change of a delivery whose turn has no new entries. */
   | { kind: "recorded" | "outcome"; deliveryId: string }
   | { kind: "work"; of: WorkKind };
@@ -237,7 +241,7 @@ export function notifyWatcher(watcher: StoreWatcher, news: News): void {
   else if (news.kind === "deleted") watcher.sessionDeleted(news.session, news.end);
   else if (news.kind === "gateway") watcher.gatewayEntries(news.entries);
   else if (news.kind === "cancel") watcher.cancel(news.turnId);
-  else if (news.kind === "compaction") watcher.compaction(news.compactionId);
+  else if (news.kind === "compacted") watcher.compacted(news.turnId, news.result);
   else if (news.kind === "work") watcher.work(news.of);
 }
 
@@ -281,10 +285,10 @@ export interface Records {
   };
   /** The journal of a session, by its ordinal. It stays when the session goes, until all of it is erased. */
   journal(ordinal: number): Stream<Entry>;
-  /** Unfinished turns and compactions of a session, by their places. */
-  queue(ordinal: number): readonly (OpenTurnRecord | CompactionRecord)[];
+  /** Unfinished turns of a session, by their places. */
+  queue(ordinal: number): readonly OpenTurnRecord[];
   /** The first of that queue. */
-  firstInQueue(ordinal: number): OpenTurnRecord | CompactionRecord | undefined;
+  firstInQueue(ordinal: number): OpenTurnRecord | undefined;
   /** Sessions that are gone, and of whose journal some is left. */
   readonly erasures: { first(): number | undefined; add(ordinal: number): void; delete(ordinal: number): void };
   readonly summaries: {
@@ -304,10 +308,9 @@ export interface Records {
       before(turnId: string | undefined, limit: number): TurnRecord[];
       /** Agents that have turns with a `readyOrder`. */
       readyAgents(): string[];
-      /** The turn of an agent and a kind with the smallest `readyOrder`. */
-      firstReady(agent: string, waited: boolean): OpenTurnRecord | undefined;
+      /** The turn of an agent and a lane with the smallest `readyOrder`. */
+      firstReady(agent: string, lane: Lane): OpenTurnRecord | undefined;
     };
-  readonly compactions: StoredRecords<CompactionRecord> & Pick<Leased<CompactionRecord>, "leaseEnded">;
   readonly lateAttempts: {
     find(turnId: string, fence: number): LateAttempt | undefined;
     put(attempt: LateAttempt): void;
@@ -355,7 +358,7 @@ export interface Records {
     find(agent: string): AgentRecord | undefined;
     put(record: AgentRecord): void;
     count(agent: string, change: CountChange): void;
-    counts(agent: string): Pick<AgentCounts, "queued" | "running" | "waitingEvents">;
+    counts(agent: string): Pick<AgentCounts, "queued" | "running" | "compactions" | "waitingEvents">;
     /** Agents with turns or events that have not ended, in any order. */
     open(): string[];
   };

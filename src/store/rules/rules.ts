@@ -3,7 +3,8 @@ import { setPaused } from "./agents.ts";
 import { announceAgain, claimAnnouncements, endAnnouncement, releaseAnnouncement } from "./announcements.ts";
 import { startBeat } from "./beat-turns.ts";
 import { dropBeat, dueBeats, planBeat, readBeat } from "./beats.ts";
-import { endCompaction, queueCompaction, readSummary } from "./compactions.ts";
+import { startCompaction } from "./compaction-turns.ts";
+import { readSummary } from "./compactions.ts";
 import { addDeliveryStep, getDelivery, listDeliveries, readDeliveries, recordDelivery } from "./deliveries.ts";
 import {
   failQueuedEvents,
@@ -31,7 +32,7 @@ import {
   releaseTurn,
   startTurn,
 } from "./turns.ts";
-import { countUsage, readUsage, sumUsage } from "./usage.ts";
+import { readUsage, sumUsage } from "./usage.ts";
 
 type Rules = { [Name in keyof Store]?: Rule<Name> | RuleInPieces<Name> };
 
@@ -68,10 +69,8 @@ const writing = {
   releaseTurn,
   cancelTurn,
   failQueuedTurns,
-  queueCompaction,
-  endCompaction,
+  startCompaction,
   deleteSession,
-  countUsage,
   setPaused,
   appendGatewayEntry,
   createKey,

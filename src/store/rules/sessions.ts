@@ -1,11 +1,20 @@
 import { NO_USAGE } from "#kit/usages.ts";
 import type { ListedSession, TurnError, TurnOrder } from "#store/store.ts";
 import { countEndOfTurn } from "./agents.ts";
+import { deleteCompaction } from "./compactions.ts";
 import { endDelivery, eraseContent, notifyOutcome } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { refOf } from "./journal.ts";
 import { decodeCursor, encodeCursor } from "./pages.ts";
-import type { OpenTurnRecord, Records, Rule, SessionRecord, TurnRecord } from "./records.ts";
+import {
+  type CompactionRecord,
+  isCompaction,
+  type OpenTurnRecord,
+  type Records,
+  type Rule,
+  type SessionRecord,
+  type TurnRecord,
+} from "./records.ts";
 import { cancelledAt, finishTurn } from "./turn-ends.ts";
 import { countEnd, keepLateAttempt } from "./usage.ts";
 
@@ -46,7 +55,7 @@ export const getSession: Rule<"getSession"> = (records, sessionId) => {
 /** Only the first of a session's queue may run. */
 function withRunning(records: Records, { session }: SessionRecord): ListedSession {
   const first = records.firstInQueue(session.ordinal);
-  const turnsRunning = first && "turn" in first && first.turn.status === "running" ? 1 : 0;
+  const turnsRunning = first?.turn.status === "running" && !isCompaction(first) ? 1 : 0;
   return Object.assign({ turnsRunning }, session);
 }
 
@@ -60,7 +69,7 @@ export const listSessions: Rule<"listSessions"> = (records, { agent, limit, curs
 export const deleteSession: Rule<"deleteSession"> = (records, sessionId, now) => {
   const found = records.sessions.find(sessionId);
   if (!found) return undefined;
-  const turnsCancelled = records.queue(found.session.ordinal).filter((of) => "turn" in of).length;
+  const turnsCancelled = records.queue(found.session.ordinal).filter((record) => !isCompaction(record)).length;
   forgetSession(records, found, now);
   return { turnsCancelled };
 };
@@ -75,21 +84,29 @@ export function forgetSession(
   now: number,
 ): number {
   // From the end of the queue, so that nothing behind what ends is told to begin.
-  for (const of of [...records.queue(ordinal)].reverse()) {
-    if ("compactionId" in of) records.compactions.delete(of);
-    else if (of.turn.status === "queued") finishTurn(records, of, cancelledAt(now));
+  for (const record of [...records.queue(ordinal)].reverse()) {
+    if (isCompaction(record)) abandonCompaction(records, record);
+    else if (record.turn.status === "queued") finishTurn(records, record, cancelledAt(now));
   }
   const running = records.firstInQueue(ordinal);
-  if (running && "turn" in running) abandonTurn(records, running, now);
+  if (running) abandonTurn(records, running, now);
   for (const announcement of records.announcements.ofSession(ordinal)) records.announcements.delete(announcement);
   records.summaries.delete(ordinal);
   const last = records.sessions.find(sessionId) as SessionRecord;
   records.sessions.delete(last);
   records.erasures.add(ordinal);
   const erased = eraseJournal(records, ordinal, ENTRIES_AT_ONCE);
-  if (running && "turn" in running) records.notify({ kind: "cancel", turnId: running.turn.turnId });
+  if (running) records.notify({ kind: "cancel", turnId: running.turn.turnId });
   records.notify({ kind: "deleted", session: refOf(last.session), end: { seq: last.session.lastSeq + 1, at: now } });
   return erased;
+}
+
+function abandonCompaction(records: Records, record: CompactionRecord): void {
+  const { turnId, sessionId, status } = record.turn;
+  keepLateAttempt(records, record);
+  const error = { name: "session-not-found", detail: `The session ${sessionId} was deleted.` } as const;
+  deleteCompaction(records, record, { error });
+  if (status === "running") records.notify({ kind: "cancel", turnId });
 }
 
 /** Takes a running turn from its runner, which is told by nothing but its claim and the end of its session. */

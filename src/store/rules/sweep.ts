@@ -1,12 +1,11 @@
 import type { Entry, Store } from "#store/store.ts";
 import { freeLostAnnouncements } from "./announcements.ts";
-import { dropCompaction } from "./compactions.ts";
 import { forgetEventsBefore } from "./events.ts";
 import { forgetNewsBefore } from "./gateway.ts";
 import { marksOf } from "./journal.ts";
 import type { Records, Rule, SessionRecord, TurnRecord } from "./records.ts";
 import { eraseJournal, eraseTurn, forgetSession } from "./sessions.ts";
-import { finishTurn, requeueTurn } from "./turn-ends.ts";
+import { endOpenTurn, requeueTurn } from "./turn-ends.ts";
 import { bySession } from "./turns.ts";
 import { keepLateAttempt } from "./usage.ts";
 
@@ -21,7 +20,6 @@ type SweepRequest = Parameters<Store["sweep"]>[0];
 /** Handles all that is past its time. Answers true if there is more. */
 export const sweep: Rule<"sweep"> = (records, request) => {
   giveLostTurnsBack(records, request);
-  for (const record of records.compactions.leaseEnded(records.moment.time)) dropCompaction(records, record);
   freeLostAnnouncements(records);
   for (const late of records.lateAttempts.endedBy(records.moment.time)) records.lateAttempts.delete(late);
   records.usage.deleteEndedBy(request.usageBefore);
@@ -39,7 +37,7 @@ function giveLostTurnsBack(records: Records, { now, maxAttempts, lost }: SweepRe
   for (const record of records.turns.leaseEnded(records.moment.time).sort(bySession)) {
     keepLateAttempt(records, record);
     if (record.turn.attempt < maxAttempts || record.open.isCancelled) requeueTurn(records, record, now, 0);
-    else finishTurn(records, record, { now, status: "failed", reply: "", error: lost, usage: undefined });
+    else endOpenTurn(records, record, { now, status: "failed", reply: "", error: lost, usage: undefined });
   }
 }
 

@@ -2,12 +2,14 @@ import { addUsage, NO_USAGE } from "#kit/usages.ts";
 import type { Entry, Turn, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
 import { countEndOfTurn } from "./agents.ts";
 import { announceReply } from "./announcements.ts";
+import { endCompaction } from "./compactions.ts";
 import { endDelivery } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { freed } from "./leases.ts";
 import { previewOf } from "./previews.ts";
-import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
+import { passOn } from "./queues.ts";
+import { isCompaction, type OpenTurnRecord, type Records, type SessionRecord } from "./records.ts";
 import { countAttempt, countEnd } from "./usage.ts";
 
 export function cancelledAt(now: number): TurnEnd {
@@ -50,6 +52,13 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
   return ended;
 }
 
+/** Ends any open turn: one that compacts is deleted. */
+export function endOpenTurn(records: Records, record: OpenTurnRecord, end: TurnEnd): Turn {
+  if (!isCompaction(record)) return finishTurn(records, record, end);
+  endCompaction(records, record, end);
+  return record.turn;
+}
+
 /** The entries that the end of a turn appends to the journal. `turn` is the ended one. */
 function endEntries(
   { turnId, usage = NO_USAGE }: Turn,
@@ -68,6 +77,10 @@ function endEntries(
 
 /** Adds the usage of an attempt to its turn, its session and the counters. */
 export function addUsed(records: Records, record: OpenTurnRecord, now: number, used: UsageRow): OpenTurnRecord {
+  if (isCompaction(record)) {
+    countAttempt(records, now, record.turn, used);
+    return record;
+  }
   const after = usedTurn(record, used);
   records.turns.put(after);
   records.sessions.put(usedSession(records.sessions.at(record.ordinal, record.turn.sessionId) as SessionRecord, used));
@@ -94,30 +107,22 @@ function usedSession(record: SessionRecord, { usage }: UsageRow): SessionRecord 
 export function requeueTurn(records: Records, record: OpenTurnRecord, now: number, delayMs: number): void {
   const { turn, ordinal, open } = record;
   if (open.isCancelled) {
-    finishTurn(records, record, cancelledAt(now));
+    endOpenTurn(records, record, cancelledAt(now));
     return;
   }
-  const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
-  const entry: Entry = { seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" };
-  appendEntries(records, session, now, [entry], { queued: 1, deliveryId: turn.deliveryId });
+  if (isCompaction(record)) {
+    records.agents.count(turn.agent, { compactions: 1 });
+  } else {
+    const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
+    const entry: Entry = { seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" };
+    appendEntries(records, session, now, [entry], { queued: 1, deliveryId: turn.deliveryId });
+    records.agents.count(turn.agent, { queued: 1, running: -1 });
+  }
   const readyOrder = delayMs > 0 ? undefined : records.next("order");
   records.turns.put({
     ...record,
     turn: { ...turn, status: "queued" },
     open: { ...open, readyOrder, ...freed(records, delayMs) },
   });
-  records.agents.count(turn.agent, { queued: 1, running: -1 });
-  records.notify({ kind: "work", of: "turn" });
-}
-
-/** Lets the first in a session's queue begin now. */
-export function passOn(records: Records, ordinal: number): void {
-  const next = records.firstInQueue(ordinal);
-  if (!next) return;
-  if ("compactionId" in next) {
-    records.notify({ kind: "compaction", compactionId: next.compactionId });
-    return;
-  }
-  records.turns.put({ ...next, open: { ...next.open, readyOrder: records.next("order") } });
   records.notify({ kind: "work", of: "turn" });
 }

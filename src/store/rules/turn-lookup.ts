@@ -1,6 +1,6 @@
 import type { Page, Turn, TurnQuery } from "#store/store.ts";
 import { invalidCursor, MOST_SCANNED } from "./pages.ts";
-import type { Records, Rule, RuleInPieces, TurnRecord } from "./records.ts";
+import { isCompaction, type Records, type Rule, type RuleInPieces, type TurnRecord } from "./records.ts";
 
 /** The turns that are looked at together, before other work runs. */
 const SCAN_BATCH = 500;
@@ -37,7 +37,9 @@ export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {
   for (let looked = 0; looked < MOST_SCANNED; looked += SCAN_BATCH) {
     if (looked > 0) yield;
     const found = records.turns.before(through, SCAN_BATCH);
-    for (const { turn, ordinal } of found) {
+    for (const record of found) {
+      const { turn, ordinal } = record;
+      if (isCompaction(record)) continue;
       through = turn.turnId;
       if (!matchesTurn(query, turn) || !records.sessions.at(ordinal, turn.sessionId)) continue;
       if (items.length === query.limit) return pageOf(items, items.at(-1)?.turnId);
@@ -51,6 +53,7 @@ export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {
 function listOpenTurns(records: Records, query: TurnQuery, before: string | undefined): Page<Turn> {
   const turns = records.turns
     .open(query.agent)
+    .filter((record) => !isCompaction(record))
     .map(({ turn }) => turn)
     .filter((turn) => (before === undefined || turn.turnId < before) && matchesTurn(query, turn));
   turns.sort((a, b) => (a.turnId < b.turnId ? 1 : -1));

@@ -1,16 +1,16 @@
 import { GatewayError } from "#kit/errors.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, Entry, StoreLimits, TurnOrder } from "#store/store.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, Entry, Lane, StoreLimits, TurnOrder } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
 import { extendAnnouncement } from "./announcements.ts";
-import { compactionOfClaim } from "./compactions.ts";
 import { keepDelivery } from "./deliveries.ts";
 import { findFreeEvents, takeEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, keepKey } from "./keys.ts";
-import { firstOf, holds, leaseFor, makeDueReady } from "./leases.ts";
+import { firstOf, holds, laneOf, leaseFor, makeDueReady } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { previewOf } from "./previews.ts";
 import {
+  isCompaction,
   isOpen,
   type OpenTurnRecord,
   type Records,
@@ -19,7 +19,7 @@ import {
   type TurnRecord,
 } from "./records.ts";
 import { newSession } from "./sessions.ts";
-import { addUsed, cancelledAt, finishTurn, requeueTurn } from "./turn-ends.ts";
+import { addUsed, cancelledAt, endOpenTurn, requeueTurn } from "./turn-ends.ts";
 import { findTurn, withReply } from "./turn-lookup.ts";
 import { countLateAttempt, countMessage } from "./usage.ts";
 
@@ -159,6 +159,9 @@ function newTurn(
   };
 }
 
+const WAITED_NEXT = ["waited", "other"] as const;
+const OTHER_NEXT = ["other", "waited"] as const;
+
 export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   const { free, freeOf } = request;
   const nextDueInMs = makeDueReady(records, records.turns, (record: OpenTurnRecord) => ({
@@ -166,25 +169,30 @@ export const claimTurns: Rule<"claimTurns"> = (records, request) => {
     open: { ...record.open, dueAt: undefined, readyOrder: records.next("order") },
   }));
   const freeOfAgents = new Map<string, number>();
-  for (const agent of records.turns.readyAgents())
-    freeOfAgents.set(agent, isPaused(records, agent) ? 0 : freeOf(agent));
-  const firstReady = (waited: boolean) =>
-    firstOf(freeOfAgents, (agent) => records.turns.firstReady(agent, waited), orderOf);
+  const freeToCompact = new Map<string, number>();
+  for (const agent of records.turns.readyAgents()) {
+    freeOfAgents.set(agent, isPaused(records, agent) ? 0 : freeOf(agent, "other"));
+    freeToCompact.set(agent, freeOf(agent, "compact"));
+  }
+  const placesOf = (lane: Lane) => (lane === "compact" ? freeToCompact : freeOfAgents);
+  const firstReady = (lane: Lane) => firstOf(placesOf(lane), (agent) => records.turns.firstReady(agent, lane), orderOf);
   const turns: ClaimedTurn[] = [];
   while (turns.length < free) {
-    const { isWaitedNext } = records.bookmarks;
-    const record = firstReady(isWaitedNext) ?? firstReady(!isWaitedNext);
+    const lanes = records.bookmarks.isWaitedNext ? WAITED_NEXT : OTHER_NEXT;
+    const record = firstReady("compact") ?? firstReady(lanes[0]) ?? firstReady(lanes[1]);
     if (!record) break;
     const { agent } = record.turn;
-    records.setBookmarks({ isWaitedNext: !record.open.waited });
-    freeOfAgents.set(agent, (freeOfAgents.get(agent) ?? 0) - 1);
+    const lane = laneOf(record.open);
+    const places = placesOf(lane);
+    if (lane !== "compact") records.setBookmarks({ isWaitedNext: lane === "other" });
+    places.set(agent, (places.get(agent) ?? 0) - 1);
     turns.push(claimTurn(records, record, request, request.newMessageId()));
   }
   return { turns, nextDueInMs };
 };
 
 function hasReady(records: Records, agent: string): boolean {
-  return (records.turns.firstReady(agent, true) ?? records.turns.firstReady(agent, false)) !== undefined;
+  return (records.turns.firstReady(agent, "waited") ?? records.turns.firstReady(agent, "other")) !== undefined;
 }
 
 function orderOf({ open }: OpenTurnRecord): number {
@@ -197,6 +205,11 @@ function claimTurn(records: Records, queued: OpenTurnRecord, by: ClaimBy, replyM
   const { ordinal } = queued;
   const { sessionId, agent, seq, deliveryId } = queued.turn;
   const record = begun(records, queued, by, replyMessageId);
+  if (isCompaction(record)) {
+    records.turns.put(record);
+    records.agents.count(agent, { compactions: -1 });
+    return claimedTurn(record, by.node, NO_MESSAGE, 0);
+  }
   const session = records.sessions.at(ordinal, sessionId) as SessionRecord;
   const entries = [startedEntry(record), replyEntry(record)];
   const { lastSeq } = appendEntries(records, session, by.now, entries, { queued: -1, deliveryId });
@@ -238,6 +251,8 @@ function replyEntry({ turn: { turnId, startedAt: at = 0 }, open: { replyMessageI
   };
 }
 
+const NO_MESSAGE: ClaimedTurn["message"] = { text: "", outside: false, context: undefined };
+
 function claimedTurn(
   { turn, open }: OpenTurnRecord,
   node: string,
@@ -252,12 +267,13 @@ function claimedTurn(
     replySeq,
     spentMs: open.spentMs,
     hops: open.announce?.hops ?? 0,
+    task: open.task,
   };
 }
 
 /** The message of the turn whose `turn.queued` entry comes next. */
 function messageBefore(entry: Entry | undefined): ClaimedTurn["message"] {
-  if (entry?.name !== "message.created") return { text: "", outside: false, context: undefined };
+  if (entry?.name !== "message.created") return NO_MESSAGE;
   const { text, outside, context } = entry;
   return { text, outside, context };
 }
@@ -267,15 +283,13 @@ export const extendClaims: Rule<"extendClaims"> = (records, claims, leaseMs) =>
     const lease = leaseFor(records, claim.node, leaseMs);
     if (!("sessionId" in claim)) return !extendAnnouncement(records, claim, lease);
     const record = turnOfClaim(records, claim);
-    const compaction = compactionOfClaim(records, claim);
     if (record) records.turns.put({ ...record, open: { ...record.open, lease } });
-    else if (compaction) records.compactions.put({ ...compaction, lease });
-    return !record && !compaction;
+    return !record;
   });
 
 export const endTurn: Rule<"endTurn"> = (records, claim, end) => {
   const record = turnOfClaim(records, claim);
-  if (record) finishTurn(records, record, end);
+  if (record) endOpenTurn(records, record, end);
   else countLateAttempt(records, claim, end);
   return record !== undefined;
 };
@@ -300,7 +314,7 @@ export const cancelTurn: Rule<"cancelTurn"> = (records, turnId, now) => {
   if (!record) throw refuse("turn-not-found", `No turn has the id ${turnId}.`);
   const { turn } = record;
   if (!isOpen(record)) throw new GatewayError("turn-ended", `The turn is ${turn.status}.`, { turnId });
-  if (turn.status === "queued") return finishTurn(records, record, cancelledAt(now));
+  if (turn.status === "queued") return endOpenTurn(records, record, cancelledAt(now));
   records.turns.put({ ...record, open: { ...record.open, isCancelled: true } });
   records.notify({ kind: "cancel", turnId });
   return turn;
@@ -311,9 +325,9 @@ export const failQueuedTurns: Rule<"failQueuedTurns"> = (records, agent, error, 
   for (const { turn } of queued.sort(bySession)) {
     // The end of one makes the next of its session ready.
     const record = records.turns.find(turn.turnId) as OpenTurnRecord;
-    finishTurn(records, record, { now, status: "failed", reply: "", error, usage: undefined });
+    endOpenTurn(records, record, { now, status: "failed", reply: "", error, usage: undefined });
   }
-  return queued.length;
+  return queued.filter((record) => !isCompaction(record)).length;
 };
 
 /** Session by session as they were made, and in each in the order of its queue. */

@@ -1,6 +1,6 @@
 import type { Claim, Store, Surface, TurnEnd, UsageCount, UsageCounts, UsageRow } from "#store/store.ts";
 import { COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
-import type { OpenTurnRecord, Pieces, Records, Rule, RuleInPieces } from "./records.ts";
+import type { OpenTurnRecord, Pieces, Records, RuleInPieces } from "./records.ts";
 
 const DAY = 24 * HOUR;
 
@@ -63,8 +63,6 @@ export function countLateAttempt(
   records.lateAttempts.delete(late);
   if (usage) countAttempt(records, now, late, usage);
 }
-
-export const countUsage: Rule<"countUsage"> = (records, used) => countAttempt(records, used.now, used, used);
 
 type UsageQuery = Parameters<Store["readUsage"]>[0];
 

@@ -51,3 +51,6 @@ export type FromWorker =
   | { kind: "refused"; error: unknown }
   /** The connection is not to be relied on: all that was not answered failed. */
   | { kind: "lost"; detail: string };
+
+/** The free places of an agent: for messages, and for compactions. */
+export type FreeOf = { other: number; compact: number };

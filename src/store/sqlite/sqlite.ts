@@ -3,6 +3,7 @@ import { type RuleName, rules } from "#store/rules/rules.ts";
 import type { AgentCounts, Store, StoreNotice } from "#store/store.ts";
 import { behindLink, exposureOf, makeOwn } from "./file.ts";
 import { lockFile } from "./lock.ts";
+import type { FreeOf } from "./messages.ts";
 import { type StartThread, WorkerLink } from "./worker-link.ts";
 
 /** The worker as it is built: beside the chunk that this file becomes. From sources it is the one of the last build. */
@@ -60,6 +61,7 @@ export async function createSqliteStore({
 const NO_COUNTS: AgentCounts = {
   queued: 0,
   running: 0,
+  compactions: 0,
   waitingEvents: 0,
   nextBeatAt: undefined,
   lastEndedAt: undefined,
@@ -67,8 +69,8 @@ const NO_COUNTS: AgentCounts = {
   pausedAt: undefined,
 };
 
-function isOpen({ queued, running, waitingEvents }: AgentCounts): boolean {
-  return queued + running + waitingEvents > 0;
+function isOpen({ queued, running, compactions, waitingEvents }: AgentCounts): boolean {
+  return queued + running + compactions + waitingEvents > 0;
 }
 
 /** Each method runs its rule in the worker. */
@@ -82,13 +84,13 @@ function rulesOf(link: WorkerLink): Pick<Store, RuleName> {
 function callsWithFunctions(link: WorkerLink): Pick<Store, "claimTurns" | "claimAnnouncements"> {
   return {
     claimTurns: async ({ free, freeOf: freeOfAgent, newMessageId, ...request }) => {
-      const freeOf = new Map<string, number>();
+      const freeOf = new Map<string, FreeOf>();
       let most = 0;
-      for (const [agent, { queued }] of link.agents) {
-        if (queued === 0) continue;
-        const count = freeOfAgent(agent);
-        freeOf.set(agent, count);
-        most += Math.min(count, queued);
+      for (const [agent, { queued, compactions }] of link.agents) {
+        if (queued + compactions === 0) continue;
+        const places = { other: freeOfAgent(agent, "other"), compact: freeOfAgent(agent, "compact") };
+        freeOf.set(agent, places);
+        most += Math.min(places.other, queued) + Math.min(places.compact, compactions);
       }
       // Turns that are queued meanwhile are told of, and claimed then.
       if (freeOf.size === 0) return { turns: [], nextDueInMs: undefined };

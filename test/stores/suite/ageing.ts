@@ -1,5 +1,6 @@
 import { describe, expect } from "vitest";
-import { age, compact, endCompaction, isKept, queueCompaction, SESSION, seqs, talk, texts } from "../journals.ts";
+import { claimCompaction, startCompaction } from "../compactions.ts";
+import { age, compact, endCompactionWith, isKept, SESSION, seqs, talk, texts } from "../journals.ts";
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, refusal } from "../world.ts";
 
@@ -82,7 +83,7 @@ export function ageingTests(engine: Engine): void {
     it("is the whole journal, where only a compaction that waits keeps the session", async ({ world }) => {
       await talk(world, ["one"]);
       await compact(world);
-      await queueCompaction(world);
+      await startCompaction(world, { leaseMs: 1e6 });
       await world.sweep({ sessionsBefore: world.clock.now() });
       expect(await world.store.getSession(SESSION)).toMatchObject({ firstSeq: 8, lastSeq: 7 });
       expect(await world.entries()).toEqual([]);
@@ -189,9 +190,9 @@ export function ageingTests(engine: Engine): void {
     for (const how of ["queued", "running", "given back"]) {
       it(`stays from a turn on that is ${how}`, async ({ world }) => {
         const [ended = ""] = await talk(world, ["one"]);
-        const place = await queueCompaction(world);
+        const claimed = await claimCompaction(world, { leaseMs: 1e6 });
         const { turnId } = await world.start();
-        await endCompaction(world, place);
+        await endCompactionWith(world, claimed);
         if (how !== "queued") {
           const claimed = await world.claimNext();
           if (how === "given back") await world.release(claimed, 60_000);

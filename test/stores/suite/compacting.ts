@@ -1,25 +1,8 @@
 import { describe, expect } from "vitest";
-import type { Compacted } from "#store/store.ts";
+import type { ClaimedTurn, Compacted } from "#store/store.ts";
+import { claimCompaction, endCompaction, startCompaction } from "../compactions.ts";
 import { testsOn } from "../tests-on.ts";
-import { type Engine, LEASE_MS, refusal, type World, type WorldOptions } from "../world.ts";
-
-function queue(
-  world: World,
-  {
-    session = "chat:a",
-    node = "node_a",
-    limits,
-  }: { session?: string; node?: string; limits?: WorldOptions["limits"] } = {},
-) {
-  return world.store.queueCompaction({
-    now: world.clock.now(),
-    compactionId: world.newId("cmp"),
-    sessionId: session,
-    node,
-    leaseMs: LEASE_MS,
-    limits: world.order({ limits }).limits,
-  });
-}
+import { type Engine, LEASE_MS, refusal, type World } from "../world.ts";
 
 /** A compaction's outcome that stands for everything up to a `seq`. */
 function through(seq: number, rest: Partial<Compacted> = {}): Compacted {
@@ -45,123 +28,174 @@ async function texts(world: World, query: { before?: number; limit?: number; inc
   return (await world.store.readMessages("chat:a", { limit: 100, ...query })).map(({ text }) => text);
 }
 
-type Place = Awaited<ReturnType<typeof queue>>;
-function end(world: World, { claim }: Place, compacted?: Compacted) {
-  return world.store.endCompaction(claim, { now: world.clock.now(), compacted });
-}
-function mayBegin(world: World, { claim }: Place) {
-  return world.told.some((what) => what.kind === "compaction" && what.compactionId === claim.turnId);
+/** Claims the compaction that comes next. */
+async function claimed(world: World): Promise<ClaimedTurn> {
+  const next = await world.claimNext();
+  expect(next).toMatchObject({ task: { kind: "compact" }, message: { text: "" }, replySeq: 0 });
+  return next;
 }
 
 export function compactingTests(engine: Engine): void {
   const it = testsOn(engine);
-  describe("a compaction's place in the queue", () => {
-    it("is the first where nothing waits, with the agent and the last seq", async ({ world }) => {
+  describe("a compaction in the queue", () => {
+    it("can be claimed where nothing waits, with the agent and the last seq", async ({ world }) => {
       await talk(world, ["one"]);
-      expect(await queue(world)).toMatchObject({ agent: "main", seq: 6, isFirst: true });
+      const { turn, claim, task } = await claimCompaction(world);
+      expect(turn).toMatchObject({ agent: "main", seq: 6, status: "running", attempt: 1 });
+      expect(claim).toMatchObject({ sessionId: "chat:a", node: "node_a" });
+      expect(task).toEqual({ kind: "compact", keep: 0, keepTokens: undefined });
     });
 
     it("comes after the turns that wait, and before those that come later", async ({ world }) => {
       const [first, second] = [await world.start(), await world.start()];
-      const place = await queue(world);
+      const turnId = await startCompaction(world);
       const third = await world.start();
-      expect(place).toMatchObject({ isFirst: false, seq: 4 });
       for (const { turnId } of [first, second]) {
-        expect(mayBegin(world, place)).toBe(false);
         const claimed = await world.claimNext();
         expect(claimed.turn.turnId).toBe(turnId);
         expect((await world.claim()).turns).toEqual([]);
+        world.told.length = 0;
         await world.end(claimed);
+        await world.hears(({ kind }) => kind === "turn");
       }
-      await world.hears(() => mayBegin(world, place));
+      const compaction = await claimed(world);
+      expect(compaction.turn).toMatchObject({ turnId, seq: 4 });
       expect((await world.claim()).turns).toEqual([]);
-      expect(await end(world, place)).toBe(true);
+      expect(await endCompaction(world, compaction)).toBe(true);
       expect((await world.claimNext()).turn.turnId).toBe(third.turnId);
     });
 
     it("lets no turn begin at once that comes after it", async ({ world }) => {
       await talk(world, ["one"]);
-      await queue(world);
+      await startCompaction(world);
       const claim = { now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, replyMessageId: "msg_r" };
       expect((await world.store.startTurn(world.order({ claim }))).claimed).toBeUndefined();
       expect((await world.store.startTurn(world.order({ claim, session: "chat:b" }))).claimed).toBeDefined();
     });
 
-    it("is the first when the turn before it is cancelled, or fails with its agent", async ({ world }) => {
+    it("is the first when the turn before it is cancelled, and fails with its agent", async ({ world }) => {
       const { turnId } = await world.start();
-      const place = await queue(world);
+      await startCompaction(world);
       await world.store.cancelTurn(turnId, world.clock.now());
-      await world.hears(() => mayBegin(world, place));
+      await endCompaction(world, await claimed(world));
       await world.start({ session: "chat:b" });
-      const other = await queue(world, { session: "chat:b" });
-      await world.store.failQueuedTurns("main", { name: "agent-removed", detail: undefined }, world.clock.now());
-      await world.hears(() => mayBegin(world, other));
+      const other = await startCompaction(world, { session: "chat:b" });
+      const error = { name: "agent-removed", detail: undefined } as const;
+      expect(await world.store.failQueuedTurns("main", error, world.clock.now())).toBe(1);
+      await world.hears((what) => what.kind === "compacted" && what.turnId === other);
+      expect((await world.claim()).turns).toEqual([]);
     });
 
     it("stays behind a turn that is given back", async ({ world }) => {
       await world.start();
-      const claimed = await world.claimNext();
-      const place = await queue(world);
-      await world.release(claimed);
+      const first = await world.claimNext();
+      await startCompaction(world);
+      await world.release(first);
       const again = await world.claimNext();
       expect(again.turn.attempt).toBe(2);
-      expect(mayBegin(world, place)).toBe(false);
+      expect((await world.claim()).turns).toEqual([]);
       await world.end(again);
-      await world.hears(() => mayBegin(world, place));
+      await claimed(world);
     });
 
-    it("is taken one after another", async ({ world }) => {
+    it("is taken one after another, and by any gateway", async ({ world }) => {
       await talk(world, ["one"]);
-      const [first, second] = [await queue(world), await queue(world)];
-      expect([first.isFirst, second.isFirst]).toEqual([true, false]);
-      await end(world, first);
-      await world.hears(() => mayBegin(world, second));
+      const first = await claimCompaction(world);
+      await startCompaction(world);
+      expect((await world.claim()).turns).toEqual([]);
+      await endCompaction(world, first);
+      const second = await world.claimNext({ node: "node_b" });
+      expect(second.claim.node).toBe("node_b");
     });
 
-    it("can be given up before it is the first", async ({ world }) => {
-      await world.start();
-      const place = await queue(world);
+    it("has a lane of its own, which a pause does not close", async ({ world }) => {
+      await talk(world, ["one"]);
+      await world.start({ session: "chat:b" });
+      await world.store.setPaused("main", { paused: true, now: 1, streamKeep: 10 });
+      await endCompaction(world, await claimCompaction(world));
+      const first = await claimCompaction(world);
+      await startCompaction(world);
+      await endCompaction(world, first);
+      expect((await world.claim({ freeOf: (_, lane) => (lane === "compact" ? 0 : 9) })).turns).toEqual([]);
+      const { turns } = await world.claim({ freeOf: (_, lane) => (lane === "compact" ? 1 : 0) });
+      expect(turns).toMatchObject([{ task: { kind: "compact" } }]);
+    });
+
+    it("can be cancelled: at once while it waits, and by its watchers while it runs", async ({ world }) => {
+      await talk(world, ["one"]);
+      const running = await claimCompaction(world);
+      const waiting = await startCompaction(world);
       const { turnId } = await world.start();
-      expect(await end(world, place)).toBe(true);
-      await world.end(await world.claimNext());
-      expect(mayBegin(world, place)).toBe(false);
+      await world.store.cancelTurn(waiting, world.clock.now());
+      await world.hears((what) => what.kind === "compacted" && what.turnId === waiting);
+      await world.store.cancelTurn(running.turn.turnId, world.clock.now());
+      await world.hears((what) => what.kind === "cancel" && what.turnId === running.turn.turnId);
+      expect(await world.release(running)).toBe(true);
+      await world.hears((what) => what.kind === "compacted" && what.turnId === running.turn.turnId);
       expect((await world.claimNext()).turn.turnId).toBe(turnId);
     });
 
-    it("is lost when its lease ends, and what waits behind it goes on", async ({ world }) => {
+    it("runs again when its lease ends, until it has failed as often as it may", async ({ world }) => {
       await talk(world, ["one"]);
-      const place = await queue(world);
+      const slow = await claimCompaction(world);
       const { turnId } = await world.start();
       await world.clock.advance(LEASE_MS - 1);
-      expect(await world.store.extendClaims([place.claim], LEASE_MS)).toEqual([]);
+      expect(await world.store.extendClaims([slow.claim], LEASE_MS)).toEqual([]);
       await world.clock.advance(LEASE_MS - 1);
       await world.sweep();
       expect((await world.claim()).turns).toEqual([]);
       await world.clock.advance(1);
       await world.sweep();
-      expect(await world.store.extendClaims([place.claim], LEASE_MS)).toEqual([place.claim]);
-      expect(await end(world, place, through(6))).toBe(false);
+      expect(await world.store.extendClaims([slow.claim], LEASE_MS)).toEqual([slow.claim]);
+      expect(await endCompaction(world, slow, through(6))).toBe(false);
       expect(await world.store.readSummary("chat:a")).toBeUndefined();
+      expect((await claimed(world)).turn).toMatchObject({ turnId: slow.turn.turnId, attempt: 2 });
+      await world.clock.advance(LEASE_MS);
+      await world.sweep({ maxAttempts: 2 });
+      await world.hears((what) => what.kind === "compacted" && what.result.error !== undefined);
       expect((await world.claimNext()).turn.turnId).toBe(turnId);
     });
 
     it("is refused for a session that is not there, a full queue and a full store", async ({ world }) => {
-      expect(await refusal(queue(world))).toBe("session-not-found");
+      expect(await refusal(startCompaction(world))).toBe("session-not-found");
       await talk(world, ["one"]);
-      await queue(world);
+      await startCompaction(world);
       await world.start();
-      expect(await refusal(queue(world, { limits: { turnsPerSession: 2 } }))).toBe("session-busy");
-      expect(await refusal(queue(world, { limits: { storeBytes: 1 } }))).toBe("store-full");
-      expect((await queue(world, { limits: { turnsPerSession: 3 } })).isFirst).toBe(false);
+      expect(await refusal(startCompaction(world, { limits: { turnsPerSession: 2 } }))).toBe("session-busy");
+      expect(await refusal(startCompaction(world, { limits: { storeBytes: 1 } }))).toBe("store-full");
+      await startCompaction(world, { limits: { turnsPerSession: 3 } });
+    });
+
+    it("counts as no turn, and is in no list", async ({ world }) => {
+      const { turnId } = await world.start();
+      const before = await world.everything(["chat:a"], [turnId]);
+      const compaction = await startCompaction(world);
+      const seen = await world.everything(["chat:a"], [turnId]);
+      expect({ ...seen, stats: { ...seen.stats, bytes: before.stats.bytes } }).toEqual(before);
+      expect(world.store.agentCounts("main")).toMatchObject({ queued: 1, running: 0 });
+      await world.end(await world.claimNext());
+      await claimed(world);
+      expect(await world.store.getSession("chat:a")).toMatchObject({ turnsQueued: 0, turnsRunning: 0 });
+      expect(world.store.stats()).toMatchObject({ turnsQueued: 0, turnsRunning: 0 });
+      for (const status of [undefined, "running", "queued"] as const) {
+        const { items } = await world.store.listTurns({ limit: 10, ...(status && { status }) });
+        expect(items.map((turn) => turn.turnId)).not.toContain(compaction);
+      }
     });
 
     it("goes with its session, which can begin anew", async ({ world }) => {
       await world.start();
-      const place = await queue(world);
+      const turnId = await startCompaction(world);
       expect(await world.store.deleteSession("chat:a", world.clock.now())).toEqual({ turnsCancelled: 1 });
+      const gone = { error: { name: "session-not-found" } };
+      await world.hears((what) => what.kind === "compacted" && what.turnId === turnId);
+      expect(world.told.find(({ kind }) => kind === "compacted")).toMatchObject({ result: gone });
+      await talk(world, ["one"]);
+      const running = await claimCompaction(world);
+      expect(await world.store.deleteSession("chat:a", world.clock.now())).toEqual({ turnsCancelled: 0 });
+      await world.hears((what) => what.kind === "cancel" && what.turnId === running.turn.turnId);
       await world.start();
-      expect(await end(world, place, through(2))).toBe(false);
-      expect(mayBegin(world, place)).toBe(false);
+      expect(await endCompaction(world, running, through(2))).toBe(false);
       expect((await world.claim()).turns).toHaveLength(1);
     });
   });
@@ -169,48 +203,49 @@ export function compactingTests(engine: Engine): void {
   describe("compacting a session", () => {
     it("keeps the summary, marks the messages and appends the entry", async ({ world }) => {
       await talk(world, ["one", "two"]);
-      const place = await queue(world);
+      const place = await claimCompaction(world);
       const at = world.clock.now();
       const sizes = { before: { messages: 4, tokens: 40 }, after: { messages: 1, tokens: 7 } };
-      expect(await end(world, place, through(12, { except: [11], ...sizes, outside: true }))).toBe(true);
+      expect(await endCompaction(world, place, through(12, { except: [11], ...sizes, outside: true }))).toBe(true);
       expect(await world.store.readSummary("chat:a")).toEqual({ text: "in short", outside: true });
       expect(await texts(world)).toEqual(["re two"]);
       expect(await texts(world, { includeCompacted: true })).toEqual(["re two", "two", "re one", "one"]);
       const all = await world.store.readMessages("chat:a", { limit: 100, includeCompacted: true });
       expect(all.map(({ compacted }) => compacted)).toEqual([false, true, true, true]);
-      const entry = { seq: 13, at, turnId: "", name: "session.compacted", ...sizes };
+      const entry = { seq: 13, at, turnId: place.turn.turnId, name: "session.compacted", ...sizes };
       expect((await world.entries()).at(-1)).toEqual(entry);
       await world.hears((what) => what.kind === "entries" && what.entries.at(-1)?.name === "session.compacted");
-      expect(world.told.at(-1)).toEqual({ kind: "entries", sessionId: "chat:a", entries: [entry] });
+      expect(world.told.findLast(({ kind }) => kind === "entries")).toMatchObject({ entries: [entry] });
+      await world.hears((what) => what.kind === "compacted" && what.turnId === place.turn.turnId);
+      const result = { ...sizes, isCompacted: true, reason: undefined, error: undefined };
+      expect(world.told.find(({ kind }) => kind === "compacted")).toMatchObject({ result });
       expect(await world.store.getSession("chat:a")).toMatchObject({ messageCount: 4, lastSeq: 13, updatedAt: at });
     });
 
     it("changes nothing when there is nothing to compact", async ({ world }) => {
       await talk(world, ["one"]);
       const before = await world.everything(["chat:a"]);
-      await end(world, await queue(world));
+      await endCompaction(world, await claimCompaction(world));
       expect(await world.everything(["chat:a"])).toEqual(before);
       expect(await world.store.readSummary("chat:a")).toBeUndefined();
     });
 
-    it("keeps nothing of one that is not the first, or that has ended", async ({ world }) => {
+    it("keeps nothing of one that another gateway has, or that has ended", async ({ world }) => {
       await talk(world, ["one"]);
-      const [first, second] = [await queue(world), await queue(world)];
-      expect(await end(world, second, through(6))).toBe(false);
-      expect(
-        await world.store.endCompaction({ ...first.claim, node: "node_b" }, { now: 1, compacted: through(6) }),
-      ).toBe(false);
-      expect(await end(world, first)).toBe(true);
-      expect(await end(world, first, through(6))).toBe(false);
+      const first = await claimCompaction(world);
+      const other = { claim: { ...first.claim, node: "node_b" } };
+      expect(await endCompaction(world, other, through(6))).toBe(false);
+      expect(await endCompaction(world, first)).toBe(true);
+      expect(await endCompaction(world, first, through(6))).toBe(false);
       expect(await world.store.readSummary("chat:a")).toBeUndefined();
       expect(await world.names()).not.toContain("session.compacted");
     });
 
     it("leaves what comes later unmarked, also what came while it ran", async ({ world }) => {
       await talk(world, ["one"]);
-      const place = await queue(world);
+      const place = await claimCompaction(world);
       await world.start({ text: "meanwhile" });
-      await end(world, place, through(6));
+      await endCompaction(world, place, through(6));
       await world.end(await world.claimNext(), { reply: "re meanwhile" });
       await talk(world, ["later"]);
       expect(await texts(world)).toEqual(["re later", "later", "re meanwhile", "meanwhile"]);
@@ -224,9 +259,9 @@ export function compactingTests(engine: Engine): void {
           (message) => message.text === text,
         )?.seq ?? 0;
       const { lastSeq } = (await world.store.getSession("chat:a")) ?? { lastSeq: 0 };
-      await end(world, await queue(world), through(lastSeq, { except: [await seqOf("two")] }));
+      await endCompaction(world, await claimCompaction(world), through(lastSeq, { except: [await seqOf("two")] }));
       expect(await texts(world)).toEqual(["two"]);
-      await end(world, await queue(world), through(await seqOf("two"), { summary: "shorter" }));
+      await endCompaction(world, await claimCompaction(world), through(await seqOf("two"), { summary: "shorter" }));
       expect(await texts(world)).toEqual([]);
       expect(await texts(world, { includeCompacted: true })).toHaveLength(4);
       expect(await world.store.readSummary("chat:a")).toMatchObject({ text: "shorter" });
@@ -237,7 +272,11 @@ export function compactingTests(engine: Engine): void {
       const all = await world.store.readMessages("chat:a", { limit: 100 });
       const kept = all.filter(({ text }) => text === "2" || text === "re 4");
       const { lastSeq } = (await world.store.getSession("chat:a")) ?? { lastSeq: 0 };
-      await end(world, await queue(world), through(lastSeq, { except: kept.map(({ seq }) => seq) }));
+      await endCompaction(
+        world,
+        await claimCompaction(world),
+        through(lastSeq, { except: kept.map(({ seq }) => seq) }),
+      );
       expect(await texts(world, { limit: 1 })).toEqual(["re 4"]);
       expect(await texts(world, { limit: 1, before: kept[0]?.seq })).toEqual(["2"]);
       expect(await texts(world, { limit: 1, before: kept[1]?.seq })).toEqual([]);
@@ -251,7 +290,7 @@ export function compactingTests(engine: Engine): void {
       const limits = { messagesPerSession: 2 };
       expect(await refusal(world.start({ limits }))).toBe("session-full");
       const sizes = { before: { messages: 2, tokens: 3 }, after: { messages: 1, tokens: 2 } };
-      await end(world, await queue(world), through(5, { except: [5], freedBytes: -6, ...sizes }));
+      await endCompaction(world, await claimCompaction(world), through(5, { except: [5], freedBytes: -6, ...sizes }));
       expect(await bytes()).toBe(13);
       expect((await world.start({ limits })).status).toBe("queued");
       expect(await refusal(world.start({ limits }))).toBe("session-full");
@@ -259,7 +298,7 @@ export function compactingTests(engine: Engine): void {
 
     it("is forgotten with its session", async ({ world }) => {
       await talk(world, ["one"]);
-      await end(world, await queue(world), through(6, { summary: "x".repeat(10_000) }));
+      await endCompaction(world, await claimCompaction(world), through(6, { summary: "x".repeat(10_000) }));
       const { bytes } = world.store.stats();
       await world.store.deleteSession("chat:a", world.clock.now());
       expect(world.store.stats().bytes).toBeLessThan(bytes - 10_000);

@@ -1,4 +1,6 @@
 import { describe, expect } from "vitest";
+import { claimCompaction, endCompaction } from "../compactions.ts";
+import { talk } from "../journals.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, used, usedMore } from "../world.ts";
 
@@ -86,10 +88,10 @@ export function deletingTests(engine: Engine): void {
       await world.start({ session: "chat:c" });
       const backing = await world.claimNext();
       await world.release(backing, 1_000);
-      const compaction = { sessionId: "chat:a", compactionId: world.newId("cmp"), node: "node_a", leaseMs: 1e6 };
-      const place = await store.queueCompaction({ now: clock.now(), ...compaction, limits: world.order().limits });
+      await talk(world, ["said"], { session: "chat:g" });
+      const compaction = await claimCompaction(world, { session: "chat:g", leaseMs: 1e6 });
       await world.start();
-      const gone = ["chat:a", "chat:b", "chat:c"];
+      const gone = ["chat:a", "chat:b", "chat:c", "chat:g"];
       for (const session of gone) await store.deleteSession(session, clock.now());
       const later = ["chat:d", "chat:e", "chat:f", "chat:a"];
       const turns: string[] = [];
@@ -98,7 +100,7 @@ export function deletingTests(engine: Engine): void {
       expect(await world.end(running, { reply: "late", usage: used(4, 2) })).toBe(false);
       expect(await world.release(running)).toBe(false);
       expect(await world.end(backing, { status: "failed" })).toBe(false);
-      expect(await store.endCompaction(place.claim, { now: clock.now(), compacted: undefined })).toBe(false);
+      expect(await endCompaction(world, compaction)).toBe(false);
       expect(announcement?.announcement.turnId).toBe(announced.turnId);
       const step = { at: clock.now(), name: "announcement.sent", detail: undefined };
       if (announcement)

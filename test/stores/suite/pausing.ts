@@ -1,4 +1,5 @@
 import { describe, expect } from "vitest";
+import { claimCompaction, endCompaction } from "../compactions.ts";
 import { claimBeat, planBeat, queueEvent, STREAM_KEEP, startBeat, toldNews } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, type World } from "../world.ts";
@@ -166,11 +167,7 @@ export function pausingTests(engine: Engine): void {
       await world.start();
       await world.end(await world.claimNext());
       await pause(world);
-      const compactionId = world.newId("cmp");
-      const of = { now: world.clock.now(), compactionId, sessionId: "chat:a", node: "node_a", leaseMs: LEASE_MS };
-      const place = await world.store.queueCompaction({ ...of, limits: world.order().limits });
-      expect(place.isFirst).toBe(true);
-      expect(await world.store.endCompaction(place.claim, { now: world.clock.now(), compacted: undefined })).toBe(true);
+      expect(await endCompaction(world, await claimCompaction(world))).toBe(true);
     });
 
     it("changes once, however many pause or resume at once", async ({ world }) => {

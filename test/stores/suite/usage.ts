@@ -1,5 +1,6 @@
 import { describe, expect } from "vitest";
 import { START } from "#test/harness/clock.ts";
+import { claimCompaction } from "../compactions.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, used, usedMore, type World, type WorldOptions } from "../world.ts";
 
@@ -200,18 +201,24 @@ export function usageTests(engine: Engine): void {
 
     it("counts what a summary used as an attempt, and nothing else of it", async ({ world }) => {
       const of = { agent: "main", surface: "rpc", caller: "ops" } as const;
-      const now = world.clock.now();
-      await world.store.countUsage({ now, ...of, ...used(30, 4, "echo", 20) });
-      await world.store.countUsage({ now, ...of, ...used(1, 1, "echo", 5, { cached: 1, reasoning: 0, cost: 70 }) });
+      await world.start({ ...of, caller: "ci" });
+      await world.end(await world.claimNext());
+      const first = await claimCompaction(world);
+      await world.release(first, 0, used(30, 4, "echo", 20));
+      const usage = used(1, 1, "echo", 5, { cached: 1, reasoning: 0, cost: 70 });
+      await world.end(await world.claimNext(), { status: "failed", usage });
+      expect((await world.store.getSession("chat:a"))?.usage).toEqual({ input: 0, output: 0 });
       const nothing = { messages: 0, completed: 0, failed: 0, cancelled: 0 };
       const more = { cached: 1, reasoning: 0, cost: 70 };
       const counts = { ...nothing, attempts: 2, latencyMs: 25, input: 31, output: 5, ...more };
-      expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual([
-        { hour: START, ...of, model: "echo", ...counts },
-      ]);
-      expect(await world.store.sumUsage({ from: 0, to: Infinity, by: "caller" })).toEqual([
-        { key: "ops", counts, withoutUsage: 0 },
-      ]);
+      expect(await world.store.readUsage({ from: 0, to: Infinity })).toContainEqual({
+        hour: START,
+        ...of,
+        model: "echo",
+        ...counts,
+      });
+      const sums = await world.store.sumUsage({ from: 0, to: Infinity, by: "caller" });
+      expect(sums).toContainEqual({ key: "ops", counts, withoutUsage: 0 });
     });
 
     it("forgets counters past their days when it sweeps", async ({ world }) => {

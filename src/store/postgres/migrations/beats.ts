@@ -19,3 +19,15 @@ where is_running;
 update beats set due = 0, noted = extract(epoch from clock_timestamp()) * 1000 where is_running and run is null;
 alter table beats drop column is_running, drop column node, drop column fence, drop column lease_ends;
 `;
+
+/** A compaction is a turn in its session's queue, which is in the order of its places. Waiting ones are dropped: no caller waits for them. */
+export const COMPACTIONS_AS_TURNS = /* sql */ `
+alter table turns add column task json, add column place bigint, add column lane text;
+update turns set place = seq, lane = case when waited then 'waited' else 'other' end where ended_at is null;
+select setval('ready_orders', greatest(nextval('ready_orders'), (select coalesce(max(last_seq), 0) / 1024 + 1 from sessions)));
+update sessions s set open = open - n
+  from (select session, count(*) as n from compactions group by session) as c where c.session = s.ordinal;
+drop table compactions;
+drop index turns_ready;
+create index turns_ready on turns (agent, lane, ready_at, ready_order) where ready_at is not null;
+`;

@@ -1,4 +1,4 @@
-import { BEATS_AS_TURNS } from "./beats.ts";
+import { BEATS_AS_TURNS, COMPACTIONS_AS_TURNS } from "./beats.ts";
 import { PREVIEWS } from "./previews.ts";
 import { GATEWAY_TABLES, INBOUND_TABLES, TURN_TABLES } from "./tables.ts";
 
@@ -15,5 +15,5 @@ alter table counts rename to counters;
 export const MIGRATIONS = [
   { version: 6, oldest: 6, release: "0.2.0", sql: `${TURN_TABLES}${INBOUND_TABLES}${GATEWAY_TABLES}` },
   { version: 7, oldest: 6, sql: PREVIEWS },
-  { version: 8, oldest: 8, sql: `${BEATS_AS_TURNS}${COUNTERS}` },
+  { version: 8, oldest: 8, sql: `${BEATS_AS_TURNS}${COMPACTIONS_AS_TURNS}${COUNTERS}` },
 ] as const;

@@ -78,6 +78,7 @@ export function readEnd(row: Row): EndRow {
 const COUNTERS: Readonly<Record<keyof CountChange, (agent: string) => readonly string[]>> = {
   queued: (agent) => ["queued", `queued ${agent}`],
   running: (agent) => ["running", `running ${agent}`],
+  compactions: (agent) => [`compactions ${agent}`],
   waitingEvents: (agent) => [`waiting ${agent}`],
   openEvents: () => ["events"],
   deadEvents: () => ["dead"],
@@ -119,7 +120,7 @@ export class Agents {
       }
     },
     // No rule calls these in a transaction: `CachedCounts` has the counts.
-    counts: () => ({ queued: 0, running: 0, waitingEvents: 0 }),
+    counts: () => ({ queued: 0, running: 0, compactions: 0, waitingEvents: 0 }),
     open: () => [],
   };
 

@@ -138,7 +138,6 @@ export function openRecords(transaction: Transaction, memory: Memory): PostgresR
     keys,
     sessions: sessions.records,
     summaries: sessions.summaries,
-    compactions: sessions.compactions,
     erasures: sessions.erasures,
     journal: journals.of,
     turns: turns.records,

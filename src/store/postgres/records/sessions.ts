@@ -1,15 +1,13 @@
-import type { CompactionRecord, OpenTurnRecord, Records, SessionRecord, SummaryRecord } from "#store/rules/records.ts";
+import type { OpenTurnRecord, Records, SessionRecord, SummaryRecord } from "#store/rules/records.ts";
 import type { Session } from "#store/store.ts";
 import { encodeOptional, encodeText } from "../texts.ts";
-import { fields, leaseColumns, moreOf, readLease, usageOf } from "./fields.ts";
+import { fields, moreOf, usageOf } from "./fields.ts";
 import { number, numberList, optional, type Row, type Sql, sql, text, textList } from "./sql.ts";
 import { layout, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
-/** A session with the number of unfinished turns and compactions in its queue, its size in bytes and its summary. */
+/** A session with the number of unfinished turns in its queue, its size in bytes and its summary. */
 type SessionRow = { record: SessionRecord; open: number; bytes: number; summary: SummaryRecord | undefined };
-/** A compaction. It waits for the turns whose `seq` is at most `behind`. */
-type CompactionRow = CompactionRecord & { readonly behind: number };
 /** The unfinished turns of sessions. They are loaded with the sessions. */
 export type OpenTurns = {
   ofSession(ordinal: number): OpenTurnRecord[];
@@ -78,27 +76,6 @@ function summaryOf(row: Row): SummaryRecord {
   };
 }
 
-const COMPACTIONS = layout<CompactionRow>({
-  table: "compactions",
-  key: ["compaction_id"],
-  keyOf: ({ compactionId }) => compactionId,
-  columns: [
-    ["compaction_id", "text", ({ compactionId }) => compactionId],
-    ["session", "bigint", ({ ordinal }) => ordinal],
-    ["place", "integer", ({ behind }) => behind],
-    ...leaseColumns<CompactionRow>(({ lease }) => lease),
-  ],
-  computed: { place: [() => "t.ordinal", ({ place }) => place] },
-  read: (row) => ({
-    compactionId: row.compaction_id as string,
-    ordinal: number(row.session),
-    // The place of a turn is its `seq`, so a compaction gets a fraction. The ordinal sorts compactions between the same two turns.
-    place: number(row.place) + 0.5 + number(row.ordinal) * 1e-9,
-    behind: number(row.place),
-    lease: readLease(row),
-  }),
-});
-
 /** Deleted sessions whose journals are not completely erased. */
 const ERASURES = layout<number>({
   table: "erased_sessions",
@@ -113,11 +90,10 @@ function weightOf(row: SessionRow | undefined): number {
   return row ? row.bytes + SESSION_BYTES : 0;
 }
 
-/** Sessions with their queues, summaries and compactions. A session is loaded and locked as a whole. */
+/** Sessions with their queues and summaries. A session is loaded and locked as a whole. */
 export class Sessions implements Part {
   readonly #transaction: Transaction;
   readonly #rows: Table<SessionRow>;
-  readonly #compactions: Table<CompactionRow>;
   readonly #erasures: Table<number>;
   readonly #turns: OpenTurns;
   readonly #events: EventsOfTurns;
@@ -136,9 +112,6 @@ export class Sessions implements Part {
     this.#rows = new Table(transaction, SESSIONS, (before, after) => {
       transaction.count("sessions", (after ? 1 : 0) - (before ? 1 : 0));
       transaction.count("bytes", weightOf(after) - weightOf(before));
-    });
-    this.#compactions = new Table(transaction, COMPACTIONS, (before, after) => {
-      this.addOpen((before ?? after)?.ordinal ?? 0, (after ? 1 : 0) - (before ? 1 : 0));
     });
     this.#erasures = new Table(transaction, ERASURES);
   }
@@ -174,24 +147,6 @@ export class Sessions implements Part {
     },
   };
 
-  readonly compactions: Records["compactions"] = {
-    find: (compactionId) => {
-      const found = this.#compactions.find(compactionId);
-      // A compaction is locked through its session.
-      return found && this.#row(found.ordinal) && this.#compactions.peek(compactionId);
-    },
-    put: (record) => {
-      const before = this.#compactions.peek(record.compactionId);
-      const behind = before?.behind ?? this.#rows.peek(record.ordinal)?.record.session.lastSeq ?? 0;
-      this.#compactions.put({ ...record, behind });
-    },
-    delete: (record) => this.#compactions.delete({ ...record, behind: 0 }),
-    leaseEnded: (upTo) => {
-      const ended = this.#compactions.scan({ where: { lease_ends: { upTo } }, by: "place" });
-      return ended.filter(({ ordinal }) => this.#row(ordinal));
-    },
-  };
-
   readonly summaries: Records["summaries"] = {
     find: (ordinal) => this.#row(ordinal)?.summary,
     put: (summary) => {
@@ -213,11 +168,9 @@ export class Sessions implements Part {
     delete: (ordinal) => this.#erasures.delete(ordinal),
   };
 
-  queue(ordinal: number): readonly (OpenTurnRecord | CompactionRecord)[] {
+  queue(ordinal: number): readonly OpenTurnRecord[] {
     this.#row(ordinal);
-    const compactions = this.#compactions.filter((of) => of.ordinal === ordinal);
-    const turns = this.#turns.ofSession(ordinal);
-    return [...turns, ...compactions].sort((a, b) => a.place - b.place);
+    return this.#turns.ofSession(ordinal).sort((a, b) => a.place - b.place);
   }
 
   /** Loads the session of a turn together with the turn. */
@@ -225,7 +178,7 @@ export class Sessions implements Part {
     this.#wantedOfTurns.add(turnId);
   }
 
-  /** Changes the number of unfinished turns and compactions in the queue. */
+  /** Changes the number of unfinished turns in the queue. */
   addOpen(ordinal: number, change: number): void {
     const row = this.#rows.peek(ordinal);
     if (row && change !== 0) this.#rows.put({ ...row, open: row.open + change });
@@ -270,10 +223,6 @@ export class Sessions implements Part {
     return [
       { sql: this.#rows.query(sql`where t.ordinal in ${affected} ${lock}`), take },
       this.#turns.loading(sql`t.session in ${affected}`),
-      {
-        sql: this.#compactions.query(sql`where t.session in ${affected}`),
-        take: (rows) => this.#compactions.take(rows),
-      },
       ...(hasTurns && this.#transaction.isWriting ? [this.#events.ofTurns(turnIds)] : []),
     ];
   }

@@ -41,7 +41,6 @@ export class Transaction {
   readonly #wanted = new Map<string, Statement>();
   readonly #numbers = { session: [] as number[], event: [] as number[], order: [] as number[] };
   #used = { session: 0, event: 0, order: 0 };
-  #places = 0;
   #isTimeWanted = false;
   news: News[] = [];
   /** The changes of counters, by their names. */
@@ -85,7 +84,8 @@ export class Transaction {
   }
 
   next(series: Series | "place"): number {
-    if (series === "place") return NEW_PLACES + this.#places++;
+    // Places are stored too, and grow as orders do.
+    if (series === "place") return this.next("order");
     const at = this.#used[series]++;
     if (series !== "order") return this.#numbers[series][at] ?? NEW_PLACES + at;
     const base = this.#numbers.order[Math.floor(at / ORDERS)];
@@ -132,7 +132,6 @@ export class Transaction {
   /** Discards the changes before another pass. */
   reset(): void {
     this.#used = { session: 0, event: 0, order: 0 };
-    this.#places = 0;
     this.news = [];
     this.deltas = new Map();
     this.#statements = [];

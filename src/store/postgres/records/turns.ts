@@ -1,5 +1,6 @@
+import { laneOf } from "#store/rules/leases.ts";
 import { isOpen, type OpenTurn, type OpenTurnRecord, type Records, type TurnRecord } from "#store/rules/records.ts";
-import type { Turn, TurnAnnouncement, TurnError } from "#store/store.ts";
+import type { CompactionTask, Turn, TurnAnnouncement, TurnError } from "#store/store.ts";
 import { encodeOptional, encodeText } from "../texts.ts";
 import { fields, leaseColumns, moreOf, readLease, usageOf } from "./fields.ts";
 import type { OpenTurns, Sessions } from "./sessions.ts";
@@ -8,7 +9,7 @@ import { layout, type Moment, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
 const TURN_BYTES = 800;
-/** The number of ready turns that a claim loads together, for each agent and each value of `waited`. */
+/** The number of ready turns that a claim loads together, for each agent and each lane. */
 const PREFETCHED = 32;
 
 const BATCH = `(select json_build_object('most', b.most_attempts, 'keep', b.stream_keep, 'ids',
@@ -20,7 +21,7 @@ const WHOLE = `t.*, to_json(t.more) as more_used, ${BATCH} as batch,
 const LISTED = "t.*, to_json(t.more) as more_used, null as batch, null as reply";
 
 const FIXED =
-  "session, session_id, agent, surface, caller, created_at, skill_ids, message_id, seq, delivery_id, preview".split(
+  "session, place, session_id, agent, surface, caller, created_at, skill_ids, message_id, seq, delivery_id, preview".split(
     ", ",
   );
 
@@ -78,7 +79,10 @@ function layoutOf(select: string) {
       ["announcement", "text", ({ turn }) => turn.announcement && JSON.stringify(turn.announcement)],
       ["channel", "text", ({ open }) => encodeOptional(open?.announce?.channel)],
       ["hops", "integer", ({ open }) => open?.announce?.hops],
-      ["has_events", "boolean", ({ open }) => open?.task !== undefined],
+      ["has_events", "boolean", ({ open }) => open?.task?.kind === "beat"],
+      ["task", "json", ({ open }) => (open?.task?.kind === "compact" ? open.task : undefined)],
+      ["place", "bigint", ({ place }) => place],
+      ["lane", "text", ({ open }) => open && laneOf(open)],
       // The time from which the turn can be claimed, in the past or in the future.
       ["ready_at", "double precision", ({ open }, { time }) => (open?.readyOrder === undefined ? open?.dueAt : time)],
     ],
@@ -102,7 +106,7 @@ function layoutOf(select: string) {
         announcement: announcementOf(row),
       },
       ordinal: number(row.session),
-      place: number(row.seq),
+      place: optional(row.place) ?? number(row.seq),
       replySeq: optional(row.reply_at) ?? 0,
       open: row.ended_at === null ? openOf(row, moment) : undefined,
     }),
@@ -121,7 +125,9 @@ function openOf(row: Row, { time }: Moment): OpenTurn {
   const open = OPEN.read(row);
   const isReady = readyAt !== undefined && readyAt <= time && open.readyOrder !== undefined;
   return {
-    task: batch ? { kind: "beat", ids: batch.ids ?? [], maxAttempts: batch.most, streamKeep: batch.keep } : undefined,
+    task: batch
+      ? { kind: "beat", ids: batch.ids ?? [], maxAttempts: batch.most, streamKeep: batch.keep }
+      : ((row.task as CompactionTask | null) ?? undefined),
     ...open,
     announce: row.hops === null ? undefined : { channel: optionalText(row.channel), hops: number(row.hops) },
     replyMessageId: open.replyMessageId ?? "",
@@ -204,15 +210,15 @@ export class Turns implements Part, OpenTurns {
         if (record?.open?.readyOrder !== undefined) agents.add(record.turn.agent);
       return [...agents];
     },
-    firstReady: (agent, waited) => {
-      const ready: Scan = { where: { agent, waited, is_ready: true }, by: "ready" };
+    firstReady: (agent, lane) => {
+      const ready: Scan = { where: { agent, lane, is_ready: true }, by: "ready" };
       // A claim continues with the next turns, and doubles the number that is loaded each time.
       const limit = Math.max(PREFETCHED, this.#ahead.size);
       for (const { turn, ordinal } of this.#whole.scan({ ...ready, limit }, PREFETCHED)) {
         if (this.#ahead.has(turn.turnId)) continue;
         this.#ahead.add(turn.turnId);
         this.#sessions().records.at(ordinal);
-        this.#journal(ordinal).after(turn.seq - 2, 1);
+        if (lane !== "compact") this.#journal(ordinal).after(turn.seq - 2, 1);
       }
       return this.#whole.scan({ ...ready, limit: 1 }).filter(isOpen)[0];
     },
@@ -249,8 +255,8 @@ export class Turns implements Part, OpenTurns {
     for (const [after, before] of this.#whole.changes()) {
       const { turnId = "", agent = "" } = after?.turn ?? {};
       const task = after?.open?.task;
-      if (before?.open?.task && !task) ended.push(before.turn.turnId);
-      if (!task || before) continue;
+      if (before?.open?.task?.kind === "beat" && !task) ended.push(before.turn.turnId);
+      if (task?.kind !== "beat" || before) continue;
       const ordinals = this.#ordinalsOf(task.ids);
       begun.push({ turn_id: turnId, agent, ordinals, most: task.maxAttempts, keep: task.streamKeep });
     }

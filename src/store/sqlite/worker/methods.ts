@@ -1,4 +1,6 @@
 import { isReading, rules } from "#store/rules/rules.ts";
+import type { Lane } from "#store/store.ts";
+import type { FreeOf } from "../messages.ts";
 import type { SqliteRecords } from "./records.ts";
 
 type Method = (records: SqliteRecords, ...args: unknown[]) => unknown;
@@ -8,18 +10,24 @@ export function writes(name: string): boolean {
   return !isReading(name) && name !== "extendClaims" && name in rules;
 }
 
-type Claiming = { free: number; freeOf: ReadonlyMap<string, number>; messageIds: string[] };
+type Claiming = { free: number; freeOf: ReadonlyMap<string, FreeOf>; messageIds: string[] };
+
+function freeIn(freeOf: Claiming["freeOf"]): (agent: string, lane: Lane) => number {
+  return (agent, lane) => freeOf.get(agent)?.[lane === "compact" ? "compact" : "other"] ?? 0;
+}
 
 /** A function does not reach this thread: in its place come the answers that it would give. */
 const claimTurns: Method = (records, request) => {
   const { freeOf, messageIds, ...others } = request as Parameters<typeof rules.claimTurns>[1] & Claiming;
   const newMessageId = () => messageIds.shift() as string;
   const free = Math.min(others.free, messageIds.length);
-  return rules.claimTurns(records, { ...others, free, freeOf: (agent) => freeOf.get(agent) ?? 0, newMessageId });
+  return rules.claimTurns(records, { ...others, free, freeOf: freeIn(freeOf), newMessageId });
 };
 
 const claimAnnouncements: Method = (records, request) => {
-  const { freeOf, ...others } = request as Parameters<typeof rules.claimAnnouncements>[1] & Pick<Claiming, "freeOf">;
+  const { freeOf, ...others } = request as Parameters<typeof rules.claimAnnouncements>[1] & {
+    freeOf: ReadonlyMap<string, number>;
+  };
   return rules.claimAnnouncements(records, { ...others, freeOf: (channel) => freeOf.get(channel) ?? 0 });
 };
 
