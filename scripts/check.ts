@@ -18,7 +18,7 @@ const steps = [
   {
     name: "slow tests",
     run: "npm run --silent test:slow -- --maxWorkers 2",
-    mend: "mend what it says, then: npm run test:slow",
+    mend: "fix the reported problems, then: npm run test:slow",
   },
 ];
 

@@ -13,7 +13,7 @@ export interface Channel {
   announce(reply: AnnouncedReply, signal: AbortSignal): Promise<Outcome>;
 }
 
-/** No call lasts longer. */
+/** The longest duration of a call. */
 export const LONGEST_CALL_MS = 25_000;
 
 /** The end of a turn, in the form in which it is announced. */

@@ -32,7 +32,7 @@ async function pathOf(file: string | undefined, env: NodeJS.ProcessEnv): Promise
   if (config.store.type === "sqlite") return config.store.path;
   if (tryOut)
     throw new CliError(
-      "There is no gateway.json5 here to name the store. Say by --config where it is, or --store FILE.",
+      "This folder has no gateway.json5 that names the store. Use --config or --store to name the file.",
     );
   const how = config.store.type === "postgres" ? "pg_dump copies a database" : "memory holds nothing that outlives it";
   throw new CliError(`The store is ${config.store.type}, which this does not copy: ${how}.`);

@@ -8,13 +8,15 @@ import { say } from "./terminal.ts";
 
 export type MigrateOptions = { config?: string };
 
-/** Upgrades the schema of the PostgreSQL store; answers the words for the person at the terminal. */
+/** Upgrades the schema of the PostgreSQL store. Returns the text for the terminal. */
 export async function migrate({ config: file }: MigrateOptions, env: NodeJS.ProcessEnv): Promise<string> {
   const { config, tryOut } = await loadConfig({ file, env: withEnvFile(configFile(file, env), env), built: BUILT });
-  if (tryOut) throw new CliError("There is no gateway.json5 here to name the store. Say by --config where it is.");
+  if (tryOut)
+    throw new CliError("This folder has no gateway.json5 that names the store. Use --config to name the file.");
   const { store } = config;
   if (store.type !== "postgres") {
-    const why = store.type === "sqlite" ? "a gateway upgrades its file at the start" : "it stores nothing";
+    const why =
+      store.type === "sqlite" ? "the gateway upgrades the file when it starts" : "it does not need an upgrade";
     throw new CliError(`The store is ${store.type}: ${why}. This command is for PostgreSQL.`);
   }
   const install = missingPackages(["postgres"]);

@@ -169,7 +169,7 @@ type AnnouncementEnd = { code?: number | undefined; reason?: string } & (
   | { name: "retried" | "returned"; retryInMs: number }
 );
 
-/** The state that a release leaves. An attempt that was returned changes nothing. */
+/** The state of an announcement after its release. A returned attempt does not change the state. */
 const STATES = { retried: "retrying", returned: undefined } as const;
 
 function failed(reason: string, code?: number): AnnouncementEnd {

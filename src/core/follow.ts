@@ -5,14 +5,14 @@ export type StreamEntry = { readonly seq: number };
 export interface Taker<E> {
   /** True if the taker has no room for new entries. They are read from the store later. */
   readonly isFull: boolean;
-  /** True if the taker has room for entries that waited in the store. */
+  /** True if the taker has room for stored entries. */
   readonly hasRoom: boolean;
   /** False for an entry that is skipped. It needs no room. */
   wants(entry: E): boolean;
   take(entry: E): void;
   /** Called before the next entry if earlier ones are missing: the stream continues after `before`. */
   gap(before: number): void;
-  /** Called when backfill starts. The taker must call `page` of its follower until it returns false. */
+  /** Called when backfill starts. The taker must call its follower's `page` until that returns false. */
   behind(): void;
 }
 
@@ -47,7 +47,7 @@ export abstract class Stream<E extends StreamEntry, T extends Taker<E> = Taker<E
   protected published(_entry: E): void {}
 }
 
-/** The place of a follower that starts with the next entry, whatever its `seq`. */
+/** The place of a follower that starts with the next entry. */
 const NEXT = -1;
 
 /**
@@ -61,7 +61,7 @@ const NEXT = -1;
 export class Follower<E extends StreamEntry, T extends Taker<E> = Taker<E>> {
   readonly stream: Stream<E, T>;
   readonly taker: T;
-  /** `held`: it has not started. Only `newest` is updated. */
+  /** `held`: the follower has not started, and only `newest` is updated. */
   phase: "held" | "backfill" | "live" | "over" = "held";
   /** The `seq` of the last entry that was taken or skipped. */
   seq = 0;
@@ -79,7 +79,7 @@ export class Follower<E extends StreamEntry, T extends Taker<E> = Taker<E>> {
     this.#fallBehind();
   }
 
-  /** Starts with the next entry, or after the entry `from` if all entries up to it are known. */
+  /** Starts live: with the next published entry, or after the entry `from`, if no entry after `from` was published yet. */
   startLive(from = NEXT): void {
     this.seq = from;
     this.phase = "live";
@@ -95,12 +95,12 @@ export class Follower<E extends StreamEntry, T extends Taker<E> = Taker<E>> {
     else this.#pass(entry, isWanted);
   }
 
-  /** Passes on a page of stored entries, while there is room. Returns true if there are more: the taker calls it again, after other followers. */
+  /** Passes on a page of stored entries while there is room. Returns true if there are more. The taker then calls `page` again, after the pages of other followers. */
   async page(limit: number): Promise<boolean> {
     const { seq: from, newest, stream, taker } = this;
     if (!this.#isBehind) return false;
     const page = await stream.read(from, limit);
-    // It has left or started at another place during the read.
+    // The follower has left or was restarted at another place during the read.
     if (!this.#isBehind || this.seq !== from) return this.#isBehind;
     const before = (page[0]?.seq ?? 0) - 1;
     if (before > from) {

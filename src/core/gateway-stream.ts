@@ -30,7 +30,7 @@ export class GatewayStream extends Stream<GatewayEntry> {
     return this.#store.appendGatewayEntry(news, { now: this.#clock.now(), keep: GATEWAY_STORED_ENTRIES });
   }
 
-  /** `first` is the `seq` of the oldest stored entry (`last + 1` if none is stored), `last` that of the newest (0 before the first). */
+  /** `first` is the `seq` of the oldest stored entry (`last + 1` if none is stored), `last` is the `seq` of the newest entry ever (0 before the first). */
   async place(): Promise<{ first: number; last: number }> {
     const { first, last } = await this.#store.readGatewayEntries({ after: 0, limit: 0 });
     return { first, last };

@@ -35,7 +35,7 @@ export async function copySqlite(from: string, to: string): Promise<number> {
   return await copyStore(from, to, systemClock.now());
 }
 
-/** Upgrades the schema of a PostgreSQL store that no gateway uses; answers its versions before and after. */
+/** Upgrades the schema of a PostgreSQL store while gateways are stopped. Returns its versions before and after. */
 export async function upgradePostgres(url: readonly string[], report: (line: string) => void) {
   const { upgradeDatabase } = await import("#store/postgres/upgrade.ts");
   try {

@@ -76,7 +76,7 @@ export type Announcement = {
   attempts: number;
 };
 export type AnnouncementClaim = { turnId: string; node: string; fence: number };
-/** The result of an attempt. Without a `state` that of the turn stays, with its reason. `step` goes to the timeline of its delivery. */
+/** The result of an attempt. Without a `state`, the turn's state and reason do not change. `step` is added to the timeline of its delivery. */
 export type AnnouncementResult = {
   state: AnnouncementState | undefined;
   reason: string | undefined;
@@ -246,9 +246,9 @@ export interface InboundStore {
    */
   planBeat(agent: string, plan: { now: number; delayMs: number | undefined; soonest: boolean }): Promise<void>;
   readBeat(agent: string): Promise<Beat>;
-  /** The agents of these whose beat is due or can go on, and the time until the next beat is due. A pause holds only the beginning of a beat. */
+  /** Returns the given agents whose beat is due or can continue, and the time until the next beat is due. A pause only prevents new beats. */
   dueBeats(agents: readonly string[]): Promise<{ due: string[]; nextDueInMs: number | undefined }>;
-  /** The agent was removed: no beat is planned, and one that runs ends with its turn. */
+  /** Called when the agent was removed: plans no further beat. A running beat ends with its turn. */
   dropBeat(agent: string, drop: { now: number; streamKeep: number }): Promise<void>;
 
   /**
@@ -261,9 +261,9 @@ export interface InboundStore {
     limit: number;
     freeOf(channel: string): number;
   }): Promise<{ announcements: ClaimedAnnouncement[]; nextDueInMs: number | undefined }>;
-  /** Ends an announcement. False, and nothing stored, when the claim does not hold or the session was deleted. */
+  /** Ends an announcement. Returns false and stores nothing if the claim is no longer valid or the session was deleted. */
   endAnnouncement(claim: AnnouncementClaim, end: AnnouncementResult): Promise<boolean>;
-  /** Gives an announcement back with one attempt more, not to be claimed for `delayMs`. False as for `endAnnouncement`. */
+  /** Returns an announcement to the queue with one more attempt. It can be claimed again after `delayMs`. Returns false as `endAnnouncement` does. */
   releaseAnnouncement(claim: AnnouncementClaim, release: AnnouncementResult & { delayMs: number }): Promise<boolean>;
 
   /**

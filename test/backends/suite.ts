@@ -37,7 +37,7 @@ export function turnOf(more: Partial<BackendTurn> = {}): BackendTurn {
   };
 }
 
-/** A turn that has everything, and the document that programs and services get of it. */
+/** A turn with every field, and the document that programs and services receive for it. */
 export const RICH_TURN = turnOf({
   turnId: "turn_7",
   attempt: 2,

@@ -117,7 +117,7 @@ export function startPages(config: object = {}, options: ProcessOptions = {}): P
   return startProcess({ config: { ...CONFIG, ...config }, ...options });
 }
 
-/** Starts pages at one port: again in the folder of the last start, where that is given. */
+/** Returns a function that starts the gateway at one port, in the folder `cwd` of an earlier start if it is given. */
 export function restartablePages(config: object = {}): (cwd?: string) => Promise<GatewayProcess> {
   const port = String(20_000 + Math.floor(Math.random() * 10_000));
   return (cwd) => startPages(config, { args: ["--port", port], ...(cwd !== undefined && { cwd }) });
@@ -128,7 +128,7 @@ export function untilLive(page: Page): Promise<void> {
   return page.locator(".live-sign[data-state='live']").first().waitFor();
 }
 
-/** Holds every request to such an address from the `nth` on, until the answer of this is called. */
+/** Holds every request to a matching address from the `nth` on, until the returned function is called. */
 export async function holdRoute(page: Page, address: RegExp, nth = 1): Promise<() => void> {
   let release = () => {};
   const held = new Promise<void>((resolve) => {
@@ -142,10 +142,10 @@ export async function holdRoute(page: Page, address: RegExp, nth = 1): Promise<(
   return release;
 }
 
-/** A connection for each call: on a busy machine, the gateway may close an idle one just when it is used again. */
+/** Uses one connection for each call: on a busy machine, the gateway may close an idle connection at the moment of its reuse. */
 const OWN_CONNECTION = { connection: "close" };
 
-/** Calls the gateway as a client outside does. */
+/** Calls the gateway as an external client does. */
 export function callers({ url }: Pick<GatewayProcess, "url">) {
   const post =
     (token: string) =>

@@ -44,7 +44,7 @@ async function untilPainted(page: Page): Promise<void> {
 }
 
 browserTests(({ open }) => {
-  /** A live page of a gateway with so many requests, once it shows its first rows; `all` are its addresses. */
+  /** A live page of a gateway with this number of requests, after its first rows are shown. `all` are the addresses of all requests. */
   async function openFilled(
     count: number,
     { path = "/console/activity", ...config }: { path?: string; agents?: object } = {},

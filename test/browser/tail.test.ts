@@ -38,7 +38,7 @@ browserTests(({ open }) => {
       await expect.poll(() => page.url()).toMatch(/\/console\/t\/turn_/);
     });
 
-    it("MUST make under 20 requests in a minute of one webhook a second, and take under 120 kB to open", async () => {
+    it("MUST make fewer than 20 requests a minute at one webhook per second, and load less than 120 kB when opened", async () => {
       await using gateway = await startPages();
       const { hook, rest } = callers(gateway);
       const sendAll = async (count: number) => {
@@ -59,7 +59,7 @@ browserTests(({ open }) => {
         const { pathname } = new URL(request.url());
         if (!pathname.startsWith("/console")) asked.push(pathname);
       });
-      // The minute is that of the page's clock.
+      // The minute is measured by the page's clock.
       await page.clock.install();
       await page.goto(`${gateway.url}/console`);
       await untilLive(page);

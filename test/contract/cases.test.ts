@@ -16,7 +16,7 @@ import { allowedBy, mistakesIn, resolve, type Schema, textMistakesIn } from "./a
 /** Requests of an operation on one transport. */
 const RUNS = 12;
 const RUNS_OF_A_MISTAKE = 2;
-/** TLS brings the same bytes to the same reader: mistakes are made without it. */
+/** Mistakes are tested without TLS, because the reader gets the same bytes with TLS. */
 function madeOver<Mistake>(way: string, mistakes: Mistake[]): Mistake[] {
   return way.endsWith("TLS") ? [] : mistakes;
 }
@@ -130,7 +130,7 @@ const ways = Object.entries(transports).filter(([name]) => !name.startsWith("Web
 
 describe.each(ways)("over %s", async (way, { config }) => {
   const gateway = await shareGateway({ config: { ...CONFIG, gateway: { ...config?.gateway, ...CONFIG.gateway } } });
-  // A connection that is opened here would be idle until the tests before these have run, and the gateway closes it.
+  // A connection opened here would be idle while earlier tests run, and the gateway would close it.
   let client: Awaited<ReturnType<typeof openHttp2>> | undefined;
   beforeAll(async () => {
     if (way !== "HTTP/1.1") client = await openHttp2(gateway.url);

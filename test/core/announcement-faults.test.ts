@@ -51,7 +51,7 @@ describe("a store that fails", () => {
     expect(ops.calls).toHaveLength(1);
   });
 
-  it("loses no lease while a call lasts, and the lost one's call ends at once", async () => {
+  it("does not lose a lease during a call, and a call whose lease is lost ends immediately", async () => {
     const ops = createPlayedChannel();
     let isAway = false;
     const away: WrapStore = (store) => ({

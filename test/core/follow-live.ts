@@ -1,6 +1,6 @@
 import type { Stream, StreamEntry } from "#core/follow.ts";
 
-/** Takes each new entry of a stream. Returns a function that ends this. */
+/** Follows a stream live and takes each new entry. Returns a function that leaves the stream. */
 export function followLive<E extends StreamEntry>(stream: Stream<E>, take: (entry: E) => void): () => void {
   const follower = stream.follow({
     isFull: false,

@@ -4,7 +4,7 @@ import { Stream, type Taker } from "#core/follow.ts";
 
 type Item = { seq: number };
 
-/** A stream over a plain list, whose reads a test answers one by one. `told` lags behind `stored`, as an engine's notifications do. */
+/** A stream over a plain list, whose reads are answered by the test one by one. `told` lags behind `stored`, as the notifications of an engine do. */
 class ListStream extends Stream<Item> {
   stored: Item[] = [];
   last = 0;
@@ -16,7 +16,7 @@ class ListStream extends Stream<Item> {
     return new Promise((resolve, reject) => {
       this.pending.push({
         answer: () => resolve(this.stored.filter(({ seq }) => seq > after).slice(0, limit)),
-        fail: () => reject(new Error("the store is away")),
+        fail: () => reject(new Error("the store does not answer")),
       });
     });
   }
@@ -36,7 +36,7 @@ class ListStream extends Stream<Item> {
   }
 }
 
-/** A taker of even entries or of all, that pulls its pages as a connection does. */
+/** A taker of all entries or only of even ones. Its pages are read as for a connection. */
 class ListTaker implements Taker<Item> {
   isFull = false;
   hasRoom = true;
@@ -132,7 +132,7 @@ async function play(steps: readonly Step[], from: number, isPicky: boolean) {
 }
 
 describe("a follower", () => {
-  it("gets each entry once and in order, whatever happens meanwhile, and a gap for erased ones", async () => {
+  it("gets each entry once and in order under random faults, and a gap for erased entries", async () => {
     const orders = fc.array(step, { minLength: 1, maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(orders, fc.nat(3), fc.boolean(), async (steps, from, isPicky) => {
@@ -162,7 +162,7 @@ describe("a follower", () => {
     );
   });
 
-  it("begins with the next entry if no place is given, and reads nothing", () => {
+  it("starts with the next entry if no place is given, without reading the store", () => {
     const stream = new ListStream();
     stream.append(3);
     const taker = new ListTaker(false);
@@ -174,7 +174,7 @@ describe("a follower", () => {
     expect(stream.pending).toEqual([]);
   });
 
-  it("starts at the place that it was given during a read", async () => {
+  it("restarts at a new place that is set during a read", async () => {
     const stream = new ListStream();
     stream.append(8);
     const taker = new ListTaker(false);

@@ -43,7 +43,7 @@ describe("heartbeats of a gateway that stops", () => {
     expect(second.handed().map(({ length }) => length)).toEqual([50]);
   });
 
-  it("leave a beat whose turn has not ended to others: the turn goes on elsewhere with its events", async () => {
+  it("leave a beat with an unfinished turn to another gateway, where the turn continues with its events", async () => {
     await using first = await startBeating(durable);
     const events = await first.queueMany(150);
     await first.beat();

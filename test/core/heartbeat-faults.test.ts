@@ -15,7 +15,7 @@ describe("a store that fails", () => {
     return { wrapStore, failures };
   };
 
-  it.each(["dueBeats", "startBeat", "planBeat"] as const)("at %s makes a beat late, and no more", async (method) => {
+  it.each(["dueBeats", "startBeat", "planBeat"] as const)("at %s only delays a beat", async (method) => {
     const { wrapStore, failures } = failing(method, 3);
     await using core = await startBeating({ wrapStore });
     const events = await core.queueMany(150);
@@ -31,7 +31,7 @@ describe("a store that fails", () => {
     expect((core.nextAt() ?? 0) - core.clock.now()).toBeGreaterThan(EVERY / 2);
   });
 
-  it("while a beat runs leaves it to the store, which begins no other meanwhile", async () => {
+  it("during a beat leaves the beat in the store, and another beat does not begin", async () => {
     let isAway = false;
     await using core = await startBeating({
       wrapStore: (store) => ({
@@ -54,7 +54,7 @@ describe("a store that fails", () => {
 });
 
 describe("a beat of two gateways", () => {
-  it("hands each event over once, whichever of them starts a turn", async () => {
+  it("sends each event to the agent once, no matter which gateway starts a turn", async () => {
     await using first = await startBeating();
     const events = await first.queueMany(250);
     await using second = await startBeating({ clock: first.clock, wrapStore: () => first.store });
@@ -70,12 +70,12 @@ describe("a beat of two gateways", () => {
     expect(ran).toMatchObject([{ events: 250, turns: 3 }]);
   });
 
-  it("goes on with the gateway that is left", async () => {
+  it("continues on the remaining gateway", async () => {
     await using first = await startBeating({ wrapStore: () => ({ durable: true }) });
     const events = await first.queueMany(150);
     await first.beat();
     const run = await first.scripted.next();
-    // It starts nothing any more, as if it were suspended.
+    // The first gateway starts no further turns, as if it were suspended.
     first.core.heartbeat.stop();
     await using second = await startBeating({ clock: first.clock, wrapStore: () => first.store });
     await second.settle();

@@ -37,7 +37,7 @@ it("tells who waits for a turn that it was erased with its session", () => {
   expect(heard).toEqual(["erased"]);
 });
 
-it("tells every waiter, also when one of them leaves meanwhile", () => {
+it("notifies every waiter, even if one of them leaves during the notification", () => {
   const journal = createJournal();
   const heard: number[] = [];
   const stops = [1, 2, 3].map((n) =>

@@ -134,9 +134,9 @@ describe("which turns run", () => {
     expect(core.scripted.runs).toHaveLength(2);
   });
 
-  it("claims the next turn of a session in a durable store together with the end of the one before", async () => {
+  it("claims the next turn of a session in a durable store together with the end of the previous turn", async () => {
     await using core = await startCore({
-      // Without news of work, a turn that waits is claimed with an end or never.
+      // Without notifications of work, a waiting turn is claimed only together with the end of a turn.
       wrapStore: (store) => ({ durable: true, watch: (watcher) => store.watch({ ...watcher, work: () => {} }) }),
     });
     for (const text of ["one", "two", "three"]) await core.start({ text });

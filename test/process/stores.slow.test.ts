@@ -71,7 +71,7 @@ describe("backup refuses in a sentence", () => {
     const command = () => [process.execPath, main, "backup", "copy.db"];
     const { code, err } = await runProcess({ cwd, command });
     expect(err).toMatch(
-      /^There is no gateway\.json5 here to name the store\. Say by --config where it is, or --store FILE\.\n/,
+      /^This folder has no gateway\.json5 that names the store\. Use --config or --store to name the file\.\n/,
     );
     expect(code).toBe(1);
   });

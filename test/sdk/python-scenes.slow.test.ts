@@ -2,7 +2,7 @@ import { describe, test } from "vitest";
 import { forms, runForm } from "./python.ts";
 import { type Call, play, scenes } from "./scenes.ts";
 
-/** A program that plays the call, and shows its facts and what it read. */
+/** A program that makes the call, and prints its outcome and the items that it read. */
 function programFor({ call, path = [], fields = {}, read }: Call): string {
   const given = [
     ...path.map((part) => JSON.stringify(part)),

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { type Answer, answerServer, cut, event, events, json, keysOf, problem, soon, turnId } from "./answers.ts";
 
-/** A call in the words of no language. */
+/** A call, independent of a programming language. */
 export type Call = {
   /** An operation, such as `chat.send`, or a method, such as `rpc.agent.list`. */
   call: string;
@@ -15,11 +15,11 @@ export type Call = {
 /** A client calls, a server answers one request after the other. Each client must show the same outcomes, and send the same requests. */
 type Scene = {
   title: string;
-  /** Retries of the client, where that is not its default. */
+  /** The client's number of retries; undefined for its default. */
   retries?: number;
   answers: readonly Answer[] | ((elsewhere: string) => readonly Answer[]);
   calls: readonly Call[];
-  /** The facts of each call: `answered` or the fields of its error, and what it `read`. */
+  /** The outcome of each call: `answered` or the fields of its error, and the items in `read`. */
   outcomes: readonly object[];
   /** The requests. Their number is checked in each scene. */
   seen?: readonly object[];
@@ -70,7 +70,7 @@ export const scenes: readonly Scene[] = [
     keys: [2, 1],
   },
   {
-    title: "makes two more attempts at most, and the error has the key of the call",
+    title: "makes at most two more attempts, and the error has the key of the call",
     answers: [1, 2, 3].map(() => problem("gateway-busy", 503, soon)),
     calls: [send],
     outcomes: [{ name: "gateway-busy", status: 503, retry_after: 0.001, request_id: "req_1", operation: "chat.send" }],
@@ -87,7 +87,7 @@ export const scenes: readonly Scene[] = [
     keys: [1],
   },
   {
-    title: "does not repeat a call that was refused, nor one whose turn has ended",
+    title: "does not repeat a refused call or a call whose turn has ended",
     answers: [problem("skill-not-found", 404), problem("turn-failed", 502, { turn_id: turnId })],
     calls: [send, send],
     outcomes: [
@@ -104,7 +104,7 @@ export const scenes: readonly Scene[] = [
     requests: 1,
   },
   {
-    title: "repeats a call that must not be done twice only where it began nothing",
+    title: "repeats a call that is not idempotent only if the call had no effect",
     answers: [problem("rate-limited", 429, soon), cut, problem("internal", 500)],
     calls: [createKey, createKey],
     outcomes: [{ name: "connection-failed" }, { name: "internal" }],
@@ -119,21 +119,21 @@ export const scenes: readonly Scene[] = [
     keys: [3],
   },
   {
-    title: "asks not to wait where it starts a turn",
+    title: "asks the gateway not to wait when it starts a turn",
     answers: [json(202, { status: "queued", turn_id: turnId })],
     calls: [{ call: "skills.start", fields: { skill_id: "s" } }],
     outcomes: [{ answered: { turn_id: turnId } }],
     seen: [{ body: { skill_id: "s", wait: false } }],
   },
   {
-    title: "gives the parts of a gateway that is not ready",
+    title: "returns the states of the parts of a gateway that is not ready",
     answers: [json(503, { ready: false, parts: { store: { ok: false, detail: "gone" } } })],
     calls: [{ call: "ops.readyz" }],
     outcomes: [{ answered: { ready: false, parts: { store: { ok: false, detail: "gone" } } } }],
     requests: 1,
   },
   {
-    title: "reads page after page, also behind an empty one",
+    title: "reads all pages, including those after an empty one",
     answers: [page([{ n: 1 }, { n: 2 }], "c1"), page([], "c2"), page([{ n: 3 }], null)],
     calls: [{ ...list, fields: { status: "failed" } }],
     outcomes: [{ read: [{ n: 1 }, { n: 2 }, { n: 3 }] }],
@@ -158,7 +158,7 @@ export const scenes: readonly Scene[] = [
     seen: [{ body: { message: "hi", stream: true } }],
   },
   {
-    title: "goes on with a stream that was cut off, ended early or met a restart, behind its last event",
+    title: "resumes a stream after its last event if it was cut off, ended early or was interrupted by a restart",
     answers: [
       events("cut", started, delta("2", 0, "Good "), delta("2", 0, "Good ").slice(0, 20)),
       problem("shutting-down", 503, soon),
@@ -173,7 +173,7 @@ export const scenes: readonly Scene[] = [
     ],
   },
   {
-    title: "begins with the events of a turn at its start, or behind an event",
+    title: "reads the events of a turn from its start, or after an event",
     answers: [events("end", completed), events("end", event("turn.cancelled", "3"))],
     calls: [
       { call: "turns.events", path: [turnId], read: "events" },
@@ -186,14 +186,14 @@ export const scenes: readonly Scene[] = [
     ],
   },
   {
-    title: "fails with the refusal of a stream, and does not try it again",
+    title: "fails with the error of a refused stream, and does not retry it",
     answers: [problem("session-conflict", 409), events("cut", started), problem("turn-not-found", 404)],
     calls: [stream, stream],
     outcomes: [{ name: "session-conflict" }, { name: "turn-not-found" }],
     requests: 3,
   },
   {
-    title: "fails where another answer stands in place of a stream",
+    title: "fails if the answer is not a stream of events",
     answers: [json(200, { turn_id: turnId })],
     calls: [stream],
     outcomes: [
@@ -206,7 +206,7 @@ export const scenes: readonly Scene[] = [
     requests: 1,
   },
   {
-    title: "fails with the end of its turn behind the text of a stream, whatever another attempt repeats",
+    title: "fails with the error of the turn after the text of a stream, without text that another attempt repeats",
     answers: [
       events(
         "end",
@@ -230,7 +230,7 @@ export const scenes: readonly Scene[] = [
     requests: 2,
   },
   {
-    title: "takes an object alone for a reply",
+    title: "accepts only an object as a reply",
     retries: 0,
     answers: [
       ...[null, [1], "x", 7, true].map((body) => json(200, body)),
@@ -288,7 +288,7 @@ export const scenes: readonly Scene[] = [
   },
 ];
 
-/** Events that no gateway sends. */
+/** Events that a gateway never sends. */
 export const ODD_EVENTS: readonly (readonly [what: string, text: string])[] = [
   ["not JSON", "event: turn.started\nid: 1\ndata: [\n\n"],
   ["without a turn", "event: turn.started\nid: 1\ndata: {}\n\n"],
@@ -305,7 +305,7 @@ export const ODD_EVENTS: readonly (readonly [what: string, text: string])[] = [
   ["a failure without a name", event("turn.failed", "1", { error: {} })],
 ];
 
-/** What plays a call with a client for `url`. */
+/** Makes a call with a client for `url`. */
 type Player = (url: string, calls: readonly Call[], retries: number | undefined) => Promise<unknown[]>;
 
 export async function play(scene: Scene, player: Player): Promise<void> {
@@ -323,7 +323,7 @@ export async function play(scene: Scene, player: Player): Promise<void> {
   for (const key of keysOf(seen)) counts.set(key, (counts.get(key) ?? 0) + 1);
   expect([...counts.keys()]).not.toContain(undefined);
   expect([...counts.values()]).toEqual(scene.keys);
-  // An error has the key of its call, to repeat it by hand.
+  // An error has the key of its call, so that a caller can repeat the call manually.
   for (const { name, idempotency_key } of outcomes as { name?: string; idempotency_key?: unknown }[])
     if (name !== undefined) expect([...counts.keys()]).toContain(idempotency_key);
 }

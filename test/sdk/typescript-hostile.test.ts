@@ -108,7 +108,7 @@ describe("a call that would not end", () => {
 });
 
 describe("an answer of an unexpected shape is an error", () => {
-  test.each([[null], [[1]], ["x"], [5], [true]])("%j in place of a reply of RPC", async (body) => {
+  test.each([[null], [[1]], ["x"], [5], [true]])("%j instead of an RPC reply", async (body) => {
     await using server = await answering(json(200, body));
     expect(await failureOf(server.client.rpc.agent.list())).toMatchObject({ name: "not-a-gateway" });
   });

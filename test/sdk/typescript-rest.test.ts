@@ -71,7 +71,7 @@ describe("a call", () => {
   });
 });
 
-test("a stream is let go when its reader leaves", async () => {
+test("a stream is closed when its reader stops", async () => {
   let closed = false;
   await using server = await answering([
     (res) => {

@@ -4,7 +4,7 @@ import { type Call, play, scenes } from "./scenes.ts";
 
 type Noun = { [name: string]: Noun } & { [name: string]: (...given: unknown[]) => unknown };
 
-/** What an error says, by the names that scenes have for it. */
+/** The fields of an error, with the names that scenes use. */
 function factsOf(error: unknown): object {
   if (!(error instanceof GatewayError)) throw error;
   const { name, operation, status, detail, message, requestId, turnId, retryAfterMs, idempotencyKey } = error;

@@ -22,20 +22,20 @@ await postgresTests((server) => {
       expect([...new Set(ordinals)].sort((a, b) => a - b)).toEqual(ordinals);
     });
 
-    it("start one turn of a beat, however both start it, and go on with it on either", async ({ on }) => {
+    it("start one turn of a beat if both start it at the same time, and each can continue the beat", async ({ on }) => {
       const start = (n: number) => startBeat(n % 2 ? on.one : on.two, { node: `node_${n % 2}` });
       for (let round = 0; round < 8; round++) {
         await queueEvent(on.one, { beatNow: true });
         const steps = await Promise.all(times(6, start));
         const [claimed, ...more] = steps.flatMap((step) => (step.outcome === "started" ? step.started.claimed : []));
         expect(more).toEqual([]);
-        if (!claimed) throw new Error("no gateway started it");
+        if (!claimed) throw new Error("the turn was not started");
         await on.one.end(claimed);
         expect(await start(round)).toMatchObject({ outcome: "ended", events: 1, turns: 1 });
       }
     });
 
-    it("lose no beat that an event asks for on one while the other starts or ends it", async ({ on }) => {
+    it("keep a beat that an event requests on one gateway while the other starts or ends a beat", async ({ on }) => {
       for (let round = 0; round < 10; round++) {
         const ask = queueEvent(on.one, { beatNow: true });
         const step = async () => {

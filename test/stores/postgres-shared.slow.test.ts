@@ -87,7 +87,9 @@ await postgresTests((server) => {
       expect(await entries).toEqual([{ seq: 1, at: 1, name: "agent.reloaded", agentName: "main", changed: [] }]);
     });
 
-    it("hear of a beat whose turn has ended on the other, and of the next that it planned", async ({ on }) => {
+    it("are notified of a beat whose turn ended on the other gateway, and of the next beat that the other planned", async ({
+      on,
+    }) => {
       for (let n = 0; n < 2; n++) await queueEvent(on.one);
       await planBeat(on.one, 0);
       const claimed = await claimBeat(on.one);
@@ -104,7 +106,7 @@ await postgresTests((server) => {
       expect(await heard).toBe(60_000);
     });
 
-    it("find a beat between two turns that no notification told of", async ({ on }) => {
+    it("find a beat between two turns without a notification", async ({ on }) => {
       await queueEvent(on.one, { beatNow: true });
       await claimBeat(on.one);
       await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();

@@ -56,7 +56,7 @@ describe("calls that share a transaction", () => {
     expect((await world.claimNext()).turn.turnId).toBe(turn.turnId);
   });
 
-  it("report only work that a claim among them has left", async () => {
+  it("report only work that a claim in the same transaction did not take", async () => {
     await using world = await openWorld(sqlite);
     const news = () => world.told.splice(0).filter(({ kind }) => kind === "turn").length;
     for (let n = 0; n < 3; n++) await world.start();
@@ -74,7 +74,7 @@ describe("calls that share a transaction", () => {
 });
 
 describe("a file that is opened again", () => {
-  it("frees with the first sweep the announcements that its last owner held, and shuts that one out", async () => {
+  it("releases the announcements of its previous owner in the first sweep, and rejects the owner's claims", async () => {
     await using world = await openWorld(sqlite);
     const claimAnnouncements = () =>
       world.store.claimAnnouncements({ node: "node_a", leaseMs: LEASE_MS, limit: 9, freeOf: () => 9 });

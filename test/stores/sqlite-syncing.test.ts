@@ -12,7 +12,7 @@ import type { StartThread } from "#store/sqlite/worker-link.ts";
 import { newPath } from "./sqlite-engine.ts";
 import { openWorld, turnOrder } from "./world.ts";
 
-/** The worker's half in this thread, with syncs that a test ends. */
+/** The worker's part of the store in the test's thread. The test ends each sync. */
 function openSyncing() {
   const path = newPath();
   const db = openDatabase(path);
@@ -40,7 +40,7 @@ function answersOf(message: FromWorker | undefined): unknown[] {
 }
 const STARTED = expect.objectContaining({ replayed: false });
 
-/** The store's thread in this one. It records the calls of each message, and delivers its answers only while `isOpen`. */
+/** The store's worker, run in the test's thread. It records the calls of each message, and delivers answers only while `isOpen`. */
 function watchedThread() {
   const sent: string[][] = [];
   const held: FromWorker[] = [];
@@ -69,7 +69,7 @@ function watchedThread() {
   const thread = {
     start,
     sent,
-    /** Its disk is said to be slow. */
+    /** True if the thread reports a slow disk. */
     isSlow: false,
     hold: () => {
       isOpen = false;
@@ -83,7 +83,7 @@ function watchedThread() {
 }
 
 describe("a SQLite store that syncs its disk", () => {
-  it("runs calls that only read meanwhile, and answers them with the sync", () => {
+  it("runs read-only calls during a sync, and answers them after it", () => {
     const { run, posted, endSync, syncs } = openSyncing();
     run(starting());
     run(reading(), true);
@@ -96,7 +96,7 @@ describe("a SQLite store that syncs its disk", () => {
     expect(syncs).toEqual([]);
   });
 
-  it("answers writes that came during a sync only after the next one", () => {
+  it("answers writes that arrive during a sync only after the next sync", () => {
     const { run, posted, endSync } = openSyncing();
     run(starting());
     run(starting());
@@ -106,7 +106,7 @@ describe("a SQLite store that syncs its disk", () => {
     expect(answersOf(posted[0])).toEqual([STARTED, STARTED]);
   });
 
-  it("answers nothing once a sync has failed, and runs nothing any more", () => {
+  it("stops running and answering calls after a failed sync", () => {
     const { batches, run, posted, endSync } = openSyncing();
     run(starting());
     run(reading(), true);
@@ -115,7 +115,7 @@ describe("a SQLite store that syncs its disk", () => {
     expect(batches.isLost).toBe(true);
   });
 
-  it("answers what was called before it closes its file", () => {
+  it("answers all calls before it closes its file", () => {
     const { batches, run, posted, endSync } = openSyncing();
     let isClosed = false;
     run(starting());
@@ -128,7 +128,7 @@ describe("a SQLite store that syncs its disk", () => {
     expect(isClosed).toBe(true);
   });
 
-  it("gets calls that only read at once if the disk is slow, before calls that wait to write", async () => {
+  it("receives read-only calls immediately if the disk is slow, before waiting writes", async () => {
     const thread = watchedThread();
     await using world = await openWorld({
       name: "sqlite",
@@ -154,7 +154,7 @@ describe("a SQLite store that syncs its disk", () => {
     }
   });
 
-  it("sends what waits to write before it closes", async () => {
+  it("sends waiting writes before it closes", async () => {
     const thread = watchedThread();
     const world = await openWorld({
       name: "sqlite",

@@ -26,7 +26,7 @@ export type BeatParts = CoreParts & {
 export type Starting = {
   readonly agent: string;
   readonly stop: AbortController;
-  /** The number of tries that failed, and why the last one did. */
+  /** The number of failed tries, and the reason of the last one. */
   tries: number;
   delayedBy: string | undefined;
   /** True once the session was compacted to make room. */
@@ -39,7 +39,7 @@ export function startingOf(agent: string): Starting {
 
 /**
  * Starts the next turn of the beat, or ends the beat. If a turn cannot be started now, retries with growing pauses until it is stopped, because an
- * agent without an interval may have no later beat. Undefined if it was stopped, or the agent was removed.
+ * agent without an interval may have no later beat. Returns undefined if `starting` was stopped or the agent was removed.
  */
 export async function startNextTurn(parts: BeatParts, starting: Starting): Promise<BeatStep | undefined> {
   const { agents, inBackground } = parts;
@@ -75,7 +75,7 @@ function claimedOf(step: BeatStep) {
   return step.outcome === "started" ? step.started.claimed : undefined;
 }
 
-/** Errors whose cause is temporary, or that an operator can remove. */
+/** Errors with a temporary cause, or a cause that an operator can fix. */
 const EXPECTED: ReadonlySet<string> = new Set([
   "session-busy",
   "session-full",

@@ -14,8 +14,8 @@ const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes:
 type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"; waitingEvents: number };
 
 /**
- * The beats of all agents. A beat is a turn with the waiting events, or several turns one after another: any gateway starts the first when the beat
- * is due, and the next when the one before has ended. The beats of an agent do not overlap. If several beats were missed, one replaces them.
+ * The beats of all agents. A beat is one turn or several successive turns with the waiting events. Any gateway starts the first when the beat
+ * is due, and the next when the previous turn has ended. The beats of an agent do not overlap. Several missed beats are replaced by one.
  */
 export class Heartbeat {
   readonly #parts: BeatParts;
@@ -35,7 +35,7 @@ export class Heartbeat {
       keyOf: ({ agent }) => agent,
       run: (starting) => this.#run(starting),
       giveBack: ({ stop }) => stop.abort(),
-      // The next look also returns the time of the next due beat.
+      // The next check also returns the time of the next due beat.
       ended: () => this.#worker.wake(),
       queue: { operation: "dueBeats", hasRoom: () => this.#isRunning, claim: () => this.#claim() },
     });
@@ -81,7 +81,7 @@ export class Heartbeat {
     for (const { stop } of this.#worker.all()) stop.abort();
   }
 
-  /** A beat whose turn has not ended continues on the gateway that finds it. */
+  /** Stops starting turns. An unfinished beat continues on any gateway that finds it due. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.stop();
     await this.#worker.drain({ ms: 0, lastMs: LAST_STARTS_MS });
@@ -110,7 +110,7 @@ export class Heartbeat {
     if (step.outcome === "started") return;
     const { events: count, turns, returned, ms } = step;
     events.beatRan({ agent, events: count, turns, returned, ms });
-    // If the interval has changed meanwhile, the next look plans the beat again.
+    // If the interval has changed in the meantime, the next check plans the beat again.
     this.#planned.set(agent, every ?? OFF);
   }
 

@@ -17,7 +17,7 @@ export type WrittenReply = {
 /** The place of a session's deletion in its stream. */
 export type DeletedAt = { seq: number; at: number };
 
-/** A follower of a session. It gets the pieces of replies in addition to the entries. They are not entries: a taker that was behind has missed them. */
+/** A follower of a session. It gets the pieces of replies in addition to the entries. Pieces are not stored: a taker that is in backfill misses them. */
 export interface SessionTaker extends Taker<Entry> {
   /** True if the taker needs the pieces of this turn's reply. Other gateways send the pieces of their turns only if a taker needs them. */
   wantsPieces(turnId: string): boolean;
@@ -49,7 +49,7 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
   /** 0 if the session does not exist or has not been read yet. */
   ordinal = 0;
   agent: string | undefined = undefined;
-  /** The reply that began last, if it began while the stream had followers. */
+  /** The reply that began last while the stream had followers. */
   begun: Begun | undefined = undefined;
   readonly #parts: StreamParts;
   /** The reply whose pieces are read. */
@@ -96,7 +96,7 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
     for (const { taker } of this.followers) taker.deleted(session, end);
   }
 
-  /** A follower that starts in the middle of a reply gets the text that was written so far. */
+  /** Passes the text so far to a follower that starts in the middle of a reply. */
   override caughtUp(): void {
     this.pollForReply();
     this.#notifyQuiet();
@@ -187,10 +187,10 @@ export function createSessionStreams(parts: Omit<StreamParts, "streams">) {
   };
   return {
     watcher,
-    /** The stream of a session. A new one must get its first follower at once. */
+    /** The stream of a session. The caller must add a follower to a new stream immediately, because a stream is removed only when its last follower leaves. */
     of: (sessionId: string): SessionStream =>
       streams.get(sessionId) ?? new SessionStream({ ...parts, streams }, sessionId),
-    /** Follows all sessions of an agent. Returns a function that ends this. */
+    /** Follows all sessions of an agent. Returns a function that stops it. */
     followAgent: (name: string, follower: AgentFollower): (() => void) => addListener(ofAgent, name, follower),
     /** True if the session or its agent has a follower. */
     wants: ({ sessionId, agent }: Pick<SessionRef, "sessionId" | "agent">): boolean =>

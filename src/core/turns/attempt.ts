@@ -26,7 +26,7 @@ export type AttemptParts = CoreParts & {
   retries: RetryBudget;
   watches: TurnWatches;
   turnsPerMinute: TurnsPerMinute;
-  /** Called in the tick in which the end of a turn of this agent is sent to the store. */
+  /** Called with the agent of a turn, in the tick in which the end of the turn is sent to the store. */
   ending: (agent: string) => void;
 };
 

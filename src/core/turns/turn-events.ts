@@ -95,7 +95,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
         const entry = this.#entries.shift();
         if (entry) this.#showEntry(entry);
         else if (follower.phase === "backfill") await this.#readPage(follower);
-        // The turn ended before the place of this reader.
+        // The turn ended before this reader's place in the stream.
         else if (this.#isEnded) this.#isOver = true;
         else if (!this.#showReply(follower.seq)) await this.#waitForNews();
       }
@@ -175,7 +175,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
     this.#wake();
   }
 
-  /** The journal's end of the turn follows. */
+  /** The end of the turn follows, from `journal`. */
   deleted(): void {
     this.#isErased = true;
     this.#wake();
@@ -203,7 +203,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
     this.#isOver ||= isTurnEnd(entry);
   }
 
-  /** Shows the new text of the reply, if its first entry was at most `read`. Returns false if there is none. */
+  /** Shows the new text of the reply if the `seq` of its first entry is at most `read`. Returns false if there is no new text. */
   #showReply(read: number): boolean {
     const reply = this.#parts.live.ofSession(this.#turn.sessionId);
     if (!this.#hasGrown || reply?.turnId !== this.#turn.turnId || reply.seq > read) return false;

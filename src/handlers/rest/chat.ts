@@ -21,7 +21,7 @@ export function chat(core: Core): Pick<RestHandlers<CallContext>, "chat.send"> {
 
 type Named = { agent?: string; session_id?: string; user_id?: string; model?: string };
 
-/** The agent and session that a request names or that follow from its caller. */
+/** The agent and session of a request: from its fields, or from the defaults of its caller. */
 export function placeFor({ agents, checkNames, clock }: Core, named: Named, { caller }: CallContext) {
   const { session_id, user_id, model } = named;
   const agent = agents.get(named.agent).name;

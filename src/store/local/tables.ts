@@ -15,7 +15,7 @@ export type Layout<R> = {
   key: string;
   /** The columns by which records are found, the key among them. */
   columns: { readonly [column: string]: (record: R) => Field };
-  /** The columns, other than the key, whose values never change. An update leaves them and their indexes alone. */
+  /** The columns, other than the key, whose values never change. An update does not write them or their indexes. */
   fixed?: readonly string[];
   orders?: { readonly [name: string]: Order };
   /** The bytes that a record counts for in the limit on the store. Without it: none. */

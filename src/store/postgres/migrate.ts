@@ -6,8 +6,8 @@ import { failureOf } from "./errors.ts";
 import { MIGRATIONS } from "./migrations/migrations.ts";
 
 /**
- * `oldest` is the oldest version whose gateways work with the schema after this step. Where that is the step's own version, `agent-gateway migrate`
- * runs it while all gateways are stopped. `release` is the first release with this version.
+ * `oldest` is the oldest version whose gateways work with the schema after this step. If `oldest` equals `version`, `agent-gateway migrate`
+ * runs the step while all gateways are stopped. `release` is the first release with this version.
  */
 export type Migration = {
   readonly version: number;
@@ -18,17 +18,17 @@ export type Migration = {
 
 /** The advisory lock: one gateway or command at a time updates the schema. */
 const LOCK = [4_712, 5];
-/** The longest wait for the lock. A step at a gateway's start takes seconds. */
+/** The longest wait for the lock. A gateway's start runs only steps that take seconds. */
 export const LOCK_WAIT_MS = 60_000;
 /** The longest wait of a step for a table, and the number of attempts. */
 type Patience = { waitMs: number; tries: number };
-/** Calls of running gateways wait behind a step that waits for their tables, so it gives up soon and retries later. */
+/** Calls of running gateways wait behind a step that waits for a table, so the step stops waiting soon and is retried. */
 const BESIDE_GATEWAYS: Patience = { waitMs: 400, tries: 40 };
 const PAUSE_MS = 300;
 
 /**
- * Prepares the schema at the start of a gateway: creates it, or runs the steps that go on beside older gateways. A schema from before a step that
- * does not is refused: `upgrade` runs that step. Returns the number of steps, the epoch of the store and its channel for notifications.
+ * Prepares the schema at the start of a gateway: creates it, or runs the steps that are safe while older gateways run. If a step is not safe,
+ * the schema is refused, because only `upgrade` runs that step. Returns the number of steps, the store's epoch and its notification channel.
  */
 export async function migrate(
   client: pg.Client,
@@ -43,7 +43,7 @@ export async function migrate(
     const needed = migrations.findLast((step) => step.oldest === step.version)?.version ?? 0;
     if (version > 0 && version < needed) {
       throw refusal(
-        `The database has the schema of version ${releaseOf(version, migrations)} (${version}), and this gateway needs ${needed}. ` +
+        `The schema of the database has version ${version} (release ${releaseOf(version, migrations)}), and this gateway needs version ${needed}. ` +
           "Stop all gateways, make a backup, and run: agent-gateway migrate",
       );
     }
@@ -65,7 +65,7 @@ export async function underLock<T>(
 ): Promise<T> {
   const { rows: where } = await client.query("select current_schema() as name");
   if (where[0]?.name === null)
-    throw refusal("The database has no schema that this user may use. Grant the user access to a schema.");
+    throw refusal("The database user does not have access to a schema. Grant the user access to a schema.");
   await takeLock(client, waitMs);
   try {
     await client.query(`set client_min_messages = ${notices}`);
@@ -96,12 +96,12 @@ export async function versionOf(client: pg.Client, migrations: readonly Migratio
   return version;
 }
 
-/** The release that wrote schemas of this version. */
+/** The latest release whose schema has at most this version. */
 function releaseOf(version: number, migrations: readonly Migration[]): string {
   return migrations.findLast((step) => step.version <= version && step.release)?.release ?? String(version);
 }
 
-/** Runs the steps after `from`, each in a transaction. Answers their number. */
+/** Runs the steps after version `from`, each in a transaction. Returns the number of steps. */
 export async function runSteps(
   client: pg.Client,
   from: number,
@@ -169,7 +169,7 @@ function heldBy(holder: Holder | undefined, waitMs: number): string {
   const now = state === null ? "" : `, ${state}`;
   return (
     `${waited}, now by process ${pid} of the server (${who.filter(Boolean).join(" ")}${now}). ` +
-    `If this process upgrades the schema, wait until it has finished, then start again. Otherwise end it first: select pg_terminate_backend(${pid})`
+    `If this process upgrades the schema, wait until it has finished, then try again. Otherwise end it first: select pg_terminate_backend(${pid})`
   );
 }
 
@@ -210,6 +210,6 @@ function stepFailed(from: number, to: number, error: unknown) {
 function stepBlocked(from: number, error: unknown) {
   return refusal(
     `The database's schema could not be upgraded: another program, such as a dump or a report, uses a table (${(error as Error).message}). ` +
-      `Wait for its end, then start again. The schema still has version ${from}.`,
+      `Wait until it has finished, then try again. The schema still has version ${from}.`,
   );
 }

@@ -7,11 +7,11 @@ import { MIGRATIONS } from "./migrations/migrations.ts";
 
 type Upgraded = { from: number; to: number };
 
-/** Connects to a database, and upgrades its schema. Throws `store-unavailable` with what is wrong and what to do next. */
+/** Connects to a database and upgrades its schema. Throws `store-unavailable` with the cause and the next step. */
 export async function upgradeDatabase(url: readonly string[], report: (line: string) => void): Promise<Upgraded> {
   const client = await new Servers(url).find();
   try {
-    // Gateways are told apart from this command by the name.
+    // The name distinguishes this connection from those of gateways.
     await client.query("set application_name = 'agent-gateway migrate'");
     return await upgrade(client, report);
   } catch (error) {
@@ -23,8 +23,8 @@ export async function upgradeDatabase(url: readonly string[], report: (line: str
 }
 
 /**
- * Runs all steps on a schema that no gateway uses. A step is one transaction: whatever interrupts it, the schema is as before or as after, and a
- * repetition goes on there. `report` gets a line for each step, and the notices that a step raises. Returns the versions before and after; they
+ * Runs all steps on a schema that no gateway uses. A step is one transaction: an interruption leaves the schema before or after the step, and
+ * another run continues from there. `report` gets a line for each step, and the notices that a step raises. Returns the versions before and after; they
  * are 0 in a database without a schema, where the first gateway creates it.
  */
 export async function upgrade(
@@ -61,12 +61,12 @@ export async function upgrade(
   });
 }
 
-/** No gateway waits behind a step. PostgreSQL stops its own vacuuming of a table for a step that waits for a second. */
+/** Gateways are stopped, so a step can wait long for a table. PostgreSQL cancels an autovacuum of the table after a second. */
 const ALONE = { waitMs: 30_000, tries: 1 };
-/** A step may take long. */
+/** A step may take longer than the limits of the database allow. */
 const NO_LIMITS =
   "select set_config(name, '0', false) from pg_settings where name in ('statement_timeout', 'transaction_timeout')";
-/** After an interruption, PostgreSQL ends the step without waiting for the end of a statement. Some versions and platforms cannot. */
+/** If the connection is lost, PostgreSQL aborts the running statement. Some versions and platforms do not have this setting. */
 const CHECK_CLIENT = "set client_connection_check_interval = 2000";
 /** The SQLSTATE of a notice that a step raises. */
 const RAISED = "00000";
@@ -80,8 +80,8 @@ const CONNECTIONS = `select pid, host(client_addr) as address from pg_stat_activ
   where datname = current_database() and application_name = 'agent-gateway' and pid <> pg_backend_pid()`;
 
 /**
- * Throws if a gateway uses the database. A gateway that was stopped has removed its row of `nodes`. The row of one that was killed stays, as does
- * the row of one that is suspended and may go on later.
+ * Throws if a gateway uses the database. A stopped gateway has removed its row from `nodes`. The row of a killed gateway remains, as does
+ * the row of a suspended gateway, which may continue later.
  */
 async function refuseIfUsed(client: pg.Client): Promise<void> {
   const { rows: nodes } = await client.query(SEEN, [SEEN_MS]);

@@ -5,7 +5,7 @@ import { findWaiting } from "./events.ts";
 import type { BeatRun, Records, Rule } from "./records.ts";
 import { startTurn } from "./turns.ts";
 
-/** The fields of an order that a beat's turn does not have. */
+/** The fields of an order that are the same for each beat's turn. */
 const WITHOUT = { outside: true, context: undefined, delivery: undefined, idempotency: undefined };
 
 export const startBeat: Rule<"startBeat"> = (records, order) => {
@@ -45,7 +45,7 @@ export const startBeat: Rule<"startBeat"> = (records, order) => {
   return { outcome: "started", started, dead };
 };
 
-/** A beat that begins: it takes the events that are queued now. */
+/** A new beat. It takes the events that are queued now. */
 function newRun(records: Records): BeatRun {
   const through = records.last("event");
   return {

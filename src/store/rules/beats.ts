@@ -48,7 +48,7 @@ export function askForBeat(records: Records, agent: string): void {
   records.notify({ kind: "work", of: "beat" });
 }
 
-/** A turn of the agent's beat has ended: the beat can go on, on any gateway. */
+/** Called when a turn of the agent's beat has ended. Any gateway can continue the beat. */
 export function endBatch(
   records: Records,
   { agent, turnId }: { agent: string; turnId: string },
@@ -63,7 +63,7 @@ export function endBatch(
   records.notify({ kind: "work", of: "beat" });
 }
 
-/** Ends a beat and plans the next `delayMs` from now, or at once if one was asked for meanwhile. Undefined: an agent without further beats. */
+/** Ends a beat and plans the next for `delayMs` from now (undefined: no further beat), or immediately if one was requested in the meantime. */
 export function endRun(
   records: Records,
   agent: string,
@@ -88,7 +88,7 @@ export function putBeat(records: Records, record: BeatRecord): void {
   records.beats.put({ ...record, nextAt: record.run ? record.nextAt : wallTimeOf(records, record.dueAt) });
 }
 
-/** True if the beat can begin, or go on. A pause of the agent holds only its beginning: the next turn waits in the queue. */
+/** True if the beat can begin or continue. A pause of the agent prevents only a new beat: the next turn of a running beat waits in the queue. */
 export function isDue(records: Records, { agent, run, dueAt = Infinity }: BeatRecord): boolean {
   return run ? run.openTurnId === undefined : dueAt <= records.moment.time && !isPaused(records, agent);
 }

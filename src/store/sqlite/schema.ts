@@ -64,7 +64,7 @@ CREATE INDEX usage_by_hour ON usage (hour);
 `,
 };
 
-/** A turn of a beat has a task in place of `events`. A beat that runs has its turn in place of a lease; one that ran without a turn is due. */
+/** Replaces the `events` of a beat's turn with a task, and the lease of a running beat with its turn. A running beat without a turn becomes due. */
 const BEATS_AS_TURNS = `
 UPDATE live SET body = json_remove(
   json_set(body, '$.open.task', json_set(json_extract(body, '$.open.events'), '$.kind', 'beat')), '$.open.events')

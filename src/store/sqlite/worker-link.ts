@@ -41,7 +41,7 @@ export class WorkerLink {
   /** The calls that go with the next message. */
   #calls: Call[] = [];
   #isPlanned = false;
-  /** The disk syncs slowly: calls that only read do not wait for it, and overtake calls that write. */
+  /** True if the disk syncs slowly: read-only calls do not wait for a sync, and overtake calls that write. */
   #isSlow = false;
   /** A message is on its way: calls that come meanwhile go with the next, and share a commit. */
   #isBusy = false;

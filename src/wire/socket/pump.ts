@@ -30,7 +30,7 @@ const RETRY_MS = 1_000;
 /** The most sources of a connection that may wait. With more, the connection is closed, and the client resumes with its cursors. */
 const MOST_WAITING = 10_000;
 
-/** Sends what waits for one connection, while there is room: one page of one source at a time. */
+/** Sends the waiting pushes of one connection while there is room, one page of one source at a time. */
 export class Pump {
   readonly #sink: PushSink;
   readonly #parts: PumpParts;
@@ -72,7 +72,7 @@ export class Pump {
           break;
         }
         await this.#sendPage(source);
-        // The messages are written between two pages, so that `hasRoom` is true.
+        // The socket writes the messages of a page before the next page, so that `hasRoom` is current.
         await yieldToOthers();
       }
     } catch (error) {
@@ -83,7 +83,7 @@ export class Pump {
   }
 
   async #sendPage(source: Source): Promise<void> {
-    // It may be added again during the read.
+    // The source may be added again during the read.
     this.#waiting.delete(source);
     let isMore = true;
     try {

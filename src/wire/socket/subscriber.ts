@@ -138,7 +138,7 @@ export class Subscriber implements Owner, AgentFollower {
     const { gateway: from, agents = [] } = request;
     this.#check(request);
     const wanted = Object.entries(request.sessions ?? {});
-    // They follow their streams before the ends of these are read, so that no entry is missed.
+    // The subscriptions follow their streams before the last `seq` of each stream is read, so that they do not miss an entry.
     const requested = wanted.map(([id]) => this.#subscriptionOf(id));
     for (const subscription of requested) subscription.isRequested = true;
     if (from !== undefined) this.gateway ??= new GatewaySubscription(this, gatewayStream);
@@ -233,7 +233,7 @@ export function subscribers(given: Omit<SubscriberParts, "frames"> & { hideInJso
 
 type Range = { first: number; last: number; isOfStream: (place: StreamPlace) => boolean };
 
-/** Starts a subscription. If it is already subscribed, it continues from its place, unless the request contains a cursor. */
+/** Starts a subscription. An existing subscription continues from its place, unless the request contains a cursor. */
 function startAt(
   subscription: SessionSubscription | GatewaySubscription,
   from: string | null,

@@ -33,7 +33,7 @@ abstract class Subscription implements Source {
   abstract readonly follower: Pick<Follower<Entry | GatewayEntry>, "seq" | "page" | "leave">;
   /** The subscriber gets the entries after this one. */
   protected after = 0;
-  /** True if the cursor was of another stream: the client gets a `stream.reset` first. */
+  /** True if the client's cursor is not a valid place in this stream: the client gets a `stream.reset` first. */
   protected isReset = false;
 
   constructor(owner: Owner) {
@@ -107,8 +107,8 @@ export class GatewaySubscription extends Subscription implements Taker<GatewayEn
 }
 
 /**
- * A subscriber to a session gets every entry. The sender of a message gets the end of its turn, but only once if the connection is also subscribed. The
- * subscription ends when the connection needs it no longer.
+ * A subscriber to a session gets every entry. The sender of a message gets the end of its turn, once even if the connection is also subscribed. The
+ * subscription ends when the connection no longer needs it.
  */
 export class SessionSubscription extends Subscription implements SessionTaker {
   readonly stream: SessionStream;
@@ -166,7 +166,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     this.leaveIfUnused();
   }
 
-  /** Adds the sender of a message. `isNew` is false if entries of the turn may have been published before. `replySeq` is the `seq` of the reply if it has just begun. */
+  /** Adds the sender of a message. `isNew` is false if entries of the turn may already have been published. `replySeq` is the `seq` of the reply if it has just begun. */
   addSender(sender: Sender, isNew: boolean, replySeq?: number): void {
     const { stream, follower } = this;
     const { turnId, seq } = sender;
@@ -247,7 +247,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     if (!owner.sink.isFull) owner.sink.push(owner.frames.piece(stream, reply, offset));
   }
 
-  /** A session of a subscribed agent needs no place in its stream until its next entry. */
+  /** Leaves a session of a subscribed agent, which does not need a place in its stream until its next entry. */
   quiet(): void {
     if (this.byName || !this.byAgent || this.follower.phase === "backfill") return;
     this.byAgent = false;
@@ -257,14 +257,14 @@ export class SessionSubscription extends Subscription implements SessionTaker {
   deleted(session: SessionRef, end: DeletedAt): void {
     const { owner } = this;
     this.leave();
-    // A subscriber of the agent is notified as such.
+    // For a subscribed agent, the subscriber pushes the deletion.
     if (owner.agents.has(session.agent)) return;
     if (this.isSubscribed || this.isRequested) owner.pushDeleted(session, end);
     // The deletion also ends the turns of the session.
     else for (const { call } of this.#senders) call.pushAfterAnswer(owner.frames.deleted(end, session));
   }
 
-  /** Pushes the rest of a reply before its end, so that a client that joins pieces has the whole reply. A subscriber that has no piece gets none. */
+  /** Pushes the rest of a reply before its end, so that a client that joins pieces has the whole reply. A subscriber that got no piece of the reply does not get the rest. */
   #pushRest({ turnId, messageId, text }: Entry & { name: "message.completed" }): void {
     const { owner, stream } = this;
     const offset = this.#offset;
@@ -290,7 +290,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     this.#offset = 0;
   }
 
-  /** Forgets the pieces that were sent, but not those of a sender, so that it does not get them twice. */
+  /** Forgets which pieces were sent, except to a sender with `stream`, which must not get pieces twice. */
   #forgetReply(): void {
     if (!this.#streamerOf(this.stream.writing)) this.#replySeq = 0;
   }
@@ -301,7 +301,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
 }
 
 /**
- * Reads the end of a turn for its sender, if the turn may have ended before it was followed. `main` is the subscription that waits for the end, if the
+ * Reads the end of a turn for its sender if the turn may have ended before it was followed. `main` is the subscription that also waits for the end, if the
  * turn may still be running.
  */
 export class EndSubscription extends SessionSubscription {

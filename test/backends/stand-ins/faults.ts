@@ -205,7 +205,7 @@ export const FAULTS = {
 
 export type Fault = keyof typeof FAULTS;
 
-/** Faults that only a limit of the core ends. */
+/** Faults that end only at a limit of the core. */
 export const ENDLESS: readonly Fault[] = [
   "hang before the first byte",
   "hang after the head",

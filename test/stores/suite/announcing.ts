@@ -189,7 +189,7 @@ export function announcingTests(engine: Engine): void {
       expect(await world.store.extendClaims([again.claim], LEASE_MS)).toEqual([again.claim]);
     });
 
-    it("tells who watches when it is given back", async ({ world }) => {
+    it("notifies watchers when it is released", async ({ world }) => {
       await announce(world);
       const of = await claimNext(world);
       world.told.length = 0;

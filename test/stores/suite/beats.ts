@@ -7,7 +7,7 @@ import { deliveryOf, type Engine, LEASE_MS, refusal, type World } from "../world
 const MAIN = "agent:main:main";
 const FAILED = { status: "failed" } as const;
 
-/** How long until the agent's next beat is due, as `dueBeats` says it; 0 when it is due now. */
+/** The time until the agent's next beat is due, as `dueBeats` returns it; 0 if it is due now. */
 async function dueIn(world: World): Promise<number | undefined> {
   const { nextAt } = await world.store.readBeat("main");
   return nextAt === undefined ? undefined : nextAt - world.clock.now();
@@ -24,7 +24,7 @@ function isToldOfBeat(world: World): boolean {
 export function beatsTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("when a beat is due", () => {
-    it("is when the time is over that it was planned for, and not before", async ({ world }) => {
+    it("is at its planned time, and not earlier", async ({ world }) => {
       await queueEvent(world);
       await planBeat(world, 1_000);
       const nextAt = world.clock.now() + 1_000;
@@ -41,7 +41,7 @@ export function beatsTests(engine: Engine): void {
       expect(world.store.agentCounts("main").nextBeatAt).toBe(nextAt);
     });
 
-    it("is told of the agents that are asked for, and when the next of them is due", async ({ world }) => {
+    it("is returned for the requested agents, with the time until the next beat", async ({ world }) => {
       for (const [agent, delayMs] of [
         ["a", 0],
         ["b", 0],
@@ -71,7 +71,7 @@ export function beatsTests(engine: Engine): void {
       expect(await dueIn(world)).toBe(300);
     });
 
-    it("is at once when an event wants it so, and stays so whatever is planned", async ({ world }) => {
+    it("is immediately when an event requests a beat, regardless of later plans", async ({ world }) => {
       await planBeat(world, 60_000);
       await queueEvent(world);
       expect(await dueIn(world)).toBe(60_000);
@@ -89,12 +89,12 @@ export function beatsTests(engine: Engine): void {
       expect(await due(world)).toEqual(["main"]);
     });
 
-    it("is at once also for an agent that has none planned", async ({ world }) => {
+    it("is immediately when an event requests a beat for an agent without a planned beat", async ({ world }) => {
       await queueEvent(world, { beatNow: true });
       expect(await due(world)).toEqual(["main"]);
     });
 
-    it("is at once when a dead event is queued again and wants it so", async ({ world }) => {
+    it("is immediately when a dead event that requests a beat is queued again", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       await failEvent(world, eventId, 3);
       const requeue = (beatNow: boolean) =>
@@ -155,7 +155,7 @@ export function beatsTests(engine: Engine): void {
       expect(world.store.agentCounts("main")).toMatchObject({ running: 1, waitingEvents: 0 });
     });
 
-    it("gives a turn as many events and bytes as its batch has, and the first in any case", async ({ world }) => {
+    it("limits the events and bytes of a turn to a batch, but always includes the first event", async ({ world }) => {
       for (const size of [6, 5, 4, 20, 1]) await queueEvent(world, { text: "x".repeat(size) });
       await planBeat(world, 0);
       const sizes: number[] = [];
@@ -167,7 +167,7 @@ export function beatsTests(engine: Engine): void {
       expect(sizes).toEqual([1, 2, 1, 1]);
     });
 
-    it("queues nothing without events, plans the next and tells nothing", async ({ world }) => {
+    it("without events queues no turn, plans the next beat and adds no entry to the stream", async ({ world }) => {
       await planBeat(world, 0);
       const before = world.store.stats();
       const ended = { outcome: "ended", events: 0, turns: 0, returned: 0, ms: 0, dead: [] };
@@ -181,7 +181,7 @@ export function beatsTests(engine: Engine): void {
       expect(world.store.stats()).toEqual(before);
     });
 
-    it("has one unfinished turn at a time, and can go on as that ends", async ({ world }) => {
+    it("has one unfinished turn at a time, and can continue when that turn ends", async ({ world }) => {
       for (let n = 0; n < 3; n++) await queueEvent(world);
       await planBeat(world, 0);
       const step = { batch: { limit: 2 } };
@@ -229,7 +229,7 @@ export function beatsTests(engine: Engine): void {
           await world.sweep({ maxAttempts: 1 });
         },
       ],
-    ])("can go on when its turn %s, and who watches is told", async ([, act], { world }) => {
+    ])("can continue when its turn %s, and watchers are notified", async ([, act], { world }) => {
       await queueEvent(world, { beatNow: true });
       const claimed = await claimBeat(world);
       world.told.length = 0;
@@ -239,7 +239,7 @@ export function beatsTests(engine: Engine): void {
       expect(await startBeat(world)).toMatchObject({ outcome: "ended", events: 1, turns: 1 });
     });
 
-    it("keeps its turn while that is tried again", async ({ world }) => {
+    it("keeps its turn while the turn is retried", async ({ world }) => {
       await queueEvent(world, { beatNow: true });
       const claimed = await claimBeat(world);
       await world.release(claimed, 1_000);
@@ -247,7 +247,7 @@ export function beatsTests(engine: Engine): void {
       expect(await startBeat(world)).toEqual({ outcome: "not-due" });
     });
 
-    it("plans the next from its end, and tells of what it did", async ({ world }) => {
+    it("plans the next beat from its end, and reports its events and turns in the stream", async ({ world }) => {
       await queueEvent(world);
       await planBeat(world, 0);
       const claimed = await claimBeat(world);
@@ -263,7 +263,7 @@ export function beatsTests(engine: Engine): void {
       expect(await startBeat(world)).toEqual({ outcome: "not-due" });
     });
 
-    it("leaves events that come while it runs to the next, and those that it gave back", async ({ world }) => {
+    it("leaves new and returned events to the next beat", async ({ world }) => {
       for (let n = 0; n < 3; n++) await queueEvent(world);
       await planBeat(world, 0);
       const step = { batch: { limit: 2 } };
@@ -279,21 +279,18 @@ export function beatsTests(engine: Engine): void {
 
     it.for([
       ["an interval", 60_000, true, 0, 60_000],
-      ["an interval and more than a batch that waits", 60_000, false, 3, 0],
-      ["an interval, more than a batch that waits and events that it gave back", 60_000, true, 3, 60_000],
+      ["an interval and more than a batch of waiting events", 60_000, false, 3, 0],
+      ["an interval, more than a batch of waiting events and returned events", 60_000, true, 3, 60_000],
       ["no interval", undefined, false, 3, undefined],
-      ["no interval and events that it gave back", undefined, true, 3, 7_000],
-    ] as const)(
-      "is followed by the next as it should with %s",
-      async ([, everyMs, isFailed, count, next], { world }) => {
-        await queueEvent(world, { beatNow: true });
-        await world.end(await claimBeat(world), isFailed ? FAILED : {});
-        await startBeat(world, { everyMs, waitingEvents: count, batch: { limit: 2 } });
-        expect(await dueIn(world)).toBe(next);
-      },
-    );
+      ["no interval and returned events", undefined, true, 3, 7_000],
+    ] as const)("plans the next beat for an agent with %s", async ([, everyMs, isFailed, count, next], { world }) => {
+      await queueEvent(world, { beatNow: true });
+      await world.end(await claimBeat(world), isFailed ? FAILED : {});
+      await startBeat(world, { everyMs, waitingEvents: count, batch: { limit: 2 } });
+      expect(await dueIn(world)).toBe(next);
+    });
 
-    it("is followed by one more at once when an event wanted it meanwhile, once", async ({ world }) => {
+    it("is followed immediately by exactly one more beat if an event requested one during it", async ({ world }) => {
       for (let n = 0; n < 3; n++) await queueEvent(world);
       await planBeat(world, 0);
       const step = { batch: { limit: 2 } };
@@ -317,7 +314,7 @@ export function beatsTests(engine: Engine): void {
       expect(await dueIn(world)).toBe(60_000);
     });
 
-    it("names the events of its last turn that are dead", async ({ world }) => {
+    it("returns the dead events of its last turn", async ({ world }) => {
       const poison = await queueEvent(world, { delivery: deliveryOf("dlv_1") });
       await failEvent(world, poison.eventId, 2);
       await queueEvent(world, { beatNow: true });
@@ -328,7 +325,7 @@ export function beatsTests(engine: Engine): void {
       expect(step).toMatchObject({ outcome: "ended", returned: 1, dead });
     });
 
-    it("is refused as its turn is, stays due and changes nothing", async ({ world }) => {
+    it("is refused with the error of its turn, stays due and changes nothing", async ({ world }) => {
       for (let n = 0; n < 2; n++) await world.start({ session: MAIN });
       await world.start({ session: "agent:other:main", agent: "main" });
       for (const agent of ["main", "other"]) await queueEvent(world, { agent, beatNow: true });
@@ -348,7 +345,7 @@ export function beatsTests(engine: Engine): void {
       expect(await startBeat(world)).toMatchObject({ outcome: "started" });
     });
 
-    it("carries the hops of its events, fewer than would stop it", async ({ world }) => {
+    it("carries the largest number of hops of its events, limited below the maximum", async ({ world }) => {
       const beat = async (...metadata: string[]) => {
         for (const one of metadata) await queueEvent(world, { metadata: one, beatNow: true });
         const claimed = await claimBeat(world);
@@ -366,7 +363,7 @@ export function beatsTests(engine: Engine): void {
   describe("the beat of a removed agent", () => {
     const drop = (world: World) => world.store.dropBeat("main", { now: world.clock.now(), streamKeep: STREAM_KEEP });
 
-    it("is not planned, also where one was asked for", async ({ world }) => {
+    it("is not planned, even if an event requested one", async ({ world }) => {
       await planBeat(world, 1_000);
       await drop(world);
       expect(await world.store.readBeat("main")).toEqual({ agent: "main", nextAt: undefined, running: false });
@@ -376,7 +373,7 @@ export function beatsTests(engine: Engine): void {
       expect(world.store.agentCounts("main").nextBeatAt).toBeUndefined();
     });
 
-    it("ends with its turn, or between two", async ({ world }) => {
+    it("ends with its turn, or immediately if no turn is unfinished", async ({ world }) => {
       for (const isBetween of [false, true]) {
         for (let n = 0; n < 2; n++) await queueEvent(world, { beatNow: true });
         const claimed = await claimBeat(world, { batch: { limit: 1 } });

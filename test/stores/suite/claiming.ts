@@ -55,7 +55,7 @@ export function claimingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(second.turnId);
     });
 
-    it("hands out the next turn of a session to a claim that is called right after the end of the one before", async ({
+    it("gives the next turn of a session to a claim that is called right after the end of the previous turn", async ({
       world,
     }) => {
       const [, second] = [await world.start(), await world.start(), await world.start()];

@@ -113,7 +113,7 @@ export function overlappingTests(engine: Engine): void {
       await expectStats(world, { turnsRunning: 1 });
     });
 
-    it("starts one turn of a beat, however many start it", async ({ world }) => {
+    it("starts one turn of a beat for any number of concurrent calls", async ({ world }) => {
       await queueEvent(world, { beatNow: true });
       const outcomesOf = async () => {
         const steps = await Promise.all(times(8, (n) => startBeat(world, { node: `node_${n}` })));

@@ -76,7 +76,7 @@ export function reopeningTests(engine: Engine): void {
       ]);
     });
 
-    it("goes on with a beat that runs, between its turns too", async ({ world }) => {
+    it("continues a running beat, even between two turns", async ({ world }) => {
       for (let n = 0; n < 3; n++) await queueEvent(world);
       await queueEvent(world, { beatNow: true });
       const step = { batch: { limit: 2 }, node: undefined } as const;

@@ -34,14 +34,14 @@ function folderOf(store: object): string {
 }
 
 describe("agent-gateway migrate", () => {
-  it("is for PostgreSQL, and says what other stores need", async () => {
+  it("refuses other stores than PostgreSQL, with a reason", async () => {
     const cases = [
       [
         folderOf({ type: "sqlite", path: "./gateway.db" }),
-        "The store is sqlite: a gateway upgrades its file at the start.",
+        "The store is sqlite: the gateway upgrades the file when it starts.",
       ],
-      [folderOf({ type: "memory" }), "The store is memory: it stores nothing."],
-      [emptyFolder(), "There is no gateway.json5 here to name the store. Say by --config where it is."],
+      [folderOf({ type: "memory" }), "The store is memory: it does not need an upgrade."],
+      [emptyFolder(), "This folder has no gateway.json5 that names the store. Use --config to name the file."],
     ] as const;
     for (const [cwd, err] of cases)
       expect(await runCli(["migrate"], { cwd })).toMatchObject({ code: 1, out: "", err: expect.stringContaining(err) });
@@ -53,7 +53,7 @@ await postgresTests((server) => {
   const versionOf = async (url: string) =>
     (await query(url, "select max(version) as version from gateway_migrations"))[0]?.version;
   const open = (url: string) => createPostgresStore({ clock: createManualClock(), url: [url], connections: 2 });
-  /** A database of its own: the lock for upgrades is one for all schemas of a database. */
+  /** A separate database, because all schemas of a database share the lock for upgrades. */
   const filled = async (): Promise<string> => {
     const url = await server.createDatabase();
     await using world = await openWorld({ name: "postgres", open: () => open(url) });
@@ -74,12 +74,12 @@ await postgresTests((server) => {
       `exists (select 1 from pg_locks where not granted and locktype = '${kind}' and database = (select oid from pg_database where datname = current_database()))`,
     );
 
-  describe("a schema from before a step that gateways do not run", () => {
+  describe("a schema that only `agent-gateway migrate` can upgrade", () => {
     it("is refused by a gateway, upgraded by the command, and then accepted by the gateway", async () => {
       const url = await filled();
       await using client = await connect(url);
       await expect(migrate(client, 1, cut(STEP))).rejects.toThrow(
-        /^The database has the schema of version \S+ \(\d+\), and this gateway needs \d+\. Stop all gateways, make a backup, and run: agent-gateway migrate$/,
+        /^The schema of the database has version \d+ \(release \S+\), and this gateway needs version \d+\. Stop all gateways, make a backup, and run: agent-gateway migrate$/,
       );
       expect(await versionOf(url)).toBe(VERSION);
       const lines: string[] = [];
@@ -106,7 +106,7 @@ await postgresTests((server) => {
       expect(both.map(({ from }) => from).sort()).toEqual([VERSION, VERSION + 1]);
     });
 
-    it("is as before if the connection breaks in the middle of a step, and a repetition upgrades it", async () => {
+    it("is unchanged if the connection breaks during a step, and another run upgrades it", async () => {
       const url = await filled();
       const first = await new Servers([url]).find();
       const broken = expect(upgrade(first, ignore, cut(`${STEP} select pg_sleep(600)`))).rejects.toThrow();
@@ -129,7 +129,7 @@ await postgresTests((server) => {
       expect(await upgrade(client, ignore, cut(`${STEP} select pg_sleep(0.5)`))).toEqual(ONE_STEP);
     });
 
-    it("is as before if a step fails, and the error says so", async () => {
+    it("is unchanged if a step fails, and the error reports that", async () => {
       const url = await filled();
       await using client = await connect(url);
       await expect(upgrade(client, ignore, cut(`${STEP} drop table lost`))).rejects.toThrow(
@@ -184,7 +184,7 @@ await postgresTests((server) => {
   });
 
   describe("agent-gateway migrate on PostgreSQL", () => {
-    it("upgrades a database of version 0.2.0 with its progress, and has nothing to do the second time", async () => {
+    it("upgrades a database of version 0.2.0, reports progress, and has nothing to do the second time", async () => {
       const url = await released();
       const cwd = folderOf({ type: "postgres", url });
       const { code, out, err } = await runCli(["migrate"], { cwd });
@@ -223,7 +223,7 @@ await postgresTests((server) => {
       expect(await versionOf(url)).toBe(VERSION);
     });
 
-    it("can be interrupted at any moment, and repeated", async () => {
+    it("can be interrupted at any time and run again", async () => {
       const url = await released();
       const cwd = folderOf({ type: "postgres", url });
       const before = await query(url, TURNS);
@@ -244,7 +244,7 @@ await postgresTests((server) => {
       expect(await query(url, TURNS)).toEqual(before);
     });
 
-    it("refuses what it cannot upgrade, in a sentence", async () => {
+    it("refuses databases that it cannot upgrade, with an error message", async () => {
       const url = await released();
       const damaged = async (sql: string) => {
         const one = await released();

@@ -24,7 +24,7 @@ type Filled = Answers & { announcing: readonly string[] };
 type Made = { at: string; sqlite: Filled; postgres: Filled };
 const made = JSON.parse(fixture("answers.json").toString()) as Made;
 
-/** Starts a process of today's gateway a minute after the fixtures were made, so that nothing in them is too old to be stored. */
+/** Sets the clock of the current gateway to a minute after the fixtures were made, so that their records are within retention. */
 const LATER = `const now = Date.now, by = ${Date.parse(made.at) + 60_000} - now(); Date.now = () => now.call(Date) + by;`;
 const CLOCK = ["--import", `data:text/javascript,${encodeURIComponent(LATER)}`];
 
@@ -35,7 +35,7 @@ function isWaiting({ status }: Json): boolean {
   return status === "queued";
 }
 
-/** What does not change when open work goes on. */
+/** The fields that do not change when open work continues. */
 const LASTING = {
   turn: ["turn_id", "session_id", "agent", "surface", "caller", "created_at"],
   event: ["event_id", "agent", "text", "metadata", "created_at", "delivery_id"],
@@ -67,7 +67,7 @@ function streamOf(text: string): object[] {
   });
 }
 
-/** Everything that version 0.2.0 answered is there, as it was; what is open is there with what does not change. Fields may have been added. */
+/** Expects all answers of version 0.2.0 unchanged; for open work, only the fields that do not change. New fields are allowed. */
 function expectTaken(after: Answers, before: Answers): void {
   for (const [id, turn] of Object.entries(before.turns as Record<string, Json>)) {
     expect(after.turns[id]).toMatchObject(isOpen(turn) ? lasting(turn, LASTING.turn) : turn);
@@ -145,7 +145,7 @@ async function finish(url: string, service: Service, announcing: readonly string
   await expect.poll(unfinished, { timeout: 120_000, interval: 200 }).toEqual([]);
 }
 
-/** All open work of `before` was done once, in its order, and nothing of it twice. */
+/** Expects that all open work of `before` was done exactly once and in order. */
 function expectDone(after: Answers, before: Filled, { calls, announced }: Service): void {
   const asked = calls.filter(({ kind }) => kind === "turn");
   const open = Object.values(before.turns as Record<string, Json>).filter(isOpen);
@@ -184,7 +184,7 @@ function expectDone(after: Answers, before: Filled, { calls, announced }: Servic
   expect(inRoom("room:paused 0")).toEqual(["waits for the end of the pause 0", "waits for the end of the pause 2"]);
 }
 
-/** Each agent handled its events in one beat. One that ran when the gateway was killed went on, with the events after its first turn. */
+/** Expects that each agent handled its events in one beat. A beat that ran when the gateway was killed continues with the events after its first turn. */
 function expectBeats(records: readonly LogRecord[], before: Answers): void {
   const waiting: Record<string, number> = {};
   for (const { agent } of Object.values(before.events as Record<string, Json>).filter(isWaiting))
@@ -194,7 +194,7 @@ function expectBeats(records: readonly LogRecord[], before: Answers): void {
   expect(beats).toHaveLength(Object.keys(waiting).length);
 }
 
-/** Starts today's gateway on the store of the fixture, and again after all is done. */
+/** Starts the current gateway on the fixture's store, and again after all work is done. */
 async function takeOver(before: Filled, store: object, cwd: string): Promise<void> {
   await using service = await startService();
   service.hold(() => true);
@@ -224,7 +224,7 @@ function newFolder(): string {
 }
 
 describe("a store of version 0.2.0, whose gateway was killed in the middle of its work", () => {
-  it("is a SQLite file that this version takes over at its start", async () => {
+  it("is upgraded at the start, for a SQLite file", async () => {
     const cwd = newFolder();
     for (const suffix of ["", "-wal"]) writeFileSync(join(cwd, `gateway.db${suffix}`), fixture(`sqlite${suffix}`));
     await takeOver(made.sqlite, { type: "sqlite", path: "./gateway.db" }, cwd);
@@ -232,7 +232,7 @@ describe("a store of version 0.2.0, whose gateway was killed in the middle of it
 });
 
 await postgresTests((server) => {
-  it("is a PostgreSQL database that this version takes over after the command", async () => {
+  it("is upgraded by the command, for a PostgreSQL database", async () => {
     const url = await server.createDatabase();
     await server.run(url, fixture("postgres.sql").toString());
     const cwd = newFolder();
@@ -241,7 +241,7 @@ await postgresTests((server) => {
     const refused = await runProcess({ cwd });
     expect(refused.code).toBe(1);
     expect(refused.err).toMatch(
-      /^The store cannot be opened: The database has the schema of version 0\.2\.0 \(6\), and this gateway needs \d+\. Stop all gateways, make a backup, and run: agent-gateway migrate\n/,
+      /^The store cannot be opened: The schema of the database has version 6 \(release 0\.2\.0\), and this gateway needs version \d+\. Stop all gateways, make a backup, and run: agent-gateway migrate\n/,
     );
     expect(await runCli(["migrate"], { cwd })).toMatchObject({ code: 0 });
     await takeOver(made.postgres, store, cwd);

@@ -98,14 +98,14 @@ export async function turnOf({ gateway }: TestGateway, sessionId: string, nth = 
   }
 }
 
-/** A call, in the words of no surface: the usual one, but for these. */
+/** A call, independent of the surface: the usual call with these changes. */
 export type Ask = {
   agent?: string;
   session?: string;
   model?: string;
   /** An idempotency key. */
   key?: string;
-  /** Asks for something else under the same key. */
+  /** Makes another request with the same key. */
   isOther?: boolean;
   token?: null;
   headers?: Record<string, string>;
@@ -118,14 +118,14 @@ type Surface<Of, Answer> = {
   /** Starts a turn, and does not wait for it. */
   start(of: Of, gateway: TestGateway, turn: { agent: string; sessionId: string }): Promise<unknown>;
   withFailingStore(of: Of, error: GatewayError): Promise<Answer>;
-  /** The session that a call comes to. */
+  /** The session of a call. */
   sessionIdOf(of: Of, agent: string, session: string): string;
-  /** Takes one request of a caller, and no more. */
+  /** Allows only one request for each caller. */
   limited: SomeConfig;
   configOf(config: SomeConfig): SomeConfig;
 };
 
-/** How the errors come about that all surfaces have. */
+/** Causes the errors that all surfaces have. */
 export function commonProvocations<Of, Answer>(surface: Surface<Of, Answer>) {
   const { call, gatewayFor, nameOf, sessionIdOf, start, withFailingStore } = surface;
   const usual = (of: Of) => gatewayFor(of, "usual");
@@ -135,7 +135,7 @@ export function commonProvocations<Of, Answer>(surface: Surface<Of, Answer>) {
     await call(of, gateway, asked);
     return call(of, gateway, asked);
   };
-  /** A turn of the session runs until somebody ends it, and another waits behind it. */
+  /** Starts a turn that runs until it is stopped, and queues another turn in its session. */
   const fillQueue = async (of: Of, gateway: TestGateway) => {
     const session = newSession();
     const turn = { agent: "stuck", sessionId: sessionIdOf(of, "stuck", session) };
@@ -147,7 +147,7 @@ export function commonProvocations<Of, Answer>(surface: Surface<Of, Answer>) {
     "tls-required": (of: Of) => ask(of, { headers: { "x-forwarded-for": "203.0.113.7", "x-forwarded-proto": "http" } }),
     "rate-limited": (of: Of) => twice(of, "limited", surface.limited),
     "store-unavailable": (of: Of) => withFailingStore(of, new GatewayError("store-unavailable")),
-    // The memory engine stores in one step, so nobody comes in between: an engine that waits for a disk or a database answers this.
+    // The memory engine stores in one step, so this error cannot occur. Engines that wait for a disk or a database return it.
     "idempotency-in-progress": (of: Of) => withFailingStore(of, new GatewayError("idempotency-in-progress")),
     "idempotency-mismatch": async (of: Of) => {
       const key = newSession();

@@ -31,7 +31,7 @@ async function recorded({ gateway: { store } }: TestGateway, webhooks: number): 
   }
 }
 
-/** What depends on the engine: the order of its list, what it has erased, and how it reads. */
+/** Tests that depend on the engine: the order of the list, erased bodies, and reads. */
 function storeTests(start: () => Promise<TestGateway>): void {
   it("tries the draft on the newest recorded webhooks, newest first", async () => {
     await using gateway = await start();

@@ -25,7 +25,7 @@ describe.each(served)("$operation", (route) => {
   }
 });
 
-test("refusals of a key's scope are made above for these operations", () => {
+test("these operations refuse a key because of its scope", () => {
   const ofScope = (scope: Route["scope"]) => served.flatMap((route) => (route.scope === scope ? route.operation : []));
   expect(ofScope("console")).toEqual(["keys.list", "keys.create", "keys.revoke", "keys.rotate"]);
   expect(ofScope("admin")).toEqual([

@@ -112,7 +112,7 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
       path: { skill_id: "summarize-thread" },
       fields: route.operation === "chat.send" ? { skill_ids: ["summarize-thread"] } : { skill_id: "summarize-thread" },
     }),
-  // A call that starts no work is refused by a full disk alone.
+  // A call that does not start work is refused only if the disk is full.
   "store-full": (route) =>
     route.idempotent ? common["store-full"](route) : withFailingStore(new GatewayError("store-full"), route),
   "shutting-down": async (route) => {

@@ -45,7 +45,7 @@ describe.each(Object.entries(transports))("over %s", async (transport, { config,
     await gateway[Symbol.asyncDispose]();
   });
 
-  // TLS brings the same bytes to the same reader.
+  // With TLS, the same reader gets the same bytes.
   describe.each(transport.endsWith("TLS") ? [] : [transport])("F13: JSONTestSuite over %s", () => {
     test("refuses what is no JSON: with -32700, or as nested too deep before it is known", async () => {
       const sent = named("n_").filter(({ input }) => isSendable(input));

@@ -71,7 +71,7 @@ describe("whoever sends a message", () => {
     expect(socket.order).toEqual(["answer", "message.delta", "turn.completed"]);
   });
 
-  test("with `stream` gets what was written so far when it repeats its message in the middle", async () => {
+  test("with `stream` gets the text so far when it repeats its message during the reply", async () => {
     using first = await openSocket(gateway);
     using socket = await openSocket(gateway);
     const again = { agentName: "live", sessionId: "sender-10", message: "x", idempotencyKey: "again-11", stream: true };

@@ -151,7 +151,7 @@ test("a slow reader misses deliveries, and gets `stream.reset` when it reads aga
   expect(reader.pushesOf("delivery.recorded").length).toBeLessThan(count);
 });
 
-test("a slow reader is cut when a session that it follows is deleted", async () => {
+test("a slow reader's connection is closed when a followed session is deleted", async () => {
   const puppet = createPuppet();
   await using gateway = await startGateway(floods(() => puppet.backend));
   using sender = await openSocket(gateway);

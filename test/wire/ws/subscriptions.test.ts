@@ -44,7 +44,7 @@ test("a subscription to an agent follows a session only until its reply is compl
   expect(sink.frames).toBe(7);
 });
 
-test("a connection is cut when it is behind in more than 10 000 streams", () => {
+test("a connection is closed when it is behind in more than 10 000 streams", () => {
   const sink = createSink();
   const pump = new Pump(sink, { clock: createManualClock(), events: { storeFailed() {} } });
   const source = () => ({ page: () => Promise.resolve(false) });

@@ -44,9 +44,9 @@ export class Batches {
   #records: SqliteRecords;
   #parked: Parked[] = [];
   #sinceCheckpoint = 0;
-  /** The answers that are not sent yet: none is before all commits are on disk. */
+  /** Answers that have not been sent. They are sent when all commits are on disk. */
   #answers: Answer[] = [];
-  /** The next message may come, once the answers are sent. */
+  /** True if the next message can be sent after the answers. */
   #isFree = false;
   #isUnsynced = false;
   #isSyncing = false;
@@ -91,7 +91,7 @@ export class Batches {
     }
   }
 
-  /** Calls `closed` when what was called is answered, and the file is closed. */
+  /** Closes the file after all calls have been answered, then calls `closed`. */
   close(closed: () => void): void {
     this.#parked = [];
     this.#closed = closed;
@@ -112,7 +112,7 @@ export class Batches {
     closed?.();
   }
 
-  /** Calls that only read may run during a sync. They may have read what it is about to write. */
+  /** Sends the answers after a sync. Read-only calls that run during a sync may read its data, so their answers wait for it too. */
   #syncAndAnswer(): void {
     if (!this.#isUnsynced) {
       this.#answer();

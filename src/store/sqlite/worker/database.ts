@@ -24,7 +24,7 @@ const BUSY_MS = 1_000;
 const CACHE_KIB = 16_384;
 /** Checkpoints are made between batches; this limit is for a batch that alone writes more pages. */
 const WAL_PAGES = 4_096;
-/** A sync is expected to take as long as the last one. A shorter one than this blocks the thread, because to wait for it takes as long. */
+/** A sync is expected to take as long as the last one. A sync shorter than this blocks the thread, because an asynchronous sync takes as long. */
 const SHORT_SYNC_MS = 1;
 
 /** One connection, with statements that are prepared once. Parameters always go as one array (see `Value`). */
@@ -59,7 +59,7 @@ export class Database {
     this.#isBegun = true;
   }
 
-  /** When it returns, all writes are on disk. */
+  /** Commits and syncs. All writes are then on disk. */
   commit(): void {
     if (this.commitUnsynced()) this.#syncNow();
   }
@@ -72,12 +72,12 @@ export class Database {
     return true;
   }
 
-  /** The last sync took long. */
+  /** True if the last sync was slow. */
   get isSlow(): boolean {
     return this.#syncMs >= SHORT_SYNC_MS;
   }
 
-  /** Calls `synced` when all commits are on disk, with the error if they may not be: during the call, or later if the disk is slow. */
+  /** Calls `synced` when all commits are on disk, or with an error if the sync failed. The call is synchronous, except on a slow disk. */
   sync(synced: (error?: unknown) => void): void {
     const began = performance.now();
     const done = (error?: unknown): void => {

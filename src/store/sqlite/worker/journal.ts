@@ -88,7 +88,7 @@ export class Journals {
     const found: AnyEntry[] = [];
     for (let more = 0; found.length < limit; more = 1) {
       const from = (found.at(-1)?.seq ?? seq) + 1;
-      // The first row may end before `from`, and the next one does not.
+      // Only the first row can end before `from`.
       const count = Math.min(limit - found.length + more, ROWS_A_SCAN);
       const rows = this.#after.all<Row>([session, session, from, count]);
       for (const [, body] of rows) {

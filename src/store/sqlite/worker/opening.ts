@@ -27,7 +27,7 @@ export function takeOver(records: SqliteRecords): StoreNotice[] {
   return [{ name: "taken-over", detail }];
 }
 
-/** Sets the end of the leases of all records that have one. Answers their number. */
+/** Sets the end of all leases. Returns the number of leases. */
 function endLeases<R extends { readonly lease: Lease | undefined }>(
   of: { leaseEnded(time: number): R[]; put(record: R): void },
   endsAt: number,
@@ -48,7 +48,7 @@ function setLease(records: SqliteRecords, record: OpenTurnRecord, endsAt: number
   if (open.lease) records.turns.put({ ...record, open: { ...open, lease: { ...open.lease, endsAt } } });
 }
 
-/** A batch was rolled back, and extended leases are only in memory. */
+/** Keeps extended leases after a rollback of a batch, because they are only in memory. */
 export function keepLeases(records: SqliteRecords, before: SqliteRecords): void {
   for (const record of records.turns.open()) {
     const known = before.turns.find(record.turn.turnId);

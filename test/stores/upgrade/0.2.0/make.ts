@@ -1,6 +1,6 @@
 /**
- * Fills a SQLite file and a PostgreSQL database by the HTTP surfaces of a released gateway, then kills it with SIGKILL. Writes the stores and what
- * the gateway answered about them next to this file. The fixtures were made once, by the build of version 0.2.0:
+ * Fills a SQLite file and a PostgreSQL database through the HTTP API of a released gateway, then kills the gateway with SIGKILL. Writes the stores and
+ * the gateway's answers about them next to this file. To make the fixtures again with the build of version 0.2.0:
  *
  *   git worktree add FOLDER 889c4271 && (cd FOLDER && npm ci && npm run build)
  *   node --import tsx test/stores/upgrade/0.2.0/make.ts FOLDER
@@ -36,7 +36,7 @@ type Scene = { url: string; service: Awaited<ReturnType<typeof startService>> };
 
 async function until(isSo: () => Promise<boolean> | boolean, what: string): Promise<void> {
   for (let tries = 0; tries < 600; tries++, await pause(50)) if (await isSo()) return;
-  throw new Error(`it did not become true: ${what}`);
+  throw new Error(`timeout: ${what}`);
 }
 
 function chat(url: string, session_id: string | undefined, message: string, more: object = {}, headers = {}) {
@@ -128,7 +128,7 @@ async function fillQueues({ url, service }: Scene): Promise<void> {
   await queue(url, "single", "room:a", `${HOLD} runs in room a`);
   await until(() => service.calls.some(({ text }) => text.endsWith("runs in room a")), "the turn of room a runs");
   for (let n = 0; n < 2; n++) await queue(url, "single", "room:a", `waits in room a ${n}`);
-  // Its place in the queue is stored; the caller gets no answer before the gateway is killed.
+  // The compaction's place in the queue is stored. The gateway is killed before it answers the caller.
   void rpc(url, "session.compact", { sessionId: "room:a", keep: 2 }).catch(() => {});
   await pause(500);
   await queue(url, "single", "room:a", "waits in room a behind the compaction");
@@ -180,7 +180,7 @@ async function fillEvents({ url, service }: Scene): Promise<void> {
   await wake(url, "full", "its beat cannot begin", { mode: "now" });
 }
 
-/** Reads until two readings are equal: then nothing moves any more. */
+/** Reads until two successive readings are equal. */
 async function readSettled(url: string): Promise<Answers> {
   let before = await readAll(url);
   for (let tries = 0; tries < 40; tries++) {
@@ -211,7 +211,7 @@ async function fill(store: object): Promise<Filled> {
 }
 
 const answers: Record<string, Filled | string> = { at: new Date().toISOString() };
-/** The versions of a page in a write-ahead log are far apart: only a large window finds that they are nearly equal. */
+/** The copies of a page in a write-ahead log are far apart and nearly equal, so only a large window compresses them. */
 const params = { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS };
 function write(name: string, content: Uint8Array | string): void {
   writeFileSync(join(import.meta.dirname, `${name}.br`), brotliCompressSync(content, { params }));

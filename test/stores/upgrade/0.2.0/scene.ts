@@ -13,7 +13,7 @@ export const SECRETS = {
 export const HOLD = "[hold]";
 export const FAIL = "[fail]";
 
-/** The configuration of the gateway that filled the stores, and of the gateway that takes them over. */
+/** The configuration of the gateways that fill and upgrade the stores. */
 export function configOf(service: string, store: object): object {
   const http = (path = "/agent") => ({ backend: "http", http: { url: `${service}${path}` } });
   const off = { heartbeat: { every: "off" } };
@@ -92,7 +92,7 @@ export async function startService() {
   const onAnnouncement = async (channel: string, request: IncomingMessage, response: ServerResponse) => {
     await text(request);
     const reply = () => {
-      // The gateway has given up and will try again.
+      // The gateway has closed the connection and will retry the request.
       if (request.socket.destroyed) return;
       const status = isMended ? 204 : ({ busy: 503, gone: 410 }[channel] ?? 204);
       announced.push({ channel, turnId: String(request.headers["webhook-id"]), status });
@@ -114,7 +114,7 @@ export async function startService() {
     hold: (which: (what: string) => boolean) => {
       holds = which;
     },
-    /** From now on nothing is held, broken or refused; what was held is answered. */
+    /** Answers all held requests, and stops holding, breaking and refusing requests. */
     mend: () => {
       isMended = true;
       holds = () => false;
@@ -169,7 +169,7 @@ async function pages(read: (cursor: string | undefined) => Promise<Json>, name: 
 
 const ENDED = new Set(["completed", "failed", "cancelled"]);
 
-/** Reads all that a gateway answers about its store. */
+/** Reads everything in the store through the gateway's API. */
 export async function readAll(url: string) {
   const list = (path: string, name: string, token: string = SECRETS.key) =>
     pages(
