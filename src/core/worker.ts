@@ -98,7 +98,7 @@ export class Worker<W> {
     return this.#isClaiming || this.#isWanted;
   }
 
-  /** True if work is to be claimed that the current claim may not know of. */
+  /** True if there may be work that the current claim does not include. */
   isWanted(): boolean {
     return this.#isWanted;
   }

@@ -165,8 +165,8 @@ export type TurnOrder = {
 };
 
 /**
- * The turn of a beat: its system events are bound to it until it ends, and dead after `maxAttempts` failed turns. Or a turn that compacts its
- * session: it exists only while it is open, and has no message and no entries.
+ * The task of a turn that is not an answer. A beat's turn takes its system events until it ends; an event is dead after `maxAttempts` failed
+ * turns. A turn that compacts its session exists only while it is open, and has no message and no entries.
  */
 export type TurnTask = BeatTask | CompactionTask;
 export type BeatTask = { kind: "beat"; ids: readonly string[]; maxAttempts: number; streamKeep: number };
@@ -185,14 +185,14 @@ export type BeatOrder = {
   batch: { limit: number; bytes: number; maxAttempts: number };
   /** The time until the next beat; undefined if none is planned. */
   everyMs: number | undefined;
-  /** The time until the next beat of an agent that has none planned, if events went back. */
+  /** The time until the next beat if `everyMs` is undefined and events were returned. */
   leftoverMs: number;
-  /** The number of events that wait. If they are more than a batch, another beat follows at once. */
+  /** The number of waiting events. With an interval, more than a batch of them make the next beat due immediately, unless events were returned. */
   waitingEvents: number;
   streamKeep: number;
 };
 
-/** `dead`: the events of the beat's turn before that are dead. `ms`: the duration of the whole beat. */
+/** `dead`: the dead events of the beat's previous turn. `ms`: the duration of the whole beat. */
 export type BeatStep =
   | { outcome: "not-due" }
   | { outcome: "started"; started: TurnStart; dead: readonly SystemEvent[] }

@@ -44,7 +44,7 @@ export type * from "./inbound.ts";
 export type * from "./records.ts";
 export type * from "./shared-store.ts";
 
-/** A beat is due sooner than was planned; a turn or an announcement can be claimed. */
+/** `turn`, `announcement`: one can be claimed. `beat`: one is due earlier than planned, or can continue. */
 export type WorkKind = "turn" | "beat" | "announcement";
 
 /**
@@ -59,7 +59,7 @@ export interface StoreWatcher {
   sessionDeleted(session: SessionRef, end: { seq: number; at: number }): void;
   /** New entries of the gateway's stream, each once, in the order of `seq`. */
   gatewayEntries(entries: readonly GatewayEntry[]): void;
-  /** Some work of this kind can be done: now, or in `dueInMs`. */
+  /** There is work of this kind: now, or in `dueInMs`. */
   work(kind: WorkKind, dueInMs?: number): void;
   /** A running turn should end as cancelled. */
   cancel(turnId: string): void;
@@ -104,19 +104,19 @@ export interface Store extends InboundStore, AsyncDisposable {
    * hash it is `idempotency-mismatch`, and `turn-not-found` when that turn was erased. Full: `session-busy`, `gateway-busy`,
    * `session-full`, `store-full`. Another agent's session: `session-conflict`. A refusal keeps no key.
    *
-   * With a `task` it takes its events, all of which must be queued and free, else it is `internal` and nothing is kept. As the turn
-   * ends, in the same transaction: completed, they are handled; otherwise each goes back with one attempt more, which a step of its
-   * delivery says, or is dead after `maxAttempts`, which the gateway's stream tells. With `announce` a turn that completes leaves an
+   * With a `task` the turn takes its events, all of which must be queued and free. Otherwise it throws `internal` and stores nothing. When the turn
+   * ends, in the same transaction: its events are handled if it completed. Otherwise each is returned with one more attempt and a step of its
+   * delivery, or is dead after `maxAttempts`, with an entry in the gateway's stream. With `announce`, a turn that completes creates an
    * announcement for that channel.
    */
   startTurn(order: TurnOrder): Promise<TurnStart>;
   /**
-   * Begins an agent's beat that is due, or goes on with it, in one transaction: takes the oldest events that no turn works on, up to the newest
-   * at the beginning of the beat and at most a batch, and queues a turn with them. Events that this beat gave back wait for the next. Without
-   * events the beat ends: the next is planned, or due at once when `beatNow` came meanwhile, and the gateway's stream tells of a beat that had events.
+   * Begins a due beat of an agent, or continues it, in one transaction: takes the oldest events that are not part of a turn, up to the newest
+   * at the beginning of the beat and at most a batch, and queues a turn with them. Events that this beat returned wait for the next one. Without
+   * events the beat ends, and the next is planned, or due immediately if `beatNow` was requested. A beat that had events gets an entry in the gateway's stream.
    *
-   * An agent's beat has one unfinished turn at most, on all gateways together. As long as that runs, and if it is not due: `not-due`, and
-   * nothing is kept. A refusal of `startTurn` leaves the beat due. The end of the turn, however it ends, makes the beat due again in its transaction.
+   * An agent's beat has at most one unfinished turn on all gateways together. While that turn is unfinished, or if the beat is not due, returns `not-due` and
+   * stores nothing. If the turn is refused as in `startTurn`, the beat stays due. Any end of the turn makes the beat due again, in the same transaction.
    */
   startBeat(order: BeatOrder): Promise<BeatStep>;
   /**
@@ -139,7 +139,7 @@ export interface Store extends InboundStore, AsyncDisposable {
     },
   ): Promise<{ turns: ClaimedTurn[]; nextDueInMs: number | undefined }>;
 
-  /** Extends the leases of claims that still hold, of turns and of announcements; answers those that do not. */
+  /** Extends the leases of valid claims of turns and announcements. Returns the claims that are no longer valid. */
   extendClaims(claims: readonly (Claim | AnnouncementClaim)[], leaseMs: number): Promise<(Claim | AnnouncementClaim)[]>;
 
   /**
@@ -233,8 +233,8 @@ export interface Store extends InboundStore, AsyncDisposable {
   }): Promise<{ key: string | number; counts: UsageCounts; withoutUsage: number }[]>;
 
   /**
-   * Pauses an agent, or resumes it. While it is paused, none of its turns is claimed, by `startTurn` neither,
-   * and no beat begins; a claim that holds goes on, and so do compactions. Waiting work stays in its order, and can be claimed at once when
+   * Pauses an agent, or resumes it. While it is paused, its turns are not claimed, not even by `startTurn`,
+   * and its beats do not begin. Valid claims and compactions continue. Waiting work stays in its order, and can be claimed at once when
    * the agent is resumed. A pause belongs to the agent's name, on any gateway, until it is resumed. A change goes to the
    * gateway's stream. A repeat changes nothing: a second pause keeps the time of the first.
    */

@@ -44,7 +44,7 @@ describe("a reader", () => {
     expect(entriesOf(await second.done)).toEqual(ENTRIES);
   });
 
-  it("is not shown entries that wait for it when the session is deleted", async () => {
+  it("does not get waiting entries after the session is deleted", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const steps = core.core.followTurn(turn, undefined, (step) => [step]);
@@ -56,7 +56,7 @@ describe("a reader", () => {
     expect(core.core.streams.wants({ sessionId: "chat:a", agent: "" })).toBe(false);
   });
 
-  it("that is slow is shown everything, also what is too long to wait for it", async () => {
+  it("that is slow gets all entries, including those that are too long for its queue", async () => {
     const reads = { count: 0 };
     await using core = await startCore({ wrapStore: countReads(reads) });
     const turn = await core.start();

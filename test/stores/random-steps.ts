@@ -74,7 +74,7 @@ function watchDeliveries(store: Store): (when: string) => Promise<void> {
   };
 }
 
-/** The counts fit the records, journals have no gap, a session runs one turn at a time, and an agent's beat has one unfinished turn at most. */
+/** The counts match the records, journals have no gaps, a session runs one turn at a time, and an agent's beat has at most one unfinished turn. */
 async function expectWhole(store: Store, when: string): Promise<void> {
   const page = { limit: 1_000 };
   const { items: sessions } = await store.listSessions(page);

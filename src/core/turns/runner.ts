@@ -135,7 +135,7 @@ export class Runner {
   async #claim() {
     const { store, clock, node } = this.#parts;
     const free = Math.min(this.#placesLeft(), CLAIMED_AT_ONCE);
-    /** The places of each agent that this claim may still take. */
+    /** The remaining places of each agent for this claim. */
     const freeOf = new Map<string, number>();
     const { turns, nextDueInMs } = await store.claimTurns({
       now: clock.now(),
@@ -158,7 +158,7 @@ export class Runner {
     }
     for (const [name, places] of freeOf) {
       if (places > 0) continue;
-      // The limit of the agent may have left turns in the queue. A place that was freed during the claim needs another one.
+      // The limit of the agent may have left turns in the queue. If a place was freed during the claim, another claim is necessary.
       if (this.#freeOf(name) > 0) mayBeMore = true;
       else this.#full.add(name);
     }

@@ -147,7 +147,7 @@ function methodsOf(runnerOf: (name: string) => TransactionBatcher) {
   };
 }
 
-/** The rule decides by the beat. The records that it needs afterwards are requested in the same pass as the beat. */
+/** The rule reads the beat first. The records that it reads next are requested in the same pass as the beat. */
 function startBeat(records: PostgresRecords, order: BeatOrder): BeatStep {
   const { agent, sessionId } = order.turn.session;
   records.agents.find(agent);

@@ -127,7 +127,7 @@ export function takeEvents(records: Records, events: readonly EventRecord[], tur
   }
 }
 
-/** Ends a turn's events with it: they are handled, or go back, or are dead after as many failed turns as they may have. Its beat can go on. */
+/** Ends the events of a turn that ends: each is handled, returned to the queue, or dead after its last failed turn. The beat can then continue. */
 export function endEvents(
   records: Records,
   { turn, open }: OpenTurnRecord,

@@ -1,6 +1,6 @@
 /**
- * Work is leased: turns and announcements, each by four verbs. Claimed work has a lease, delayed work a `dueAt`; work with neither can be claimed,
- * unless something is before it.
+ * Turns and announcements are leased: claimed, extended, released and ended. Claimed work has a lease, delayed work a `dueAt`; other work can be claimed,
+ * unless earlier work of its queue blocks it.
  */
 import type { Lane } from "#store/store.ts";
 import type { Lease, Leased, OpenTurn, Records } from "./records.ts";
@@ -9,7 +9,7 @@ export function laneOf({ task, waited }: OpenTurn): Lane {
   return task?.kind === "compact" ? "compact" : waited ? "waited" : "other";
 }
 
-/** A lease from now on. */
+/** A lease that starts now. */
 export function leaseFor(records: Records, node: string, leaseMs: number): Lease {
   return {
     node,
@@ -17,12 +17,12 @@ export function leaseFor(records: Records, node: string, leaseMs: number): Lease
   };
 }
 
-/** Without a lease: the work can be claimed now, or in `delayMs`. */
+/** The fields of work without a lease, which can be claimed now or after `delayMs`. */
 export function freed({ moment }: Records, delayMs = 0): { dueAt: number | undefined; lease: undefined } {
   return { dueAt: delayMs > 0 ? moment.time + delayMs : undefined, lease: undefined };
 }
 
-/** Makes the work ready whose delay is over. Answers the time until the next is over. */
+/** Makes the work ready whose delay has ended. Returns the time until the next delay ends. */
 export function makeDueReady<R extends object>(
   { moment: { time } }: Records,
   table: Leased<R> & { put(record: R): void },
@@ -47,7 +47,7 @@ export function firstOf<R>(
   return first;
 }
 
-/** A claim holds as long as its node has the lease and no other claimed the same since, also past the lease's end until somebody sees that. */
+/** A claim is valid while its node has the lease and there is no later claim. It stays valid after the lease's end until the end is processed. */
 export function holds(claim: { node: string; fence: number }, lease: Lease | undefined, fence: number): lease is Lease {
   return lease !== undefined && lease.node === claim.node && fence === claim.fence;
 }

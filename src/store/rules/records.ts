@@ -110,25 +110,25 @@ export type BeatRecord = {
   readonly nextAt: number | undefined;
   /** One was asked for at once, and none has begun since. */
   readonly isAsked: boolean;
-  /** The beat that runs: one or more turns, one after another. */
+  /** The running beat: one or more successive turns. */
   readonly run: BeatRun | undefined;
 };
 
 export type BeatRun = {
-  /** The monotonic time at which it began. */
+  /** The monotonic time at which the beat began. */
   readonly began: number;
-  /** It takes events with `after` < ordinal <= `through`. */
+  /** The beat takes events with `after` < ordinal <= `through`. */
   readonly through: number;
   readonly after: number;
-  /** The number of events that its turns have had, and of those that went back. */
+  /** The number of events in the turns of the beat, and how many of them were returned to the queue. */
   readonly events: number;
   readonly returned: number;
   readonly turnIds: readonly string[];
-  /** Its turn that has not ended. Without it, the beat can go on. */
+  /** The unfinished turn of the beat. If undefined, the beat can continue. */
   readonly openTurnId: string | undefined;
-  /** Events of its last turn that are dead. */
+  /** The dead events of the last turn. */
   readonly dead: readonly string[];
-  /** Its agent was removed: it ends with its turn. */
+  /** True if the agent was removed: the beat ends with its current turn. */
   readonly isLast: boolean;
 };
 
@@ -252,7 +252,7 @@ interface StoredRecords<R, K = string> {
   delete(record: R): void;
 }
 
-/** Records on which a node may have a lease, and that may have a `dueAt`, at which they can be claimed again. */
+/** Records that may have the lease of a node, and a `dueAt` after which they can be claimed again. */
 export interface Leased<R> {
   /** The records whose lease ends at `time` or earlier, in any order. */
   leaseEnded(time: number): R[];

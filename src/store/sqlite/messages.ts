@@ -21,7 +21,7 @@ export type WorkerOrder = {
 /** A method of the store, called at `now` by the wall clock and `time` by the monotonic one. */
 export type Call = { id: number; name: string; now: number; time: number; args: readonly unknown[] };
 
-/** Calls that go in one message. `overtakes`: they only read, and are sent although the message before is not worked off. */
+/** The calls of one message. `overtakes`: all calls only read, and are sent before the previous message has been processed. */
 export type CallOrder = { calls: Call[]; overtakes: boolean };
 
 export type Refusal = { name: ErrorName; detail: string | undefined; extra: ErrorExtra };
@@ -33,9 +33,9 @@ export type Answer = { id: number; value?: unknown; refusal?: Refusal; news?: re
 export type Answers = {
   kind: "answers";
   answers: Answer[];
-  /** A message that did not overtake another was worked off: the next may come. */
+  /** True if a message that did not overtake another was processed: the next can be sent. */
   isFree: boolean;
-  /** The disk syncs slowly: calls that only read run meanwhile. */
+  /** True if the disk syncs slowly: read-only calls can run during a sync. */
   isSlow: boolean;
   totals: Totals;
   /** The agents of which something has changed. */

@@ -148,7 +148,7 @@ export function pausingTests(engine: Engine): void {
       expect(await startBeat(world)).toMatchObject({ outcome: "started" });
     });
 
-    it("lets a beat go on that has begun: its next turn waits in the queue", async ({ world }) => {
+    it("does not stop a running beat: its next turn waits in the queue", async ({ world }) => {
       for (let n = 0; n < 2; n++) await queueEvent(world);
       await planBeat(world, 0);
       const first = await claimBeat(world, { batch: { limit: 1 } });

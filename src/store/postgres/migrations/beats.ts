@@ -1,4 +1,4 @@
-/** A beat that runs has its turn in place of a lease. A beat that ran without a turn is due. */
+/** Replaces the lease of a running beat with its turn. A running beat without a turn becomes due. */
 export const BEATS_AS_TURNS = /* sql */ `
 alter table beats add column run json;
 update beats b set run = (

@@ -2,14 +2,14 @@ import { BEATS_AS_TURNS, COMPACTIONS_AS_TURNS } from "./beats.ts";
 import { PREVIEWS } from "./previews.ts";
 import { GATEWAY_TABLES, INBOUND_TABLES, TURN_TABLES } from "./tables.ts";
 
-/** A gateway of version 0.2.0 that goes on after the upgrade, although it was to be stopped, cannot count what it would write, and so writes nothing. */
+/** Each write updates the counts, so a gateway of version 0.2.0 that still runs after the upgrade cannot write anything. */
 const COUNTERS = /* sql */ `
 alter table counts rename to counters;
 `;
 
 /**
  * The steps that create the schema, from the first released version on. A released step never changes. A step with an earlier `oldest` runs while
- * gateways of that version use the database: it may add tables and columns with a default, and may remove what they do not use. A step whose
+ * gateways of that version use the database: it may add tables and columns with a default, and may remove unused ones. A step whose
  * `oldest` is its own version may do anything: `agent-gateway migrate` runs it.
  */
 export const MIGRATIONS = [
