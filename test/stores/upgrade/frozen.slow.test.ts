@@ -8,7 +8,7 @@ const SQLITE = ["98f8e5272da7f98b", "43b84dbd1c7ebff0"];
 const POSTGRES = [
   [6, "33d4ebbce5d5a945"],
   [6, "74b9c1257ea0980f"],
-  [8, "ceb54adac4c087d4"],
+  [8, "c2074c69c992fdfd"],
 ];
 const ADD =
   "A version that was released never changes: add a migration. Only where this one was not released yet, put its digest here.";

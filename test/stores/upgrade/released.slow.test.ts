@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { openDatabase } from "#store/sqlite/worker/database.ts";
 import { runCli } from "#test/cli/cli.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { type LogRecord, runProcess, startProcess } from "#test/harness/process.ts";
@@ -217,6 +218,13 @@ async function takeOver(before: Filled, store: object, cwd: string): Promise<voi
   expect(service.calls).toHaveLength(calls);
 }
 
+/** The session whose first turn had waited behind a compaction that was never stored. No other turn of its session makes it ready. */
+const BLOCKED = "room:paused 0";
+const BLOCK_SQLITE = `UPDATE live SET body = json_remove(body, '$.open.readyOrder')
+  WHERE kind = 'turn' AND json_extract(body, '$.turn.sessionId') = '${BLOCKED}'`;
+const BLOCK_POSTGRES = `update turns set ready_at = null, ready_order = null
+  where ended_at is null and session = (select ordinal from sessions where session_id like '%${BLOCKED}')`;
+
 function newFolder(): string {
   const cwd = mkdtempSync(join(tmpdir(), "gateway-upgrade-"));
   onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
@@ -227,6 +235,9 @@ describe("a store of version 0.2.0, whose gateway was killed in the middle of it
   it("is upgraded at the start, for a SQLite file", async () => {
     const cwd = newFolder();
     for (const suffix of ["", "-wal"]) writeFileSync(join(cwd, `gateway.db${suffix}`), fixture(`sqlite${suffix}`));
+    const db = openDatabase(join(cwd, "gateway.db"));
+    db.exec(BLOCK_SQLITE);
+    db.close();
     await takeOver(made.sqlite, { type: "sqlite", path: "./gateway.db" }, cwd);
   });
 });
@@ -235,6 +246,7 @@ await postgresTests((server) => {
   it("is upgraded by the command, for a PostgreSQL database", async () => {
     const url = await server.createDatabase();
     await server.run(url, fixture("postgres.sql").toString());
+    await server.run(url, BLOCK_POSTGRES);
     const cwd = newFolder();
     const store = { type: "postgres", url };
     writeFileSync(join(cwd, "gateway.json5"), JSON.stringify(configOf("http://127.0.0.1:1", store)));

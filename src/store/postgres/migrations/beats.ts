@@ -20,7 +20,10 @@ update beats set due = 0, noted = extract(epoch from clock_timestamp()) * 1000 w
 alter table beats drop column is_running, drop column node, drop column fence, drop column lease_ends;
 `;
 
-/** A compaction is a turn in its session's queue, which is in the order of its places. Waiting ones are dropped: no caller waits for them. */
+/**
+ * A compaction is a turn in its session's queue, which is in the order of its places. Waiting ones are dropped, because no caller waits for them; turns that
+ * waited behind one become ready.
+ */
 export const COMPACTIONS_AS_TURNS = /* sql */ `
 alter table turns add column task json, add column place bigint, add column lane text;
 update turns set place = seq, lane = case when waited then 'waited' else 'other' end where ended_at is null;
@@ -28,6 +31,9 @@ select setval('ready_orders', greatest(nextval('ready_orders'), (select coalesce
 update sessions s set open = open - n
   from (select session, count(*) as n from compactions group by session) as c where c.session = s.ordinal;
 drop table compactions;
+update turns t set ready_at = 0, ready_order = nextval('ready_orders') * 1024
+  where t.ended_at is null and t.status = 'queued' and t.ready_at is null
+    and not exists (select from turns o where o.session = t.session and o.ended_at is null and o.place < t.place);
 drop index turns_ready;
 create index turns_ready on turns (agent, lane, ready_at, ready_order) where ready_at is not null;
 `;

@@ -18,13 +18,24 @@ export function goOnWithClaims(records: SqliteRecords): void {
 export function takeOver(records: SqliteRecords): StoreNotice[] {
   const { time } = records.moment;
   const open = records.turns.open();
-  for (const record of open) shortenDelay(records, record, time + LONGEST_DELAY_MS);
+  for (const record of open) {
+    shortenDelay(records, record, time + LONGEST_DELAY_MS);
+    if (isBlocked(records, record))
+      records.turns.put({ ...record, open: { ...record.open, readyOrder: records.next("order") } });
+  }
   const running = open.filter(({ turn }) => turn.status === "running");
   for (const record of running) setLease(records, record, time);
   const announcements = endLeases(records.announcements, time);
   if (running.length + announcements === 0) return [];
   const detail = `Unfinished work of the previous process continues: ${running.length} turns, ${announcements} announcements.`;
   return [{ name: "taken-over", detail }];
+}
+
+/** True for a turn that waited behind a compaction of version 0.2.0, which was not stored. */
+function isBlocked(records: SqliteRecords, { ordinal, place, turn, open }: OpenTurnRecord): boolean {
+  const { readyOrder, dueAt, lease } = open;
+  const isWaiting = turn.status === "queued" && readyOrder === undefined && dueAt === undefined && !lease;
+  return isWaiting && records.firstInQueue(ordinal)?.place === place;
 }
 
 /** Sets the end of all leases. Returns the number of leases. */
