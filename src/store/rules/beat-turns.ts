@@ -16,7 +16,11 @@ export const startBeat: Rule<"startBeat"> = (records, order) => {
   const events = findWaiting(records, { agent, after: run.after, through: run.through, ...order.batch });
   const dead = run.dead.flatMap((eventId) => records.events.find(eventId)?.event ?? []);
   const last = events.at(-1);
-  if (!last) return endWithoutMore(records, order, run, dead);
+  if (!last) {
+    // A beat that finds no events answers the request as well.
+    if (beat.isAsked && !beat.run) putBeat(records, { ...beat, isAsked: false });
+    return endWithoutMore(records, order, run, dead);
+  }
   const { turnId } = order.turn;
   const { maxAttempts } = order.batch;
   const ids = events.map(({ eventId }) => eventId);

@@ -41,6 +41,15 @@ export function beatsTests(engine: Engine): void {
       expect(world.store.agentCounts("main").nextBeatAt).toBe(nextAt);
     });
 
+    it("is not due again if it was requested and its event has failed", async ({ world }) => {
+      await queueEvent(world, { beatNow: true });
+      await world.store.failQueuedEvents("main", "gone", { now: 1, streamKeep: STREAM_KEEP, limit: 9 });
+      expect(await due(world)).toEqual(["main"]);
+      expect(await startBeat(world)).toMatchObject({ outcome: "ended", events: 0 });
+      expect(await due(world)).toEqual([]);
+      expect(await dueIn(world)).toBe(60_000);
+    });
+
     it("is returned for the requested agents, with the time until the next beat", async ({ world }) => {
       for (const [agent, delayMs] of [
         ["a", 0],
