@@ -26,6 +26,8 @@ export class Runner {
   readonly #worker: Worker<Run>;
   readonly #leaseMs: number;
   readonly #runningOf = new Map<string, number>();
+  /** The number of running compactions of each agent. */
+  readonly #compactingOf = new Map<string, number>();
   /** Stops that were received between a turn's claim and its run. */
   readonly #earlyStops = new Map<string, StopReason>();
   /** Agents that were at their limit when turns were claimed. A freed place must start a new claim, because nothing else announces their queued turns. */
@@ -100,7 +102,7 @@ export class Runner {
    */
   async drain(ms: number): Promise<number> {
     const { store, agents, watches } = this.#parts;
-    const isIdle = () => this.#taken === 0;
+    const isIdle = () => this.#taken === 0 && this.#compactingOf.size === 0;
     const hasClaimable = ({ name }: Agent): boolean => {
       const { queued, pausedAt } = store.agentCounts(name);
       return queued > 0 && pausedAt === undefined;
@@ -152,7 +154,10 @@ export class Runner {
     });
     let mayBeMore = turns.length === free;
     for (const { turn, task } of turns) {
-      if (task?.kind === "compact") continue;
+      if (task?.kind === "compact") {
+        this.#countCompaction(turn.agent, 1);
+        continue;
+      }
       this.#takePlace(turn.agent);
       freeOf.set(turn.agent, (freeOf.get(turn.agent) ?? 0) - 1);
     }
@@ -166,14 +171,20 @@ export class Runner {
   }
 
   #freeToCompact(name: string): number {
-    if (!this.#parts.agents.find(name)) return 0;
-    const isOfAgent = ({ claimed: { task, turn } }: Run) => task?.kind === "compact" && turn.agent === name;
-    return COMPACTIONS_AT_ONCE - this.#worker.all().filter(isOfAgent).length;
+    return this.#parts.agents.find(name) ? COMPACTIONS_AT_ONCE - (this.#compactingOf.get(name) ?? 0) : 0;
+  }
+
+  #countCompaction(agent: string, by: 1 | -1): void {
+    const running = (this.#compactingOf.get(agent) ?? 0) + by;
+    if (running === 0) this.#compactingOf.delete(agent);
+    else this.#compactingOf.set(agent, running);
   }
 
   #ended({ turn, task }: ClaimedTurn): void {
-    if (task?.kind === "compact") this.wake();
-    else this.free(turn.agent);
+    if (task?.kind === "compact") {
+      this.#countCompaction(turn.agent, -1);
+      this.wake();
+    } else this.free(turn.agent);
   }
 
   #run({ claimed, stop }: Run): Promise<void> {

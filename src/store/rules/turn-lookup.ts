@@ -39,7 +39,8 @@ export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {
     const found = records.turns.before(through, SCAN_BATCH);
     for (const record of found) {
       const { turn, ordinal } = record;
-      if (isCompaction(record)) continue;
+      // All compactions come after all other turns.
+      if (isCompaction(record)) return pageOf(items, undefined);
       through = turn.turnId;
       if (!matchesTurn(query, turn) || !records.sessions.at(ordinal, turn.sessionId)) continue;
       if (items.length === query.limit) return pageOf(items, items.at(-1)?.turnId);

@@ -177,9 +177,13 @@ export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   const placesOf = (lane: Lane) => (lane === "compact" ? freeToCompact : freeOfAgents);
   const firstReady = (lane: Lane) => firstOf(placesOf(lane), (agent) => records.turns.firstReady(agent, lane), orderOf);
   const turns: ClaimedTurn[] = [];
+  // No compaction becomes ready within a claim.
+  let hasCompactions = true;
   while (turns.length < free) {
     const lanes = records.bookmarks.isWaitedNext ? WAITED_NEXT : OTHER_NEXT;
-    const record = firstReady("compact") ?? firstReady(lanes[0]) ?? firstReady(lanes[1]);
+    const compaction: OpenTurnRecord | undefined = hasCompactions ? firstReady("compact") : undefined;
+    hasCompactions = compaction !== undefined;
+    const record = compaction ?? firstReady(lanes[0]) ?? firstReady(lanes[1]);
     if (!record) break;
     const { agent } = record.turn;
     const lane = laneOf(record.open);
