@@ -2,6 +2,12 @@ import { describe, expect, it } from "vitest";
 import { BackendError } from "#kit/errors.ts";
 import type { Store } from "#store/store.ts";
 import { nameOf, startPlayed } from "./played-core.ts";
+import type { WrapStore } from "./start-core.ts";
+
+/** Watchers get everything but the ends of compactions. */
+const withoutNewsOfCompactions: WrapStore = (store) => ({
+  watch: (watcher) => store.watch({ ...watcher, compacted: () => {} }),
+});
 
 describe("a compaction that fails", () => {
   const startOne = async (options?: Parameters<typeof startPlayed>[0]) => {
@@ -30,6 +36,22 @@ describe("a compaction that fails", () => {
       expect(await core.store.readSummary("chat:a")).toBeUndefined();
     },
   );
+
+  it.each([
+    ["the stored result", true],
+    ["a failure", false],
+  ])("is answered with %s if the notification of its end is lost", async (_, isStored) => {
+    await using core = await startPlayed({ wrapStore: withoutNewsOfCompactions });
+    await core.talk("one");
+    const done = core.compact();
+    const one = await core.nextAsked();
+    if (isStored) one.answer("the summary");
+    else one.fail(new BackendError("no words left"));
+    await core.clock.settle();
+    await core.clock.advance(11_000);
+    if (isStored) expect(await done).toMatchObject({ sessionId: "chat:a", compacted: true, before: { messages: 2 } });
+    else await expect(done).rejects.toMatchObject({ name: "turn-failed", detail: expect.stringContaining("was lost") });
+  });
 
   it("says nothing of an error that the backend did not mean for callers", async () => {
     await using core = await startOne();

@@ -16,6 +16,9 @@ const CONTEXT_SHARE = 0.8;
 const GROWTH = 1.25;
 /** The interval at which a compaction is polled, because a notification of its end may be lost. */
 const POLL_MS = 10_000;
+/** The wait for the notification of a compaction that has ended. */
+const LATE_MS = 1_000;
+const PAGE = 200;
 
 /** A compaction that was asked for here. */
 type Asked = { sessionId: string; turnId: string; settle: (result: CompactionResult | GatewayError) => void };
@@ -70,14 +73,18 @@ export class Compactions {
 
   /** Cancels the compactions that were asked for here, and starts no more. The turns behind them in the queue can then run. */
   [Symbol.dispose](): void {
-    const { store, clock, events } = this.#parts;
     this.#isStopped = true;
     for (const { turnId, settle } of this.#asked.values()) {
       settle(shuttingDown());
-      store.cancelTurn(turnId, clock.now()).catch((error: unknown) => {
-        if (GatewayError.from(error).name !== "turn-not-found") events.storeFailed({ operation: "cancelTurn", error });
-      });
+      this.#cancel(turnId);
     }
+  }
+
+  #cancel(turnId: string): void {
+    const { store, clock, events } = this.#parts;
+    store.cancelTurn(turnId, clock.now()).catch((error: unknown) => {
+      if (GatewayError.from(error).name !== "turn-not-found") events.storeFailed({ operation: "cancelTurn", error });
+    });
   }
 
   /** Queues a compaction, and waits for its result. */
@@ -95,12 +102,16 @@ export class Compactions {
     try {
       const limits = settings().limits.store;
       const order = { now, turnId, sessionId, ...payer, task, limits };
-      const [, session] = await Promise.all([store.startCompaction(order), store.getSession(sessionId)]);
+      const started = Promise.all([store.getSession(sessionId), store.startCompaction(order)]);
+      const [session] = await started.catch((error: unknown) => {
+        this.#cancel(turnId);
+        throw error;
+      });
       if (session && !agents.find(session.agent)) {
-        await store.cancelTurn(turnId, now);
+        this.#cancel(turnId);
         throw new GatewayError("turn-failed", `The agent ${session.agent} was removed from the configuration.`);
       }
-      stopPolling = this.#poll(turnId, settle);
+      stopPolling = this.#poll({ sessionId, turnId, settle }, session?.lastSeq ?? 0);
       return answerOf(sessionId, await settled);
     } finally {
       stopPolling();
@@ -108,17 +119,36 @@ export class Compactions {
     }
   }
 
-  /** Settles a compaction that was deleted while its notification was lost. */
-  #poll(turnId: string, settle: Asked["settle"]): () => void {
+  /** Settles a compaction that has ended while its notification was lost. `after`: an entry before the end of the compaction. */
+  #poll({ sessionId, turnId, settle }: Asked, after: number): () => void {
     const { store, clock } = this.#parts;
     let stop = () => {};
+    let hasEnded = false;
     const poll = async () => {
-      const turn = await store.getTurn(turnId).catch(() => "unknown" as const);
-      if (turn === undefined) settle(new GatewayError("turn-failed", "The result of the compaction was lost."));
-      else if (this.#asked.has(turnId)) stop = clock.after(POLL_MS, poll);
+      try {
+        const turn = await store.getTurn(turnId);
+        if (turn === undefined && hasEnded) settle(await this.#resultOf(sessionId, turnId, after));
+        hasEnded = turn === undefined;
+      } catch {
+        // The store is polled again.
+      }
+      if (this.#asked.has(turnId)) stop = clock.after(hasEnded ? LATE_MS : POLL_MS, poll);
     };
     stop = clock.after(POLL_MS, poll);
     return () => stop();
+  }
+
+  /** The stored result of a compaction: its entry in the journal. A failed one has no entry. */
+  async #resultOf(sessionId: string, turnId: string, from: number): Promise<CompactionResult | GatewayError> {
+    for (let after = from; ; ) {
+      const page = await this.#parts.store.readEntries(sessionId, { after, limit: PAGE });
+      for (const entry of page) {
+        if (entry.name !== "session.compacted" || entry.turnId !== turnId) continue;
+        return { before: entry.before, after: entry.after, reason: undefined, isCompacted: true, error: undefined };
+      }
+      if (page.length < PAGE) return new GatewayError("turn-failed", "The result of the compaction was lost.");
+      after = page.at(-1)?.seq ?? after;
+    }
   }
 
   /** The number of tokens above which a session of this agent is compacted automatically. It depends on the context of the agent's model. 0 means never. */

@@ -23,6 +23,7 @@ export type PeerNews = { changes: readonly Change[]; notices: readonly Notice[] 
 
 /** PostgreSQL limits a notification to 8 000 bytes. */
 const MOST_BYTES = 7_000;
+const DETAIL_CHARACTERS = 1_000;
 
 /** The changes of a transaction, as other gateways are notified of them. */
 export function newsOf({ news, areAgentsPaused, areKeysChanged }: CommittedChanges): PeerNews {
@@ -45,7 +46,7 @@ export function newsOf({ news, areAgentsPaused, areKeysChanged }: CommittedChang
         changes.push(["c", item.turnId]);
         break;
       case "compacted":
-        changes.push(["p", item.turnId, item.result]);
+        changes.push(["p", item.turnId, shortened(item.result)]);
         break;
       case "gateway":
         notices.set(item.kind, ["gateway", item.entries.at(-1)?.seq ?? 0]);
@@ -58,6 +59,12 @@ export function newsOf({ news, areAgentsPaused, areKeysChanged }: CommittedChang
   if (areKeysChanged) notices.set("keys", ["keys", []]);
   if (areAgentsPaused) notices.set("paused", ["paused", []]);
   return { changes, notices: [...notices.values()] };
+}
+
+/** A result whose error fits in a notification. */
+function shortened(result: CompactionResult): CompactionResult {
+  const { error } = result;
+  return error ? { error: { name: error.name, detail: error.detail?.slice(0, DETAIL_CHARACTERS) } } : result;
 }
 
 function shortRefOf({ ordinal, sessionId, agent, contextBytes }: SessionRef): Ref {
