@@ -25,11 +25,29 @@ export async function followOnceBegun<T>(
   const hasBegun = new AbortController();
   const timeout = sleep(clock, Math.min(FIRST_STEP_MS, replyWaitMs), callerSignal, hasBegun.signal);
   await Promise.race([first, timeout]).finally(() => hasBegun.abort());
-  const events: Promise<IteratorResult<T, undefined>>[] = [Promise.resolve({ done: false, value: begin }), first];
-  const all: TurnSteps<T> = {
-    [Symbol.asyncIterator]: () => all,
-    next: () => events.shift() ?? steps.next(),
-    return: () => steps.return(),
-  };
-  return all;
+  return new BegunSteps([Promise.resolve({ done: false, value: begin }), first], steps);
+}
+
+/** The events that were read already, then the rest. */
+class BegunSteps<T> implements TurnSteps<T> {
+  readonly #events: Promise<IteratorResult<T, undefined>>[];
+  readonly #rest: TurnSteps<T>;
+
+  constructor(events: Promise<IteratorResult<T, undefined>>[], rest: TurnSteps<T>) {
+    this.#events = events;
+    this.#rest = rest;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<T, undefined>> {
+    return this.#events.shift() ?? this.#rest.next();
+  }
+
+  return(): Promise<IteratorResult<T, undefined>> {
+    this.#events.length = 0;
+    return this.#rest.return();
+  }
 }
