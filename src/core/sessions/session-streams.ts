@@ -19,8 +19,8 @@ export type DeletedAt = { seq: number; at: number };
 
 /** A follower of a session. It gets the pieces of replies in addition to the entries. Pieces are not stored: a taker that is in backfill misses them. */
 export interface SessionTaker extends Taker<Entry> {
-  /** True if the taker needs the pieces of this turn's reply. Other gateways send the pieces of their turns only if a taker needs them. */
-  wantsPieces(turnId: string): boolean;
+  /** True if the taker needs the pieces of this turn's reply, or of any reply. Other gateways send the pieces of their turns only if a taker needs them. */
+  wantsPieces(turnId: string | undefined): boolean;
   /** Called at the end of each tick in which the reply has grown, and soon after a follower has reached the end of the stream. Not called after the published end of the reply. */
   written(reply: WrittenReply): void;
   /** Called when all new entries are passed on and no reply is being written. */
@@ -52,6 +52,9 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
   /** The reply that began last while the stream had followers. */
   begun: Begun | undefined = undefined;
   readonly #parts: StreamParts;
+  /** The last reply in the entries so far, if its end is not among them. */
+  #unfinished: Begun | undefined = undefined;
+  #noted = 0;
   /** The reply whose pieces are read. */
   #writing: Begun | undefined = undefined;
   /** The turn whose end was published last. */
@@ -71,8 +74,10 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
     return this.#writing?.turnId;
   }
 
-  read(after: number, limit: number): Promise<readonly Entry[]> {
-    return this.#parts.store.readEntries(this.sessionId, { after, limit });
+  async read(after: number, limit: number): Promise<readonly Entry[]> {
+    const entries = await this.#parts.store.readEntries(this.sessionId, { after, limit });
+    for (const entry of entries) this.#note(entry);
+    return entries;
   }
 
   /** Reads the session if its ordinal is unknown. */
@@ -109,7 +114,17 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
     this.#stopSeeking?.();
   }
 
+  /** Notes whether a reply is unfinished. */
+  #note(entry: Entry): void {
+    if (entry.seq <= this.#noted) return;
+    this.#noted = entry.seq;
+    const { name, turnId, seq } = entry;
+    if (name === "message.created" && entry.role === "assistant") this.#unfinished = { turnId, seq };
+    else if (name === "message.completed" || isTurnEnd(entry)) this.#unfinished = undefined;
+  }
+
   protected override published(entry: Entry): void {
+    this.#note(entry);
     if (entry.name === "message.created") {
       if (entry.role !== "assistant") return;
       this.begun = { turnId: entry.turnId, seq: entry.seq };
@@ -126,7 +141,8 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
     const reply = live.ofSession(this.sessionId);
     // A reply may stay in memory for a moment after its end was published.
     if (!reply || reply.turnId === this.#endedTurn) {
-      this.#stopSeeking ??= live.seek(this.sessionId, this.pollForReply);
+      if (this.#unfinished) this.readPieces(this.#unfinished);
+      else if (this.#hasTakerOf(undefined)) this.#stopSeeking ??= live.seek(this.sessionId, this.pollForReply);
       return;
     }
     this.readPieces(reply);
@@ -135,12 +151,17 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
 
   /** Passes on the pieces of a reply that has begun, if a taker wants them. */
   readPieces({ turnId, seq }: Begun): void {
-    if (![...this.followers].some(({ taker }) => taker.wantsPieces(turnId))) return;
+    if (!this.#hasTakerOf(turnId)) return;
     const isRead = this.writing === turnId;
     this.#writing = { turnId, seq };
     if (isRead) return;
     this.#stopReading();
     this.#stopReading = this.#parts.live.read(this.sessionId, this.#pass);
+  }
+
+  #hasTakerOf(turnId: string | undefined): boolean {
+    for (const { taker } of this.followers) if (taker.wantsPieces(turnId)) return true;
+    return false;
   }
 
   /** Passes on the text so far at the end of the tick. */
@@ -170,8 +191,9 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
 }
 
 /** The streams of the sessions that have followers. */
-export function createSessionStreams(parts: Omit<StreamParts, "streams">) {
+export function createSessionStreams(given: Omit<StreamParts, "streams">) {
   const streams = new Map<string, SessionStream>();
+  const parts = { ...given, streams };
   const ofAgent: Listeners<AgentFollower> = new Map();
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
     entries(session, entries) {
@@ -188,8 +210,7 @@ export function createSessionStreams(parts: Omit<StreamParts, "streams">) {
   return {
     watcher,
     /** The stream of a session. The caller must add a follower to a new stream immediately, because a stream is removed only when its last follower leaves. */
-    of: (sessionId: string): SessionStream =>
-      streams.get(sessionId) ?? new SessionStream({ ...parts, streams }, sessionId),
+    of: (sessionId: string): SessionStream => streams.get(sessionId) ?? new SessionStream(parts, sessionId),
     /** Follows all sessions of an agent. Returns a function that stops it. */
     followAgent: (name: string, follower: AgentFollower): (() => void) => addListener(ofAgent, name, follower),
     /** True if the session or its agent has a follower. */

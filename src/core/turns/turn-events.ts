@@ -166,8 +166,8 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
     this.#wake();
   }
 
-  wantsPieces(turnId: string): boolean {
-    return turnId === this.#turn.turnId;
+  wantsPieces(turnId = this.#turn.turnId): boolean {
+    return turnId === this.#turn.turnId && !this.#hadEnded;
   }
 
   written(): void {
@@ -178,6 +178,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
   /** The end of the turn follows, from `journal`. */
   deleted(): void {
     this.#isErased = true;
+    this.#follower?.leave();
     this.#wake();
   }
 

@@ -55,7 +55,10 @@ export class Subscriber implements Owner, AgentFollower {
 
   /** True if the connection is subscribed to a session or an agent. */
   get hasSessions(): boolean {
-    return this.agents.size > 0 || [...this.#sessions.values()].some(({ isSubscribed }) => isSubscribed);
+    return (
+      this.agents.size > 0 ||
+      [...this.#sessions.values()].some(({ isSubscribed, isRequested }) => isSubscribed || isRequested)
+    );
   }
 
   /** Starts subscriptions or changes their places, either all or none. Pushes start after the answer to the call. */

@@ -30,7 +30,7 @@ const PAGE = 32;
 /** A connection's place in a stream. Entries that do not fit are sent later, by the pump. */
 abstract class Subscription implements Source {
   readonly owner: Owner;
-  abstract readonly follower: Pick<Follower<Entry | GatewayEntry>, "seq" | "page" | "leave">;
+  abstract readonly follower: Pick<Follower<Entry | GatewayEntry>, "phase" | "seq" | "page" | "leave">;
   /** The subscriber gets the entries after this one. */
   protected after = 0;
   /** True if the client's cursor is not a valid place in this stream: the client gets a `stream.reset` first. */
@@ -66,6 +66,7 @@ abstract class Subscription implements Source {
   }
 
   leave(): void {
+    if (this.follower.phase === "over") return;
     this.follower.leave();
     this.owner.pump.delete(this);
     this.owner.forget(this);
@@ -231,7 +232,8 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     sink.push(frames.reset(frames.sessionCursor(this.stream, before), this.stream.sessionId));
   }
 
-  wantsPieces(turnId: string): boolean {
+  wantsPieces(turnId: string | undefined): boolean {
+    if (turnId === undefined) return this.isSubscribed || this.#senders.some(({ stream }) => stream);
     return this.isSubscribed || this.#streamerOf(turnId) !== undefined;
   }
 
@@ -292,7 +294,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
 
   /** Forgets which pieces were sent, except to a sender with `stream`, which must not get pieces twice. */
   #forgetReply(): void {
-    if (!this.#streamerOf(this.stream.writing)) this.#replySeq = 0;
+    if (!this.#streamerOf(this.#replyOf)) this.#replySeq = 0;
   }
 
   #streamerOf(turnId: string | undefined): Sender | undefined {
