@@ -38,6 +38,7 @@ const MAKE_STILL = `(() => {
     [/\\d+ ?(ms|s|min|m|h|d)\\b( \\d+ (s|m|h)\\b)?( ago)?/g, "1 s"],
     [/127\\.0\\.0\\.1:\\d+/g, "127.0.0.1:18789"],
     [/20\\d\\d-\\d\\d-\\d\\d/g, "2026-01-01"],
+    [/\\b\\d{1,2} (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\\b/g, "28 Nov"],
   ];
   const still = () => {
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
