@@ -116,7 +116,7 @@ const ROWS: Record<ErrorName | Exclude<ClientErrorName, "bad-signature" | "close
 
 /** A name without a row comes from a newer gateway. */
 function rowOf(name: string): Row {
-  return (ROWS as Record<string, Row>)[name] ?? { exitCode: FAILED, next: doctor };
+  return Object.hasOwn(ROWS, name) ? ROWS[name as keyof typeof ROWS] : { exitCode: FAILED, next: doctor };
 }
 
 export function exitCodeOf(error: unknown): number {
@@ -140,7 +140,9 @@ function wordsForGatewayError(error: GatewayError, help: string): string {
   const { name, requestId, turnId, retryAfterMs } = error;
   const facts = oneLine([name, ...(requestId ? [requestId] : [])].join(", "));
   const wait = retryAfterMs === undefined ? "" : ` Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`;
-  const detail = error.detail?.replace(/Pass `(\w+)` to the client/, (_, option: string) => `Pass ${OPTIONS[option]}`);
+  const detail = error.detail?.replace(/Pass `(\w+)` to the client/, (words, option: string) =>
+    Object.hasOwn(OPTIONS, option) ? `Pass ${OPTIONS[option]}` : words,
+  );
   const { exitCode, next } = rowOf(name);
   const ofTurn =
     exitCode === TURN_FAILED && turnId !== undefined ? `agent-gateway turns show ${oneLine(turnId)}` : undefined;

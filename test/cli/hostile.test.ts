@@ -111,7 +111,7 @@ describe("no text of a gateway controls the terminal", async () => {
         expect(out).not.toMatch(STEERING);
         expect(err).not.toMatch(STEERING);
       }),
-      { numRuns: 6 },
+      { numRuns: 6, examples: [[{ mode: "refuses", keepsFirst: false, texts: ["valueOf", "a"] }, []]] },
     );
     if (call[0] === "open") return; // On a terminal it opens a browser.
     // Our own styles are all that a terminal gets more than a pipe.
