@@ -251,7 +251,7 @@ export type CompactionEnd = {
   reason: string | undefined;
 };
 
-/** The end of a compaction, as watchers on all gateways are told. */
+/** The end of a compaction, as watchers on all gateways receive it. */
 export type CompactionResult =
   | (Pick<CompactionEnd, "before" | "after" | "reason"> & { isCompacted: boolean; error: undefined })
   | { error: TurnError };

@@ -202,11 +202,11 @@ export interface Store extends InboundStore, AsyncDisposable {
   ): Promise<Message[]>;
 
   /**
-   * Queues a turn that compacts its session, behind all that wait there and before all that come later. No later turn of the session begins
-   * before its end. It is claimed, extended, ended and released as other turns are, in a lane of its own. With
-   * `end.compaction` its end replaces the summary, marks the messages and appends the entry, in one transaction; then it is deleted, and all
-   * watchers are told of the result. It counts as no turn of the session, the agent or the gateway, and lists do not have it.
-   * Refused: `session-not-found`, `session-busy` (limits.turnsPerSession wait already, compactions among them), `store-full`.
+   * Queues a turn that compacts its session, after the waiting turns of the session. Later turns of the session begin after its end. The turn is
+   * claimed, extended, ended and released like other turns, in its own lane. With `end.compaction`, its end replaces the summary, marks
+   * the messages and appends the entry, in one transaction; then the turn is deleted, and all watchers are notified of the result. Lists and
+   * the counts of the session, the agent and the gateway do not include it.
+   * Refused: `session-not-found`, `session-busy` (limits.turnsPerSession turns are waiting, including compactions), `store-full`.
    */
   startCompaction(order: CompactionOrder): Promise<void>;
 

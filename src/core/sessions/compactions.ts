@@ -20,15 +20,15 @@ const POLL_MS = 10_000;
 const LATE_MS = 1_000;
 const PAGE = 200;
 
-/** A compaction that was asked for here. */
+/** A compaction that this gateway requested. */
 type Asked = { sessionId: string; turnId: string; settle: (result: CompactionResult | GatewayError) => void };
 
 /** The surface and the caller to which the usage is charged. */
 type Payer = { surface: Surface; caller: string };
-/** The payer of a compaction that no caller asked for. */
+/** The payer of an automatic compaction. */
 export const AUTOMATIC: Payer = { surface: "heartbeat", caller: "compaction" };
 
-/** Asks for compactions of sessions. A compaction is a turn in its session's queue, which any gateway may run. */
+/** Requests compactions of sessions. A compaction is a turn in its session's queue, which any gateway may run. */
 export class Compactions {
   readonly #parts: CoreParts;
   readonly #asked = new Map<string, Asked>();
@@ -71,7 +71,7 @@ export class Compactions {
     return this.#parts.settings().compactAt > 0 && (await this.#runAutomatically(sessionId));
   }
 
-  /** Cancels the compactions that were asked for here, and starts no more. The turns behind them in the queue can then run. */
+  /** Cancels the compactions that this gateway requested, and requests no more. The turns behind them in the queue can then run. */
   [Symbol.dispose](): void {
     this.#isStopped = true;
     for (const { turnId, settle } of this.#asked.values()) {

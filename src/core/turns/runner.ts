@@ -7,7 +7,7 @@ import type { Claim, ClaimedTurn, ClaimRequest } from "#store/store.ts";
 import { Attempt, type AttemptParts, reportTrouble } from "./attempt.ts";
 import { type StopReason, TurnWatches } from "./turn-watch.ts";
 
-/** The most compactions of an agent at a time. They are no messages, so the limits of concurrency do not count them. */
+/** The limit of concurrent compactions of an agent. The limits of concurrency count only turns with messages. */
 const COMPACTIONS_AT_ONCE = 8;
 /** The most turns of one claim. */
 const CLAIMED_AT_ONCE = 64;

@@ -4,7 +4,7 @@ import { passOn } from "./queues.ts";
 import type { CompactionRecord, Records, Rule, SessionRecord } from "./records.ts";
 import { countAttempt } from "./usage.ts";
 
-/** Ends a turn that compacts: with its result, or as failed or cancelled. It is deleted, and the next of its session can begin. */
+/** Ends a turn that compacts, with its result or as failed or cancelled. The turn is deleted, and the next turn of the session can begin. */
 export function endCompaction(records: Records, record: CompactionRecord, end: CompactionTurnEnd): void {
   const { now, compaction, usage } = end;
   const { ordinal, turn } = record;
@@ -14,7 +14,7 @@ export function endCompaction(records: Records, record: CompactionRecord, end: C
   deleteCompaction(records, record, resultOf(end));
 }
 
-/** Takes it out of the queue of its session. */
+/** Deletes a compaction, which leaves the queue of its session. */
 export function deleteCompaction(records: Records, record: CompactionRecord, result: CompactionResult): void {
   const { ordinal, place, turn } = record;
   const isFirst = records.firstInQueue(ordinal)?.place === place;
