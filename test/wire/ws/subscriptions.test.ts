@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { yieldToOthers } from "#kit/yield.ts";
 import { Pump, type PushSink } from "#wire/socket/pump.ts";
 import { subscribers } from "#wire/socket/subscriber.ts";
+import { type Owner, SessionSubscription } from "#wire/socket/subscription.ts";
 import { isSaid, startCore } from "../../core/start-core.ts";
 import { createManualClock } from "../../harness/clock.ts";
 
@@ -42,6 +43,20 @@ test("a subscription to an agent follows a session only until its reply is compl
   await core.ended(turn);
   expect(isFollowed()).toBe(false);
   expect(sink.frames).toBe(7);
+});
+
+test("a subscription that has ended does not remove its successor", async () => {
+  await using core = await startCore();
+  const sink = createSink();
+  const ended: unknown[] = [];
+  const pump = new Pump(sink, { clock: core.clock, events: { storeFailed() {} } });
+  const owner = { sink, pump, agents: new Set(), forget: (one: unknown) => ended.push(one) } as unknown as Owner;
+  const first = new SessionSubscription(owner, core.core.streams.of("chat:a"));
+  first.leave();
+  new SessionSubscription(owner, core.core.streams.of("chat:a"));
+  // The end of its turn is also read for its sender, later.
+  first.removeSender({ turnId: "turn_1", seq: 1, stream: false, call: { pushAfterAnswer() {} } });
+  expect(ended).toEqual([first]);
 });
 
 test("a connection is closed when it is behind in more than 10 000 streams", () => {
