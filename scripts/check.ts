@@ -1,24 +1,24 @@
 import { spawn } from "node:child_process";
 
-// Everything that CI does, in the order in which a mistake is found soonest. A failing step names the command that mends it.
+// All checks of CI. Those that find mistakes soonest run first. A failing step names the command that fixes it.
 const steps = [
-  { name: "generate", run: "npm run --silent generate:check", mend: "npm run generate" },
-  { name: "format and lint", run: "npm run --silent lint", mend: "npm run format" },
-  { name: "types", run: "npm run --silent types", mend: "mend what it says, then: npm run types" },
-  { name: "specs", run: "npm run --silent lint:specs", mend: "mend specs/, then: npm run lint:specs" },
+  { name: "generate", run: "npm run --silent generate:check", fix: "npm run generate" },
+  { name: "format and lint", run: "npm run --silent lint", fix: "npm run format" },
+  { name: "types", run: "npm run --silent types", fix: "fix the reported problems, then: npm run types" },
+  { name: "specs", run: "npm run --silent lint:specs", fix: "fix specs/, then: npm run lint:specs" },
   {
     name: "contract",
     run: "npm run --silent contract:diff",
-    mend: "bring back what breaks, then: npm run contract:diff",
+    fix: "undo the breaking changes, then: npm run contract:diff",
   },
-  { name: "docs", run: "npm run --silent docs", mend: "mend what it says, then: npm run docs" },
+  { name: "docs", run: "npm run --silent docs", fix: "fix the reported problems, then: npm run docs" },
   // Once, before two runs of tests find that it is missing.
-  { name: "build", run: "npm run --silent build", mend: "mend what it says, then: npm run build" },
-  { name: "tests", run: "npm run --silent test -- --maxWorkers 2", mend: "mend what it says, then: npm test" },
+  { name: "build", run: "npm run --silent build", fix: "fix the reported problems, then: npm run build" },
+  { name: "tests", run: "npm run --silent test -- --maxWorkers 2", fix: "fix the reported problems, then: npm test" },
   {
     name: "slow tests",
     run: "npm run --silent test:slow -- --maxWorkers 2",
-    mend: "fix the reported problems, then: npm run test:slow",
+    fix: "fix the reported problems, then: npm run test:slow",
   },
 ];
 
@@ -30,7 +30,7 @@ const failed: string[] = [];
 const rows: string[] = [];
 
 /** Returns the output of a step that is shown later. */
-async function run({ name, run, mend }: Step): Promise<string> {
+async function run({ name, run, fix }: Step): Promise<string> {
   console.log(`\n▸ ${name}: ${run}`);
   const began = performance.now();
   const isShownLater = AT_ONCE.indexOf(name) > 0;
@@ -47,7 +47,7 @@ async function run({ name, run, mend }: Step): Promise<string> {
   const output = Buffer.concat(chunks).toString();
   const [, names = ""] = /\n Failed\n((?: {3}.*\n)+)/.exec(output) ?? [];
   // The names of failed tests are repeated at the end, because a log that is cut short still has its end.
-  if (status !== 0) failed.push(`${name}: ${mend}`, ...names.split("\n").filter(Boolean));
+  if (status !== 0) failed.push(`${name}: ${fix}`, ...names.split("\n").filter(Boolean));
   return isShownLater ? output : "";
 }
 
@@ -56,6 +56,6 @@ const later = await Promise.all(steps.filter(({ name }) => AT_ONCE.includes(name
 for (const output of later) process.stdout.write(output);
 console.log(`\n${rows.join("\n")}`);
 if (failed.length > 0) {
-  console.log(`\nTo mend:\n  ${failed.join("\n  ")}`);
+  console.log(`\nTo fix:\n  ${failed.join("\n  ")}`);
   process.exitCode = 1;
 }
