@@ -27,7 +27,7 @@ export type AttemptParts = CoreParts & {
   watches: TurnWatches;
   turnsPerMinute: TurnsPerMinute;
   /** Called with the agent of a turn, in the tick in which the end of the turn is sent to the store. */
-  ending: (agent: string) => void;
+  onTurnEnd: (agent: string) => void;
 };
 
 /** The end of an attempt. `retryInMs` is the delay before the turn is retried; undefined if the turn has ended. */
@@ -63,7 +63,7 @@ export class Attempt implements BackendTurn, RunListener {
       this.#reportStart();
       const end = this.#endOf(await runTurn(this.#agent.backend, this, this.#stop, this));
       const isStored = keepTrying(this.#parts, "endTurn", () => this.#store(end));
-      if (end.retryInMs === undefined) this.#parts.ending(this.agent);
+      if (end.retryInMs === undefined) this.#parts.onTurnEnd(this.agent);
       const isOurs = await isStored;
       if (isOurs) this.#reportEnd(end);
       else await this.#reportLost();

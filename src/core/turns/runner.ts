@@ -34,10 +34,10 @@ export class Runner {
   readonly #full = new Set<string>();
   #taken = 0;
 
-  constructor(parts: Omit<AttemptParts, "watches" | "ending">) {
+  constructor(parts: Omit<AttemptParts, "watches" | "onTurnEnd">) {
     const { store, clock, events } = parts;
     const lease = leaseOfClaims<Run>(store);
-    this.#parts = { ...parts, watches: new TurnWatches(clock), ending: (agent) => this.#claimWithEnd(agent) };
+    this.#parts = { ...parts, watches: new TurnWatches(clock), onTurnEnd: (agent) => this.#claimWithEnd(agent) };
     this.#leaseMs = lease.ms;
     this.#worker = new Worker<Run>({
       store,
