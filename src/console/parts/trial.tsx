@@ -11,15 +11,15 @@ import { TroubleNote } from "./trouble.tsx";
 /** The pause in typing before a request is sent. */
 const PAUSE_MS = 400;
 
-type Asked<Value> = { result: Value | undefined; error: unknown; isStale: boolean };
+type Result<Value> = { result: Value | undefined; error: unknown; isStale: boolean };
 
-/** Asks again once the keys stop changing. Without `ask` the last result stays, as stale. */
+/** Sends the request again once the keys stop changing. Without `ask`, the last result is shown as stale. */
 export function usePaused<Value>(
   ask: ((signal: AbortSignal) => Promise<Value>) | undefined,
   keys: readonly unknown[],
   pauseMs = PAUSE_MS,
-): Asked<Value> {
-  const shown = useSignal<Asked<Value>>({ result: undefined, error: undefined, isStale: false });
+): Result<Value> {
+  const shown = useSignal<Result<Value>>({ result: undefined, error: undefined, isStale: false });
   const latest = useRef(ask);
   latest.current = ask;
   useEffect(() => {
@@ -28,7 +28,7 @@ export function usePaused<Value>(
       return undefined;
     }
     const own = new AbortController();
-    const show = (next: Asked<Value>) => {
+    const show = (next: Result<Value>) => {
       if (!own.signal.aborted) shown.value = next;
     };
     const timer = setTimeout(() => {
@@ -47,7 +47,7 @@ export function usePaused<Value>(
 
 /** A request as it is typed; `name` asks only one mapping, `mapping` only that draft. */
 type TrialInput = { headers: string; payload: string; name?: string | undefined; mapping?: MappingDraft | undefined };
-export type Trial = Asked<DryRun>;
+export type Trial = Result<DryRun>;
 
 /** Tries the mappings with the typed request, once typing pauses. */
 export function useTrial(given: TrialInput | undefined): Trial {
