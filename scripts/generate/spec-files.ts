@@ -16,7 +16,7 @@ export function inside({ file, pointer }: Place, key: string | number): Place {
   };
 }
 
-/** A fault in the specs, with the place to mend. */
+/** An error in the specs, with its place. */
 export class SpecError extends Error {
   constructor(place: Place | string, message: string) {
     super(`${typeof place === "string" ? place : show(place)}: ${message}`);

@@ -129,7 +129,7 @@ export function wordsFor(error: unknown, command: string): string {
   const help = `${command} --help`;
   if (error instanceof CliError) return withNext(error.message, error.next ?? help);
   if (isGatewayError(error)) return wordsForGatewayError(error, help);
-  // A mistake that a library or Node has put into words. Anything else is a fault of ours, and its place helps to mend it.
+  // A mistake that a library or Node describes. Any other error is a bug of the gateway, and its stack helps to fix it.
   const { name, message, cause, stack } = error as Error;
   if (name === "ConfigError") return withNext(message, "agent-gateway check");
   if (name === "TypeError") return withNext(message, help);

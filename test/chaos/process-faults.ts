@@ -95,7 +95,7 @@ export const PROCESS_FAULTS: readonly Fault[] = [
     run: onNode(async (node, { disk, random }) => {
       await disk?.fail(node.pid, "sync/*", random.pick([0.2, 1]));
       await pause(random.below(1_000));
-      await disk?.mend(node.pid, "sync/*");
+      await disk?.restore(node.pid, "sync/*");
     }),
   },
   {

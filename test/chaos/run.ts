@@ -78,7 +78,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const done = fault
       .run(world)
       .then(() => say(`${at()}: ${fault.name} is over, after ${Math.round(performance.now() - began)} ms`))
-      .catch((error: Error) => accuse(`${fault.name} could not be mended: ${error.message}`, fault.name))
+      .catch((error: Error) => accuse(`${fault.name} could not be undone: ${error.message}`, fault.name))
       .finally(() => underWay.delete(done));
     underWay.add(done);
     return done;

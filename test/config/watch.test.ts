@@ -189,8 +189,8 @@ describe("a file that is broken keeps the last good one", () => {
       problems: error.problems,
     });
     const change = changed();
-    writeFileSync(file, described("mended"));
-    expect(says((await change)[0])).toBe("mended");
+    writeFileSync(file, described("corrected"));
+    expect(says((await change)[0])).toBe("corrected");
   });
 
   test("and so does one that is gone", async () => {

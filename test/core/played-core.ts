@@ -3,7 +3,7 @@ import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";
 
 /** One call of `summarise`, for a test to answer. */
-type Asked = {
+type SummaryCall = {
   messages: readonly string[];
   signal: AbortSignal;
   answer(text: unknown): void;
@@ -18,8 +18,8 @@ export function wordsOf({ role, text }: Pick<BackendMessage, "role" | "text">): 
 /** A core whose backend a test plays: its turns, and its summaries. */
 export async function startPlayed(options: CoreOptions & { backendWith?: Partial<Backend> } = {}) {
   const puppet = createPuppet();
-  const asked: Asked[] = [];
-  const waiting: ((asked: Asked) => void)[] = [];
+  const asked: SummaryCall[] = [];
+  const waiting: ((asked: SummaryCall) => void)[] = [];
   const summarise: Backend["summarise"] = (messages, signal, used = () => {}) =>
     new Promise<string>((resolve, reject) => {
       const answer = resolve as (text: unknown) => void;
@@ -51,8 +51,8 @@ export async function startPlayed(options: CoreOptions & { backendWith?: Partial
     asked,
     nextAsked: () =>
       asked.length > taken
-        ? Promise.resolve(asked[taken++] as Asked)
-        : new Promise<Asked>((resolve) => {
+        ? Promise.resolve(asked[taken++] as SummaryCall)
+        : new Promise<SummaryCall>((resolve) => {
             taken++;
             waiting.push(resolve);
           }),

@@ -33,7 +33,7 @@ export type CrashOptions = {
   settle?: (fleet: Fleet) => Promise<void>;
   /** When all is done and nobody sends any more. */
   after?: (fleet: Fleet) => Promise<readonly Broken[]>;
-  /** Disturbs the fleet in place of a kill, and mends it. */
+  /** Disturbs the fleet in place of a kill, and restores it. */
   disturb?: (fleet: Fleet, round: number) => Promise<void>;
   lastBlow?: boolean;
   /** Names more files that must hold no secret, and secrets beside those of the configuration. */

@@ -31,7 +31,7 @@ describe("F02: a disk that does not sync", () => {
       await until(async () => (await client.ready()) === 503);
       await until(() => linesOf(first, "store.failed").length > 0);
 
-      await disk.mend(first.pid, "sync/*");
+      await disk.restore(first.pid, "sync/*");
       await until(async () => (await wake("after")).status === 200);
       await until(async () => (await client.ready()) === 200);
       await first.kill();

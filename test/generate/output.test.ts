@@ -89,7 +89,7 @@ describe("--check", { timeout: 60_000 }, () => {
     expect(await check()).toEqual({ code: 0, output: "" });
   });
 
-  test("names what was edited, what is missing and what nothing asks for, and the command that mends it", async () => {
+  test("names the edited, missing and unneeded files, and the command that fixes them", async () => {
     const before = contents();
     appendFileSync(join(out, "errors.ts"), "// edited\n");
     rmSync(join(out, "routes.ts"));

@@ -32,7 +32,7 @@ export function createFailingDisk() {
     /** From now on these calls fail, with an I/O error; with `chance` only now and then. */
     fail: (pid: number, fault: DiskFault, chance = 1) =>
       tell(pid, `enable_random name=posix/io/${fault},probability=${chance},failinfo=5`),
-    mend: (pid: number, fault: DiskFault) => tell(pid, `disable name=posix/io/${fault}`),
+    restore: (pid: number, fault: DiskFault) => tell(pid, `disable name=posix/io/${fault}`),
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { GatewayError, RpcClient } from "#generated/clients/typescript/src/rpc.ts";
 import { serve } from "./serve.ts";
 
-type Asked = { id: string; method: string; params: Record<string, unknown> };
+type RpcRequest = { id: string; method: string; params: Record<string, unknown> };
 
 /** A server that answers what `answer` gives, and keeps what it is asked; and a client for it. */
 async function answering(answer: (body: unknown, nth: number) => unknown, options: object = {}) {
@@ -19,7 +19,11 @@ async function answering(answer: (body: unknown, nth: number) => unknown, option
       res.writeHead(given.status, Object.fromEntries(given.headers)).end(await given.text());
     else res.writeHead(200, headers).end(JSON.stringify(given));
   });
-  return { ...served, seen: seen as Asked[], rpc: new RpcClient({ url, rpcToken: "t", maxRetries: 0, ...options }) };
+  return {
+    ...served,
+    seen: seen as RpcRequest[],
+    rpc: new RpcClient({ url, rpcToken: "t", maxRetries: 0, ...options }),
+  };
 }
 
 function respond(id: unknown, result: unknown) {
@@ -32,7 +36,7 @@ const busy = { name: "session-busy", detail: "100 turns wait", requestId: "req_1
 
 describe("over HTTP", () => {
   test("a result has the id of its request", async () => {
-    await using server = await answering((body) => respond((body as Asked).id, { agents: [] }));
+    await using server = await answering((body) => respond((body as RpcRequest).id, { agents: [] }));
     const result = await server.rpc.agent.list();
     expect([result, result.requestId]).toEqual([{ agents: [] }, "req_9"]);
     expect((await server.rpc.agent.list().withResponse()).response.status).toBe(200);
@@ -40,7 +44,7 @@ describe("over HTTP", () => {
 
   test("an error has its code, name, detail and when to try again", async () => {
     await using server = await answering((body) =>
-      refuse((body as Asked).id, { code: -32004, message: "Session busy", data: busy }),
+      refuse((body as RpcRequest).id, { code: -32004, message: "Session busy", data: busy }),
     );
     const error: unknown = await server.rpc.agent.list().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(GatewayError);
@@ -64,8 +68,8 @@ describe("over HTTP", () => {
     await using server = await answering(
       (body, nth) => {
         if (nth === 1) return "cut";
-        if (nth === 2) return refuse((body as Asked).id, { code: -32004, message: "Session busy", data: busy });
-        return respond((body as Asked).id, { turnId: "turn_1" });
+        if (nth === 2) return refuse((body as RpcRequest).id, { code: -32004, message: "Session busy", data: busy });
+        return respond((body as RpcRequest).id, { turnId: "turn_1" });
       },
       { maxRetries: 2 },
     );
@@ -78,7 +82,7 @@ describe("over HTTP", () => {
 
   test("lists are read page by page", async () => {
     await using server = await answering((body) => {
-      const { id, params } = body as Asked;
+      const { id, params } = body as RpcRequest;
       const next = params.cursor === undefined ? "c1" : null;
       return respond(id, { sessions: [{ sessionId: `s${params.cursor ?? ""}` }], nextCursor: next });
     });
@@ -93,7 +97,7 @@ describe("over HTTP", () => {
 
   test("a batch is one message; each call succeeds or fails alone, in the order of the calls", async () => {
     await using server = await answering((body) => {
-      const [first, second] = body as Asked[];
+      const [first, second] = body as RpcRequest[];
       return [
         refuse(second?.id, { code: -32002, message: "Agent not found", data: { name: "agent-not-found" } }),
         respond(first?.id, { agents: [] }),

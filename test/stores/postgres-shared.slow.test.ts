@@ -7,7 +7,7 @@ import { connect, type Two, testsOnTwo, twoStores } from "./two-stores.ts";
 import { deliveryOf, LEASE_MS, RECORDER, silent, times, used, type World } from "./world.ts";
 
 /** Resolves with the delay when a watcher on the second gateway is notified of work of this kind. */
-function hearsOf(kind: WorkKind, { two }: Two): Promise<number | undefined> {
+function nextWork(kind: WorkKind, { two }: Two): Promise<number | undefined> {
   return new Promise((resolve) => {
     two.store.watch({ ...silent, work: (of, dueInMs) => of === kind && resolve(dueInMs) });
   });
@@ -58,7 +58,7 @@ await postgresTests((server) => {
 
     it("tell each other of beats, announcements and keys", async ({ on }) => {
       const keysChanged = new Promise<void>((resolve) => on.two.store.watch({ ...silent, keysChanged: resolve }));
-      const heard = [hearsOf("beat", on), hearsOf("announcement", on), keysChanged];
+      const heard = [nextWork("beat", on), nextWork("announcement", on), keysChanged];
       await queueEvent(on.one, { beatNow: true });
       await on.one.start({ announce: { channel: "ops", hops: 0 } });
       await on.one.end(await on.one.claimNext());
@@ -70,7 +70,7 @@ await postgresTests((server) => {
 
     it("find by themselves what no notification told", async ({ on }) => {
       const keysChanged = new Promise<void>((resolve) => on.two.store.watch({ ...silent, keysChanged: resolve }));
-      const heard = [hearsOf("beat", on), hearsOf("announcement", on), keysChanged];
+      const heard = [nextWork("beat", on), nextWork("announcement", on), keysChanged];
       const entries = new Promise<readonly GatewayEntry[]>((resolve) => {
         on.two.store.watch({ ...silent, wantsGateway: () => true, gatewayEntries: resolve });
       });
@@ -94,9 +94,9 @@ await postgresTests((server) => {
       await planBeat(on.one, 0);
       const claimed = await claimBeat(on.one);
       await on.clock.advance(1_000);
-      const goesOn = hearsOf("beat", on);
+      const continued = nextWork("beat", on);
       await on.one.end(claimed);
-      expect(await goesOn).toBeUndefined();
+      expect(await continued).toBeUndefined();
       // The notification and the poll after it.
       await expect.poll(async () => (await on.two.store.dueBeats(["main"])).due).toEqual(["main"]);
       const heard = new Promise<number>((resolve) => {
@@ -110,7 +110,7 @@ await postgresTests((server) => {
       await queueEvent(on.one, { beatNow: true });
       await claimBeat(on.one);
       await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
-      const heard = hearsOf("beat", on);
+      const heard = nextWork("beat", on);
       await using other = await connect(on.url);
       await other.query("update beats set version = version + 1, run = (run::jsonb - 'openTurnId')::json");
       expect(await heard).toBe(0);
@@ -131,7 +131,7 @@ await postgresTests((server) => {
       const beats = async () => (await on.two.store.dueBeats(["main"])).due;
       expect(await beats()).toEqual([]);
       await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBe(pausedAt);
-      const heard = [hearsOf("turn", on), hearsOf("beat", on)];
+      const heard = [nextWork("turn", on), nextWork("beat", on)];
       await set(false);
       await Promise.all(heard);
       expect((await on.two.claimNext()).turn.turnId).toBe(turn.turnId);
@@ -165,7 +165,7 @@ await postgresTests((server) => {
       // A look at the database finds a beat that no notification told. The turn's own notification may still come before one.
       const wokenByALook = async () => {
         woken = 0;
-        const looked = hearsOf("beat", on);
+        const looked = nextWork("beat", on);
         await other.query("insert into beats (agent, version, due, noted) values ($1, 1, 0, 0)", [`other-${++looks}`]);
         await looked;
         return woken;

@@ -130,7 +130,7 @@ async function expectRepeats(url: string, before: Answers): Promise<void> {
 
 /** Lets all waiting work run to its end. */
 async function finish(url: string, service: Service, announcing: readonly string[]): Promise<void> {
-  service.mend();
+  service.repair();
   await must(url, "/api/v1/agents/paused/resume", { body: {} });
   const unfinished = async () => {
     const events = ((await must(url, "/api/v1/events?status=queued&limit=500")).events as Json[]).map(
@@ -167,8 +167,10 @@ function expectDone(after: Answers, before: Filled, { calls, announced }: Servic
     }
     expect(now).toMatchObject({ status: "handled" });
     expect(after.turns[turn_id as string] ?? turn_id).toMatchObject({ status: "completed" });
-    const tellers = asked.filter(({ agent, text }) => agent === event.agent && text.includes(event.text as string));
-    expect(tellers.map(({ turnId }) => turnId)).toEqual([turn_id]);
+    const callsWithEvent = asked.filter(
+      ({ agent, text }) => agent === event.agent && text.includes(event.text as string),
+    );
+    expect(callsWithEvent.map(({ turnId }) => turnId)).toEqual([turn_id]);
   }
   const delivered = announced
     .filter(({ status, turnId }) => status === 204 && turnId in before.turns)

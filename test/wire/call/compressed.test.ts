@@ -9,11 +9,11 @@ import { noteChecked } from "#test/harness/ledger.ts";
 const gateway = await shareGateway({ config: { gateway: { allowedOrigins: ["https://page.example"] } } });
 const LONG = "A message that is said again. ".repeat(400);
 
-type Ask = { method?: string; path: string; headers?: Record<string, string>; body?: string };
+type SentRequest = { method?: string; path: string; headers?: Record<string, string>; body?: string };
 type Answer = { status: number; headers: Record<string, unknown>; bytes: Buffer };
 
 /** Sends a request without the headers that a client library adds, and returns the bytes of the answer as they were sent. */
-async function overHttp1({ method = "GET", path, headers = {}, body }: Ask): Promise<Answer> {
+async function overHttp1({ method = "GET", path, headers = {}, body }: SentRequest): Promise<Answer> {
   const sent = request(gateway.url + path, { method, headers });
   sent.end(body);
   const [answer] = await once(sent, "response");
@@ -21,7 +21,7 @@ async function overHttp1({ method = "GET", path, headers = {}, body }: Ask): Pro
   return { status: answer.statusCode, headers: answer.headers, bytes };
 }
 
-async function overHttp2({ method = "GET", path, headers = {}, body }: Ask): Promise<Answer> {
+async function overHttp2({ method = "GET", path, headers = {}, body }: SentRequest): Promise<Answer> {
   const session = connect(gateway.url);
   const stream = session.request({ ":method": method, ":path": path, ...headers }, { endStream: body === undefined });
   if (body !== undefined) stream.end(body);
@@ -32,7 +32,7 @@ async function overHttp2({ method = "GET", path, headers = {}, body }: Ask): Pro
 }
 
 const json = { "content-type": "application/json" };
-function chat(message: string): Ask {
+function chat(message: string): SentRequest {
   return {
     method: "POST",
     path: "/api/v1/chat/send",
@@ -40,7 +40,7 @@ function chat(message: string): Ask {
     body: JSON.stringify({ message }),
   };
 }
-function rpc(message: string): Ask {
+function rpc(message: string): SentRequest {
   return {
     method: "POST",
     path: "/rpc",
@@ -53,7 +53,7 @@ function rpc(message: string): Ask {
     }),
   };
 }
-const ASKS: [string, Ask][] = [
+const ASKS: [string, SentRequest][] = [
   ["REST", chat(LONG)],
   ["RPC", rpc(LONG)],
   ["the document of REST", { path: "/openapi.json" }],
@@ -64,7 +64,7 @@ describe.each([
   ["HTTP/1.1", overHttp1],
   ["HTTP/2", overHttp2],
 ])("over %s", (_, send) => {
-  const ask = async (what: Ask, accepted?: string, more: Record<string, string> = {}): Promise<Answer> => {
+  const ask = async (what: SentRequest, accepted?: string, more: Record<string, string> = {}): Promise<Answer> => {
     const accepts: Record<string, string> = accepted === undefined ? {} : { "accept-encoding": accepted };
     const answer = await send({ ...what, headers: { ...what.headers, ...accepts, ...more } });
     noteChecked(String(answer.headers["x-request-id"]));

@@ -99,7 +99,7 @@ export async function turnOf({ gateway }: TestGateway, sessionId: string, nth = 
 }
 
 /** A call, independent of the surface: the usual call with these changes. */
-export type Ask = {
+export type CallOptions = {
   agent?: string;
   session?: string;
   model?: string;
@@ -114,7 +114,7 @@ export type Ask = {
 type Surface<Of, Answer> = {
   nameOf(of: Of): string;
   gatewayFor(of: Of, name: string, start?: Start): Promise<TestGateway>;
-  call(of: Of, gateway: TestGateway, ask: Ask): Promise<Answer>;
+  call(of: Of, gateway: TestGateway, ask: CallOptions): Promise<Answer>;
   /** Starts a turn, and does not wait for it. */
   start(of: Of, gateway: TestGateway, turn: { agent: string; sessionId: string }): Promise<unknown>;
   withFailingStore(of: Of, error: GatewayError): Promise<Answer>;
@@ -129,8 +129,8 @@ type Surface<Of, Answer> = {
 export function commonProvocations<Of, Answer>(surface: Surface<Of, Answer>) {
   const { call, gatewayFor, nameOf, sessionIdOf, start, withFailingStore } = surface;
   const usual = (of: Of) => gatewayFor(of, "usual");
-  const ask = async (of: Of, asked: Ask) => call(of, await usual(of), asked);
-  const twice = async (of: Of, name: string, config: SomeConfig, asked: Ask = {}) => {
+  const ask = async (of: Of, asked: CallOptions) => call(of, await usual(of), asked);
+  const twice = async (of: Of, name: string, config: SomeConfig, asked: CallOptions = {}) => {
     const gateway = await gatewayFor(of, name, { config });
     await call(of, gateway, asked);
     return call(of, gateway, asked);

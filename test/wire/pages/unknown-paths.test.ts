@@ -12,8 +12,8 @@ async function ask(url: string, request: RequestInit = {}): Promise<Response> {
   return answer;
 }
 
-type Ask = { url?: string; method?: string; token?: string };
-async function detailOf(path: string, { url = gateway.url, method = "GET", token = "" }: Ask = {}) {
+type RequestOptions = { url?: string; method?: string; token?: string };
+async function detailOf(path: string, { url = gateway.url, method = "GET", token = "" }: RequestOptions = {}) {
   const headers: Record<string, string> = token === "" ? {} : { authorization: `Bearer ${token}` };
   const answer = await ask(url + path, { method, headers });
   expect(answer.status).toBe(404);

@@ -4,7 +4,7 @@ import type { Route } from "#test/harness/contract.ts";
 import { SECRETS, type TestGateway } from "#test/harness/gateway.ts";
 import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
 import { type Reply, targetOf } from "#test/harness/rest.ts";
-import { type Ask, commonProvocations, newSession } from "#test/wire/call/provoked.ts";
+import { type CallOptions, commonProvocations, newSession } from "#test/wire/call/provoked.ts";
 import {
   BODIES,
   beginStuck,
@@ -20,7 +20,7 @@ import {
 } from "./provoke-gateways.ts";
 
 /** The names that an operation has for the parts of a call. */
-function fieldsFor({ surface }: Route, { agent, session, model, isOther }: Ask) {
+function fieldsFor({ surface }: Route, { agent, session, model, isOther }: CallOptions) {
   if (surface === "openai") return { ...(agent && { model: agent }), user: isOther ? "ada" : session };
   return { agent, session_id: session, model, ...(isOther && { user_id: "ada" }) };
 }

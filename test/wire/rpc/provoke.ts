@@ -5,8 +5,8 @@ import { SECRETS, type SomeConfig, type Start, type TestGateway } from "#test/ha
 import type { Transport, Way } from "#test/harness/rpc.ts";
 import type { RpcAnswer } from "#test/harness/rpc-contract.ts";
 import {
-  type Ask,
   agents,
+  type CallOptions,
   commonProvocations,
   createGateways,
   failingStore,
@@ -81,7 +81,7 @@ async function withFailingStore(error: Error, stage: Stage): Promise<RpcAnswer> 
 }
 
 /** The params of a call; a message waits for its reply. */
-function paramsOf({ method }: Stage, { agent, session, model, key, isOther }: Ask): Params {
+function paramsOf({ method }: Stage, { agent, session, model, key, isOther }: CallOptions): Params {
   const usual = USUAL[method] ?? {};
   return {
     ...(agent !== undefined && !("sessionId" in usual) && { agentName: agent }),

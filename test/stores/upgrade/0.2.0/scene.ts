@@ -71,7 +71,7 @@ export async function startService() {
   const announced: { channel: string; turnId: string; status: number }[] = [];
   const held: (() => void)[] = [];
   let holds: (what: string) => boolean = () => false;
-  let isMended = false;
+  let isRepaired = false;
   const answer = (response: ServerResponse, status: number, body: object) => {
     response.writeHead(status, { "content-type": "application/json" });
     response.end(JSON.stringify(body));
@@ -82,7 +82,7 @@ export async function startService() {
     const reply = () => {
       const usage = { input: 10, output: 5, cached: 3, reasoning: 2 };
       if (kind === "summarise") return answer(response, 200, { summary: `A summary of ${history.length}.`, usage });
-      if ((path === "/broken" || message.text.includes(FAIL)) && !isMended)
+      if ((path === "/broken" || message.text.includes(FAIL)) && !isRepaired)
         return answer(response, 422, { title: "Broken", detail: "The agent is broken." });
       answer(response, 200, { reply: `Reply to ${message.text}`, usage, model: "a-model" });
     };
@@ -94,7 +94,7 @@ export async function startService() {
     const reply = () => {
       // The gateway has closed the connection and will retry the request.
       if (request.socket.destroyed) return;
-      const status = isMended ? 204 : ({ busy: 503, gone: 410 }[channel] ?? 204);
+      const status = isRepaired ? 204 : ({ busy: 503, gone: 410 }[channel] ?? 204);
       announced.push({ channel, turnId: String(request.headers["webhook-id"]), status });
       response.writeHead(status).end();
     };
@@ -115,8 +115,8 @@ export async function startService() {
       holds = which;
     },
     /** Answers all held requests, and stops holding, breaking and refusing requests. */
-    mend: () => {
-      isMended = true;
+    repair: () => {
+      isRepaired = true;
       holds = () => false;
       for (const reply of held.splice(0)) reply();
     },
@@ -129,10 +129,14 @@ export async function startService() {
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 export type Json = Record<string, unknown>;
-type Asked = { token?: string; body?: unknown; headers?: Record<string, string>; method?: string };
+type RequestOptions = { token?: string; body?: unknown; headers?: Record<string, string>; method?: string };
 
 /** Calls a gateway. Answers whatever the status is. */
-export async function ask(url: string, path: string, { token = SECRETS.key, body, headers, method }: Asked = {}) {
+export async function ask(
+  url: string,
+  path: string,
+  { token = SECRETS.key, body, headers, method }: RequestOptions = {},
+) {
   const isRaw = typeof body === "string" || body instanceof Uint8Array;
   const response = await fetch(`${url}${path}`, {
     method: method ?? (body === undefined ? "GET" : "POST"),
@@ -144,7 +148,7 @@ export async function ask(url: string, path: string, { token = SECRETS.key, body
 }
 
 /** The same for a call that must be answered by this status; answers its JSON. */
-export async function must(url: string, path: string, asked: Asked = {}, expected = 200): Promise<Json> {
+export async function must(url: string, path: string, asked: RequestOptions = {}, expected = 200): Promise<Json> {
   const { status, text } = await ask(url, path, asked);
   if (status !== expected) throw new Error(`${path} answered ${status}: ${text}`);
   return text === "" ? {} : (JSON.parse(text) as Json);
