@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Ordered } from "#store/local/ordered.ts";
+import { Ordered } from "#store/tables/ordered.ts";
 import { createRandom } from "#test/harness/random.ts";
 
 type Pair = { key: number; value: string };

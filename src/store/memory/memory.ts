@@ -1,13 +1,13 @@
 import type { Clock } from "#kit/clock.ts";
 import { newBareId } from "#kit/ids.ts";
 import { yieldToOthers } from "#kit/yield.ts";
-import { weighEntry } from "#store/local/layouts.ts";
-import { LocalRecords, newState } from "#store/local/records.ts";
-import { MemoryTable } from "#store/local/tables.ts";
 import { countsOf } from "#store/rules/agents.ts";
 import { isPieces, notifyWatcher, type Pieces } from "#store/rules/records.ts";
 import { type RuleName, rules } from "#store/rules/rules.ts";
 import type { Entry, GatewayEntry, Store, StoreWatcher } from "#store/store.ts";
+import { weighEntry } from "#store/tables/layouts.ts";
+import { MemoryTable } from "#store/tables/table.ts";
+import { newState, TableRecords } from "#store/tables/table-records.ts";
 import { ArrayStream } from "./stream.ts";
 
 /**
@@ -35,7 +35,7 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
 }
 
 /** The records of one memory store: all tables and streams are in memory. */
-class MemoryRecords extends LocalRecords {
+class MemoryRecords extends TableRecords {
   constructor() {
     const state = newState();
     const journals = new Map<number, ArrayStream<Entry>>();

@@ -87,6 +87,10 @@ UPDATE live SET body = json_remove(json_set(body, '$.dueAt', 0), '$.lease')
 WHERE kind = 'beat' AND json_extract(body, '$.lease') IS NOT NULL;
 UPDATE live SET body = json_remove(body, '$.fence') WHERE kind = 'beat';
 DROP TABLE runs;
+
+-- A kind has the name of its table.
+UPDATE live SET kind = CASE kind WHEN 'turn' THEN 'open_turns' WHEN 'agent' THEN 'agents' WHEN 'counts' THEN 'agent_counts' WHEN 'beat' THEN 'beats'
+  WHEN 'announcement' THEN 'announcements' WHEN 'key' THEN 'api_keys' WHEN 'erasure' THEN 'erasures' ELSE 'late_attempts' END;
 `;
 
 /** Statements, in order, and never changed once released. The first upgrades a file from the version of `start` to the next. */

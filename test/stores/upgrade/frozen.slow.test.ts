@@ -4,7 +4,7 @@ import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
 import { migrations, start } from "#store/sqlite/schema.ts";
 
 /** Digests of the released versions: the schema of a new SQLite file and the later steps; for PostgreSQL the oldest gateway that goes on with each step, and the step. */
-const SQLITE = ["98f8e5272da7f98b", "43b84dbd1c7ebff0"];
+const SQLITE = ["98f8e5272da7f98b", "2199604a26abbf70"];
 const POSTGRES = [
   [6, "33d4ebbce5d5a945"],
   [6, "74b9c1257ea0980f"],

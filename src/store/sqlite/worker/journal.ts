@@ -1,6 +1,6 @@
-import { weighEntry } from "#store/local/layouts.ts";
 import type { Stream } from "#store/rules/records.ts";
 import type { Entry, GatewayEntry } from "#store/store.ts";
+import { weighEntry } from "#store/tables/layouts.ts";
 import { bytesOf } from "../text.ts";
 import type { Database, Query, Run } from "./database.ts";
 

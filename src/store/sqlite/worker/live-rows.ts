@@ -1,4 +1,4 @@
-import { type Changed, keyField, type Layout, MemoryTable } from "#store/local/tables.ts";
+import { type Changed, keyField, type Layout, MemoryTable } from "#store/tables/table.ts";
 import { bytesOf, freeBytesOf, toSql } from "../text.ts";
 import type { Database } from "./database.ts";
 

@@ -1,7 +1,7 @@
-import { AGENTS, BEATS, COUNTS } from "#store/local/layouts.ts";
-import { LocalRecords, newState, type State } from "#store/local/records.ts";
 import { countsOf } from "#store/rules/agents.ts";
 import type { AgentCounts, Entry } from "#store/store.ts";
+import { AGENTS, BEATS, COUNTS } from "#store/tables/layouts.ts";
+import { newState, type State, TableRecords } from "#store/tables/table-records.ts";
 import { bytesOf, freeBytesOf } from "../text.ts";
 import type { Database } from "./database.ts";
 import { type GatewayEnds, gatewayStream, Journals } from "./journal.ts";
@@ -17,7 +17,7 @@ const OF_AGENTS = new Set([AGENTS, COUNTS, BEATS].map(({ table }) => table));
  * The records of a SQLite store. Unfinished and recently used records are in memory, and others are read when they are needed.
  * `flush` writes the changes. After a batch that was rolled back, a new object takes the place of this one.
  */
-export class SqliteRecords extends LocalRecords {
+export class SqliteRecords extends TableRecords {
   readonly #written: readonly { flush(): void }[];
   readonly #held: readonly { trim(): void }[];
   readonly #changedAgents: Set<string>;

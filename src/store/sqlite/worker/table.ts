@@ -6,7 +6,7 @@ import {
   type Order,
   type RecordTable,
   type Scan,
-} from "#store/local/tables.ts";
+} from "#store/tables/table.ts";
 import { bytesOf, toSql } from "../text.ts";
 import type { Database, Query, Run, Value } from "./database.ts";
 
@@ -31,7 +31,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   readonly #unwritten = new Set<Key>();
 
   constructor(db: Database, layout: Layout<R>, changed: Changed<R>) {
-    const { table, key, columns, fixed = [] } = layout;
+    const { table, key, columns } = layout;
     this.#db = db;
     this.#layout = layout;
     this.#changed = changed;
@@ -39,7 +39,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     this.#byKey = this.#select(`WHERE ${key} = ?`);
     const names = [...Object.keys(columns), "body"];
     const places = names.map(() => "?").join(", ");
-    const changing = names.filter((name) => name !== key && !fixed.includes(name));
+    const changing = names.filter((name) => name !== key && columns[name]?.[2] !== "fixed");
     const changes = changing.map((name) => `${name} = excluded.${name}`).join(", ");
     this.#save = db.run(
       `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places}) ON CONFLICT (${key}) DO UPDATE SET ${changes}`,
@@ -92,13 +92,17 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     return query.all<[string]>([...values, toValue(limit)]).map((row) => this.#hold(read(row)));
   }
 
+  first(order: Order, of?: Key | boolean): R | undefined {
+    return this.scan(order, { of, limit: 1 })[0];
+  }
+
   flush(): void {
     if (this.#unwritten.size === 0) return;
     this.#db.begin();
-    const fields = Object.values(this.#layout.columns);
+    const columns = Object.values(this.#layout.columns);
     for (const key of this.#unwritten) {
       const record = this.#held.get(key);
-      if (record) this.#save(...fields.map((field) => toValue(field(record))), JSON.stringify(record));
+      if (record) this.#save(...columns.map(([, of]) => toValue(of(record))), JSON.stringify(record));
       else this.#delete(toValue(key));
     }
     this.#unwritten.clear();

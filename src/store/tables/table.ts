@@ -9,18 +9,23 @@ type Field = Key | boolean | undefined;
  */
 export type Order = { readonly by: string; readonly of?: string; readonly only?: string };
 
+/** The type of a column's values. A `text` may contain any characters. */
+export type ColumnType = "text" | "integer" | "number" | "boolean";
+/** A column by which records are found: its type, its value of a record, and whether that value never changes. */
+export type Column<R> = readonly [type: ColumnType, of: (record: R) => Field, fixed?: "fixed"];
+
 /** A table as data. The values of the key and of the columns that orders group by never change. */
 export type Layout<R> = {
   table: string;
   key: string;
-  /** The columns by which records are found, the key among them. */
-  columns: { readonly [column: string]: (record: R) => Field };
-  /** The columns, other than the key, whose values never change. An update does not write them or their indexes. */
-  fixed?: readonly string[];
+  /** The columns by which records are found, the key among them. An update does not write fixed ones or their indexes. */
+  columns: { readonly [column: string]: Column<R> };
   orders?: { readonly [name: string]: Order };
   /** The bytes that a record counts for in the limit on the store. Without it: none. */
   weigh?(record: R): number;
-  /** A table in memory that is kept in a file, too: tells if a change is. Without it all are. */
+  /** True for few or unfinished records, which an engine in this process holds in memory whole. */
+  isLive?: true;
+  /** For a live table that is also stored in a file: returns true if a change must be saved. Without it, all changes are saved. */
   isSaved?(before: R, after: R): boolean;
 };
 
@@ -36,12 +41,14 @@ export interface RecordTable<R> {
   put(record: R): void;
   delete(key: Key): void;
   scan(order: Order, scan: Scan): R[];
+  /** The first record of a group in an order. */
+  first(order: Order, of?: Key | boolean): R | undefined;
 }
 
 function fieldOf<R>({ columns }: Layout<R>, column: string): (record: R) => Field {
   const field = columns[column];
   if (!field) throw new Error(`There is no column ${column}.`);
-  return field;
+  return field[1];
 }
 
 /** Tells the key of a record. */
@@ -100,7 +107,6 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
     return found;
   }
 
-  /** The first record of a group in an order. */
   first(order: Order, of?: Key | boolean): R | undefined {
     const key = this.#groupsOf(order)?.get(of)?.first;
     return key === undefined ? undefined : this.find(key);

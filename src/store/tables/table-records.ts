@@ -38,7 +38,7 @@ import {
   TURNS,
   USAGE,
 } from "./layouts.ts";
-import type { Changed, Layout, MemoryTable, RecordTable } from "./tables.ts";
+import type { Changed, Layout, MemoryTable, RecordTable } from "./table.ts";
 
 /** Numbers about the whole store: to count anew takes long. */
 export type State = {
@@ -75,7 +75,7 @@ const NO_NEWS: News[] = [];
 const NOTHING_OPEN = { queued: 0, running: 0, compactions: 0, waitingEvents: 0, openEvents: 0, deadEvents: 0 };
 
 /** The records of an engine in this process, in tables. */
-export class LocalRecords implements Records {
+export class TableRecords implements Records {
   readonly #state: State;
   readonly #openTurns: MemoryTable<OpenTurnRecord>;
   readonly #announcements: MemoryTable<AnnouncementRecord>;

@@ -19,7 +19,7 @@ import {
 } from "#store/rules/records.ts";
 import type { ApiKey, Entry, TurnAnnouncement, UsageCount } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
-import type { Layout } from "./tables.ts";
+import type { Layout } from "./table.ts";
 
 // The memory of records without their texts, as `npm run bench` measures it (P10).
 const SESSION_BYTES = 800;
@@ -67,13 +67,12 @@ export const SESSIONS = {
   table: "sessions",
   key: "session_id",
   columns: {
-    ordinal: ({ session }) => session.ordinal,
-    session_id: ({ session }) => session.sessionId,
-    agent: ({ session }) => session.agent,
-    used: ({ session }) => session.updatedAt,
-    head: ({ headDueAt }) => headDueAt,
+    ordinal: ["integer", ({ session }) => session.ordinal, "fixed"],
+    session_id: ["text", ({ session }) => session.sessionId],
+    agent: ["text", ({ session }) => session.agent, "fixed"],
+    used: ["integer", ({ session }) => session.updatedAt],
+    head: ["integer", ({ headDueAt }) => headDueAt],
   },
-  fixed: ["ordinal", "agent"],
   orders: { all: { by: "ordinal" }, ofAgent: { by: "ordinal", of: "agent" } },
   weigh: ({ session: { sessionId, channel, userId, preview } }) =>
     SESSION_BYTES + sessionId.length + channel.length + userId.length + textBytes(preview),
@@ -83,7 +82,7 @@ export const SESSIONS = {
 export const TURNS = {
   table: "turns",
   key: "turn_id",
-  columns: { turn_id: ({ turn }) => turn.turnId },
+  columns: { turn_id: ["text", ({ turn }) => turn.turnId] },
   orders: { all: { by: "turn_id" } },
   weigh: weighTurn,
 } satisfies Layout<TurnRecord>;
@@ -92,13 +91,12 @@ export const EVENTS = {
   table: "events",
   key: "event_id",
   columns: {
-    event_id: ({ event }) => event.eventId,
-    ordinal: ({ event }) => event.ordinal,
-    agent: ({ event }) => event.agent,
-    is_free: ({ event, isTaken }) => event.status === "queued" && !isTaken,
-    ended_at: ({ event }) => event.endedAt,
+    event_id: ["text", ({ event }) => event.eventId],
+    ordinal: ["integer", ({ event }) => event.ordinal],
+    agent: ["text", ({ event }) => event.agent, "fixed"],
+    is_free: ["boolean", ({ event, isTaken }) => event.status === "queued" && !isTaken],
+    ended_at: ["integer", ({ event }) => event.endedAt],
   },
-  fixed: ["agent"],
   orders: {
     all: { by: "ordinal" },
     free: { by: "ordinal", of: "agent", only: "is_free" },
@@ -111,19 +109,18 @@ export const DELIVERIES = {
   table: "deliveries",
   key: "delivery_id",
   columns: {
-    delivery_id: ({ delivery }) => delivery.deliveryId,
-    place: ({ place }) => place,
-    refused: isOfStranger,
-    ended_order: ({ endedOrder }) => endedOrder,
+    delivery_id: ["text", ({ delivery }) => delivery.deliveryId],
+    place: ["integer", ({ place }) => place, "fixed"],
+    refused: ["boolean", isOfStranger, "fixed"],
+    ended_order: ["integer", ({ endedOrder }) => endedOrder],
   },
-  fixed: ["place", "refused"],
   orders: { all: { by: "place" }, ended: { by: "ended_order", of: "refused" } },
 } satisfies Layout<DeliveryRecord>;
 
 export const KEYS = {
   table: "idempotency_keys",
   key: "key",
-  columns: { key: ({ key }) => key, expires_at: ({ expiresAt }) => expiresAt },
+  columns: { key: ["text", ({ key }) => key], expires_at: ["integer", ({ expiresAt }) => expiresAt] },
   orders: { byEnd: { by: "expires_at" } },
   weigh: ({ key, hash }) => KEY_BYTES + textBytes(key) + textBytes(hash),
 } satisfies Layout<KeyRecord>;
@@ -131,7 +128,7 @@ export const KEYS = {
 export const SUMMARIES = {
   table: "summaries",
   key: "session",
-  columns: { session: ({ ordinal }) => ordinal },
+  columns: { session: ["integer", ({ ordinal }) => ordinal] },
   weigh: ({ summary, except }) => SUMMARY_BYTES + textBytes(summary.text) + except.length * 8,
 } satisfies Layout<SummaryRecord>;
 
@@ -151,8 +148,7 @@ export function counterOf({ hour, agent, model, surface, caller }: CounterOf): s
 export const USAGE = {
   table: "usage",
   key: "counter",
-  columns: { counter: counterOf, hour: ({ hour }) => hour },
-  fixed: ["hour"],
+  columns: { counter: ["text", counterOf], hour: ["integer", ({ hour }) => hour, "fixed"] },
   orders: { byHour: { by: "hour" } },
   weigh: () => COUNT_BYTES,
 } satisfies Layout<UsageCount>;
@@ -168,18 +164,19 @@ function isOnlyExtended<W extends { readonly lease: Lease | undefined }>(work: W
 }
 
 export const OPEN_TURNS = {
-  table: "turn",
+  table: "open_turns",
   key: "id",
+  isLive: true,
   columns: {
-    id: ({ turn }) => turn.turnId,
-    session: ({ ordinal }) => ordinal,
-    agent: ({ turn }) => turn.agent,
-    place: ({ place }) => place,
-    waited: ({ open }) => laneOf(open) === "waited",
-    other: ({ open }) => laneOf(open) === "other",
-    compact: ({ open }) => laneOf(open) === "compact",
-    ready: ({ open }) => open.readyOrder,
-    due: ({ open }) => open.dueAt,
+    id: ["text", ({ turn }) => turn.turnId],
+    session: ["integer", ({ ordinal }) => ordinal, "fixed"],
+    agent: ["text", ({ turn }) => turn.agent, "fixed"],
+    place: ["integer", ({ place }) => place],
+    waited: ["boolean", ({ open }) => laneOf(open) === "waited"],
+    other: ["boolean", ({ open }) => laneOf(open) === "other"],
+    compact: ["boolean", ({ open }) => laneOf(open) === "compact"],
+    ready: ["integer", ({ open }) => open.readyOrder],
+    due: ["number", ({ open }) => open.dueAt],
   },
   orders: {
     queue: { by: "place", of: "session" },
@@ -197,37 +194,46 @@ export function lateAttemptKey(turnId: string, fence: number): string {
 }
 
 export const LATE_ATTEMPTS = {
-  table: "late attempt",
+  table: "late_attempts",
   key: "id",
-  columns: { id: ({ turnId, fence }) => lateAttemptKey(turnId, fence) },
+  isLive: true,
+  columns: { id: ["text", ({ turnId, fence }) => lateAttemptKey(turnId, fence)] },
 } satisfies Layout<LateAttempt>;
 
 export const AGENTS = {
-  table: "agent",
+  table: "agents",
   key: "id",
-  columns: { id: ({ agent }) => agent },
+  isLive: true,
+  columns: { id: ["text", ({ agent }) => agent] },
 } satisfies Layout<AgentRecord>;
 
 export type AgentCount = { readonly agent: string; readonly counts: Required<CountChange> };
 
 export const COUNTS = {
-  table: "counts",
+  table: "agent_counts",
   key: "id",
-  columns: { id: ({ agent }) => agent },
+  isLive: true,
+  columns: { id: ["text", ({ agent }) => agent] },
 } satisfies Layout<AgentCount>;
 
-export const BEATS = { table: "beat", key: "id", columns: { id: ({ agent }) => agent } } satisfies Layout<BeatRecord>;
+export const BEATS = {
+  table: "beats",
+  key: "id",
+  isLive: true,
+  columns: { id: ["text", ({ agent }) => agent] },
+} satisfies Layout<BeatRecord>;
 
 export const ANNOUNCEMENTS = {
-  table: "announcement",
+  table: "announcements",
   key: "id",
+  isLive: true,
   columns: {
-    id: ({ announcement }) => announcement.turnId,
-    session: ({ ordinal }) => ordinal,
-    channel: ({ announcement }) => announcement.channel,
-    place: ({ place }) => place,
-    ready: ({ lease, dueAt }) => !lease && dueAt === undefined,
-    due: ({ dueAt }) => dueAt,
+    id: ["text", ({ announcement }) => announcement.turnId],
+    session: ["integer", ({ ordinal }) => ordinal, "fixed"],
+    channel: ["text", ({ announcement }) => announcement.channel, "fixed"],
+    place: ["integer", ({ place }) => place],
+    ready: ["boolean", ({ lease, dueAt }) => !lease && dueAt === undefined],
+    due: ["number", ({ dueAt }) => dueAt],
   },
   orders: {
     ofSession: { by: "place", of: "session" },
@@ -238,11 +244,17 @@ export const ANNOUNCEMENTS = {
   isSaved: (before, after) => !isOnlyExtended(before, after),
 } satisfies Layout<AnnouncementRecord>;
 
-export const API_KEYS = { table: "key", key: "id", columns: { id: ({ keyId }) => keyId } } satisfies Layout<ApiKey>;
+export const API_KEYS = {
+  table: "api_keys",
+  key: "id",
+  isLive: true,
+  columns: { id: ["text", ({ keyId }) => keyId] },
+} satisfies Layout<ApiKey>;
 
 /** Sessions that are gone, and of whose journal some is left. */
 export const ERASURES = {
-  table: "erasure",
+  table: "erasures",
   key: "id",
-  columns: { id: ({ ordinal }) => ordinal },
+  isLive: true,
+  columns: { id: ["integer", ({ ordinal }) => ordinal] },
 } satisfies Layout<{ ordinal: number }>;

@@ -26,7 +26,7 @@ import {
   USAGE,
   weighDelivery,
 } from "./layouts.ts";
-import type { Changed, MemoryTable, Order, RecordTable } from "./tables.ts";
+import type { Changed, MemoryTable, Order, RecordTable } from "./table.ts";
 
 /** The recorder's deliveries of refused strangers, or all others. `ended`: the number that may be deleted. */
 type Shelf = { size: number; bytes: number; ended: number };
