@@ -1,4 +1,4 @@
-import type { Clock } from "#kit/clock.ts";
+import { type Clock, sleep } from "#kit/clock.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
 import type { Frame } from "./frame.ts";
@@ -25,7 +25,7 @@ export interface Source {
 
 export type PumpParts = { clock: Clock; events: Pick<Events, "storeFailed"> };
 
-/** The pause before a failed read is retried. */
+/** The pause after a failed read. No source is read meanwhile. */
 const RETRY_MS = 1_000;
 /** The most sources of a connection that may wait. With more, the connection is closed, and the client resumes with its cursors. */
 const MOST_WAITING = 10_000;
@@ -64,32 +64,25 @@ export class Pump {
   }
 
   async #run(): Promise<void> {
+    const { clock, events } = this.#parts;
     this.#isRunning = true;
-    try {
-      for (let [source] = this.#waiting; source && this.#sink.isOpen; [source] = this.#waiting) {
-        if (!this.#sink.hasRoom) {
-          this.#sink.hold();
-          break;
-        }
-        await this.#sendPage(source);
+    for (let [source] = this.#waiting; source && this.#sink.isOpen; [source] = this.#waiting) {
+      if (!this.#sink.hasRoom) {
+        this.#sink.hold();
+        break;
+      }
+      // The source may be added again during the read.
+      this.#waiting.delete(source);
+      try {
+        if (await source.page()) this.#waiting.add(source);
         // The socket writes the messages of a page before the next page, so that `hasRoom` is current.
         await yieldToOthers();
+      } catch (error) {
+        this.#waiting.add(source);
+        events.storeFailed({ operation: "readEntries", error });
+        await sleep(clock, RETRY_MS);
       }
-    } catch (error) {
-      this.#parts.events.storeFailed({ operation: "readEntries", error });
-      this.#parts.clock.after(RETRY_MS, () => this.startSoon());
     }
     this.#isRunning = false;
-  }
-
-  async #sendPage(source: Source): Promise<void> {
-    // The source may be added again during the read.
-    this.#waiting.delete(source);
-    let isMore = true;
-    try {
-      isMore = await source.page();
-    } finally {
-      if (isMore) this.#waiting.add(source);
-    }
   }
 }

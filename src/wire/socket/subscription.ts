@@ -67,6 +67,7 @@ abstract class Subscription implements Source {
 
   leave(): void {
     if (this.follower.phase === "over") return;
+    this.isReset = false;
     this.follower.leave();
     this.owner.pump.delete(this);
     this.owner.forget(this);

@@ -1,21 +1,22 @@
 import { expect, test } from "vitest";
 import { yieldToOthers } from "#kit/yield.ts";
+import type { Store } from "#store/store.ts";
 import { Pump, type PushSink } from "#wire/socket/pump.ts";
 import { subscribers } from "#wire/socket/subscriber.ts";
 import { type Owner, SessionSubscription } from "#wire/socket/subscription.ts";
-import { isSaid, startCore } from "../../core/start-core.ts";
+import { isSaid, startCore, type TestCore } from "../../core/start-core.ts";
 import { createManualClock } from "../../harness/clock.ts";
 
-/** A connection that counts its frames. */
-function createSink(): PushSink & { frames: number; cuts: number } {
+/** A connection that records the names of its pushes. */
+function createSink(): PushSink & { names: string[]; cuts: number } {
   return {
     isOpen: true,
     isFull: false,
     hasRoom: true,
-    frames: 0,
+    names: [],
     cuts: 0,
-    push() {
-      this.frames++;
+    push(frame) {
+      this.names.push(JSON.parse(frame.subarray(frame.indexOf("{")).toString()).method);
     },
     hold() {},
     cut() {
@@ -24,13 +25,15 @@ function createSink(): PushSink & { frames: number; cuts: number } {
   };
 }
 
+function subscribersOf({ core }: TestCore) {
+  return subscribers({ ...core, events: { storeFailed() {} }, requireAgent() {}, hideInJson: (json) => json });
+}
+
 test("a subscription to an agent follows a session only until its reply is complete", async () => {
   await using core = await startCore();
-  const events = { storeFailed() {} };
   const sink = createSink();
-  const create = subscribers({ ...core.core, events, requireAgent() {}, hideInJson: (json) => json });
   const isFollowed = () => core.core.streams.wants({ sessionId: "chat:a", agent: "" });
-  await create(sink).subscribe({ agents: ["main"] });
+  await subscribersOf(core)(sink).subscribe({ agents: ["main"] });
   expect(isFollowed()).toBe(false);
   const turn = await core.start();
   const run = await core.scripted.next();
@@ -42,7 +45,7 @@ test("a subscription to an agent follows a session only until its reply is compl
   run.end();
   await core.ended(turn);
   expect(isFollowed()).toBe(false);
-  expect(sink.frames).toBe(7);
+  expect(sink.names).toHaveLength(7);
 });
 
 test("a subscription that has ended does not remove its successor", async () => {
@@ -67,6 +70,53 @@ test("a connection is closed when it is behind in more than 10 000 streams", () 
   expect(sink.cuts).toBe(0);
   pump.add(source());
   expect(sink.cuts).toBe(1);
+});
+
+test("while reads fail, one read a second is tried, however many sources are added", async () => {
+  const clock = createManualClock();
+  let failures = 0;
+  const pump = new Pump(createSink(), { clock, events: { storeFailed: () => void failures++ } });
+  let reads = 0;
+  const source = () => ({
+    async page() {
+      if (++reads <= 5) throw new Error("the store does not answer");
+      return false;
+    },
+  });
+  for (let n = 0; n < 3; n++) {
+    pump.add(source());
+    await clock.settle();
+  }
+  expect(reads).toBe(1);
+  await clock.advance(2_000);
+  expect(reads).toBe(3);
+  await clock.advance(60_000);
+  expect([reads, failures]).toEqual([8, 5]);
+});
+
+test("a subscription whose session is deleted during a read is not reset afterwards", async () => {
+  let mayRead: Promise<void> | undefined;
+  let answer = () => {};
+  const wrapStore = (store: Store): Partial<Store> => ({
+    getSession: async (id) => {
+      await mayRead;
+      return store.getSession(id);
+    },
+  });
+  await using core = await startCore({ wrapStore });
+  const sink = createSink();
+  const subscriber = subscribersOf(core)(sink);
+  const cursor = Buffer.from(`s.elsewhere.1.3`).toString("base64url");
+  await subscriber.subscribe({ sessions: { "chat:a": cursor } });
+  mayRead = new Promise((resolve) => (answer = resolve));
+  await core.clock.settle();
+  const turn = await core.start();
+  (await core.scripted.next()).end();
+  await core.ended(turn);
+  await core.store.deleteSession("chat:a", core.clock.now());
+  answer();
+  await core.clock.settle();
+  expect(sink.names).toEqual(["session.deleted"]);
 });
 
 test("a source that is added while it is read is read again", async () => {
