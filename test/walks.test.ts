@@ -21,7 +21,7 @@ function walkOf(title: string): string[] {
 }
 const beside = filesIn(sectionOf("Beside the walks"));
 /** A reader opens these rooms for what a name promises, and not to follow a call. */
-const TOOLS = /^src\/(kit|observe|gateway|store\/(local|memory|usage-counts)|config)\b/;
+const TOOLS = /^src\/(kit|observe|gateway|store\/(tables|memory|usage-counts)|config)\b/;
 
 const mappings = { deploy: { match: { "body.kind": "deploy" }, message: "{body.service} is out" } };
 // Its clock stands still: work that runs by the clock is not part of a walk.
