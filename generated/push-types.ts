@@ -400,11 +400,11 @@ export interface components {
             at: components["schemas"]["Timestamp"];
             messageId: components["schemas"]["MessageId"];
             /**
-             * @description Who speaks.
+             * @description The author of the message.
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
-            /** @description What is said; empty while the reply is being written. */
+            /** @description The text of the message; empty while the reply is being written. */
             text: string;
         };
         "push.message.delta": {
@@ -413,7 +413,7 @@ export interface components {
             sessionId: components["schemas"]["SessionId"];
             turnId: components["schemas"]["TurnId"];
             messageId: components["schemas"]["MessageId"];
-            /** @description Where the piece begins in the reply, in UTF-16 units. */
+            /** @description The offset of the piece in the reply, in UTF-16 units. */
             offset: number;
             /** @description The piece. */
             text: string;
@@ -469,7 +469,7 @@ export interface components {
             sessionId: components["schemas"]["SessionId"];
             turnId: components["schemas"]["TurnId"];
             at: components["schemas"]["Timestamp"];
-            /** @description What was written until then; may be empty. */
+            /** @description The text that was written before; may be empty. */
             reply: string;
             usage: components["schemas"]["Usage"];
         };
@@ -508,9 +508,9 @@ export interface components {
             at: components["schemas"]["Timestamp"];
             eventId: components["schemas"]["EventId"];
             agentName: components["schemas"]["AgentName"];
-            /** @description How many turns it was in. */
+            /** @description The number of turns that received it. */
             attempts: number;
-            /** @description Why the last one failed. */
+            /** @description The reason of the last failure. */
             reason: string;
         };
         "push.heartbeat.ran": {
@@ -518,11 +518,11 @@ export interface components {
             cursor: components["schemas"]["StreamCursor"];
             at: components["schemas"]["Timestamp"];
             agentName: components["schemas"]["AgentName"];
-            /** @description How many events it took. */
+            /** @description The number of events that it handled. */
             events: number;
             /** @description The turns it ran, in order. */
             turnIds: components["schemas"]["TurnId"][];
-            /** @description When the next beat is due; null when none is planned. */
+            /** @description The time of the next beat; null if none is planned. */
             nextAt: components["schemas"]["Timestamp"] | null;
         };
         "push.agent.paused": {
@@ -557,7 +557,7 @@ export interface components {
             at: components["schemas"]["Timestamp"];
             nodeId: components["schemas"]["NodeId"];
             status: components["schemas"]["HealthStatus"];
-            /** @description The parts that are degraded. */
+            /** @description The degraded parts. */
             parts: components["schemas"]["HealthPart"][];
         };
         "push.delivery.recorded": {
@@ -621,49 +621,49 @@ export type Usage = components["schemas"]["Usage"];
 
 /** What each push holds, by its name. */
 export interface Pushes {
-  /** A message is in the session: a user's as it is stored, the agent's as its reply begins. The agent's has an empty `text` until `message.completed`. */
+  /** A message was added to the session: the user's message when it is stored, the agent's when its reply begins. The agent's message has an empty `text` until `message.completed`. */
   "message.created": components["schemas"]["push.message.created"];
-  /** A piece of a reply that is being written. It is no entry of the stream: its `seq` and `cursor` are those of the reply's `message.created`. A gap between `offset` and the text so far means that pieces were left out for a slow reader. */
+  /** A piece of a reply that is being written. It is not an entry of the stream: its `seq` and `cursor` are those of the reply's `message.created`. A gap between `offset` and the text so far means that pieces were skipped because the client reads slowly. */
   "message.delta": components["schemas"]["push.message.delta"];
-  /** The reply is whole and stored. */
+  /** The reply is complete and stored. */
   "message.completed": components["schemas"]["push.message.completed"];
-  /** A turn is stored and waits for its session and for room. */
+  /** A turn is stored and waits in the queue. */
   "turn.queued": components["schemas"]["push.turn.queued"];
-  /** A turn was given to the agent's backend; again with a higher `attempt` if the gateway that ran it went away. */
+  /** A turn was sent to the agent's backend. It is sent again, with a higher `attempt`, if the attempt failed or its gateway stopped. */
   "turn.started": components["schemas"]["push.turn.started"];
-  /** A turn ended with a reply. It never changes after that. Whoever sent the message gets this without subscribing. */
+  /** A turn ended with a reply and does not change any more. The connection that sent the message gets this without a subscription. */
   "turn.completed": components["schemas"]["push.turn.completed"];
-  /** A turn ended without a reply. It never changes after that. Whoever sent the message gets this without subscribing. */
+  /** A turn ended without a reply and does not change any more. The connection that sent the message gets this without a subscription. */
   "turn.failed": components["schemas"]["push.turn.failed"];
-  /** A turn was stopped by somebody. It never changes after that. Whoever sent the message gets this without subscribing. */
+  /** A turn was cancelled and does not change any more. The connection that sent the message gets this without a subscription. */
   "turn.cancelled": components["schemas"]["push.turn.cancelled"];
-  /** A summary stands for the older messages now. */
+  /** A summary replaced the older messages. */
   "session.compacted": components["schemas"]["push.session.compacted"];
-  /** The session and all that it held are gone. It is the last push of its stream. */
+  /** The session and its messages were deleted. This is the last push of its stream. */
   "session.deleted": components["schemas"]["push.session.deleted"];
   /** A system event is stored and waits for the agent's heartbeat. */
   "event.queued": components["schemas"]["push.event.queued"];
-  /** The turn that was given the event completed. */
+  /** The turn that received the event completed. */
   "event.handled": components["schemas"]["push.event.handled"];
-  /** The event was in three turns that failed, or its agent left the configuration. It is kept and can be replayed. */
+  /** Three turns with the event failed, or its agent was removed from the configuration. The event is still stored and can be replayed. */
   "event.dead": components["schemas"]["push.event.dead"];
-  /** A beat of an agent that had events ended. One without events says nothing. */
+  /** A beat that handled events ended. A beat without events is not pushed. */
   "heartbeat.ran": components["schemas"]["push.heartbeat.ran"];
-  /** An agent was paused: what comes for it waits until it is resumed. */
+  /** An agent was paused. Its messages and events wait until it is resumed. */
   "agent.paused": components["schemas"]["push.agent.paused"];
-  /** An agent was resumed: what waits for it starts. */
+  /** An agent was resumed. Its waiting turns and events start. */
   "agent.resumed": components["schemas"]["push.agent.resumed"];
   /** An agent's configuration or skills were read again and are different. */
   "agent.reloaded": components["schemas"]["push.agent.reloaded"];
   /** The whole configuration was read again, is valid and is different. */
   "system.reloaded": components["schemas"]["push.system.reloaded"];
-  /** A gateway's health went from `ok` to `degraded` or back, or another part is degraded. Where several share a store, each tells of itself, and every follower hears of all. */
+  /** The health of a gateway changed between `ok` and `degraded`, or another part is degraded. If several gateways share a store, each reports its own health, and every subscriber gets all reports. */
   "health.changed": components["schemas"]["push.health.changed"];
-  /** The flight recorder has a request. It is pushed only to those who asked for `deliveries`, and is no entry of the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection was sent. A client that was away, or was sent a `stream.reset`, lists the deliveries again. */
+  /** The flight recorder stored a request. It is pushed only with a subscription to `deliveries`, and is not an entry of the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection received. After a reconnect or a `stream.reset`, list the deliveries again. */
   "delivery.recorded": components["schemas"]["push.delivery.recorded"];
-  /** The outcome of a delivery changed, or its `announcement`. A state that lasted for a few milliseconds may be left out; the last one is not. Otherwise as `delivery.recorded`. */
+  /** The outcome or the `announcement` of a delivery changed. A state that lasted only a few milliseconds may be skipped, but not the last one. Otherwise as `delivery.recorded`. */
   "delivery.changed": components["schemas"]["push.delivery.changed"];
-  /** The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is lost to it; read the present state, and go on from `cursor`. To a reader of `deliveries` it also tells that some of them were left out. */
+  /** The cursor of a subscription is older than the stored entries, or not valid for this stream. The entries in between are lost: read the current state, then continue from `cursor`. With `deliveries`, it also means that some of them were skipped. */
   "stream.reset": components["schemas"]["push.stream.reset"];
 }
 

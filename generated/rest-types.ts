@@ -2994,7 +2994,7 @@ export interface components {
                 "application/json": components["schemas"]["ChatAccepted"];
             };
         };
-        /** @description The key has not the scope `admin`, or the way the request came is not allowed. */
+        /** @description The key does not have the scope `admin`, or the request's transport or origin is not allowed. */
         AdminForbidden: {
             headers: {
                 [name: string]: unknown;
@@ -3012,7 +3012,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent; or the event of this idempotency key ended so long ago that it is no longer stored. */
+        /** @description There is no such agent; or the event of this idempotency key is no longer stored. */
         AgentOrEventNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3041,7 +3041,7 @@ export interface components {
                 "text/event-stream": components["schemas"]["EventStream"];
             };
         };
-        /** @description The session cannot take the message, the turn was cancelled, or the first request with this key is still being stored. */
+        /** @description The session does not accept the message, the turn was cancelled, or the first request with this key is still being stored. */
         ChatConflict: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -3108,7 +3108,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such system event, or its agent is not there any more. */
+        /** @description There is no such system event, or its agent was removed from the configuration. */
         EventOrAgentNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3117,7 +3117,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The token may not do this, or the way the request came is not allowed. */
+        /** @description The token may not do this, or the request's transport or origin is not allowed. */
         Forbidden: {
             headers: {
                 [name: string]: unknown;
@@ -3126,7 +3126,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The headers are larger than the gateway reads. The connection is closed. */
+        /** @description The headers are larger than the limit. The connection is closed. */
         HeadersTooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -3135,7 +3135,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The session cannot take the message, or the first request with this key is still being stored. */
+        /** @description The session does not accept the message, or the first request with this key is still being stored. */
         HookConflict: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -3154,7 +3154,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The gateway cannot take work now. Nothing was stored. */
+        /** @description The gateway does not accept work now. Nothing was stored. */
         HookUnavailable: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -3182,7 +3182,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not JSON, has not the shape it must have, or names a model that the agent does not know. */
+        /** @description The body is not JSON, does not have the required shape, or names a model that the agent does not have. */
         InvalidAgentHook: {
             headers: {
                 [name: string]: unknown;
@@ -3200,7 +3200,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not JSON, has not the shape it must have, or names a model that the agent does not know. */
+        /** @description The body is not JSON, does not have the required shape, or names a model that the agent does not have. */
         InvalidChat: {
             headers: {
                 [name: string]: unknown;
@@ -3218,7 +3218,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request has no host or two, or two Authorization headers. */
+        /** @description The request does not have exactly one host, or has two Authorization headers. */
         InvalidHead: {
             headers: {
                 [name: string]: unknown;
@@ -3227,7 +3227,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not JSON, or the request has not the shape it must have. */
+        /** @description The body is not JSON, or the request does not have the required shape. */
         InvalidKey: {
             headers: {
                 [name: string]: unknown;
@@ -3236,7 +3236,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not JSON, or neither an object nor a list; or the mapping names a model that the agent does not know any more. */
+        /** @description The body is not JSON, is neither an object nor a list, or the mapping names a model that the agent no longer has. */
         InvalidPayload: {
             headers: {
                 [name: string]: unknown;
@@ -3245,7 +3245,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request has not the shape it must have, or the body that is sent again is not what today's contract and configuration take. */
+        /** @description The request does not have the required shape, or the contract or the configuration no longer accepts the replayed body. */
         InvalidReplay: {
             headers: {
                 [name: string]: unknown;
@@ -3263,7 +3263,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not JSON, or has not the shape it must have. */
+        /** @description The body is not JSON or does not have the required shape. */
         InvalidWake: {
             headers: {
                 [name: string]: unknown;
@@ -3281,7 +3281,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The key has expired, or was replaced already. */
+        /** @description The key has expired or was already replaced. */
         KeyReplaced: {
             headers: {
                 [name: string]: unknown;
@@ -3290,7 +3290,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No key, one that this gateway does not know, or one that has expired. */
+        /** @description The key is missing, unknown or expired. */
         KeyUnauthenticated: {
             headers: {
                 "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
@@ -3329,7 +3329,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The token may not do this, or the way the request came is not allowed. */
+        /** @description The token may not do this, or the request's transport or origin is not allowed. */
         MetricsForbidden: {
             headers: {
                 [name: string]: unknown;
@@ -3347,7 +3347,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The shared token is missing or wrong; or, where the mapping has `verify`, the signature is missing, wrong, or too old. Nothing else happened. */
+        /** @description The shared token is missing or wrong. If the mapping has `verify`, the signature is missing, wrong or too old. Nothing was started. */
         NotFromSender: {
             headers: {
                 "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
@@ -3358,7 +3358,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The session cannot take the message, the turn was cancelled, or the first request with this key is still being stored. */
+        /** @description The session does not accept the message, the turn was cancelled, or the first request with this key is still being stored. */
         OpenAiConflict: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3370,7 +3370,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The door for clients of OpenAI is closed here. */
+        /** @description The OpenAI-compatible API is off. */
         OpenAiDoorClosed: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3380,7 +3380,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The headers are larger than the gateway reads. The connection is closed. Of a head that was not read whole nobody knows its path: that is told as everywhere. */
+        /** @description The headers are larger than the limit. The connection is closed. If the head was incomplete, the path is unknown and the answer is a problem document. */
         OpenAiHeadersTooLarge: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3411,7 +3411,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description A body was sent where none is taken. */
+        /** @description The request has a body, and this call does not take one. */
         OpenAiInvalid: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3421,7 +3421,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The body is not JSON, or has not the shape it must have. */
+        /** @description The body is not JSON or does not have the required shape. */
         OpenAiInvalidBody: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3465,7 +3465,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The gateways that share a database count their requests in it, and it does not answer now. */
+        /** @description The database that counts the requests of all gateways is not available. */
         OpenAiNotCounted: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3489,7 +3489,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The way the request came is not allowed. */
+        /** @description The request's transport or origin is not allowed. */
         OpenAiRefused: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3499,7 +3499,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The request did not arrive whole in time. The connection is closed. Of a head that was not read whole nobody knows its path: that is told as everywhere. */
+        /** @description The request did not arrive completely in time. The connection is closed. If the head was incomplete, the path is unknown and the answer is a problem document. */
         OpenAiRequestTimeout: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3530,7 +3530,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The turn failed. It is kept under its `turn_id`. */
+        /** @description The turn failed. It is stored under its `turn_id`. */
         OpenAiTurnFailed: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3541,7 +3541,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The turn passed its deadline, or it is not over yet and goes on. It is kept under its `turn_id`. */
+        /** @description The turn passed its deadline, or is still running. It is stored under its `turn_id`. */
         OpenAiTurnTimeout: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3552,7 +3552,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description No key, one that this gateway does not know, or one that has expired. */
+        /** @description The key is missing, unknown or expired. */
         OpenAiUnauthenticated: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3564,7 +3564,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The gateway cannot take work now. Nothing was stored. */
+        /** @description The gateway does not accept work now. Nothing was stored. */
         OpenAiUnavailable: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3585,7 +3585,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The request target is longer than the gateway reads. */
+        /** @description The request target is longer than the limit. */
         OpenAiUriTooLong: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3619,7 +3619,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The way the request came is not allowed. */
+        /** @description The request's transport or origin is not allowed. */
         Refused: {
             headers: {
                 [name: string]: unknown;
@@ -3628,7 +3628,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The sender's address, or the way the request came, is not allowed. */
+        /** @description The request's address, transport or origin is not allowed. */
         RefusedSender: {
             headers: {
                 [name: string]: unknown;
@@ -3637,7 +3637,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The delivery cannot be sent again, or what it is for cannot take it. */
+        /** @description The delivery cannot be replayed, its agent has no heartbeat, or its session does not accept the message. */
         ReplayConflict: {
             headers: {
                 [name: string]: unknown;
@@ -3646,7 +3646,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such delivery, or what it was for is not there any more. */
+        /** @description The delivery, its agent or its mapping does not exist. */
         ReplayTargetNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3655,7 +3655,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request is larger than the limit, or what the mapping makes of it today is longer than a message may be. */
+        /** @description The request, or the message that the mapping makes of it, is larger than the limit. */
         ReplayTooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -3673,7 +3673,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request did not arrive whole in time. The connection is closed. */
+        /** @description The request did not arrive completely in time. The connection is closed. */
         RequestTimeout: {
             headers: {
                 [name: string]: unknown;
@@ -3711,7 +3711,7 @@ export interface components {
                 "text/event-stream": components["schemas"]["EventStream"];
             };
         };
-        /** @description The turn has ended already. */
+        /** @description The turn has already ended. */
         TurnEnded: {
             headers: {
                 [name: string]: unknown;
@@ -3720,7 +3720,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The turn failed. It is kept under its `turn_id`. */
+        /** @description The turn failed. It is stored under its `turn_id`. */
         TurnFailed: {
             headers: {
                 "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
@@ -3739,7 +3739,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The turn passed its deadline. It is kept under its `turn_id`. */
+        /** @description The turn passed its deadline. It is stored under its `turn_id`. */
         TurnTimeout: {
             headers: {
                 "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
@@ -3749,7 +3749,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No token, or one that this surface does not know. */
+        /** @description The token is missing, or not valid for this surface. */
         Unauthenticated: {
             headers: {
                 "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
@@ -3770,7 +3770,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The gateway cannot take work now, or its agent none that somebody waits for. Nothing was stored. */
+        /** @description The gateway does not accept work now, or the agent is unavailable for calls that wait for a reply. Nothing was stored. */
         UnavailableToAnswer: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -3780,7 +3780,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The gateway cannot answer now, or cannot keep more. */
+        /** @description The gateway cannot answer now, or its store is full. */
         UnavailableToKeep: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -3790,7 +3790,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The gateway cannot take work now. Nothing was stored. */
+        /** @description The gateway does not accept work now. Nothing was stored. */
         UnavailableToStart: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -3809,7 +3809,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request target is longer than the gateway reads. */
+        /** @description The request target is longer than the limit. */
         UriTooLong: {
             headers: {
                 [name: string]: unknown;
@@ -3818,7 +3818,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The event would never be handled, or the first request with this key is still being stored. */
+        /** @description The agent has no heartbeat to handle the event, or the first request with this key is still being stored. */
         WakeConflict: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];

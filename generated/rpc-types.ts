@@ -682,73 +682,73 @@ export interface components {
         };
         "agent.reload.result": components["schemas"]["AgentReload"];
         "agent.sendMessage.params": {
-            /** @description Which agent to send to. */
+            /** @description The agent that receives the message. */
             agentName: components["schemas"]["AgentName"];
-            /** @description The text, 1 character at least. */
+            /** @description The text, at least 1 character. */
             message: string;
             /** @description The label of the conversation, `rpc` by default. With `userId` it chooses the session. */
             channel?: components["schemas"]["Channel"];
-            /** @description Who is talking, by default the name of the token. With `channel` it chooses the session. */
+            /** @description The person who sends the message, by default the name of the token. With `channel` it chooses the session. */
             userId?: components["schemas"]["UserId"];
-            /** @description The session to go on with, instead of the one that `channel` and `userId` choose. */
+            /** @description The session to continue, instead of the one that `channel` and `userId` choose. */
             sessionId?: components["schemas"]["SessionId"];
             /** @description The model for this turn, instead of the agent's own. */
             model?: components["schemas"]["ModelName"];
-            /** @description Makes sending again safe: for 24 hours the same key with the same params gets the same ids and starts nothing. */
+            /** @description Makes a retry safe: for 24 hours the same key with the same params returns the same ids and does not start another turn. */
             idempotencyKey?: components["schemas"]["IdempotencyKey"];
             /**
-             * @description Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer comes without it.
+             * @description Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer is sent without it.
              * @default false
              */
             wait: boolean;
             /**
-             * @description Whether to push the reply piece by piece (`message.delta`). Only over a WebSocket; elsewhere it is refused.
+             * @description Whether to push the reply in pieces (`message.delta`). Only over a WebSocket; refused over HTTP.
              * @default false
              */
             stream: boolean;
-            /** @description Through how many announcements and agents this came, as the header `x-gateway-hops`: an agent that sends something in a turn of its own says what that turn told it. Of the param and the header, which over a WebSocket is that of its upgrade, the larger counts. */
+            /** @description The number of announcements and agents that the message passed through, as the header `x-gateway-hops`. An agent that sends a message during a turn passes on the number of that turn. If the param and the header (over a WebSocket, that of its upgrade) differ, the larger one counts. */
             hops?: number;
         };
         "agent.sendMessage.sent": {
-            /** @description Which agent to send to. */
+            /** @description The agent that receives the message. */
             agentName: components["schemas"]["AgentName"];
-            /** @description The text, 1 character at least. */
+            /** @description The text, at least 1 character. */
             message: string;
             /** @description The label of the conversation, `rpc` by default. With `userId` it chooses the session. */
             channel?: components["schemas"]["Channel"];
-            /** @description Who is talking, by default the name of the token. With `channel` it chooses the session. */
+            /** @description The person who sends the message, by default the name of the token. With `channel` it chooses the session. */
             userId?: components["schemas"]["UserId"];
-            /** @description The session to go on with, instead of the one that `channel` and `userId` choose. */
+            /** @description The session to continue, instead of the one that `channel` and `userId` choose. */
             sessionId?: components["schemas"]["SessionId"];
             /** @description The model for this turn, instead of the agent's own. */
             model?: components["schemas"]["ModelName"];
-            /** @description Makes sending again safe: for 24 hours the same key with the same params gets the same ids and starts nothing. */
+            /** @description Makes a retry safe: for 24 hours the same key with the same params returns the same ids and does not start another turn. */
             idempotencyKey?: components["schemas"]["IdempotencyKey"];
-            /** @description Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer comes without it. */
+            /** @description Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer is sent without it. */
             wait?: boolean;
-            /** @description Whether to push the reply piece by piece (`message.delta`). Only over a WebSocket; elsewhere it is refused. */
+            /** @description Whether to push the reply in pieces (`message.delta`). Only over a WebSocket; refused over HTTP. */
             stream?: boolean;
-            /** @description Through how many announcements and agents this came, as the header `x-gateway-hops`: an agent that sends something in a turn of its own says what that turn told it. Of the param and the header, which over a WebSocket is that of its upgrade, the larger counts. */
+            /** @description The number of announcements and agents that the message passed through, as the header `x-gateway-hops`. An agent that sends a message during a turn passes on the number of that turn. If the param and the header (over a WebSocket, that of its upgrade) differ, the larger one counts. */
             hops?: number;
         };
         "agent.sendMessage.result": components["schemas"]["SentMessage"];
         "session.list.params": {
-            /** @description Only the sessions of this agent. Without it, those of all. */
+            /** @description Only the sessions of this agent. Without it, the sessions of all agents. */
             agentName?: components["schemas"]["AgentName"];
             /**
-             * @description How many sessions to answer with at most: 1 to 500, 50 by default.
+             * @description The maximum number of sessions: 1 to 500, 50 by default.
              * @default 50
              */
             limit: components["schemas"]["PageLimit"];
-            /** @description Where to go on: the `nextCursor` of the page before. Without it, the first page. */
+            /** @description The `nextCursor` of the previous page. Without it, the first page. */
             cursor?: components["schemas"]["Cursor"];
         };
         "session.list.sent": {
-            /** @description Only the sessions of this agent. Without it, those of all. */
+            /** @description Only the sessions of this agent. Without it, the sessions of all agents. */
             agentName?: components["schemas"]["AgentName"];
-            /** @description How many sessions to answer with at most: 1 to 500, 50 by default. */
+            /** @description The maximum number of sessions: 1 to 500, 50 by default. */
             limit?: components["schemas"]["PageLimit"];
-            /** @description Where to go on: the `nextCursor` of the page before. Without it, the first page. */
+            /** @description The `nextCursor` of the previous page. Without it, the first page. */
             cursor?: components["schemas"]["Cursor"];
         };
         "session.list.result": components["schemas"]["SessionList"];
@@ -756,14 +756,14 @@ export interface components {
             /** @description Which session. */
             sessionId: components["schemas"]["SessionId"];
             /**
-             * @description How many messages to answer with at most: 1 to 500, 50 by default.
+             * @description The maximum number of messages: 1 to 500, 50 by default.
              * @default 50
              */
             limit: components["schemas"]["PageLimit"];
-            /** @description Where to go on: the `nextCursor` of the page before. Without it, the first page. */
+            /** @description The `nextCursor` of the previous page. Without it, the first page. */
             cursor?: components["schemas"]["Cursor"];
             /**
-             * @description Whether to list the compacted messages too, as far as they are kept.
+             * @description Whether to include the compacted messages that are still stored.
              * @default false
              */
             includeCompacted: boolean;
@@ -778,11 +778,11 @@ export interface components {
         "session.get.sent": {
             /** @description Which session. */
             sessionId: components["schemas"]["SessionId"];
-            /** @description How many messages to answer with at most: 1 to 500, 50 by default. */
+            /** @description The maximum number of messages: 1 to 500, 50 by default. */
             limit?: components["schemas"]["PageLimit"];
-            /** @description Where to go on: the `nextCursor` of the page before. Without it, the first page. */
+            /** @description The `nextCursor` of the previous page. Without it, the first page. */
             cursor?: components["schemas"]["Cursor"];
-            /** @description Whether to list the compacted messages too, as far as they are kept. */
+            /** @description Whether to include the compacted messages that are still stored. */
             includeCompacted?: boolean;
             /** @description Only the messages of this turn, compacted ones too. None if the session does not have the turn. */
             turnId?: components["schemas"]["TurnId"];
@@ -794,7 +794,7 @@ export interface components {
             /** @description Which session. */
             sessionId: components["schemas"]["SessionId"];
             /**
-             * @description How many of the last messages to keep as they are.
+             * @description The number of last messages that are not replaced.
              * @default 20
              */
             keep: number;
@@ -802,7 +802,7 @@ export interface components {
         "session.compact.sent": {
             /** @description Which session. */
             sessionId: components["schemas"]["SessionId"];
-            /** @description How many of the last messages to keep as they are. */
+            /** @description The number of last messages that are not replaced. */
             keep?: number;
         };
         "session.compact.result": components["schemas"]["SessionCompaction"];
@@ -825,11 +825,11 @@ export interface components {
         "system.reload.sent": Record<string, unknown>;
         "system.reload.result": components["schemas"]["SystemReload"];
         "usage.stats.params": {
-            /** @description The beginning, rounded down to the hour. Without it, all that is kept. */
+            /** @description The start, rounded down to the hour. Without it, the oldest stored hour. */
             from?: components["schemas"]["Timestamp"];
             /** @description The end, rounded up to the hour. Without it, now. */
             to?: components["schemas"]["Timestamp"];
-            /** @description Only what this agent used; it may have left the configuration. */
+            /** @description Only the usage of this agent, which may have been removed from the configuration. */
             agentName?: components["schemas"]["AgentName"];
             /**
              * @description How to split the counts.
@@ -838,11 +838,11 @@ export interface components {
             groupBy?: "agent" | "model" | "surface" | "token" | "hour" | "day";
         };
         "usage.stats.sent": {
-            /** @description The beginning, rounded down to the hour. Without it, all that is kept. */
+            /** @description The start, rounded down to the hour. Without it, the oldest stored hour. */
             from?: components["schemas"]["Timestamp"];
             /** @description The end, rounded up to the hour. Without it, now. */
             to?: components["schemas"]["Timestamp"];
-            /** @description Only what this agent used; it may have left the configuration. */
+            /** @description Only the usage of this agent, which may have been removed from the configuration. */
             agentName?: components["schemas"]["AgentName"];
             /**
              * @description How to split the counts.

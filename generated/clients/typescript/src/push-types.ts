@@ -222,7 +222,7 @@ export interface Usage {
 
 /** The content of each push, by its name. */
 export interface Pushes {
-  /** A message is in the session: a user's as it is stored, the agent's as its reply begins. The agent's has an empty `text` until `message.completed`. */
+  /** A message was added to the session: the user's message when it is stored, the agent's when its reply begins. The agent's message has an empty `text` until `message.completed`. */
   "message.created": {
     seq: Seq;
     cursor: StreamCursor;
@@ -230,24 +230,24 @@ export interface Pushes {
     turnId: TurnId;
     at: Timestamp;
     messageId: MessageId;
-    /** Who speaks. */
+    /** The author of the message. */
     role: "user" | "assistant" | "system" | "tool";
-    /** What is said; empty while the reply is being written. */
+    /** The text of the message; empty while the reply is being written. */
     text: string;
   };
-  /** A piece of a reply that is being written. It is no entry of the stream: its `seq` and `cursor` are those of the reply's `message.created`. A gap between `offset` and the text so far means that pieces were left out for a slow reader. */
+  /** A piece of a reply that is being written. It is not an entry of the stream: its `seq` and `cursor` are those of the reply's `message.created`. A gap between `offset` and the text so far means that pieces were skipped because the client reads slowly. */
   "message.delta": {
     seq: Seq;
     cursor: StreamCursor;
     sessionId: SessionId;
     turnId: TurnId;
     messageId: MessageId;
-    /** Where the piece begins in the reply, in UTF-16 units. */
+    /** The offset of the piece in the reply, in UTF-16 units. */
     offset: number;
     /** The piece. */
     text: string;
   };
-  /** The reply is whole and stored. */
+  /** The reply is complete and stored. */
   "message.completed": {
     seq: Seq;
     cursor: StreamCursor;
@@ -259,7 +259,7 @@ export interface Pushes {
     text: string;
     toolCalls?: ToolCalls;
   };
-  /** A turn is stored and waits for its session and for room. */
+  /** A turn is stored and waits in the queue. */
   "turn.queued": {
     seq: Seq;
     cursor: StreamCursor;
@@ -267,7 +267,7 @@ export interface Pushes {
     turnId: TurnId;
     at: Timestamp;
   };
-  /** A turn was given to the agent's backend; again with a higher `attempt` if the gateway that ran it went away. */
+  /** A turn was sent to the agent's backend. It is sent again, with a higher `attempt`, if the attempt failed or its gateway stopped. */
   "turn.started": {
     seq: Seq;
     cursor: StreamCursor;
@@ -276,7 +276,7 @@ export interface Pushes {
     at: Timestamp;
     attempt: Attempt;
   };
-  /** A turn ended with a reply. It never changes after that. Whoever sent the message gets this without subscribing. */
+  /** A turn ended with a reply and does not change any more. The connection that sent the message gets this without a subscription. */
   "turn.completed": {
     seq: Seq;
     cursor: StreamCursor;
@@ -287,7 +287,7 @@ export interface Pushes {
     reply: string;
     usage: Usage;
   };
-  /** A turn ended without a reply. It never changes after that. Whoever sent the message gets this without subscribing. */
+  /** A turn ended without a reply and does not change any more. The connection that sent the message gets this without a subscription. */
   "turn.failed": {
     seq: Seq;
     cursor: StreamCursor;
@@ -297,18 +297,18 @@ export interface Pushes {
     error: TurnError;
     usage: Usage;
   };
-  /** A turn was stopped by somebody. It never changes after that. Whoever sent the message gets this without subscribing. */
+  /** A turn was cancelled and does not change any more. The connection that sent the message gets this without a subscription. */
   "turn.cancelled": {
     seq: Seq;
     cursor: StreamCursor;
     sessionId: SessionId;
     turnId: TurnId;
     at: Timestamp;
-    /** What was written until then; may be empty. */
+    /** The text that was written before; may be empty. */
     reply: string;
     usage: Usage;
   };
-  /** A summary stands for the older messages now. */
+  /** A summary replaced the older messages. */
   "session.compacted": {
     seq: Seq;
     cursor: StreamCursor;
@@ -317,7 +317,7 @@ export interface Pushes {
     before: SessionSize;
     after: SessionSize;
   };
-  /** The session and all that it held are gone. It is the last push of its stream. */
+  /** The session and its messages were deleted. This is the last push of its stream. */
   "session.deleted": {
     seq: Seq;
     cursor: StreamCursor;
@@ -332,7 +332,7 @@ export interface Pushes {
     eventId: EventId;
     agentName: AgentName;
   };
-  /** The turn that was given the event completed. */
+  /** The turn that received the event completed. */
   "event.handled": {
     seq: Seq;
     cursor: StreamCursor;
@@ -341,39 +341,39 @@ export interface Pushes {
     agentName: AgentName;
     turnId: TurnId;
   };
-  /** The event was in three turns that failed, or its agent left the configuration. It is kept and can be replayed. */
+  /** Three turns with the event failed, or its agent was removed from the configuration. The event is still stored and can be replayed. */
   "event.dead": {
     seq: Seq;
     cursor: StreamCursor;
     at: Timestamp;
     eventId: EventId;
     agentName: AgentName;
-    /** How many turns it was in. */
+    /** The number of turns that received it. */
     attempts: number;
-    /** Why the last one failed. */
+    /** The reason of the last failure. */
     reason: string;
   };
-  /** A beat of an agent that had events ended. One without events says nothing. */
+  /** A beat that handled events ended. A beat without events is not pushed. */
   "heartbeat.ran": {
     seq: Seq;
     cursor: StreamCursor;
     at: Timestamp;
     agentName: AgentName;
-    /** How many events it took. */
+    /** The number of events that it handled. */
     events: number;
     /** The turns it ran, in order. */
     turnIds: TurnId[];
-    /** When the next beat is due; null when none is planned. */
+    /** The time of the next beat; null if none is planned. */
     nextAt: Timestamp | null;
   };
-  /** An agent was paused: what comes for it waits until it is resumed. */
+  /** An agent was paused. Its messages and events wait until it is resumed. */
   "agent.paused": {
     seq: Seq;
     cursor: StreamCursor;
     at: Timestamp;
     agentName: AgentName;
   };
-  /** An agent was resumed: what waits for it starts. */
+  /** An agent was resumed. Its waiting turns and events start. */
   "agent.resumed": {
     seq: Seq;
     cursor: StreamCursor;
@@ -396,31 +396,31 @@ export interface Pushes {
     changed: Changed;
     needsRestart: NeedsRestart;
   };
-  /** A gateway's health went from `ok` to `degraded` or back, or another part is degraded. Where several share a store, each tells of itself, and every follower hears of all. */
+  /** The health of a gateway changed between `ok` and `degraded`, or another part is degraded. If several gateways share a store, each reports its own health, and every subscriber gets all reports. */
   "health.changed": {
     seq: Seq;
     cursor: StreamCursor;
     at: Timestamp;
     nodeId: NodeId;
     status: HealthStatus;
-    /** The parts that are degraded. */
+    /** The degraded parts. */
     parts: HealthPart[];
   };
-  /** The flight recorder has a request. It is pushed only to those who asked for `deliveries`, and is no entry of the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection was sent. A client that was away, or was sent a `stream.reset`, lists the deliveries again. */
+  /** The flight recorder stored a request. It is pushed only with a subscription to `deliveries`, and is not an entry of the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection received. After a reconnect or a `stream.reset`, list the deliveries again. */
   "delivery.recorded": {
     seq: Seq;
     cursor: StreamCursor;
     at: Timestamp;
     delivery: PushedDelivery;
   };
-  /** The outcome of a delivery changed, or its `announcement`. A state that lasted for a few milliseconds may be left out; the last one is not. Otherwise as `delivery.recorded`. */
+  /** The outcome or the `announcement` of a delivery changed. A state that lasted only a few milliseconds may be skipped, but not the last one. Otherwise as `delivery.recorded`. */
   "delivery.changed": {
     seq: Seq;
     cursor: StreamCursor;
     at: Timestamp;
     delivery: PushedDelivery;
   };
-  /** The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is lost to it; read the present state, and go on from `cursor`. To a reader of `deliveries` it also tells that some of them were left out. */
+  /** The cursor of a subscription is older than the stored entries, or not valid for this stream. The entries in between are lost: read the current state, then continue from `cursor`. With `deliveries`, it also means that some of them were skipped. */
   "stream.reset": {
     cursor: StreamCursor;
     sessionId?: SessionId;

@@ -481,35 +481,35 @@ export interface AgentReloadParams {
 
 /** The params of `agent.sendMessage`. */
 export interface AgentSendMessageParams {
-  /** Which agent to send to. */
+  /** The agent that receives the message. */
   agentName: AgentName;
-  /** The text, 1 character at least. */
+  /** The text, at least 1 character. */
   message: string;
   /** The label of the conversation, `rpc` by default. With `userId` it chooses the session. */
   channel?: Channel;
-  /** Who is talking, by default the name of the token. With `channel` it chooses the session. */
+  /** The person who sends the message, by default the name of the token. With `channel` it chooses the session. */
   userId?: UserId;
-  /** The session to go on with, instead of the one that `channel` and `userId` choose. */
+  /** The session to continue, instead of the one that `channel` and `userId` choose. */
   sessionId?: SessionId;
   /** The model for this turn, instead of the agent's own. */
   model?: ModelName;
-  /** Makes sending again safe: for 24 hours the same key with the same params gets the same ids and starts nothing. */
+  /** Makes a retry safe: for 24 hours the same key with the same params returns the same ids and does not start another turn. */
   idempotencyKey?: IdempotencyKey;
-  /** Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer comes without it. */
+  /** Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer is sent without it. */
   wait?: boolean;
-  /** Whether to push the reply piece by piece (`message.delta`). Only over a WebSocket; elsewhere it is refused. */
+  /** Whether to push the reply in pieces (`message.delta`). Only over a WebSocket; refused over HTTP. */
   stream?: boolean;
-  /** Through how many announcements and agents this came, as the header `x-gateway-hops`: an agent that sends something in a turn of its own says what that turn told it. Of the param and the header, which over a WebSocket is that of its upgrade, the larger counts. */
+  /** The number of announcements and agents that the message passed through, as the header `x-gateway-hops`. An agent that sends a message during a turn passes on the number of that turn. If the param and the header (over a WebSocket, that of its upgrade) differ, the larger one counts. */
   hops?: number;
 }
 
 /** The params of `session.list`. */
 export interface SessionListParams {
-  /** Only the sessions of this agent. Without it, those of all. */
+  /** Only the sessions of this agent. Without it, the sessions of all agents. */
   agentName?: AgentName;
-  /** How many sessions to answer with at most: 1 to 500, 50 by default. */
+  /** The maximum number of sessions: 1 to 500, 50 by default. */
   limit?: PageLimit;
-  /** Where to go on: the `nextCursor` of the page before. Without it, the first page. */
+  /** The `nextCursor` of the previous page. Without it, the first page. */
   cursor?: Cursor;
 }
 
@@ -517,11 +517,11 @@ export interface SessionListParams {
 export interface SessionGetParams {
   /** Which session. */
   sessionId: SessionId;
-  /** How many messages to answer with at most: 1 to 500, 50 by default. */
+  /** The maximum number of messages: 1 to 500, 50 by default. */
   limit?: PageLimit;
-  /** Where to go on: the `nextCursor` of the page before. Without it, the first page. */
+  /** The `nextCursor` of the previous page. Without it, the first page. */
   cursor?: Cursor;
-  /** Whether to list the compacted messages too, as far as they are kept. */
+  /** Whether to include the compacted messages that are still stored. */
   includeCompacted?: boolean;
   /** Only the messages of this turn, compacted ones too. None if the session does not have the turn. */
   turnId?: TurnId;
@@ -533,7 +533,7 @@ export interface SessionGetParams {
 export interface SessionCompactParams {
   /** Which session. */
   sessionId: SessionId;
-  /** How many of the last messages to keep as they are. */
+  /** The number of last messages that are not replaced. */
   keep?: number;
 }
 
@@ -557,11 +557,11 @@ export interface SystemReloadParams {
 
 /** The params of `usage.stats`. */
 export interface UsageStatsParams {
-  /** The beginning, rounded down to the hour. Without it, all that is kept. */
+  /** The start, rounded down to the hour. Without it, the oldest stored hour. */
   from?: Timestamp;
   /** The end, rounded up to the hour. Without it, now. */
   to?: Timestamp;
-  /** Only what this agent used; it may have left the configuration. */
+  /** Only the usage of this agent, which may have been removed from the configuration. */
   agentName?: AgentName;
   /** How to split the counts. */
   groupBy?: "agent" | "model" | "surface" | "token" | "hour" | "day";

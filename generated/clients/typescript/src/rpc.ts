@@ -16,25 +16,25 @@ export interface AgentMethods {
   /**
    * List all agents.
    *
-   * All agents, in the order of the configuration. The list is whole: it has no pages.
+   * All agents, in the order of the configuration, without pages.
    */
   list(params?: AgentListParams, options?: CallOptions): Reply<AgentList>;
   /**
    * Get an agent's status.
    *
-   * One agent and what it is doing now.
+   * One agent and its current activity.
    */
   status(params: AgentStatusParams, options?: CallOptions): Reply<Agent>;
   /**
    * Reload an agent's configuration.
    *
-   * Reads the configuration of one agent and its skills again, and says what changed. Turns that run finish as they began. A configuration that is not valid changes nothing; `problems` says why.
+   * Reads the configuration and skills of one agent again, and reports the changes. Running turns finish with the previous configuration. An invalid configuration is not applied; `problems` has the reasons.
    */
   reload(params: AgentReloadParams, options?: CallOptions): Reply<AgentReload>;
   /**
    * Send a message to an agent.
    *
-   * Stores a message in a session of the agent and starts a turn on it. The session is the one that `sessionId` names, else the one of `channel` and `userId`; it is created if it is not there. With `delivered` the message is safe: the turn is queued or running, and its end is pushed over the WebSocket that sent it.
+   * Stores a message in a session of the agent and starts a turn on it. The session is the one that `sessionId` names, otherwise the one of `channel` and `userId`; it is created if it does not exist. `delivered` means that the message is stored: its turn is queued or running, and the end of the turn is pushed over the WebSocket that sent the message.
    */
   sendMessage(params: AgentSendMessageParams, options?: StartOptions): Reply<SentMessage>;
 }
@@ -44,7 +44,7 @@ export interface SessionMethods {
    * List sessions.
    * Await it for one page, or read every page with `for await`.
    *
-   * Sessions, the newest created first, page by page.
+   * Sessions in pages, the newest created first.
    */
   list(params?: SessionListParams, options?: CallOptions): Page<SessionList, Session>;
   /**
@@ -57,13 +57,13 @@ export interface SessionMethods {
   /**
    * Trigger session compaction.
    *
-   * Replaces all but the last `keep` messages by a summary that the agent's backend writes. It waits for its place in the session's queue and answers when it is done. The messages themselves stay, marked as compacted, for as long as `sessions.retention` says.
+   * Replaces all but the last `keep` messages by a summary that the agent's backend writes. It waits in the session's queue and answers when it is done. The replaced messages stay stored, marked as compacted, for `sessions.retention`.
    */
   compact(params: SessionCompactParams, options?: CallOptions): Reply<SessionCompaction>;
   /**
    * Delete a session.
    *
-   * Cancels the session's turns and erases its messages, its journal and the recorded bodies of its requests. What it used stays counted. A second time the session is not found.
+   * Cancels the session's turns and erases its messages, its journal and the recorded bodies of its requests. Its usage stays counted. A repeated call answers that the session is not found.
    */
   delete(params: SessionDeleteParams, options?: CallOptions): Reply<SessionDeletion>;
 }
@@ -72,19 +72,19 @@ export interface SystemMethods {
   /**
    * Health check.
    *
-   * How the gateway is, part by part. It answers even when a part fails.
+   * The health of the gateway and of its parts. It answers even when a part fails.
    */
   health(params?: SystemHealthParams, options?: CallOptions): Reply<Health>;
   /**
    * System information.
    *
-   * What this gateway is and can do: version, doors, methods, limits.
+   * The version, surfaces, methods and limits of this gateway.
    */
   info(params?: SystemInfoParams, options?: CallOptions): Reply<Info>;
   /**
    * Reload global configuration.
    *
-   * Reads the whole configuration again and says what changed. Turns that run finish as they began. A configuration that is not valid changes nothing; `problems` says why.
+   * Reads the whole configuration again and reports the changes. Running turns finish with the previous configuration. An invalid configuration is not applied; `problems` has the reasons.
    */
   reload(params?: SystemReloadParams, options?: CallOptions): Reply<SystemReload>;
 }
@@ -93,7 +93,7 @@ export interface UsageMethods {
   /**
    * Usage statistics.
    *
-   * What was used in a span of time, counted by the hour, kept for 400 days, and independent of the sessions that it came from.
+   * The usage of a period, counted by the hour. It is stored for 400 days, also after its sessions are deleted.
    */
   stats(params?: UsageStatsParams, options?: CallOptions): Reply<UsageStats>;
 }

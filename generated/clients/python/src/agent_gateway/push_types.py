@@ -268,8 +268,8 @@ class Usage(Reply):
 
 
 class MessageCreatedParams(Reply):
-    """A message is in the session: a user's as it is stored, the agent's as its reply begins. The agent's has an empty
-    `text` until `message.completed`.
+    """A message was added to the session: the user's message when it is stored, the agent's when its reply begins. The
+    agent's message has an empty `text` until `message.completed`.
     """
 
     seq: Seq
@@ -279,15 +279,15 @@ class MessageCreatedParams(Reply):
     at: Timestamp
     message_id: MessageId
     role: Literal["user", "assistant", "system", "tool"]
-    """Who speaks."""
+    """The author of the message."""
     text: str
-    """What is said; empty while the reply is being written."""
+    """The text of the message; empty while the reply is being written."""
 
 
 class MessageDeltaParams(Reply):
-    """A piece of a reply that is being written. It is no entry of the stream: its `seq` and `cursor` are those of the
-    reply's `message.created`. A gap between `offset` and the text so far means that pieces were left out for a slow
-    reader.
+    """A piece of a reply that is being written. It is not an entry of the stream: its `seq` and `cursor` are those of the
+    reply's `message.created`. A gap between `offset` and the text so far means that pieces were skipped because the
+    client reads slowly.
     """
 
     seq: Seq
@@ -296,13 +296,13 @@ class MessageDeltaParams(Reply):
     turn_id: TurnId
     message_id: MessageId
     offset: int
-    """Where the piece begins in the reply, in UTF-16 units."""
+    """The offset of the piece in the reply, in UTF-16 units."""
     text: str
     """The piece."""
 
 
 class MessageCompletedParams(Reply):
-    """The reply is whole and stored."""
+    """The reply is complete and stored."""
 
     seq: Seq
     cursor: StreamCursor
@@ -316,7 +316,7 @@ class MessageCompletedParams(Reply):
 
 
 class TurnQueuedParams(Reply):
-    """A turn is stored and waits for its session and for room."""
+    """A turn is stored and waits in the queue."""
 
     seq: Seq
     cursor: StreamCursor
@@ -326,7 +326,9 @@ class TurnQueuedParams(Reply):
 
 
 class TurnStartedParams(Reply):
-    """A turn was given to the agent's backend; again with a higher `attempt` if the gateway that ran it went away."""
+    """A turn was sent to the agent's backend. It is sent again, with a higher `attempt`, if the attempt failed or its
+    gateway stopped.
+    """
 
     seq: Seq
     cursor: StreamCursor
@@ -337,7 +339,9 @@ class TurnStartedParams(Reply):
 
 
 class TurnCompletedParams(Reply):
-    """A turn ended with a reply. It never changes after that. Whoever sent the message gets this without subscribing."""
+    """A turn ended with a reply and does not change any more. The connection that sent the message gets this without a
+    subscription.
+    """
 
     seq: Seq
     cursor: StreamCursor
@@ -350,7 +354,9 @@ class TurnCompletedParams(Reply):
 
 
 class TurnFailedParams(Reply):
-    """A turn ended without a reply. It never changes after that. Whoever sent the message gets this without subscribing."""
+    """A turn ended without a reply and does not change any more. The connection that sent the message gets this without a
+    subscription.
+    """
 
     seq: Seq
     cursor: StreamCursor
@@ -362,7 +368,9 @@ class TurnFailedParams(Reply):
 
 
 class TurnCancelledParams(Reply):
-    """A turn was stopped by somebody. It never changes after that. Whoever sent the message gets this without subscribing."""
+    """A turn was cancelled and does not change any more. The connection that sent the message gets this without a
+    subscription.
+    """
 
     seq: Seq
     cursor: StreamCursor
@@ -370,12 +378,12 @@ class TurnCancelledParams(Reply):
     turn_id: TurnId
     at: Timestamp
     reply: str
-    """What was written until then; may be empty."""
+    """The text that was written before; may be empty."""
     usage: Usage
 
 
 class SessionCompactedParams(Reply):
-    """A summary stands for the older messages now."""
+    """A summary replaced the older messages."""
 
     seq: Seq
     cursor: StreamCursor
@@ -386,7 +394,7 @@ class SessionCompactedParams(Reply):
 
 
 class SessionDeletedParams(Reply):
-    """The session and all that it held are gone. It is the last push of its stream."""
+    """The session and its messages were deleted. This is the last push of its stream."""
 
     seq: Seq
     cursor: StreamCursor
@@ -405,7 +413,7 @@ class EventQueuedParams(Reply):
 
 
 class EventHandledParams(Reply):
-    """The turn that was given the event completed."""
+    """The turn that received the event completed."""
 
     seq: Seq
     cursor: StreamCursor
@@ -416,7 +424,9 @@ class EventHandledParams(Reply):
 
 
 class EventDeadParams(Reply):
-    """The event was in three turns that failed, or its agent left the configuration. It is kept and can be replayed."""
+    """Three turns with the event failed, or its agent was removed from the configuration. The event is still stored and
+    can be replayed.
+    """
 
     seq: Seq
     cursor: StreamCursor
@@ -424,28 +434,28 @@ class EventDeadParams(Reply):
     event_id: EventId
     agent_name: AgentName
     attempts: int
-    """How many turns it was in."""
+    """The number of turns that received it."""
     reason: str
-    """Why the last one failed."""
+    """The reason of the last failure."""
 
 
 class HeartbeatRanParams(Reply):
-    """A beat of an agent that had events ended. One without events says nothing."""
+    """A beat that handled events ended. A beat without events is not pushed."""
 
     seq: Seq
     cursor: StreamCursor
     at: Timestamp
     agent_name: AgentName
     events: int
-    """How many events it took."""
+    """The number of events that it handled."""
     turn_ids: List[TurnId]
     """The turns it ran, in order."""
     next_at: Optional[Timestamp]
-    """When the next beat is due; null when none is planned."""
+    """The time of the next beat; null if none is planned."""
 
 
 class AgentPausedParams(Reply):
-    """An agent was paused: what comes for it waits until it is resumed."""
+    """An agent was paused. Its messages and events wait until it is resumed."""
 
     seq: Seq
     cursor: StreamCursor
@@ -454,7 +464,7 @@ class AgentPausedParams(Reply):
 
 
 class AgentResumedParams(Reply):
-    """An agent was resumed: what waits for it starts."""
+    """An agent was resumed. Its waiting turns and events start."""
 
     seq: Seq
     cursor: StreamCursor
@@ -483,8 +493,8 @@ class SystemReloadedParams(Reply):
 
 
 class HealthChangedParams(Reply):
-    """A gateway's health went from `ok` to `degraded` or back, or another part is degraded. Where several share a store,
-    each tells of itself, and every follower hears of all.
+    """The health of a gateway changed between `ok` and `degraded`, or another part is degraded. If several gateways share
+    a store, each reports its own health, and every subscriber gets all reports.
     """
 
     seq: Seq
@@ -493,13 +503,13 @@ class HealthChangedParams(Reply):
     node_id: NodeId
     status: HealthStatus
     parts: List[HealthPart]
-    """The parts that are degraded."""
+    """The degraded parts."""
 
 
 class DeliveryRecordedParams(Reply):
-    """The flight recorder has a request. It is pushed only to those who asked for `deliveries`, and is no entry of the
-    stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection was sent. A client that
-    was away, or was sent a `stream.reset`, lists the deliveries again.
+    """The flight recorder stored a request. It is pushed only with a subscription to `deliveries`, and is not an entry of
+    the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection received. After a
+    reconnect or a `stream.reset`, list the deliveries again.
     """
 
     seq: Seq
@@ -509,8 +519,8 @@ class DeliveryRecordedParams(Reply):
 
 
 class DeliveryChangedParams(Reply):
-    """The outcome of a delivery changed, or its `announcement`. A state that lasted for a few milliseconds may be left
-    out; the last one is not. Otherwise as `delivery.recorded`.
+    """The outcome or the `announcement` of a delivery changed. A state that lasted only a few milliseconds may be skipped,
+    but not the last one. Otherwise as `delivery.recorded`.
     """
 
     seq: Seq
@@ -520,9 +530,9 @@ class DeliveryChangedParams(Reply):
 
 
 class StreamResetParams(Reply):
-    """The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is
-    lost to it; read the present state, and go on from `cursor`. To a reader of `deliveries` it also tells that some of
-    them were left out.
+    """The cursor of a subscription is older than the stored entries, or not valid for this stream. The entries in between
+    are lost: read the current state, then continue from `cursor`. With `deliveries`, it also means that some of them
+    were skipped.
     """
 
     cursor: StreamCursor

@@ -47,22 +47,22 @@ class AgentMethods:
     def list(self) -> AgentList:
         """List all agents.
 
-        All agents, in the order of the configuration. The list is whole: it has no pages.
+        All agents, in the order of the configuration, without pages.
         """
         return self._rpc.call("agent.list", given({}))
 
     def status(self, *, agent_name: AgentName) -> Agent:
         """Get an agent's status.
 
-        One agent and what it is doing now.
+        One agent and its current activity.
         """
         return self._rpc.call("agent.status", given({"agentName": agent_name}))
 
     def reload(self, *, agent_name: AgentName) -> AgentReload:
         """Reload an agent's configuration.
 
-        Reads the configuration of one agent and its skills again, and says what changed. Turns that run finish as they
-        began. A configuration that is not valid changes nothing; `problems` says why.
+        Reads the configuration and skills of one agent again, and reports the changes. Running turns finish with the
+        previous configuration. An invalid configuration is not applied; `problems` has the reasons.
         """
         return self._rpc.call("agent.reload", given({"agentName": agent_name}))
 
@@ -83,8 +83,9 @@ class AgentMethods:
         """Send a message to an agent.
 
         Stores a message in a session of the agent and starts a turn on it. The session is the one that `sessionId`
-        names, else the one of `channel` and `userId`; it is created if it is not there. With `delivered` the message is
-        safe: the turn is queued or running, and its end is pushed over the WebSocket that sent it.
+        names, otherwise the one of `channel` and `userId`; it is created if it does not exist. `delivered` means that
+        the message is stored: its turn is queued or running, and the end of the turn is pushed over the WebSocket that
+        sent the message.
         """
         fields = given(
             {
@@ -118,7 +119,7 @@ class SessionMethods:
 
         Iterate over it to read every page; `data` is the page itself.
 
-        Sessions, the newest created first, page by page.
+        Sessions in pages, the newest created first.
         """
         fields = given(
             {
@@ -161,17 +162,17 @@ class SessionMethods:
     def compact(self, *, session_id: SessionId, keep: Optional[int] = None) -> SessionCompaction:
         """Trigger session compaction.
 
-        Replaces all but the last `keep` messages by a summary that the agent's backend writes. It waits for its place
-        in the session's queue and answers when it is done. The messages themselves stay, marked as compacted, for as
-        long as `sessions.retention` says.
+        Replaces all but the last `keep` messages by a summary that the agent's backend writes. It waits in the
+        session's queue and answers when it is done. The replaced messages stay stored, marked as compacted, for
+        `sessions.retention`.
         """
         return self._rpc.call("session.compact", given({"sessionId": session_id, "keep": keep}))
 
     def delete(self, *, session_id: SessionId) -> SessionDeletion:
         """Delete a session.
 
-        Cancels the session's turns and erases its messages, its journal and the recorded bodies of its requests. What
-        it used stays counted. A second time the session is not found.
+        Cancels the session's turns and erases its messages, its journal and the recorded bodies of its requests. Its
+        usage stays counted. A repeated call answers that the session is not found.
         """
         return self._rpc.call("session.delete", given({"sessionId": session_id}))
 
@@ -183,22 +184,22 @@ class SystemMethods:
     def health(self) -> Health:
         """Health check.
 
-        How the gateway is, part by part. It answers even when a part fails.
+        The health of the gateway and of its parts. It answers even when a part fails.
         """
         return self._rpc.call("system.health", given({}))
 
     def info(self) -> Info:
         """System information.
 
-        What this gateway is and can do: version, doors, methods, limits.
+        The version, surfaces, methods and limits of this gateway.
         """
         return self._rpc.call("system.info", given({}))
 
     def reload(self) -> SystemReload:
         """Reload global configuration.
 
-        Reads the whole configuration again and says what changed. Turns that run finish as they began. A configuration
-        that is not valid changes nothing; `problems` says why.
+        Reads the whole configuration again and reports the changes. Running turns finish with the previous
+        configuration. An invalid configuration is not applied; `problems` has the reasons.
         """
         return self._rpc.call("system.reload", given({}))
 
@@ -217,8 +218,7 @@ class UsageMethods:
     ) -> UsageStats:
         """Usage statistics.
 
-        What was used in a span of time, counted by the hour, kept for 400 days, and independent of the sessions that it
-        came from.
+        The usage of a period, counted by the hour. It is stored for 400 days, also after its sessions are deleted.
         """
         fields = given(
             {
