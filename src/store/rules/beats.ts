@@ -8,7 +8,8 @@ export const planBeat: Rule<"planBeat"> = (records, agent, { delayMs, soonest })
   const dueAt = delayMs === undefined ? undefined : records.moment.time + delayMs;
   const isSooner = dueAt !== undefined && (record.dueAt === undefined || dueAt < record.dueAt);
   if (soonest && !isSooner) return;
-  putBeat(records, { ...record, dueAt });
+  // The agent may be configured again before the last turn of its beat has ended.
+  putBeat(records, { ...record, dueAt, run: record.run && { ...record.run, isLast: false } });
   if (isSooner && !record.run) records.notify({ kind: "work", of: "beat" });
 };
 

@@ -396,5 +396,18 @@ export function beatsTests(engine: Engine): void {
         await world.store.failQueuedEvents("main", "gone", { now: 1, streamKeep: STREAM_KEEP, limit: 9 });
       }
     });
+
+    it("continues if the agent is added again before its turn has ended", async ({ world }) => {
+      for (const delayMs of [undefined, 60_000]) {
+        for (let n = 0; n < 2; n++) await queueEvent(world, { beatNow: true });
+        const claimed = await claimBeat(world, { batch: { limit: 1 } });
+        await drop(world);
+        await planBeat(world, delayMs, delayMs !== undefined);
+        await world.end(claimed);
+        expect(await due(world)).toEqual(["main"]);
+        await world.end(await claimBeat(world));
+        expect(await startBeat(world)).toMatchObject({ outcome: "ended", events: 2, turns: 2 });
+      }
+    });
   });
 }
