@@ -126,8 +126,8 @@ export interface Store extends InboundStore, AsyncDisposable {
   findReplay(key: { key: string; hash: string }, now: number): Promise<Turn | undefined>;
 
   /**
-   * Claims up to `free` turns: only heads of their session's queue, never two of a session at once, at most `freeOf(agent)` of an
-   * agent (0: none). It alternates between turns that a caller waits for and other turns. In each kind the turn that has been
+   * Claims up to `free` turns: only heads of their session's queue, never two of a session at once, at most `freeOf(agent, lane)` of an
+   * agent (0: none) in each lane. It alternates between turns that a caller waits for and other turns. In each kind the turn that has been
    * ready longest comes first: a turn becomes ready as it becomes first in its queue, and again when it is given back and its
    * delay is over. `nextDueInMs` is the time until a turn that was given back with a delay can be claimed.
    */
@@ -222,8 +222,8 @@ export interface Store extends InboundStore, AsyncDisposable {
   /** Counters whose hour lies in [from, to). */
   readUsage(query: { from: number; to: number; agent?: string }): Promise<UsageCount[]>;
   /**
-   * The same, added up by one of their keys (a day is the time at which it begins, in UTC); nothing for a key without counters. `untold` are
-   * the completed turns of those counters that have no tokens at all.
+   * The same, added up by one of their keys (a day is the time at which it begins, in UTC); nothing for a key without counters.
+   * `withoutUsage` is the number of completed turns of those counters without any tokens.
    */
   sumUsage(query: {
     from: number;

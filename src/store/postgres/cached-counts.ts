@@ -67,6 +67,14 @@ export class CachedCounts {
     return false;
   }
 
+  /** True if turns or compactions are queued. */
+  hasQueued(): boolean {
+    for (const [name, count] of this.#counts) {
+      if (count > 0 && (name === "queued" || name.startsWith("compactions "))) return true;
+    }
+    return false;
+  }
+
   of(name: string): number {
     return this.#counts.get(name) ?? 0;
   }

@@ -199,12 +199,12 @@ export class PeerSync {
     this.watchers.clear();
   }
 
-  /** Notifies other gateways if there are queued turns. */
+  /** Notifies other gateways if there are queued turns or compactions. */
   #notifyOfTurns(): void {
     if (!this.#readyTimer) return;
     clearTimeout(this.#readyTimer);
     this.#readyTimer = undefined;
-    if (this.#parts.known.of("queued") > 0) void this.notify({ changes: [], notices: [["work", "turn"]] });
+    if (this.#parts.known.hasQueued()) void this.notify({ changes: [], notices: [["work", "turn"]] });
   }
 
   #receive(change: Change): void {
