@@ -29,7 +29,7 @@ export function deliveryWords(delivery: Delivery, { raw }: { raw?: boolean }): s
   const head = fields({
     delivery: delivery.delivery_id,
     request: `${delivery.method} ${oneLine(delivery.path)}`,
-    came: `${shortTime(delivery.at)} from ${delivery.address}, ${bytes(delivery.bytes)}`,
+    received: `${shortTime(delivery.at)} from ${delivery.address}, ${bytes(delivery.bytes)}`,
     caller: delivery.caller ?? undefined,
     outcome: `${delivery.outcome}${delivery.status === null ? "" : `, answered ${delivery.status}`}`,
     mapping: delivery.mapping ?? undefined,

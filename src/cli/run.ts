@@ -41,7 +41,7 @@ export function createProgram(): Command {
   const program = new Command("agent-gateway")
     .description("A gateway in front of conversational agents: runs it, and calls it.")
     .version(version, "-V, --version", "print the version")
-    .helpOption("-h, --help", "print help; after a command, that command's")
+    .helpOption("-h, --help", "print help; after a command, the help of the command")
     .helpCommand(false)
     .showHelpAfterError(false)
     .enablePositionalOptions()
@@ -51,7 +51,7 @@ export function createProgram(): Command {
   return program;
 }
 
-/** What all commands share: how they are helped with, and how mistakes are told. */
+/** Sets the help and the error output of a command. */
 function configure(command: Command, isProgram: boolean): void {
   command.exitOverride().helpCommand(false);
   command.configureHelp({
@@ -103,7 +103,7 @@ function argumentTerm(argument: Argument): string {
 }
 
 const OUTRO = `
-Commands that call a gateway find it by --url and the tokens' options, else by GATEWAY_URL, REST_API_KEY,
+Commands that call a gateway find it by --url and the token options, else by GATEWAY_URL, REST_API_KEY,
 RPC_TOKEN, WEBHOOK_TOKEN and CONSOLE_TOKEN, else by the gateway.json5 in this folder.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not reachable, 4 not allowed, 5 not found, 6 refused by a limit,

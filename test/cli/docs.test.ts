@@ -66,7 +66,7 @@ elsewhere, so that it cannot control the terminal. Colours and progress are for 
 \`agent-gateway completion bash\` (or \`zsh\`, \`fish\`, \`powershell\`) prints a script; its help says where to put it.
 `;
 
-/** What is another at each run, as it is on the page. */
+/** Replaces the values that differ in each run by those on the page. */
 function settled(text: string, address: string): string {
   const ids = new Map<string, string>();
   return text
@@ -97,15 +97,15 @@ async function examples(): Promise<string> {
     return out;
   };
   await show("A message and its reply, as it is written:", "send", "main", "What changed since yesterday?");
-  await show("A turn that fails says where to look:", "send", "bad", "Are you there?");
-  await show("A webhook that is tried, and starts nothing:", "hooks", "test", "alert.json");
-  const sent = await show("The same, sent:", "hooks", "send", "alert.json");
+  await show("A failed turn:", "send", "bad", "Are you there?");
+  await show("A test of the mappings, which does not start a turn:", "hooks", "test", "alert.json");
+  const sent = await show("The same payload, sent:", "hooks", "send", "alert.json");
   const [id = ""] = /dlv_\w+/.exec(sent) ?? [];
   await run(["deliveries", "replay", id, "--wait"]);
-  await show("What came of it:", "deliveries", "show", id);
-  await show("What came in:", "deliveries", "list", "--limit", "3");
-  await show("Who answers:", "agents", "list");
-  await show("Is everything well:", "doctor");
+  await show("Its timeline:", "deliveries", "show", id);
+  await show("The latest requests:", "deliveries", "list", "--limit", "3");
+  await show("The agents:", "agents", "list");
+  await show("A check of the machine and the gateway:", "doctor");
   await show("A mistake:", "sesions", "list");
   return told.join("\n");
 }

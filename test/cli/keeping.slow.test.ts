@@ -8,10 +8,10 @@ import { startCommands } from "./gateway.ts";
 
 const { run, json, secrets } = await startCommands();
 
-test("health tells by its exit code if a gateway takes work, without a token", async () => {
+test("health reports by its exit code if a gateway accepts work, without a token", async () => {
   const none = { env: { REST_API_KEY: "" } };
   expect(await run(["health"], none)).toEqual({ code: 0, out: "It is ready.\n", err: "" });
-  expect((await run(["health", "--live"], none)).out).toMatch(/^It lives, version \d/);
+  expect((await run(["health", "--live"], none)).out).toMatch(/^It runs, version \d/);
   expect((await run(["health", "--url", "http://127.0.0.1:2"])).code).toBe(3);
 });
 
@@ -77,8 +77,8 @@ test("keys are made, shown once, listed, rotated and revoked", async () => {
   });
 });
 
-test("skills say where to begin if there is none, and which there are", async () => {
-  expect((await run(["skills", "list"])).err).toContain("There is no skill.");
+test("skills commands explain how to start without skills, and list the known ones", async () => {
+  expect((await run(["skills", "list"])).err).toContain("No skills.");
   expect(await run(["skills", "trigger", "summarise"])).toMatchObject({
     code: 5,
     err: expect.stringContaining("Next: agent-gateway skills list"),

@@ -169,7 +169,7 @@ test("sessions are listed, shown, compacted and deleted after a question", async
   expect((await run(["sessions", "show", "chat:kept"])).code).toBe(5);
 });
 
-test("events are listed, told as they come, and replayed", async () => {
+test("events are listed, printed live, and replayed", async () => {
   const tail = start(["events", "tail"]);
   let id = "";
   while (id === "" || !tail.result.out.includes("queued"))
@@ -178,7 +178,7 @@ test("events are listed, told as they come, and replayed", async () => {
   expect((await run(["events", "list"])).out).toContain("look at this");
   const replayed = await run(["events", "replay", id]);
   expect([replayed.code, replayed.err]).toEqual([1, expect.stringContaining("event-not-dead")]);
-  expect((await run(["agents", "beat", "main"])).out).toMatch(/^A beat began\./);
+  expect((await run(["agents", "beat", "main"])).out).toMatch(/^A heartbeat started\./);
   await tail.until(({ out }) => out.includes("handled"));
 });
 

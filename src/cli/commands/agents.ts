@@ -17,14 +17,14 @@ function addList(agents: Command): void {
   calling(
     agents
       .command("list")
-      .summary("list agents and what they do now")
+      .summary("list agents and their state")
       .addHelpText("after", "\nExample:\n  agent-gateway agents list"),
     async ({ gateway, options, signal }) => {
       const list = await gateway.rpc.agent.list({}, { signal });
       printList(options, list, {
         items: list.agents,
         id: ({ agentName }) => agentName,
-        none: "There is no agent.",
+        none: "No agents.",
         columns: [
           { title: "AGENT", of: ({ agentName }) => agentName },
           { title: "STATE", of: ({ state, paused }) => (paused ? "paused" : state) },
@@ -72,7 +72,7 @@ function addReload(agents: Command): void {
   calling(
     agents
       .command("reload")
-      .summary("read the configuration of an agent and its skills again")
+      .summary("reload the configuration and skills of an agent")
       .argument("<agent>", "its name")
       .addHelpText("after", "\nExample:\n  agent-gateway agents reload main"),
     async ({ gateway, options, signal }, agentName = "") => {
@@ -100,7 +100,7 @@ function addPause(agents: Command): void {
   calling(
     agents
       .command("pause")
-      .summary("have an agent start nothing until it is resumed")
+      .summary("stop an agent from starting work until it is resumed")
       .argument("<agent>", "its name")
       .addHelpText("after", "\nExample:\n  agent-gateway agents pause main"),
     async ({ gateway, options, signal }, name = "") => {
@@ -120,7 +120,7 @@ function addResume(agents: Command): void {
   calling(
     agents
       .command("resume")
-      .summary("have a paused agent go on")
+      .summary("resume a paused agent")
       .argument("<agent>", "its name")
       .addHelpText("after", "\nExample:\n  agent-gateway agents resume main"),
     async ({ gateway, options, signal }, name = "") => {
@@ -134,7 +134,7 @@ function addBeat(agents: Command): void {
   calling(
     agents
       .command("beat")
-      .summary("have an agent handle its queued events now")
+      .summary("start a heartbeat of an agent now")
       .argument("<agent>", "its name")
       .addHelpText("after", "\nExample:\n  agent-gateway agents beat main"),
     async ({ gateway, options, signal }, name = "") => {
@@ -148,8 +148,8 @@ function waits(events: number): string {
   return `${count(events, "event")} ${events === 1 ? "waits" : "wait"}`;
 }
 const BEATS: Record<"started" | "nothing-waiting" | "running" | "paused", (waiting: number) => string> = {
-  started: (waiting) => `A beat began. ${waits(waiting)} for it.`,
+  started: (waiting) => `A heartbeat started. ${waits(waiting)} for it.`,
   "nothing-waiting": () => "No event waits, so no heartbeat started.",
-  running: () => "A beat runs already.",
+  running: () => "A heartbeat is already running.",
   paused: (waiting) => `The agent is paused, so no heartbeat started. ${waits(waiting)}.`,
 };

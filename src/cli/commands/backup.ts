@@ -6,13 +6,10 @@ export function addBackup(program: Command): void {
   program
     .command("backup")
     .summary("copy the SQLite store into a file")
-    .description("Copies the SQLite store into a new file, as it is at one moment, while the gateway goes on.")
+    .description("Copies the SQLite store into a new file while the gateway runs. The copy is consistent.")
     .argument("<to>", "the new file")
     .option("--config <file>", "the configuration that names the store (default: as for serve)")
-    .option(
-      "--store <file>",
-      "the store's file itself; then no configuration is read, and none of its secrets is needed",
-    )
+    .option("--store <file>", "the file of the store; then the configuration and its secrets are not needed")
     .addHelpText("after", "\nExample:\n  agent-gateway backup /var/backups/gateway-$(date +%F).db")
     .action(async (to: string, options: BackupOptions) => {
       const { backup } = await import("../backup.ts");

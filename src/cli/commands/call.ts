@@ -15,12 +15,12 @@ export function addCalls(program: Command): void {
       .argument("<method>", "such as agent.list")
       .argument(
         "[params...]",
-        "name=value; name:=JSON where a text would do as well; name=@FILE for the text of a file",
+        "name=value; name:=JSON where a string is also allowed; name=@FILE for the text of a file",
       )
-      .option("--params <json>", "the params as JSON; @FILE for those of a file, - for standard input")
+      .option("--params <json>", "the params as JSON; @FILE for a file, - for standard input")
       .addHelpText(
         "after",
-        "\nagent-gateway openrpc prints every method.\n\nExamples:\n  agent-gateway call agent.list\n  agent-gateway call agent.sendMessage agentName=main message='Good morning' wait=true",
+        "\nagent-gateway openrpc prints all methods.\n\nExamples:\n  agent-gateway call agent.list\n  agent-gateway call agent.sendMessage agentName=main message='Good morning' wait=true",
       ),
     async ({ gateway, options, signal }, method, pairs) => {
       const { methods } = await import("#generated/methods.ts");
@@ -59,12 +59,12 @@ export function addCalls(program: Command): void {
       .argument("<verb>", "GET, POST, …")
       .argument("<path>", "such as /api/v1/turns")
       .argument("[fields...]", "fields of a JSON body: name=value, name:=JSON, name=@FILE")
-      .option("--data <json>", "the body; @FILE for that of a file, - for standard input")
-      .addOption(new Option("-H, --header <name: value...>", "headers of your own").default([], "none"))
-      .option("-i, --include", "print the status and the headers, too")
+      .option("--data <json>", "the body; @FILE for a file, - for standard input")
+      .addOption(new Option("-H, --header <name: value...>", "more headers").default([], "none"))
+      .option("-i, --include", "also print the status and the headers")
       .addHelpText(
         "after",
-        "\nThe token is that of the path's door: the webhook token below the webhooks' path, the RPC token for /metrics and /rpc, else the REST key.\n\nExamples:\n  agent-gateway api GET '/api/v1/turns?status=failed'\n  agent-gateway api POST /api/v1/chat/send message='Good morning'\n  agent-gateway api POST /hooks/github --data @push.json -H 'x-github-event: push'",
+        "\nThe path decides about the token: the webhook token for webhooks, the RPC token for /metrics and /rpc, else the REST key.\n\nExamples:\n  agent-gateway api GET '/api/v1/turns?status=failed'\n  agent-gateway api POST /api/v1/chat/send message='Good morning'\n  agent-gateway api POST /hooks/github --data @push.json -H 'x-github-event: push'",
       ),
     async (given, verb, path, pairs) => {
       const { sendRaw } = await import("../raw-request.ts");
@@ -89,7 +89,7 @@ export function addCalls(program: Command): void {
       program
         .command(name)
         .summary(`print the contract of ${what}`)
-        .option("--offline", "that of this version, without a gateway")
+        .option("--offline", "the contract of this version, without a gateway")
         .addHelpText("after", `\nExample:\n  agent-gateway ${name} > ${name}.json`),
       async ({ gateway, options, signal }) => {
         const { documents } = options.offline ? await import("../documents.ts") : { documents: undefined };

@@ -8,8 +8,8 @@ export function addChat(program: Command): void {
       .summary("talk with an agent")
       .description("Talks with an agent, in one session. Without a terminal, each line of standard input is a message.")
       .argument("<agent>", "the agent's name")
-      .option("--session <id>", "the conversation to go on with (default: a new one)")
-      .option("--user <name>", "who is talking; chooses the conversation")
+      .option("--session <id>", "the session to continue (default: a new one)")
+      .option("--user <name>", "the person who sends the message; chooses the session")
       .option("--model <name>", "another model of the agent")
       .addHelpText(
         "after",

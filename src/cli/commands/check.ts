@@ -5,9 +5,7 @@ export function addCheck(program: Command): void {
   program
     .command("check")
     .summary("check a configuration")
-    .description(
-      "Reads a configuration as `serve` would, and says everything that is wrong with it. It starts nothing.",
-    )
+    .description("Reads a configuration like `serve`, and lists all its mistakes. Does not start anything.")
     .argument("[file]", "the configuration (default: $GATEWAY_CONFIG, else ./gateway.json5)")
     .option("--json", "print JSON")
     .addHelpText("after", "\nExamples:\n  agent-gateway check\n  agent-gateway check staging.json5 --json")

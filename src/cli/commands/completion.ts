@@ -5,7 +5,7 @@ export function addCompletion(program: Command): void {
   program
     .command("completion")
     .summary("print a script that completes commands in a shell")
-    .description("Prints a script with which a shell completes commands, options and their choices.")
+    .description("Prints a script for a shell that completes commands, options and their choices.")
     .addArgument(
       new Argument("<shell>", "bash, zsh, fish or powershell").choices(["bash", "zsh", "fish", "powershell"]),
     )

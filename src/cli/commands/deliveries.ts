@@ -42,8 +42,8 @@ type Filters = {
 export function addDeliveries(program: Command): void {
   const deliveries = program
     .command("deliveries")
-    .summary("what came in: list, tail, show, replay, curl")
-    .description("The requests that the flight recorder keeps, with all that came of them.");
+    .summary("inbound requests: list, tail, show, replay, curl")
+    .description("The requests in the flight recorder, with their results.");
   for (const add of [addList, addTail, addShow, addReplay, addCurl]) add(deliveries);
 }
 
@@ -51,19 +51,19 @@ function addList(deliveries: Command): void {
   calling<Filters>(
     deliveries
       .command("list")
-      .summary("list requests, the newest first")
+      .summary("list requests, newest first")
       .addOption(surface())
       .addOption(outcome())
-      .option("--mapping <name>", "of one mapping")
-      .option("--agent <name>", "for one agent")
-      .option("--session <id>", "of one session")
-      .option("--from <time>", "from a time on: 2h for two hours ago, or 2026-11-21T08:00:00Z")
-      .option("--to <time>", "until a time")
-      .option("--id <id>", "with this id: of a request, a turn, a message, an event, or the sender's own")
+      .option("--mapping <name>", "only this mapping")
+      .option("--agent <name>", "only this agent")
+      .option("--session <id>", "only this session")
+      .option("--from <time>", "the start of the period: 2h for two hours ago, or 2026-11-21T08:00:00Z")
+      .option("--to <time>", "the end of the period")
+      .option("--id <id>", "only this id: of a request, a turn, a message, an event, or the sender's")
       .addOption(new Option("--reply <state>", "only requests with this reply state").choices(REPLIES))
       .option("--channel <name>", "only requests with a reply to this channel")
-      .option("--limit <n>", "how many", "20")
-      .option("--cursor <cursor>", "go on after the page that printed it")
+      .option("--limit <n>", "the maximum number of rows", "20")
+      .option("--cursor <cursor>", "the cursor that the previous page printed")
       .addHelpText(
         "after",
         "\nExamples:\n  agent-gateway deliveries list --outcome failed --from 2h\n  agent-gateway deliveries list --surface hooks --json | jq '.deliveries[].path'",
@@ -88,10 +88,10 @@ function addList(deliveries: Command): void {
       printList(options, page, {
         items: page.deliveries,
         id: ({ delivery_id }) => delivery_id,
-        none: "No such request came in.",
+        none: "No requests.",
         columns: [
           { title: "DELIVERY", of: ({ delivery_id }) => delivery_id },
-          { title: "CAME", of: ({ at }) => shortTime(at) },
+          { title: "RECEIVED", of: ({ at }) => shortTime(at) },
           { title: "OUTCOME", of: (delivery) => delivery.outcome },
           { title: "STATUS", of: ({ status }) => status, right: true },
           { title: "REQUEST", of: ({ method, path }) => `${method} ${path}` },
@@ -106,12 +106,12 @@ function addTail(deliveries: Command): void {
   calling<{ surface?: Surface; outcome?: Outcome }>(
     deliveries
       .command("tail")
-      .summary("print requests as they come, with what comes of them")
+      .summary("print requests and their results live")
       .addOption(surface())
       .addOption(outcome())
       .addHelpText(
         "after",
-        "\nIt goes on where it was after a lost connection. Each line has the request's id, its outcome, and the reason of one that was refused or failed.\n\nExamples:\n  agent-gateway deliveries tail\n  agent-gateway deliveries tail --outcome refused --json",
+        "\nAfter a lost connection it continues where it stopped. Each line has the id and the outcome of a request, and the reason if it was refused or failed.\n\nExamples:\n  agent-gateway deliveries tail\n  agent-gateway deliveries tail --outcome refused --json",
       ),
     async (given) => {
       const { tailDeliveries } = await import("../deliveries.ts");
@@ -126,7 +126,7 @@ function addShow(deliveries: Command): void {
       .command("show")
       .summary("show the timeline of a request")
       .argument("<delivery>", "its id")
-      .option("--raw", "also the headers and the body")
+      .option("--raw", "also print the headers and the body")
       .addHelpText("after", "\nExample:\n  agent-gateway deliveries show dlv_01M7YN0XENG6PX2VW8BN0JQS4T --raw"),
     async ({ gateway, options, signal }, id = "") => {
       const delivery = await gateway.deliveries.get(id, { signal });
@@ -140,10 +140,10 @@ function addReplay(deliveries: Command): void {
   calling<{ body?: string; wait?: boolean }>(
     deliveries
       .command("replay")
-      .summary("send a request again, as the gateway is today")
+      .summary("send a request again, with the current configuration")
       .argument("<delivery>", "its id")
       .option("--body <json>", "another body: JSON, @FILE, or - for standard input")
-      .option("--wait", "wait for what comes of it")
+      .option("--wait", "wait for the result")
       .addHelpText(
         "after",
         "\nExamples:\n  agent-gateway deliveries replay dlv_01M7YN0XENG6PX2VW8BN0JQS4T --wait\n  agent-gateway deliveries replay dlv_01M7YN0XENG6PX2VW8BN0JQS4T --body @edited.json",
@@ -169,7 +169,7 @@ function addReplay(deliveries: Command): void {
         return;
       }
       const { deliveryWords, untilEnded } = await import("../deliveries.ts");
-      const ended = await withProgress("waiting for its end", untilEnded(gateway, again.delivery_id, signal));
+      const ended = await withProgress("waiting for the result", untilEnded(gateway, again.delivery_id, signal));
       printItem(options, ended, ended.delivery_id, () => deliveryWords(ended, {}));
       if (ended.outcome === "failed" || ended.outcome === "dead") process.exitCode = 7;
     },
@@ -198,8 +198,8 @@ function addCurl(deliveries: Command): void {
 }
 
 function surface() {
-  return new Option("--surface <surface>", "through one surface").choices(SURFACES);
+  return new Option("--surface <surface>", "only this surface").choices(SURFACES);
 }
 function outcome() {
-  return new Option("--outcome <outcome>", "with one outcome").choices(OUTCOMES);
+  return new Option("--outcome <outcome>", "only this outcome").choices(OUTCOMES);
 }

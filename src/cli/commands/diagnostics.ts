@@ -6,17 +6,20 @@ import { needFolderOf } from "../values.ts";
 export function addDiagnostics(program: Command): void {
   const diagnostics = program
     .command("diagnostics")
-    .summary("gather what helps to find a fault")
-    .description("What helps somebody else to find a fault.");
+    .summary("collect information for finding problems")
+    .description("Information that helps others to find a problem.");
   calling(
     diagnostics
       .command("export")
       .summary("write a bundle without secrets")
       .description(
-        "Writes versions, health, the configuration without secrets, the latest failures and the metrics into one JSON file. It holds no token, no message and no body.",
+        "Writes versions, health, the configuration without secrets, the latest failures and the metrics into a JSON file without tokens, messages and bodies.",
       )
       .argument("[file]", "the new file; - for standard output (default: gateway-diagnostics.json)")
-      .addHelpText("after", "\nRead it before you send it to anybody.\n\nExample:\n  agent-gateway diagnostics export"),
+      .addHelpText(
+        "after",
+        "\nCheck the file before you send it to others.\n\nExample:\n  agent-gateway diagnostics export",
+      ),
     async (given, file: string = "gateway-diagnostics.json") => {
       const { gatherDiagnostics, writeNew } = await import("../diagnostics.ts");
       if (file !== "-") needFolderOf(file);

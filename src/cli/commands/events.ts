@@ -17,11 +17,11 @@ export function addEvents(program: Command): void {
   calling<{ status?: SystemEvent["status"]; agent?: string; limit: string; cursor?: string }>(
     events
       .command("list")
-      .summary("list events, the newest first")
-      .addOption(new Option("--status <state>", "in one state").choices(STATES))
-      .option("--agent <name>", "of one agent")
-      .option("--limit <n>", "how many", "20")
-      .option("--cursor <cursor>", "go on after the page that printed it")
+      .summary("list events, newest first")
+      .addOption(new Option("--status <state>", "only this state").choices(STATES))
+      .option("--agent <name>", "only this agent")
+      .option("--limit <n>", "the maximum number of rows", "20")
+      .option("--cursor <cursor>", "the cursor that the previous page printed")
       .addHelpText(
         "after",
         "\nExamples:\n  agent-gateway events list --status dead\n  agent-gateway events list --status dead -q | xargs -n1 agent-gateway events replay",
@@ -35,12 +35,12 @@ export function addEvents(program: Command): void {
       printList(options, page, {
         items: page.events,
         id: ({ event_id }) => event_id,
-        none: "There is no event.",
+        none: "No events.",
         columns: [
           { title: "EVENT", of: ({ event_id }) => event_id },
           { title: "STATE", of: (event) => event.status },
           { title: "AGENT", of: (event) => event.agent },
-          { title: "CAME", of: ({ created_at }) => shortTime(created_at) },
+          { title: "QUEUED", of: ({ created_at }) => shortTime(created_at) },
           { title: "TEXT", of: ({ text, reason }) => cut(oneLine(reason ?? text), 40) },
         ],
         next: page.next_cursor,
@@ -51,8 +51,8 @@ export function addEvents(program: Command): void {
   calling<{ agent?: string }>(
     events
       .command("tail")
-      .summary("print events as they come and as they end")
-      .option("--agent <name>", "of one agent")
+      .summary("print events live, when they are queued and when they end")
+      .option("--agent <name>", "only this agent")
       .addHelpText("after", "\nExample:\n  agent-gateway events tail --json"),
     async ({ connect, options, signal }) => {
       await using socket = await connect();

@@ -12,12 +12,12 @@ function addHealthCheck(program: Command): void {
   calling<{ live?: boolean; timeout: string }>(
     program
       .command("health")
-      .summary("tell if a gateway takes work; made for containers")
+      .summary("check if a gateway accepts work; for containers")
       .description(
-        "Tells if a gateway takes work. It needs no token. It ends with 0 if so, with 1 if not, and with 3 if no gateway answers.",
+        "Checks if a gateway accepts work, without a token. The exit code is 0 if it does, 1 if not, and 3 if no gateway answers.",
       )
-      .option("--live", "ask only whether the process lives")
-      .option("--timeout <ms>", "how long to wait for the answer", "3000")
+      .option("--live", "only check that the process runs")
+      .option("--timeout <ms>", "the time to wait for the answer", "3000")
       .addHelpText(
         "after",
         "\nExamples:\n  agent-gateway health\n  HEALTHCHECK CMD agent-gateway health --url http://127.0.0.1:18789",
@@ -26,7 +26,7 @@ function addHealthCheck(program: Command): void {
       const requestOptions = { signal, timeoutMs: wholeNumber(options.timeout, "--timeout"), maxRetries: 0 };
       if (options.live) {
         const { status, version } = await gateway.ops.healthz(requestOptions);
-        return printItem(options, { status, version }, status, () => `It lives, version ${version}.`);
+        return printItem(options, { status, version }, status, () => `It runs, version ${version}.`);
       }
       const { ready, parts } = await gateway.ops.readyz(requestOptions);
       if (!ready) process.exitCode = 1;
@@ -44,14 +44,14 @@ function addDoctor(program: Command): void {
   calling<{ turn?: boolean }>(
     program
       .command("doctor")
-      .summary("check everything that a gateway here needs, and say what to do")
+      .summary("check this machine and its gateway, and print what to fix")
       .description(
-        "Checks this machine, the configuration here, and the gateway that it finds. Each check has a name, a state, and what to do.",
+        "Checks this machine, the configuration in this folder, and the gateway. Each check has a name, a state, and a remedy.",
       )
       .option("--turn", "also send a message to the default agent, and wait for its reply")
       .addHelpText(
         "after",
-        "\nThe exit code is 1 if a check fails, or if there is no key and no token to check with.\n\nExamples:\n  agent-gateway doctor\n  agent-gateway doctor --turn --json",
+        "\nThe exit code is 1 if a check fails, or if there is neither a key nor a token to check with.\n\nExamples:\n  agent-gateway doctor\n  agent-gateway doctor --turn --json",
       ),
     async (given) => {
       const { diagnose } = await import("../doctor.ts");
@@ -73,10 +73,10 @@ function addUsage(program: Command): void {
   calling<{ from?: string; to?: string; agent?: string; groupBy: "agent" }>(
     program
       .command("usage")
-      .summary("show what agents used: turns, tokens, cost")
-      .option("--from <time>", "from a time on: 24h for a day ago, or 2026-11-21")
-      .option("--to <time>", "until a time")
-      .option("--agent <name>", "of one agent")
+      .summary("show usage: turns, tokens, cost")
+      .option("--from <time>", "the start of the period: 24h for a day ago, or 2026-11-21")
+      .option("--to <time>", "the end of the period")
+      .option("--agent <name>", "only this agent")
       .option("--group-by <what>", "agent, model, surface, token, hour or day", "agent")
       .addHelpText(
         "after",
@@ -95,7 +95,7 @@ function addUsage(program: Command): void {
       printList(options, stats, {
         items: rows,
         id: ({ key }) => key,
-        none: "Nothing was used.",
+        none: "No usage.",
         columns: [
           { title: groupBy.toUpperCase(), of: ({ key }) => key },
           {
@@ -122,12 +122,12 @@ function addConfig(program: Command): void {
   const config = program
     .command("config")
     .summary("the configuration in force")
-    .description("The configuration that a gateway works with.");
+    .description("The configuration of a gateway.");
   calling<{ all?: boolean }>(
     config
       .command("show")
-      .summary("show each value and where it comes from")
-      .option("--all", "also the values that are the default")
+      .summary("show each value and its origin")
+      .option("--all", "also show default values")
       .addHelpText(
         "after",
         "\nSecrets are hidden.\n\nExamples:\n  agent-gateway config show\n  agent-gateway config show --all --json",

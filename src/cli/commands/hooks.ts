@@ -17,18 +17,18 @@ export function addHooks(program: Command): void {
   const hooks = program
     .command("hooks")
     .summary("webhooks: test the mappings, send payloads")
-    .description("The webhooks that come in, and the mappings that turn them into turns.");
+    .description("Inbound webhooks, and the mappings that turn them into turns.");
 
   calling<{ mapping?: string; header: string[] }>(
     hooks
       .command("test")
-      .summary("try a payload on the mappings, without starting anything")
+      .summary("try the mappings with a payload, without starting a turn")
       .argument("<payload>", "a file with JSON, - for standard input, or the id of a recorded request")
-      .option("--mapping <name>", "only this mapping, with its own address")
-      .addOption(new Option("-H, --header <name: value...>", "headers that come with it").default([], "none"))
+      .option("--mapping <name>", "try only this mapping, at its own address")
+      .addOption(new Option("-H, --header <name: value...>", "headers of the request").default([], "none"))
       .addHelpText(
         "after",
-        "\nIt ends with 1 if no mapping matches.\n\nExamples:\n  agent-gateway hooks test push.json -H 'x-github-event: push'\n  agent-gateway hooks test dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+        "\nThe exit code is 1 if no mapping matches.\n\nExamples:\n  agent-gateway hooks test push.json -H 'x-github-event: push'\n  agent-gateway hooks test dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
       ),
     async ({ gateway, options, signal }, payload = "") => {
       const given = /^dlv_[0-9A-Z]{20,}$/.test(payload)
@@ -60,18 +60,18 @@ export function addHooks(program: Command): void {
   calling<SendOptions>(
     hooks
       .command("send")
-      .summary("send a payload, signed as its sender would")
+      .summary("send a payload, signed like that of a sender")
       .argument("<file>", "a file with the payload, or - for standard input")
       .addOption(new Option("--as <sender>", "sign as this sender").choices(SENDERS))
-      .option("--mapping <name>", "to this mapping's own address (needed with --as)")
+      .option("--mapping <name>", "send to the address of this mapping (required with --as)")
       .option("--secret <secret>", "the secret to sign with")
-      .option("--secret-env <name>", "the variable that holds the secret")
+      .option("--secret-env <name>", "the variable with the secret")
       .option("--event <name>", "GitHub's event, such as push")
-      .option("--id <id>", "the sender's id of it (default: a new one)")
-      .addOption(new Option("-H, --header <name: value...>", "headers of your own").default([], "none"))
+      .option("--id <id>", "the sender's id of the webhook (default: a new one)")
+      .addOption(new Option("-H, --header <name: value...>", "more headers").default([], "none"))
       .addHelpText(
         "after",
-        "\nWithout --as it sends the webhook token.\n\nExamples:\n  agent-gateway hooks send push.json --as github --mapping github --secret-env GITHUB_SECRET --event push\n  agent-gateway hooks send alert.json",
+        "\nWithout --as, the webhook token is sent.\n\nExamples:\n  agent-gateway hooks send push.json --as github --mapping github --secret-env GITHUB_SECRET --event push\n  agent-gateway hooks send alert.json",
       ),
     async ({ gateway, address, options, signal }, file = "") => {
       const text = readFile(file === "-" ? "/dev/stdin" : file);

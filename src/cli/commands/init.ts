@@ -5,14 +5,14 @@ import { say } from "../terminal.ts";
 export function addInit(program: Command): void {
   program
     .command("init")
-    .summary("write a configuration to begin with")
+    .summary("create a configuration")
     .description(
-      "Asks a few things, and writes gateway.json5 with comments and gateway.env with fresh secrets. It overwrites nothing.",
+      "Asks some questions, and writes gateway.json5 with comments and gateway.env with new secrets. It does not overwrite files.",
     )
-    .argument("[folder]", "where to write (default: here)")
+    .argument("[folder]", "the folder to write to (default: this one)")
     .option("--agent <name>", "the agent's name")
     .addOption(
-      new Option("--backend <kind>", "what answers for the agent").choices([
+      new Option("--backend <kind>", "the backend of the agent").choices([
         "echo",
         "openai",
         "anthropic",
@@ -21,11 +21,11 @@ export function addInit(program: Command): void {
         "command",
       ]),
     )
-    .option("--model <name>", "the model, for the backends that are models")
-    .option("--target <target>", "the address of openai-compatible and http, or the command line of command")
+    .option("--model <name>", "the model, for model providers")
+    .option("--target <target>", "the address (openai-compatible, http), or the command line (command)")
     .option("--port <port>", "the port to listen on")
-    .addOption(new Option("--store <kind>", "where it keeps what it knows").choices(["memory", "sqlite"]))
-    .option("-y, --yes", "ask nothing: take the options, and defaults for the rest")
+    .addOption(new Option("--store <kind>", "the store").choices(["memory", "sqlite"]))
+    .option("-y, --yes", "do not ask; use the options, and defaults for the rest")
     .addHelpText(
       "after",
       "\nExamples:\n  agent-gateway init\n  agent-gateway init my-gateway --backend anthropic --model claude-sonnet-4-5 --yes\n  agent-gateway init --backend command --target 'python3 agent.py' --yes",

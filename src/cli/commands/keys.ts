@@ -16,10 +16,10 @@ export function addKeys(program: Command): void {
   calling<{ scope?: KeyScope[]; expires?: string }>(
     keys
       .command("create")
-      .summary("make a key, and print it once")
-      .argument("<name>", "who or what uses it")
-      .addOption(new Option("--scope <scope...>", "what it may do").choices(["chat", "admin"]))
-      .option("--expires <when>", "until when it is good: 30d, or 2027-03-01 (default: for ever)")
+      .summary("create a key, and print it once")
+      .argument("<name>", "the user of the key, a person or a program")
+      .addOption(new Option("--scope <scope...>", "its scopes").choices(["chat", "admin"]))
+      .option("--expires <when>", "its expiry: 30d, or 2027-03-01 (default: never)")
       .addHelpText(
         "after",
         "\nExamples:\n  agent-gateway keys create ci\n  agent-gateway keys create dashboard --scope admin --expires 90d\n  KEY=$(agent-gateway keys create ci -q)",
@@ -48,7 +48,7 @@ export function addKeys(program: Command): void {
         {
           items: all,
           id: ({ key_id, name }) => key_id ?? name,
-          none: "There is no key. agent-gateway keys create NAME makes one.",
+          none: "No keys. agent-gateway keys create NAME creates one.",
           columns: [
             { title: "KEY", of: ({ key_id }) => key_id ?? "(configuration)" },
             { title: "NAME", of: ({ name }) => name },
@@ -64,9 +64,9 @@ export function addKeys(program: Command): void {
   calling<{ overlap?: string }>(
     keys
       .command("rotate")
-      .summary("make a new key in the place of another, and print it once")
+      .summary("replace a key by a new one, and print it once")
       .argument("<key>", "the id of the key to replace")
-      .option("--overlap <length>", "how long the old one still works, such as 1d")
+      .option("--overlap <length>", "the time for which the old key still works, such as 1d")
       .addHelpText("after", "\nExample:\n  agent-gateway keys rotate key_01M7YN0XEMM1B7E5S8YF3GKP2N --overlap 1d"),
     async ({ gateway, options, signal }, id = "") => {
       const overlap = options.overlap === undefined ? undefined : lengthOf(options.overlap);
@@ -89,7 +89,7 @@ export function addKeys(program: Command): void {
   calling<{ yes?: boolean }>(
     keys
       .command("revoke")
-      .summary("end a key")
+      .summary("revoke a key")
       .argument("<key>", "its id")
       .option("--yes", "do not ask")
       .addHelpText("after", "\nExample:\n  agent-gateway keys revoke key_01M7YN0XEMM1B7E5S8YF3GKP2N --yes"),

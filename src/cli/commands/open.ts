@@ -12,13 +12,11 @@ export function addOpen(program: Command): void {
     program
       .command("open")
       .summary("open the console in a browser")
-      .description(
-        "Prints the address of the console, or of the page of one thing, and opens it where there is a browser.",
-      )
-      .argument("[id]", "of a delivery, a turn, an event or a session")
+      .description("Prints the address of the console, or of the page of an id, and opens it if there is a browser.")
+      .argument("[id]", "the id of a delivery, a turn, an event or a session")
       .addHelpText(
         "after",
-        "\nThe address has a code in place of the token. The code signs one browser in, once and within a minute.\nWith a REST key, the page first asks whether to sign in as that key.\nThe browser is started with the path of a page that only your user can read, so that other users of the machine\ndo not see the code in the list of processes. The page is deleted after a minute. If the browser does not open\nthe console, open the printed address.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+        "\nThe address has a code instead of the token. The code signs one browser in, once and within a minute.\nWith a REST key, the page first asks whether to sign in as that key.\nThe browser is started with the path of a page that only your user can read, so that other users of the machine\ndo not see the code in the list of processes. The page is deleted after a minute. If the browser does not open\nthe console, open the printed address.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
       ),
     async ({ address, options, signal }, id: string | undefined) => {
       const { url, credentials } = address;

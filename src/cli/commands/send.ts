@@ -20,15 +20,15 @@ export function addSend(program: Command): void {
       .description("Sends a message to an agent, and prints the reply as it is written.")
       .argument("<agent>", "the agent's name")
       .argument("<text>", "the message; @FILE for the text of a file, - for standard input")
-      .option("--session <id>", "the conversation to go on with (default: a new one)")
-      .option("--user <name>", "who is talking; chooses the conversation")
+      .option("--session <id>", "the session to continue (default: a new one)")
+      .option("--user <name>", "the person who sends the message; chooses the session")
       .option("--model <name>", "another model of the agent")
       .option("--skill <name...>", "skills whose instructions are added")
-      .option("--no-stream", "print the reply when it is whole")
-      .option("--idempotency-key <key>", "the same key starts nothing twice")
+      .option("--no-stream", "print the reply when it is complete")
+      .option("--idempotency-key <key>", "a repeated call with the same key does not start another turn")
       .addHelpText(
         "after",
-        "\nWith --json it prints the events of the reply, one a line, or with --no-stream the whole answer.\n\nExamples:\n  agent-gateway send main 'What changed since yesterday?'\n  git diff | agent-gateway send reviewer - --no-stream\n  agent-gateway send main 'And before that?' --session chat:01M7YQ8J7JR99XHGJ9RZDRF9ZE",
+        "\nWith --json it prints the events of the reply, one per line, or with --no-stream the whole answer.\n\nExamples:\n  agent-gateway send main 'What changed since yesterday?'\n  git diff | agent-gateway send reviewer - --no-stream\n  agent-gateway send main 'And before that?' --session chat:01M7YQ8J7JR99XHGJ9RZDRF9ZE",
       ),
     async ({ gateway, options, signal }, agent = "", text = "") => {
       const { session, user, model, skill, stream, idempotencyKey } = options;

@@ -8,13 +8,13 @@ export function addServe(program: Command): void {
     .command("serve", { isDefault: true })
     .summary("run the gateway")
     .description(
-      "Runs the gateway until a signal ends it. Without a configuration it runs a try-out with an agent that repeats each message.",
+      "Runs the gateway until it gets a signal. Without a configuration it runs a try-out with an agent that repeats each message.",
     )
     .option("--config <file>", "the configuration (default: $GATEWAY_CONFIG, else ./gateway.json5, else a try-out)")
-    .option("--host <host>", "the address to listen on; wins over $GATEWAY_HOST and the file")
-    .option("--port <port>", "the port to listen on; wins over $GATEWAY_PORT and the file (default: 18789)")
+    .option("--host <host>", "the address to listen on, instead of $GATEWAY_HOST and the file")
+    .option("--port <port>", "the port to listen on, instead of $GATEWAY_PORT and the file (default: 18789)")
     .addHelpText("after", DETAILS)
-    // A command that is not there comes here as an argument.
+    // An unknown command is passed as an argument.
     .argument("[unknown]")
     .allowExcessArguments()
     .action(async (unknown: string | undefined, options: ServeOptions) => {
@@ -43,9 +43,9 @@ Environment:
   LOG_FORMAT  json or pretty (default: pretty in a terminal, json elsewhere)
   NO_COLOR    no colours
 
-Without the word serve, agent-gateway does the same if it has one of these options, or if standard output is not a terminal.
+Without the word serve, agent-gateway also runs the gateway if it has one of these options, or if standard output is not a terminal.
 
-Signals: SIGHUP reads the configuration again. SIGTERM and SIGINT finish the turns that run, and stop; a second one stops at once.
+Signals: SIGHUP reloads the configuration. SIGTERM and SIGINT finish running turns, then stop; a second one stops immediately.
 
 Examples:
   agent-gateway serve

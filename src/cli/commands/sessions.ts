@@ -20,10 +20,10 @@ export function addSessions(program: Command): void {
   calling<{ agent?: string; limit: string; cursor?: string }>(
     sessions
       .command("list")
-      .summary("list sessions, the newest first")
-      .option("--agent <name>", "of one agent")
-      .option("--limit <n>", "how many", "20")
-      .option("--cursor <cursor>", "go on after the page that printed it")
+      .summary("list sessions, newest first")
+      .option("--agent <name>", "only this agent")
+      .option("--limit <n>", "the maximum number of rows", "20")
+      .option("--cursor <cursor>", "the cursor that the previous page printed")
       .addHelpText(
         "after",
         "\nExamples:\n  agent-gateway sessions list --agent main\n  agent-gateway sessions list -q --limit 1",
@@ -39,7 +39,7 @@ export function addSessions(program: Command): void {
       printList(options, page, {
         items: page.sessions,
         id: ({ sessionId }) => sessionId,
-        none: "There is no session. agent-gateway send AGENT TEXT begins one.",
+        none: "No sessions. agent-gateway send AGENT TEXT starts one.",
         columns: [
           { title: "SESSION", of: ({ sessionId }) => sessionId },
           { title: "AGENT", of: ({ agentName }) => agentName },
@@ -56,7 +56,7 @@ export function addSessions(program: Command): void {
       .command("show")
       .summary("show a session's messages")
       .argument("<session>", "its id")
-      .option("--limit <n>", "how many messages, the latest", "20")
+      .option("--limit <n>", "the number of latest messages", "20")
       .addHelpText("after", "\nExample:\n  agent-gateway sessions show agent:main:main"),
     async ({ gateway, options, signal }, sessionId = "") => {
       const limit = wholeNumber(options.limit, "--limit");
@@ -68,9 +68,9 @@ export function addSessions(program: Command): void {
   calling<{ keep?: string }>(
     sessions
       .command("compact")
-      .summary("put a summary in the place of a session's older messages")
+      .summary("replace the older messages of a session by a summary")
       .argument("<session>", "its id")
-      .option("--keep <n>", "how many messages stay")
+      .option("--keep <n>", "the number of messages to keep")
       .addHelpText("after", "\nExample:\n  agent-gateway sessions compact agent:main:main --keep 20"),
     async ({ gateway, options, signal }, sessionId = "") => {
       const keep = options.keep === undefined ? {} : { keep: wholeNumber(options.keep, "--keep", 0) };

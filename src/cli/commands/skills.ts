@@ -17,7 +17,7 @@ export function addSkills(program: Command): void {
       printList(options, list, {
         items: list.skills,
         id: ({ skill_id }) => skill_id,
-        none: "There is no skill. docs/quickstart.md shows how to write one.",
+        none: "No skills. docs/quickstart.md shows how to write one.",
         columns: [
           { title: "SKILL", of: ({ skill_id }) => skill_id },
           { title: "AGENTS", of: ({ agents }) => agents.join(" ") },
@@ -56,10 +56,10 @@ export function addSkills(program: Command): void {
       .summary("trigger a skill, and print the reply")
       .argument("<skill>", "its id")
       .argument("[params...]", "its parameters: name=value")
-      .option("--params <json>", "its parameters as JSON; @FILE for those of a file, - for standard input")
+      .option("--params <json>", "its parameters as JSON; @FILE for a file, - for standard input")
       .option("--agent <name>", "the agent (default: the gateway's)")
-      .option("--session <id>", "the conversation to go on with")
-      .option("--user <name>", "who is talking; chooses the conversation")
+      .option("--session <id>", "the session to continue")
+      .option("--user <name>", "the person who sends the message; chooses the session")
       .addHelpText(
         "after",
         "\nExamples:\n  agent-gateway skills trigger summarise-thread length=short\n  agent-gateway skills trigger report --params @params.json",

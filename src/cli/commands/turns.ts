@@ -18,12 +18,12 @@ export function addTurns(program: Command): void {
   calling<ListOptions>(
     turns
       .command("list")
-      .summary("list turns, the newest first")
-      .addOption(new Option("--status <state>", "in one state").choices(STATES))
-      .option("--agent <name>", "of one agent")
-      .option("--session <id>", "of one session")
-      .option("--limit <n>", "how many", "20")
-      .option("--cursor <cursor>", "go on after the page that printed it")
+      .summary("list turns, newest first")
+      .addOption(new Option("--status <state>", "only this state").choices(STATES))
+      .option("--agent <name>", "only this agent")
+      .option("--session <id>", "only this session")
+      .option("--limit <n>", "the maximum number of rows", "20")
+      .option("--cursor <cursor>", "the cursor that the previous page printed")
       .addHelpText(
         "after",
         "\nExamples:\n  agent-gateway turns list --status failed\n  agent-gateway turns list --session agent:main:main -q",
@@ -37,7 +37,7 @@ export function addTurns(program: Command): void {
       printList(options, page, {
         items: page.turns,
         id: ({ turn_id }) => turn_id,
-        none: "There is no such turn.",
+        none: "No turns.",
         columns: [
           { title: "TURN", of: ({ turn_id }) => turn_id },
           { title: "STATE", of: (turn) => turn.status },
@@ -78,7 +78,7 @@ export function addTurns(program: Command): void {
   calling(
     turns
       .command("cancel")
-      .summary("end a queued or running turn")
+      .summary("cancel a queued or running turn")
       .argument("<turn>", "its id")
       .addHelpText("after", "\nExample:\n  agent-gateway turns cancel turn_01M7YN0XEMM1B7E5S8YF3GKP2N"),
     async ({ gateway, options, signal }, id = "") => {
