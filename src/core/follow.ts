@@ -85,6 +85,11 @@ export class Follower<E extends StreamEntry, T extends Taker<E> = Taker<E>> {
     this.phase = "live";
   }
 
+  /** True if the follower will reach the entry `seq`: it has neither been passed on nor skipped. */
+  isBefore(seq: number): boolean {
+    return this.seq !== NEXT && this.seq < seq;
+  }
+
   notify(entry: E): void {
     this.newest = entry.seq;
     if (this.phase !== "live") return;

@@ -8,12 +8,12 @@ import { type DeliveryReader, pushDeliveries } from "./delivery-pushes.ts";
 import { Pump, type PumpParts, type PushSink } from "./pump.ts";
 import { createPushFrames, type PushFrames, placeOfCursor, type StreamPlace } from "./pushes.ts";
 import {
-  EndSubscription,
   GatewaySubscription,
   type Owner,
   type PendingCall,
   SessionSubscription,
   type Subscription,
+  storedEnd,
 } from "./subscription.ts";
 
 type SubscriberParts = PumpParts & {
@@ -42,7 +42,6 @@ export class Subscriber implements Owner, AgentFollower {
   deliveries: DeliveryReader | undefined = undefined;
   readonly #parts: SubscriberParts;
   readonly #sessions = new Map<string, SessionSubscription>();
-  readonly #ends = new Set<EndSubscription>();
   /** Requests are processed one after another, so that each sees the result of the previous one. */
   #lastRequest: Promise<unknown> = Promise.resolve();
 
@@ -83,25 +82,21 @@ export class Subscriber implements Owner, AgentFollower {
   follow(call: PendingCall, turn: Turn, { stream, replySeq }: FollowOptions): void {
     if (!this.sink.isOpen) return;
     const { sessionId, turnId, agent, seq } = turn;
-    const sender = { turnId, seq, stream, call };
-    if (hasEnded(turn)) {
-      this.#ends.add(new EndSubscription(this, this.#parts.streams.of(sessionId), sender));
-      return;
-    }
+    const isEnded = hasEnded(turn);
+    const sender = { turnId, seq, stream: stream && !isEnded, call };
     // The turn of a queued or repeated message may have begun before this call. On another gateway, it may even have ended.
-    const mayHaveBegun = replySeq === undefined;
+    const mayHaveBegun = !isEnded && replySeq === undefined;
     const mayHaveEnded = mayHaveBegun && this.#parts.store.shared !== undefined;
     const isFollowed = this.#sessions.has(sessionId);
     const subscription = this.#subscriptionOf(sessionId);
     subscription.stream.agent ??= agent;
     subscription.addSender(sender, !(mayHaveEnded || (stream && mayHaveBegun)), replySeq);
-    if (isFollowed && mayHaveEnded)
-      this.#ends.add(new EndSubscription(this, subscription.stream, sender, subscription));
+    if (isEnded || (isFollowed && mayHaveEnded)) this.pump.add(storedEnd(subscription, sender, isEnded));
   }
 
   leave(): void {
     for (const name of [...this.agents.keys()]) this.#unfollowAgent(name);
-    for (const subscription of [...this.#sessions.values(), ...this.#ends]) subscription.leave();
+    for (const subscription of [...this.#sessions.values()]) subscription.leave();
     this.gateway?.leave();
     this.#dropDeliveries();
   }
@@ -111,12 +106,8 @@ export class Subscriber implements Owner, AgentFollower {
     this.#subscriptionOf(sessionId).joinByAgent(before);
   }
 
-  /** A session of a subscribed agent was deleted. */
+  /** Pushes the end of a deleted session. */
   deleted(session: SessionRef, end: DeletedAt): void {
-    this.pushDeleted(session, end);
-  }
-
-  pushDeleted(session: SessionRef, end: DeletedAt): void {
     // The entry of a deleted session cannot be read later, so a full connection is closed.
     if (this.sink.isFull) this.sink.cut();
     else this.sink.push(this.frames.deleted(end, session));
@@ -124,7 +115,6 @@ export class Subscriber implements Owner, AgentFollower {
 
   forget(subscription: Subscription): void {
     if (subscription === this.gateway) this.gateway = undefined;
-    else if (subscription instanceof EndSubscription) this.#ends.delete(subscription);
     else if (subscription instanceof SessionSubscription) this.#sessions.delete(subscription.stream.sessionId);
   }
 

@@ -16,7 +16,7 @@ export type Owner = {
   /** Called when a subscription has ended. */
   forget(subscription: Subscription): void;
   /** Pushes the end of a deleted session. */
-  pushDeleted(session: SessionRef, end: DeletedAt): void;
+  deleted(session: SessionRef, end: DeletedAt): void;
 };
 
 /** The call that started a turn. Its pushes are sent after its answer. */
@@ -193,7 +193,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
   }
 
   hasSender(sender: Sender): boolean {
-    return this.#senders.includes(sender);
+    return this.follower.phase !== "over" && this.#senders.includes(sender);
   }
 
   removeSender(sender: Sender): void {
@@ -225,6 +225,16 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     if (ended.length === 0) return;
     this.#senders = this.#senders.filter((sender) => sender.turnId !== turnId);
     this.leaveIfUnused();
+  }
+
+  /** Passes a stored entry of a sender's turn on, unless the subscription will reach the entry itself. A subscriber has got it already, so its sender gets only the end. */
+  takeStored(sender: Sender, entry: Entry): void {
+    if (!this.hasSender(sender) || this.follower.isBefore(entry.seq)) return;
+    if (!this.isSubscribed) this.take(entry);
+    else if (isTurnEnd(entry)) {
+      sender.call.pushAfterAnswer(this.owner.frames.entry(entry, this.stream));
+      this.removeSender(sender);
+    }
   }
 
   gap(before: number): void {
@@ -262,7 +272,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     this.leave();
     // For a subscribed agent, the subscriber pushes the deletion.
     if (owner.agents.has(session.agent)) return;
-    if (this.isSubscribed || this.isRequested) owner.pushDeleted(session, end);
+    if (this.isSubscribed || this.isRequested) owner.deleted(session, end);
     // The deletion also ends the turns of the session.
     else for (const { call } of this.#senders) call.pushAfterAnswer(owner.frames.deleted(end, session));
   }
@@ -303,39 +313,27 @@ export class SessionSubscription extends Subscription implements SessionTaker {
   }
 }
 
-/**
- * Reads the end of a turn for its sender if the turn may have ended before it was followed. `main` is the subscription that also waits for the end, if the
- * turn may still be running.
- */
-export class EndSubscription extends SessionSubscription {
-  readonly #sender: Sender;
-  readonly #main: SessionSubscription | undefined;
-
-  constructor(owner: Owner, stream: SessionStream, sender: Sender, main?: SessionSubscription) {
-    super(owner, stream);
-    this.#sender = sender;
-    this.#main = main;
-    this.addSender({ ...sender, stream: false }, false);
-  }
-
-  override async page(): Promise<boolean> {
-    const isMore = await super.page();
-    if (!isMore) this.leave();
-    return isMore;
-  }
-
-  override take(entry: Entry): void {
-    const main = this.#main;
-    const isPushed = main && (!main.hasSender(this.#sender) || (main.isSubscribed && main.seq < entry.seq));
-    if (!isPushed) super.take(entry);
-    main?.removeSender(this.#sender);
-    this.leave();
-  }
-
-  override deleted(session: SessionRef, end: DeletedAt): void {
-    if (this.#main) this.leave();
-    else super.deleted(session, end);
-  }
+/** Reads the end of a turn from the store for a sender, because it may have been published before the subscription followed the turn. */
+export function storedEnd(subscription: SessionSubscription, sender: Sender, hasEnded: boolean): Source {
+  const { stream } = subscription;
+  let after = sender.seq - 1;
+  return {
+    async page(): Promise<boolean> {
+      if (!subscription.hasSender(sender)) return false;
+      await stream.identify();
+      const entries = await stream.read(after, PAGE);
+      for (const entry of entries) {
+        if (!isForSender(sender, entry)) continue;
+        subscription.takeStored(sender, entry);
+        if (isTurnEnd(entry)) return false;
+      }
+      after = entries.at(-1)?.seq ?? after;
+      if (entries.length === PAGE) return true;
+      // The end was deleted.
+      if (hasEnded) subscription.removeSender(sender);
+      return false;
+    },
+  };
 }
 
 function isForSender({ turnId, stream }: Sender, entry: Entry): boolean {

@@ -1,39 +1,17 @@
 import { expect, test } from "vitest";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { Store } from "#store/store.ts";
-import { Pump, type PushSink } from "#wire/socket/pump.ts";
-import { subscribers } from "#wire/socket/subscriber.ts";
+import { Pump } from "#wire/socket/pump.ts";
 import { type Owner, SessionSubscription } from "#wire/socket/subscription.ts";
-import { isSaid, startCore, type TestCore } from "../../core/start-core.ts";
+import { isSaid, startCore } from "../../core/start-core.ts";
 import { createManualClock } from "../../harness/clock.ts";
-
-/** A connection that records the names of its pushes. */
-function createSink(): PushSink & { names: string[]; cuts: number } {
-  return {
-    isOpen: true,
-    isFull: false,
-    hasRoom: true,
-    names: [],
-    cuts: 0,
-    push(frame) {
-      this.names.push(JSON.parse(frame.subarray(frame.indexOf("{")).toString()).method);
-    },
-    hold() {},
-    cut() {
-      this.cuts++;
-    },
-  };
-}
-
-function subscribersOf({ core }: TestCore) {
-  return subscribers({ ...core, events: { storeFailed() {} }, requireAgent() {}, hideInJson: (json) => json });
-}
+import { createSink, subscriberOf } from "./sink.ts";
 
 test("a subscription to an agent follows a session only until its reply is complete", async () => {
   await using core = await startCore();
   const sink = createSink();
   const isFollowed = () => core.core.streams.wants({ sessionId: "chat:a", agent: "" });
-  await subscribersOf(core)(sink).subscribe({ agents: ["main"] });
+  await subscriberOf(core, sink).subscribe({ agents: ["main"] });
   expect(isFollowed()).toBe(false);
   const turn = await core.start();
   const run = await core.scripted.next();
@@ -105,7 +83,7 @@ test("a subscription whose session is deleted during a read is not reset afterwa
   });
   await using core = await startCore({ wrapStore });
   const sink = createSink();
-  const subscriber = subscribersOf(core)(sink);
+  const subscriber = subscriberOf(core, sink);
   const cursor = Buffer.from(`s.elsewhere.1.3`).toString("base64url");
   await subscriber.subscribe({ sessions: { "chat:a": cursor } });
   mayRead = new Promise((resolve) => (answer = resolve));
