@@ -4,20 +4,20 @@ import { type CheckedConfig, skillDirOf } from "./config.ts";
 import { besideFile, unreadable } from "./files.ts";
 import { type Findings, listed, meantOrListed, notAmong, type Path, type Report } from "./problems.ts";
 
-/** The stores and backends that this build has; the schema knows more. */
+/** The stores and backends of this build; the schema also has others. */
 export type Built = {
   stores: readonly string[];
   backends: readonly string[];
-  /** The command that installs the packages which these kinds need and this machine lacks; undefined when all are there. */
+  /** The command that installs the missing packages of these kinds; undefined if all are installed. */
   missingPackages?: (kinds: readonly string[]) => string | undefined;
-  /** Why a program cannot be started; undefined where nothing speaks against it. */
+  /** The reason why a program cannot be started; undefined if it can. */
   programFlaw?: (program: Program) => ProgramFlaw | undefined;
 };
 
-/** An address whose scheme is another one than PostgreSQL's. */
+/** An address with a scheme other than PostgreSQL's. */
 const FOREIGN = /^(?!(?:postgres|postgresql):)[a-z][a-z\d+.-]*:\/\//i;
 
-/** Checks the store, and that the agent and the channel of requests that name none exist. */
+/** Checks the store, and that the default agent and the default channel exist. */
 export function checkNames({ store, gateway, ...config }: CheckedConfig, built: Built, { refuse }: Findings): void {
   const { type } = store;
   const install = built.missingPackages?.([type]);
@@ -53,7 +53,7 @@ const EXAMPLES = {
 const SECTIONS = Object.keys(EXAMPLES) as (keyof typeof EXAMPLES)[];
 const MODELS = `models: { fast: { provider: "openai", model: "gpt-5-mini" } }`;
 
-/** Checks of agents beyond the schema: they have all that their backend needs, nothing that it does not use, and their names exist. */
+/** Checks agents beyond the schema: they have exactly the sections that their backend uses, and the names in them exist. */
 export function checkAgents(config: CheckedConfig, built: Built, { refuse }: Findings): void {
   for (const [name, agent] of Object.entries(config.agents)) {
     const place: Place = { agent, at: ["agents", name], config, refuse };
@@ -94,7 +94,7 @@ function otherBackend(wanted: string, backend: string): string {
   return `is for the backend \`${wanted}\`, but this agent's is \`${backend}\`: remove it, or change the backend.`;
 }
 
-/** A `model` agent says what each name of a model stands for; nothing else may be asked for. */
+/** Checks that a `model` agent maps each name of a model to a provider and a model. Callers can choose only these names. */
 function checkModels({ agent, at, config, refuse }: Place): void {
   const { models, model, fallbacks, summaryModel, tools } = agent;
   if (Array.isArray(models) || Object.keys(models).length === 0) {
@@ -135,7 +135,7 @@ function checkNoModels({ agent, at, refuse }: Place): void {
   for (const [key, isGiven] of Object.entries(given)) if (isGiven) refuse([...at, key], otherBackend("model", backend));
 }
 
-/** The programs of agents and of servers of tools must exist: the first turn would tell too late. */
+/** Checks that the programs of agents and tool servers exist. Otherwise only the first turn would fail. */
 export function checkPrograms(
   { agents, tools }: CheckedConfig,
   file: string | null,
@@ -152,7 +152,7 @@ export function checkPrograms(
   for (const [name, server] of Object.entries(tools)) if (server.type === "stdio") check(["tools", name], server);
 }
 
-/** The folders of skills must be readable, and agents should name skills that are in them. */
+/** Checks that the skill folders are readable, and warns of skills that they do not have. */
 export async function checkSkills(
   { skills, agents }: CheckedConfig,
   file: string | null,

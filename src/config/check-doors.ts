@@ -2,7 +2,7 @@ import { isIP, isIPv4 } from "node:net";
 import { type CheckedConfig, surfacesSecured } from "./config.ts";
 import { type Findings, valueAt } from "./problems.ts";
 
-/** The paths that are served beside the webhooks. */
+/** The paths that are served in addition to the webhooks. */
 const OTHER_PATHS = [
   "/api/v1",
   "/rpc",
@@ -58,7 +58,7 @@ export function checkDoors(config: CheckedConfig, written: unknown, { refuse, wa
   }
 }
 
-/** A surface that somebody switched on, but that nobody could enter. */
+/** Refuses a surface that is switched on without a secret. */
 export function checkSurfaces(config: CheckedConfig, { refuse }: Findings): void {
   const { gateway, webhooks } = config;
   const secured = surfacesSecured(config);
@@ -77,7 +77,7 @@ export function checkSurfaces(config: CheckedConfig, { refuse }: Findings): void
   refuseUnless(secured.webhooks, webhooks.enabled, "webhooks", noSecret);
 }
 
-/** Checks the addresses that announcements go to. They may be secret: none is repeated. */
+/** Checks the addresses of announcements. They may be secret, so no message has one. */
 export function checkChannels({ channels }: CheckedConfig, { refuse, warn }: Findings): void {
   for (const [name, { url: written }] of Object.entries(channels)) {
     const path = ["channels", name, "url"];
@@ -104,7 +104,7 @@ function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (isIPv4(address) ? 32 : 128));
 }
 
-/** The origin of a page that an app or a browser's extension brings along, as `app://chat` or `chrome-extension://<id>`. */
+/** The origin of a page of an app or a browser extension, such as `app://chat` or `chrome-extension://<id>`. */
 const APP_ORIGIN = /^(?!https?:|wss?:|ftp:|file:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+$/;
 
 function isOrigin(text: string): boolean {

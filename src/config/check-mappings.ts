@@ -3,7 +3,7 @@ import { parseTemplate } from "#kit/mapping-template.ts";
 import type { CheckedConfig } from "./config.ts";
 import { type Findings, meantOrListed, notAmong, type Path, type Report } from "./problems.ts";
 
-/** The parts of a mapping that the checks of one mapping read. */
+/** The parts of a mapping that are checked. */
 export type WrittenMapping = {
   match: Readonly<Record<string, string | number | boolean | readonly (string | number | boolean)[]>>;
   message: string;
@@ -24,7 +24,7 @@ export type MappingAround = {
 type Pair = { path: string; texts: readonly string[]; lookup: Lookup };
 type Rule = { name: string; written: WrittenMapping; at: Path; pairs: readonly Pair[] };
 
-/** Finds mappings that can never match, have nowhere to go, or are never reached, before a sender does. */
+/** Finds mappings that can never match, have no agent or channel, or are never reached. */
 export function checkMappings(config: CheckedConfig, { refuse, warn }: Findings): void {
   const rules = rulesOf(config.webhooks.mappings, refuse);
   for (const rule of rules) checkRule(rule, config, { refuse, warn });
@@ -32,7 +32,7 @@ export function checkMappings(config: CheckedConfig, { refuse, warn }: Findings)
   checkReach(rules, config, refuse, warn);
 }
 
-/** Checks one more mapping, behind those of a configuration that passed. One with the same name is replaced. */
+/** Checks another mapping, after those of a valid configuration. It replaces a mapping with the same name. */
 export function checkMapping(around: MappingAround, name: string, written: WrittenMapping, findings: Findings): void {
   const { [name]: _, ...others } = around.webhooks.mappings;
   const rules = rulesOf({ ...others, [name]: written }, findings.refuse);
@@ -62,7 +62,7 @@ function readPairs({ match }: WrittenMapping, at: Path, refuse: Report): Pair[] 
   });
 }
 
-/** A value of a header has no other characters, and none around it. */
+/** The characters that a header's value can have, without spaces at its ends. */
 const HEADER_VALUE = /^(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?$/;
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
@@ -92,7 +92,7 @@ function checkPairs({ pairs, at, written }: Rule, refuse: Report): void {
   });
 }
 
-/** Tells whether the value at `inner` is part of the value at `outer`, or the same. */
+/** True if the value at `inner` is the value at `outer` or a part of it. */
 function isBelow(inner: Lookup, outer: Lookup): boolean {
   if (inner.in === "headers" || outer.in === "headers")
     return inner.in === "headers" && outer.in === "headers" && inner.name === outer.name;
@@ -103,7 +103,7 @@ function isAbove(outer: Lookup, inner: Lookup): boolean {
   return isBelow(inner, outer) && !isBelow(outer, inner);
 }
 
-/** Tells whether one of the values that a place must have holds one of these below it. Only JSON does. */
+/** True if one of a pair's texts is JSON with one of these values at `inner`. */
 function allows({ texts, lookup: outer }: Pair, inner: Lookup, wanted: readonly string[]): boolean {
   const steps = inner.in === "body" && outer.in === "body" ? inner.steps.slice(outer.steps.length) : [];
   return texts.some((text) => {
@@ -130,7 +130,7 @@ function checkMessage({ written: { message }, at }: Rule, refuse: Report, warn: 
     );
 }
 
-/** Backends that take a model of any name. */
+/** Backends that accept any name of a model. */
 const ANY_MODEL = ["echo"];
 
 function checkTarget({ written, at }: Rule, config: MappingAround, refuse: Report, warn: Report): void {
@@ -164,7 +164,7 @@ type ModelNames = {
   models: readonly string[] | Readonly<Record<string, unknown>>;
 };
 
-/** The fault of a mapping's model, for this agent. */
+/** The error in a mapping's model, for this agent. */
 export function modelFlaw(
   name: string,
   { backend, model: own, models }: ModelNames,
@@ -177,7 +177,7 @@ export function modelFlaw(
   return `names a model that the agent \`${name}\` does not know; ${hint}`;
 }
 
-/** A session has one agent. */
+/** Refuses two mappings with one session and different agents. */
 function checkSessions(rules: readonly Rule[], { gateway, agents }: MappingAround, refuse: Report): void {
   const owners = new Map<string, { agent: string; mapping: string }>();
   for (const { name, at, written } of rules) {
@@ -193,7 +193,7 @@ function checkSessions(rules: readonly Rule[], { gateway, agents }: MappingAroun
   }
 }
 
-/** A mapping is reached by a sender with the shared token only if no mapping before it matches whenever it does. */
+/** Finds mappings that no sender with the shared token can reach, because an earlier mapping matches all their requests. */
 function checkReach(rules: readonly Rule[], { webhooks }: CheckedConfig, refuse: Report, warn: Report): void {
   const shared = rules.filter(({ written }) => written.verify === undefined);
   if (webhooks.enabled !== false && webhooks.token === undefined && shared.length < rules.length) {

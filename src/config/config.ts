@@ -4,7 +4,7 @@ import type { Config as CheckedConfig } from "#generated/config-types.ts";
 
 export type { CheckedConfig };
 
-/** The configuration as the gateway uses it: whole, checked, frozen; spans in milliseconds, sizes in bytes, tokens as hashes. */
+/** The configuration as the gateway uses it: complete, valid and frozen, with durations in milliseconds, sizes in bytes, and tokens as hashes. */
 export type Config = Frozen<ReturnType<typeof resolveConfig>>;
 export type Listener = Config["gateway"]["listeners"][number];
 export type SurfaceName = Listener["surfaces"][number];
@@ -13,24 +13,24 @@ export type ProviderConfig = Config["providers"][string];
 export type ToolServerConfig = Config["tools"][string];
 export type ChannelConfig = Config["channels"][string];
 
-/** Nothing can be changed, and optional values are undefined. */
+/** Makes all fields read-only, and optional values undefined. */
 export type Frozen<T> = T extends readonly (infer One)[]
   ? readonly Frozen<One>[]
   : T extends object
     ? { readonly [Key in keyof Required<T>]: Frozen<T[Key]> }
     : T;
 
-/** The files' contents, PEM, read together: a certificate never meets the key of another. */
+/** The contents of the PEM files. They are read together, so the key always belongs to the certificate. */
 export type Tls = { cert: string; key: string; hsts: boolean };
 
-/** The parts that the file does not hold itself: its place, the address from outside, certificates and instructions. */
+/** The parts that are not in the file: its path, an overriding address, certificates and instructions. */
 type Surroundings = {
   file: string | null;
   host: string | undefined;
   port: number | undefined;
   /** The certificate of each listener, by its index. */
   tls: readonly (Tls | undefined)[];
-  /** By the names of the agents that have theirs in a file. */
+  /** The instructions of agents with `instructionsFile`, by agent. */
   instructions: ReadonlyMap<string, string>;
 };
 
@@ -44,7 +44,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
   return {
     gateway: {
       ...gateway,
-      /** At least one. `gateway.host` and `gateway.port` make the only one where the file lists none. */
+      /** At least one. Without `gateway.listeners` it is the one of `gateway.host` and `gateway.port`. */
       listeners: listenersOf(checked, around),
       defaultAgent,
       rest: {
@@ -52,7 +52,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
         auth: { keys: rest.auth.keys.map(({ key, ...of }) => ({ ...of, hash: hashOf(key) })) },
         rateLimit: limitOf(rest.rateLimit),
       },
-      /** Served where REST is. */
+      /** Served by the listeners of REST. */
       openai: { enabled: on.openai },
       rpc: {
         ...rpc,
@@ -69,7 +69,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
     webhooks: {
       ...webhooks,
       enabled: on.webhooks,
-      /** Several may have one name: a new one and an old one while they change. */
+      /** A new and an old token may have the same name while senders change over. */
       token: [webhooks.token ?? []].flat().map((entry) => {
         const { name = "shared", value, since } = typeof entry === "string" ? { value: entry } : entry;
         return { name, hash: hashOf(value), since };
@@ -78,10 +78,10 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
       /** In the order in which they are tried. */
       mappings: mapEach(webhooks.mappings, (mapping) => ({
         ...mapping,
-        /** Lookup path → the texts, any of which it may have. */
+        /** Lookup path → the allowed texts. */
         match: mapEach(mapping.match, (wanted) => [wanted].flat().map(String)),
         agent: mapping.agent ?? defaultAgent,
-        /** Any of the secrets is good: a new one and an old one while they change. */
+        /** All secrets are valid: a new and an old one while senders change over. */
         verify: mapping.verify && { type: mapping.verify.type, secret: [mapping.verify.secret].flat() },
       })),
     },
@@ -116,7 +116,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
 
 const EVERYTHING = ["rest", "rpc", "webhooks", "console", "docs", "metrics"] as const;
 
-/** The addresses to listen on. A host or port from outside the file wins over its only or its first one. */
+/** The addresses to listen on. A host or port of an option or a variable replaces that of the first one. */
 export function listenersOf(
   { gateway }: CheckedConfig,
   { host, port, tls }: Pick<Surroundings, "host" | "port" | "tls">,
@@ -131,7 +131,7 @@ export function listenersOf(
   );
 }
 
-/** The surfaces that have a secret. The console's token opens REST and RPC too: its pages live on them. */
+/** The surfaces that have a secret. The console's token also switches on REST and RPC, because its pages use them. */
 export function surfacesSecured({ gateway, webhooks }: CheckedConfig) {
   const { rest, rpc, console } = gateway;
   const byConsole = console.enabled !== false && console.token !== undefined;
@@ -144,7 +144,7 @@ export function surfacesSecured({ gateway, webhooks }: CheckedConfig) {
   };
 }
 
-/** A surface is on when there is a secret for it and nobody switched it off. */
+/** A surface is on if it has a secret and is not switched off. */
 export function surfacesOn(config: CheckedConfig) {
   const secured = surfacesSecured(config);
   const { rest, openai, rpc, console } = config.gateway;
@@ -158,18 +158,18 @@ export function surfacesOn(config: CheckedConfig) {
   };
 }
 
-/** A token as it is kept: SHA-256, in hexadecimal digits. */
+/** The stored form of a token: SHA-256, in hexadecimal digits. */
 export function hashOf(token: string): string {
   const hashed = /^sha256:([0-9a-fA-F]{64})$/.exec(token)?.[1];
   return hashed?.toLowerCase() ?? createHash("sha256").update(token).digest("hex");
 }
 
-/** No requests in a window is no limit. */
+/** Zero requests in a window mean that there is no limit. */
 function limitOf<Limit extends { maxRequests: number }>(limit: Limit | undefined): Limit | undefined {
   return limit?.maxRequests === 0 ? undefined : limit;
 }
 
-/** Paths begin at `from`. */
+/** Paths are relative to `from`. */
 function resolveAgent(agent: CheckedConfig["agents"][string], from: string, instructions = agent.instructions) {
   const { deadline, heartbeat, timeouts, command, acp, models, instructionsFile, ...rest } = agent;
   const table = Array.isArray(models) ? {} : models;
@@ -177,9 +177,9 @@ function resolveAgent(agent: CheckedConfig["agents"][string], from: string, inst
     ...rest,
     instructions,
     models: Array.isArray(models) ? models : Object.keys(models),
-    /** The models that the names of `models` stand for; only a `model` backend has them. */
+    /** The models of the names in `models`; only for the backend `model`. */
     modelTable: table,
-    /** Undefined where it is off. */
+    /** Undefined if it is off. */
     heartbeat: { every: heartbeat.every === "off" ? undefined : milliseconds(heartbeat.every) },
     deadline: milliseconds(deadline),
     timeouts: {
@@ -192,13 +192,13 @@ function resolveAgent(agent: CheckedConfig["agents"][string], from: string, inst
   };
 }
 
-/** The secret of `postgres` is its address, of which the gateway may be given several. */
+/** The address of `postgres` is a secret. There may be several. */
 function resolveStore(store: CheckedConfig["store"], from: string) {
   if (store.type === "sqlite") return { ...store, path: absolute(from, store.path) };
   return store.type === "postgres" ? { ...store, url: [store.url].flat() } : store;
 }
 
-/** A folder of skills, which may be written as its path alone. An optional one need not be there. */
+/** A folder of skills, also written as only its path. An optional one may be missing. */
 export function skillDirOf(dir: CheckedConfig["skills"]["dirs"][number]): { path: string; optional: boolean } {
   return typeof dir === "string" ? { path: dir, optional: false } : { path: dir.path, optional: dir.optional === true };
 }
@@ -218,13 +218,13 @@ function mapEach<T, U>(record: Readonly<Record<string, T>>, change: (value: T, k
 const MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
 
-/** `30m` in milliseconds. The schema has let nothing else through. */
+/** `30m` in milliseconds. The schema has checked the form. */
 function milliseconds(text: string): number {
   const [, amount, unit] = /^(\d+)(ms|s|m|h|d)$/.exec(text) ?? [];
   return Number(amount) * MS[unit as keyof typeof MS];
 }
 
-/** `256KiB`, or a number, in bytes. The schema has let nothing else through. */
+/** `256KiB`, or a number, in bytes. The schema has checked the form. */
 function bytes(size: string | number): number {
   if (typeof size === "number") return size;
   const [, amount, unit] = /^(\d+) ?(B|KiB|MiB|GiB)$/.exec(size) ?? [];

@@ -3,9 +3,9 @@ import { dotted, type Path } from "./problems.ts";
 
 /** The differences between two configurations: dotted keys, never values. */
 export type Difference = {
-  /** Keys that take effect at once. */
+  /** Keys that take effect immediately. */
   changed: string[];
-  /** Keys that keep their value until the gateway starts again. */
+  /** Keys that keep their value until a restart. */
   needsRestart: string[];
 };
 
@@ -65,7 +65,7 @@ function certificates(running: Config, next: Config): string[] {
   );
 }
 
-/** The maps whose order means something. */
+/** The maps with a significant order. */
 const ORDERED = ["agents", "webhooks.mappings"];
 
 /** The innermost keys that differ. A list counts as one. */

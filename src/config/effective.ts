@@ -6,14 +6,14 @@ import { dotted, type Path, type Source, valueAt } from "./problems.ts";
 import { resolveReferences } from "./references.ts";
 import { isSecretName, secretsOf } from "./secrets.ts";
 
-/** A value of the configuration in force. A secret is never in it, nor its hash. */
+/** A value of the configuration in force, without secrets and their hashes. */
 export type EffectiveValue = Omit<ConfigValue, "value"> & { value: unknown };
 
-/** Where an address comes from that the file does not give. */
+/** The origin of an address that is not in the file. */
 export type Override = { value: string | number; origin: "flag" | "environment"; variable: string | null };
 type Overrides = { host: Override | undefined; port: Override | undefined };
 
-/** Every leaf of a checked configuration with its origin. Made while it is read, so that nothing holds its secrets afterwards. */
+/** All leaves of a checked configuration, with their origins. They are collected while it is read, so that its secrets need not stay in memory. */
 export function effectiveValues(
   checked: CheckedConfig,
   source: Source,
@@ -24,7 +24,7 @@ export function effectiveValues(
   const secrets = new Set(found.map(({ path }) => pathText(path)));
   const texts = new Set<unknown>(found.map(({ value }) => value));
   const variables = new Set(found.flatMap(({ path }) => variablesOf(valueAt(source.value, path))));
-  // A secret may stand in a second place, whose key does not say so.
+  // A secret may also be at a place whose key does not mark a secret.
   const isRepeated = (value: unknown, written: unknown) =>
     texts.has(value) ||
     (typeof value === "string" && hidden.some((one) => value.includes(one))) ||
@@ -46,8 +46,8 @@ export function effectiveValues(
 }
 
 /**
- * The values in force after a reload: those that were read, but for the keys that need a restart. `agent` alone is taken where a reload
- * is of one agent.
+ * The values in force after a reload: the new ones, except for keys that need a restart. After the reload of an agent, only its values
+ * are new.
  */
 export function valuesAfter(
   running: readonly EffectiveValue[],
@@ -61,14 +61,14 @@ export function valuesAfter(
     const isOf = (path: string, one: string) => isWithin(path, `agents.${one}`);
     return replaced(read, running, (path) => isOf(path, name) && !others.some((other) => isOf(path, other)));
   }
-  // An address can be written in two ways; the one that the gateway listens on stays whole.
+  // An address can be written in two ways; all keys of the current address stay.
   const fixed = needsRestart.flatMap((key) => (ADDRESS.some((part) => isWithin(key, part)) ? ADDRESS : [key]));
   return replaced(running, read, (path) => fixed.some((key) => isWithin(path, key)));
 }
 
 const ADDRESS = ["gateway.host", "gateway.port", "gateway.listeners"];
 
-/** The second list, with what the first has where `takes` says so in the place of its own. */
+/** The second list, with the values of the first for the paths that `takes` selects. */
 function replaced(
   first: readonly EffectiveValue[],
   second: readonly EffectiveValue[],
@@ -84,7 +84,7 @@ function isWithin(path: string, key: string): boolean {
   return path === key || path.startsWith(`${key}.`);
 }
 
-/** The configuration with the defaults that other keys decide, and the path of the address that options can replace. */
+/** The configuration with defaults that depend on other keys, and the path of the address that options can replace. */
 function withDerived(checked: CheckedConfig): { tree: object; listener: Path } {
   const { gateway, webhooks, agents } = checked;
   const on = surfacesOn(checked);
@@ -139,7 +139,7 @@ function variablesOf(written: unknown): string[] {
   return names;
 }
 
-/** Tells whether a text is, or may hold, a secret: by its key, by its variable, or as an address with credentials. */
+/** True if a text is or may contain a secret: by its key, by its variable, or as an address with credentials. */
 function isSecret(path: Path, value: unknown, written: unknown, checked: CheckedConfig): boolean {
   if (typeof value !== "string") return false;
   const key = String(path.findLast((step) => typeof step === "string"));

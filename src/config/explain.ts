@@ -22,7 +22,7 @@ type Schema = {
 
 const whole: Schema = bundled as Schema;
 
-/** One fault that a validator found, as far as it is used here. */
+/** The used fields of a validator's error. */
 type SchemaError = {
   instancePath: string;
   keyword: string;
@@ -32,13 +32,13 @@ type SchemaError = {
 };
 
 /**
- * Puts the validator's findings into words, with the text to write instead. A value is never repeated: it may be a secret.
+ * Describes the validator's errors, with the text to write instead. Values are not repeated, because they may be secrets.
  * `written` is the configuration before its references were filled in.
  */
 export function explain(errors: readonly SchemaError[], value: unknown, written: unknown): Fault[] {
   const among = new Set(errors.filter(({ keyword }) => keyword === "enum").map(({ instancePath }) => instancePath));
-  const told = ofChoices(errors).filter(({ keyword, instancePath }) => keyword !== "type" || !among.has(instancePath));
-  const faults = told.map((error) => faultOf(error, value, written));
+  const shown = ofChoices(errors).filter(({ keyword, instancePath }) => keyword !== "type" || !among.has(instancePath));
+  const faults = shown.map((error) => faultOf(error, value, written));
   return [...new Map(faults.map((fault) => [`${dotted(fault.path)}\n${fault.message}`, fault])).values()];
 }
 
@@ -128,7 +128,7 @@ function kindOf(properties: Schema["properties"]): unknown {
   return properties?.type?.const;
 }
 
-/** The path of a key that was written at the top: `gateway.port` for `port`. */
+/** The full path of a key at the top level: `gateway.port` for `port`. */
 function keyElsewhere(key: string): string | undefined {
   const section = keysOf(schemasAt([])).find((name) => keysOf(schemasAt([name])).includes(key));
   return section && `${section}.${key}`;
@@ -146,8 +146,8 @@ function wrongName(path: Path, name: string, schemas: readonly Schema[]): Fault 
 }
 
 /**
- * Where a value may be one of several kinds, the validator tells why it is none of each. Said is what is wrong with the
- * kind that was meant; only if that cannot be seen, which kinds there are.
+ * If a value may be of several kinds, the validator reports an error for each kind. Keeps the errors of the intended kind;
+ * if that is unclear, an error that lists the kinds.
  */
 function ofChoices(errors: readonly SchemaError[]): SchemaError[] {
   const isKind = ({ keyword }: SchemaError) => keyword === "type" || keyword === "const";
@@ -177,7 +177,7 @@ function kindsOf(found: readonly unknown[]): string {
   return joined([...new Set(found.flatMap((kind) => (WORDS[String(kind)] ?? String(kind)).split(" or ")))]);
 }
 
-/** The choices there are, and the one that was probably meant; with the full stop. */
+/** The choices, and the one that was probably meant, with a full stop. */
 function choice(names: readonly string[], written: unknown): string {
   const meant = typeof written === "string" ? nearest(written, names) : undefined;
   const all = joined(names.map((name) => `\`${name}\``));
@@ -189,20 +189,20 @@ function example(schemas: readonly Schema[]): string {
   return shown === undefined ? "" : `, for example \`${shown}\``;
 }
 
-/** How a list or an object is written, where it is the only thing to write. */
+/** The notation of a list or an object, if only that is allowed. */
 function brackets(found: readonly unknown[]): string {
   if (found.length > 1) return "";
   return found[0] === "array" ? ", in brackets: `[…]`" : found[0] === "object" ? ", in braces: `{…}`" : "";
 }
 
-/** A number or a flag that was written as text. */
+/** The hint for a number or a boolean that was written as text. */
 function withoutQuotes(value: unknown, type: unknown): string {
   if (typeof value !== "string") return "";
   const bare = type === "boolean" ? /^(true|false)$/ : /^\d+(\.\d+)?$/;
   return isBare(type) && bare.test(value.trim()) ? ", without quotes" : "";
 }
 
-/** A number or a flag, which a text is not, whatever it holds. */
+/** True for types that are written without quotes. */
 function isBare(type: unknown): boolean {
   return ["integer", "number", "boolean"].includes(String(type));
 }
@@ -221,13 +221,13 @@ function pathOf(pointer: string, root: unknown): Path {
   return path;
 }
 
-/** A value for a place, as a person writes it; that of the nearest schema which shows one. */
+/** An example value for a place, from the nearest schema that has one. */
 function exampleOf(schemas: readonly Schema[]): string | undefined {
   const [shown] = schemas.find(({ examples }) => examples)?.examples ?? schemas.find((one) => one.enum)?.enum ?? [];
   return shown === undefined ? undefined : json5(shown);
 }
 
-/** Tells whether a place is an object that needs at least one key of a person's choice. */
+/** True if a place is an object that needs at least one freely chosen key. */
 function holdsMany(schemas: readonly Schema[]): boolean {
   return schemas.some(({ minProperties = 0 }) => minProperties > 0);
 }

@@ -4,17 +4,17 @@ import { NOT_REGULAR, readRegularFile, TOO_LARGE } from "#kit/regular-file.ts";
 import type { CheckedConfig, Tls } from "./config.ts";
 import { ConfigError, type Report, type Source } from "./problems.ts";
 
-/** A configuration is written by people; a larger file is another file. */
+/** Configurations are written by people; a larger file is a mistake. */
 const MAX_CONFIG = 4 * 2 ** 20;
-/** The same of instructions: no model would read more. */
+/** The limit of instructions: models do not accept more. */
 const MAX_INSTRUCTIONS = 2 ** 20;
-/** The same for a certificate with its chain, and for a key. */
+/** The limit of a certificate with its chain, and of a key. */
 const MAX_CERTIFICATE = 2 ** 20;
 
-/** The traces of files, by their paths: each tells one version of a file from another. */
+/** The fingerprints of files, by path. They differ between versions of a file. */
 type Traces = Record<string, string>;
 
-/** Reads a configuration file. Throws ConfigError with the place of the fault. */
+/** Reads a configuration file. Throws ConfigError with the place of the error. */
 export async function readSource(file: string): Promise<Source> {
   const bytes = await readRegularFile(file, MAX_CONFIG).catch((error: unknown) => {
     throw isTooLarge(error)
@@ -52,18 +52,18 @@ function refusal(file: string, message: string) {
   return new ConfigError([{ file, line: null, column: null, key: "", message: `the file ${message}` }]);
 }
 
-/** Tells one version of a file from another, without reading it. */
+/** The fingerprint of a file, from its metadata. */
 async function traceOf(file: string): Promise<string> {
   const found = await stat(file, { bigint: true }).catch(() => undefined);
   return found ? `${found.dev}:${found.ino}:${found.size}:${found.mtimeNs}` : "none";
 }
 
-/** The traces of files, by their path. Taken before they are read, so that a change in between is seen as one. */
+/** The fingerprints of files, by path. Taken before the files are read, so that a change during the read is detected. */
 export async function tracesOf(files: readonly string[]): Promise<Traces> {
   return Object.fromEntries(await Promise.all(files.map(async (file) => [file, await traceOf(file)] as const)));
 }
 
-/** Reads the instructions of all agents that have them in a file of their own. */
+/** Reads the instructions of all agents with `instructionsFile`. */
 export async function readInstructions(
   { agents }: CheckedConfig,
   file: string | null,
@@ -91,7 +91,7 @@ export async function readInstructions(
   return { instructions, files };
 }
 
-/** Reads the certificates of all listeners and holds each to its key. */
+/** Reads the certificates of all listeners, and checks each with its key. */
 export async function readCertificates(
   { gateway }: CheckedConfig,
   file: string | null,
@@ -132,12 +132,12 @@ async function belongTogether(pair: Tls): Promise<boolean> {
   }
 }
 
-/** Paths begin at the folder of the configuration file. */
+/** Paths are relative to the folder of the configuration file. */
 export function besideFile(file: string | null, path: string): string {
   return resolve(file === null ? "." : dirname(file), path);
 }
 
-/** A path as it was written, why nothing can be read there, and what to do. */
+/** The message for an unreadable path: the path as written, the reason, and the remedy. */
 export function unreadable(written: string, error: unknown): string {
   const isLost = (error as NodeJS.ErrnoException).code === "ENOENT" && !isAbsolute(written);
   return `\`${written}\`, which cannot be read: ${reasonOf(error)}${isLost ? " It is resolved relative to the configuration file." : ""}`;
@@ -147,7 +147,7 @@ function isTooLarge(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === TOO_LARGE;
 }
 
-/** Why a file cannot be read, and what to do. */
+/** The reason why a file cannot be read, and the remedy. */
 function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code ?? "";
   const reasons: Record<string, string> = {

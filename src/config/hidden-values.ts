@@ -3,11 +3,11 @@ import { type Path, valueAt } from "./problems.ts";
 import type { Filled } from "./references.ts";
 import { isSecretName, proofsOf, secretsOf } from "./secrets.ts";
 
-/** A shorter value of a variable is hidden only if a name says that it is a secret: short texts also occur by chance. */
+/** Shorter values of variables are hidden only if a name marks them as secrets, because short texts also occur by chance. */
 const SHORTEST = 8;
 
 /**
- * The values that no log, record or answer may show: the values of keys for secrets, each value that a `${NAME}` put into any other text unless
+ * The values that logs, records and answers must not show: the values of keys for secrets, each value that a `${NAME}` put into another text unless
  * it is plain, passwords and keys in addresses and arguments, and the collector's headers in OpenTelemetry's variables.
  */
 export function hiddenValues(config: CheckedConfig, filled: readonly Filled[], env: NodeJS.ProcessEnv): string[] {
@@ -41,7 +41,7 @@ function collectorHeaders(pairs = ""): string[] {
   });
 }
 
-/** The part of a header's value after `Bearer ` or the name of another scheme; else the value. */
+/** The part of a header's value after `Bearer ` or another scheme; otherwise the whole value. */
 function credentialsIn(header: string): string {
   return /^[\w-]+ +(\S+)$/.exec(header)?.[1] ?? header;
 }
@@ -59,7 +59,7 @@ function valuesOfFilled({ path, name, value, text, at }: Filled): string[] {
   return ADDRESS.test(value) || isPlain(value) ? address : [value, credentialsIn(value)];
 }
 
-/** The last words of a variable's name that say that its value is not a secret, even if a word before them does: `TLS_KEY_FILE`. */
+/** The last words of a variable's name that mark its value as not secret, even after a word for secrets: `TLS_KEY_FILE`. */
 const PLAIN_WORDS =
   /(?:^|_)(?:HOST|HOSTNAME|PORT|MODEL|REGION|ZONE|DIR|DIRECTORY|FOLDER|HOME|PATH|FILE|LEVEL|ENV|STAGE|NAME|USER|USERNAME|LOGNAME|VERSION|TZ|TIMEZONE|LANG|LC_[A-Z]+|LOCALE|SHELL|TERM|TMPDIR|DOMAIN|ORIGIN)$/i;
 const SECRET_WORDS =
@@ -71,7 +71,7 @@ function saysSecret(variable: string): boolean {
   return !saysPlain(variable) && (SECRET_WORDS.test(variable) || isSecretName(variable));
 }
 
-/** Keys whose values name or describe something that logs and records must be able to show. */
+/** Keys of names and descriptions that logs and records may show. */
 const PLAIN_KEYS = new Set(
   `host type name surfaces scopes permissions expiresAt since defaultAgent announceTo agent channel backend description instructions
   instructionsFile model models fallbacks summaryModel tools skills dirs every deadline cert cwd path allowedOrigins trustedProxies clearTextFrom
@@ -82,7 +82,7 @@ const PLAIN_KEYS = new Set(
 function isPlainPlace(path: Path): boolean {
   const named = path.findLastIndex((step) => typeof step === "string");
   const parents = path.slice(0, named);
-  // Names of headers and variables, and options of foreign programs, are not keys of ours.
+  // Names of headers and variables, and options of other programs, are not keys of the configuration.
   if (parents.some((step) => /^(?:headers|env|options|settings|match)$/.test(String(step)))) return false;
   const key = String(path[named]);
   return PLAIN_KEYS.has(key) || (key === "key" && parents.at(-1) === "tls");
@@ -99,7 +99,7 @@ function isInHost(text: string, at: number, value: string): boolean {
   return at >= host && at + value.length <= scheme.length + authority.length;
 }
 
-/** Values so short or so common that hiding them would make texts unreadable. They are not secrets. */
+/** Short or common values, which are not secrets. Hiding them would make texts unreadable. */
 const PLAIN = [
   /^[+-]?\d{1,15}(?:[._]\d{1,15}){0,3}$/, // a number, a version, an IPv4 address
   /^\[?[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}\]?$/i, // an IPv6 address
@@ -113,10 +113,10 @@ function isPlain(value: string): boolean {
 }
 
 type IsSecretPart = (value: string, name: string | undefined) => boolean;
-/** A part of an address that stands in the file itself. */
+/** A part of an address that is written in the file. */
 const isNamedSecret: IsSecretPart = (value, name) =>
   name !== undefined && value.length >= 4 && (isSecretName(name) || saysSecret(name));
-/** A part of an address that came from a variable: lower-case words of a path are not secrets. */
+/** A part of an address from a variable. Lower-case words of a path are not secrets. */
 const isGivenSecret: IsSecretPart = (value, name) =>
   isNamedSecret(value, name) || (!isPlain(value) && (name !== undefined || !/^[a-z._-]+$/.test(value)));
 

@@ -26,33 +26,33 @@ import { checkReferences, checkSecrets } from "./secrets.ts";
 
 export type LoadedConfig = {
   config: Config;
-  /** Null for a start without a configuration. */
+  /** Null after a start without a configuration. */
   file: string | null;
-  /** The files it was read from, itself and the certificates, each with what tells this version of it from another. */
+  /** The files that it was read from, including certificates, with their fingerprints. */
   files: Readonly<Record<string, string>>;
   warnings: readonly string[];
-  /** Its values as an operator may see them, with their origins, and when they were read. */
+  /** Its values without secrets, with their origins, and the time when they were read. */
   values: readonly EffectiveValue[];
   loadedAt: number;
-  /** The values that nothing may show: see `hiddenValues`. */
+  /** The values that must not be shown, see `hiddenValues`. */
   secrets: readonly string[];
   tryOut: TryOut | null;
 };
 
 export type LoadOptions = {
-  /** `--config`. Else `$GATEWAY_CONFIG`, else ./gateway.json5 if it is there, else the try-out. */
+  /** `--config`. Otherwise `$GATEWAY_CONFIG`, then ./gateway.json5 if it exists, then the try-out. */
   file?: string | undefined;
   env: NodeJS.ProcessEnv;
-  /** `--host` and `--port`; they win over `$GATEWAY_HOST` and `$GATEWAY_PORT`, and those over the file. */
+  /** `--host` and `--port`. They override `$GATEWAY_HOST` and `$GATEWAY_PORT`, which override the file. */
   host?: string | undefined;
   port?: number | undefined;
   /** The stores and backends of this build. */
   built: Built;
-  /** Where gateway.json5 is looked for, if no file is named. */
+  /** The folder of gateway.json5, if no file is named. */
   folder?: string;
 };
 
-/** Reads the configuration. Throws ConfigError with all faults; the result never changes. */
+/** Reads the configuration. Throws ConfigError with all errors. The result is immutable. */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const usual = join(options.folder ?? ".", "gateway.json5");
   const file = options.file ?? (options.env.GATEWAY_CONFIG || (existsSync(usual) ? usual : undefined));
@@ -62,16 +62,16 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   return { ...loaded, files: { ...trace, ...loaded.files } };
 }
 
-/** Makes a configuration of the written values: references, schema, checks, and the form that the gateway uses. */
+/** Builds a configuration from the written values: fills in references, validates, checks, and converts. */
 export async function settle(source: Source, options: LoadOptions): Promise<LoadedConfig> {
   const address = addressFrom(options);
-  // Only a file refers to variables; a program's values are taken as they are.
+  // Only a file has references to variables. The values of a program are used unchanged.
   const references =
     source.file === null
       ? { value: source.value, faults: [], filled: [] }
       : resolveReferences(source.value, options.env);
   const { checked, faults } = await conform(structuredClone(references.value), source.value);
-  // A value that a missing variable would have given is not held to the schema: one mistake, one sentence.
+  // A value with a missing variable is not validated again, so that one mistake gives one message.
   const unresolved = new Set(references.faults.map(({ path }) => dotted(path)));
   const found = [...references.faults, ...faults.filter(({ path }) => !unresolved.has(dotted(path)))];
   refuseIf(source, found, address.problems);
@@ -87,7 +87,7 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   checkChannels(checked, findings);
   checkDoors(checked, source.value, findings);
   if (source.file !== null) checkReferences(checked, source.value, findings);
-  // In production, or where another machine can reach it, a weak secret is refused.
+  // A weak secret is refused in production, or if another machine can reach the gateway.
   const isReachable = listenersOf(checked, { ...address, tls: [] }).some(({ host }) => !isLoopback(host));
   checkSecrets(checked, isReachable || options.env.NODE_ENV === "production", findings);
   await checkSkills(checked, source.file, findings);
@@ -106,11 +106,11 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   };
 }
 
-/** Holds a configuration to its schema and fills in the defaults, in place. `written` is the same before its references were filled in. */
+/** Validates a configuration and fills in the defaults, in place. `written` is the same before its references were filled in. */
 async function conform(value: unknown, written: unknown): Promise<{ checked: CheckedConfig; faults: Fault[] }> {
   const checked = value as CheckedConfig;
   if (conforms(value)) return { checked, faults: [] };
-  // Only a mistake needs the words for it, and the schema that they are taken from.
+  // The explanations and their schema are loaded only for a mistake.
   const { explain } = await import("./explain.ts");
   return { checked, faults: explain(conforms.errors ?? [], value, written) };
 }
@@ -151,7 +151,7 @@ function freeze<T>(value: T): Frozen<T> {
   return value as Frozen<T>;
 }
 
-/** The variables that stand in for a try-out's secrets, by the key that each would have in a file. */
+/** The variables with the secrets of a try-out, by the key that each would have in a file. */
 const VARIABLES = {
   "gateway.rest.auth.keys[0].key": "REST_API_KEY",
   "gateway.rpc.auth.tokens[0].token": "RPC_TOKEN",
@@ -159,10 +159,10 @@ const VARIABLES = {
   "webhooks.token": "WEBHOOK_TOKEN",
 } as const;
 
-/** The secrets of a start without a configuration, by these variables. Shown once, on the terminal. */
+/** The secrets of a start without a configuration, by variable. They are shown once, on the terminal. */
 export type TryOut = Record<(typeof VARIABLES)[keyof typeof VARIABLES], string>;
 
-/** The configuration of a gateway that is given none: one echo agent in memory, and secrets that are new each time. */
+/** The configuration of a try-out: one echo agent, a store in memory, and new secrets. */
 async function loadTryOut(options: LoadOptions): Promise<LoadedConfig> {
   const { env } = options;
   const secretOf = (name: string): string => env[name]?.trim() || randomBytes(24).toString("base64url");

@@ -1,7 +1,7 @@
 import { type DocumentNode, parse, type ValueNode } from "@humanwhocodes/momoa";
 import { ConfigError, type ConfigProblem, dotted, type Path, type Position, type Source, setKey } from "./problems.ts";
 
-/** Reads JSON5, and JSON as a part of it. */
+/** Reads JSON5, which includes JSON. */
 export function parseJson(file: string, text: string): Source {
   if (text.trim() === "") return { file, value: {}, place: () => ({ line: 1, column: 1 }) };
   const { body } = parseDocument(file, text);
@@ -17,7 +17,7 @@ function parseDocument(file: string, text: string): DocumentNode {
   try {
     return parse(text, { mode: "json5", allowTrailingCommas: true });
   } catch (error) {
-    // A RangeError has no place: the parser's stack is full.
+    // A RangeError has no position: the parser's stack is full.
     if (error instanceof RangeError)
       throw new ConfigError([
         {
@@ -33,7 +33,7 @@ function parseDocument(file: string, text: string): DocumentNode {
     const [first = "", ...later] = lines.slice(line - 1);
     const rest = [first.slice(column - 1), ...later].join("\n");
     const found = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[\w$.+-]+|.)/u.exec(rest)?.[0] ?? "";
-    // Where the text ends in the middle of something, the parser points at its beginning or at the last word.
+    // If the text ends too early, the parser points at the beginning of the open part or at the last word.
     const unfinished =
       message.startsWith("Unexpected end") || (!/[}\]]/.test(found) && rest.slice(found.length).trim() === "");
     const at = unfinished ? { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 } : { line, column };
@@ -44,7 +44,7 @@ function parseDocument(file: string, text: string): DocumentNode {
   }
 }
 
-/** A bracket or a key is named. Anything else may be a secret that lost its quotes. */
+/** The message for an unexpected text. It quotes only a bracket or a key: other text may be a secret. */
 function shown(found: string, rest: string): string {
   if (found.length === 1 || /^\s*:/.test(rest.slice(found.length))) return `\`${found}\` was not expected: `;
   return /^["']/.test(found)

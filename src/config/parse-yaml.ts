@@ -23,7 +23,7 @@ export function parseYaml(file: string, text: string): Source {
     try {
       return document.toJS() ?? {};
     } catch (error) {
-      // An alias without its anchor, or aliases that would grow without end.
+      // An alias without an anchor, or aliases that expand without limit.
       throw new ConfigError([notYaml(file, { line: 1, column: 1 }, "ALIAS", (error as Error).message)]);
     }
   }
@@ -56,7 +56,7 @@ function notYaml(file: string, at: Position, code: string, said: string): Config
       ? "this key is written twice: keep one of them."
       : code === "MULTIPLE_DOCS"
         ? "the file contains several documents: keep one of them."
-        : // The text after a colon is quoted from the file, and may be a secret.
+        : // The parser quotes the file after a colon, and that text may be a secret.
           `the file is not YAML: ${said.replace(/:.*|\.$/s, "")}. Text with \${…}, {, [ or : is best quoted.`;
   return { file, ...at, key: "", message };
 }

@@ -3,13 +3,13 @@ import { nearest } from "#kit/nearest.ts";
 /** A place in the configuration: keys and list indexes from the root. */
 export type Path = readonly (string | number)[];
 
-/** Something wrong at a place, before it is known where in which file that is. */
+/** An error at a place, without its position in a file. */
 export type Fault = { path: Path; on: "key" | "value"; message: string };
 
-/** Reports a fault of a value, or of a key. */
+/** Reports an error of a value or a key. */
 export type Report = (path: Path, message: string, on?: Fault["on"]) => void;
 
-/** The findings of all checks: faults refuse the configuration, warnings are logged. */
+/** The results of all checks: errors refuse the configuration, warnings are logged. */
 export function createFindings() {
   const faults: Fault[] = [];
   const warnings: Fault[] = [];
@@ -21,9 +21,9 @@ export function createFindings() {
 }
 export type Findings = Pick<ReturnType<typeof createFindings>, "refuse" | "warn">;
 
-/** One fault of the configuration, as people read it: `<key> <message>` is a sentence. */
+/** An error in the configuration. `<key> <message>` is a sentence. */
 export type ConfigProblem = {
-  /** The file as it was named; null where no file is at fault. */
+  /** The name of the file; null if the error is not in a file. */
   file: string | null;
   line: number | null;
   column: number | null;
@@ -31,7 +31,7 @@ export type ConfigProblem = {
   message: string;
 };
 
-/** The configuration is refused. Every problem that was found is told, not only the first. */
+/** Refuses the configuration, with all problems that were found. */
 export class ConfigError extends Error {
   override name = "ConfigError";
   readonly problems: readonly ConfigProblem[];
@@ -58,7 +58,7 @@ export function dotted(path: Path): string {
   return text;
 }
 
-/** The value at a path; undefined where there is none. */
+/** The value at a path; undefined if there is none. */
 export function valueAt(root: unknown, path: Path): unknown {
   return path.reduce<unknown>(
     (node, step) =>
@@ -71,17 +71,17 @@ export function valueAt(root: unknown, path: Path): unknown {
 
 export type Position = { line: number; column: number };
 
-/** A configuration as it was written: its values, and their places. */
+/** A configuration as written: its values and their positions. */
 export type Source = {
   file: string | null;
   value: unknown;
-  /** Where a key or its value stands; for one that is not there, its nearest parent. */
+  /** The position of a key or its value, or of the nearest existing parent. */
   place(path: Path, on: "key" | "value"): Position | undefined;
-  /** The variables that values were taken from, by their keys, where no text refers to them. */
+  /** The variables of values without a reference, by key. */
   variables?: Readonly<Record<string, string>>;
 };
 
-/** A configuration that no file holds. */
+/** A configuration without a file. */
 export function unwritten(value: unknown, variables: Source["variables"] = {}): Source {
   return { file: null, value, place: () => undefined, variables };
 }
@@ -94,19 +94,19 @@ export function locate(source: Source, { path, on, message }: Fault): ConfigProb
   return { file: source.file, line: at?.line ?? null, column: at?.column ?? null, key, message: inWords(message) };
 }
 
-/** A key of an object that was read. `__proto__` becomes a key like any other, which the schema then refuses. */
+/** Sets a key of a parsed object. `__proto__` becomes an ordinary key, which the schema then refuses. */
 export function setKey(object: Record<string, unknown>, key: string, value: unknown): void {
   if (key === "__proto__") Object.defineProperty(object, key, { value, enumerable: true, configurable: true });
   else object[key] = value;
 }
 
-/** The rest of a sentence about a name that is not among those that are configured in a section. */
+/** The end of a sentence about a name that is not configured in a section. */
 export function notAmong(known: readonly string[], name: string, section: string): string {
   const none = `there is none yet: add it to \`${section}\`.`;
   return `that is not configured; ${known.length === 0 ? none : meantOrListed(known, name)}`;
 }
 
-/** The name that was probably meant, or those that there are. */
+/** The name that was probably meant, or all names. */
 export function meantOrListed(known: readonly string[], name: string): string {
   const meant = nearest(name, known);
   return meant ? `did you mean \`${meant}\`?` : `there ${known.length === 1 ? "is" : "are"} ${listed(known)}.`;

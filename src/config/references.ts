@@ -4,8 +4,8 @@ import { type Fault, type Path, setKey } from "./problems.ts";
 export type Filled = { path: Path; name: string; value: string; text: string; at: number };
 
 /**
- * Puts environment variables in place of `${NAME}` in every text; `$${` stands for `${`. A reference without a value is a
- * fault that names the variable, never its value. A dollar sign before a template's `{body.…}` or `{headers.…}` is itself.
+ * Replaces `${NAME}` by environment variables in every text; `$${` stands for `${`. The error for a reference without a value
+ * names the variable. A dollar sign before a template's `{body.…}` or `{headers.…}` stays.
  */
 export function resolveReferences(
   value: unknown,
@@ -56,7 +56,7 @@ export function resolveReferences(
   }
 }
 
-/** The references to a variable of a shell, Windows, PowerShell, Kubernetes, templates, JavaScript and .env tools. Here each is only text. */
+/** The notations of variables in shells, Windows, PowerShell, Kubernetes, templates, JavaScript and .env tools. The configuration does not expand them. */
 const FOREIGN = [
   /^\$(?:env:)?(\w+)$/,
   /^\$\((\w+)\)$/,
@@ -66,10 +66,10 @@ const FOREIGN = [
   /^process\.env\[["'](\w+)["']\]$/,
 ];
 
-/** The usual name of a variable; anything else might be a secret after all, and is not repeated. */
+/** The usual form of a variable's name. Other texts may be secrets, and are not repeated. */
 const VARIABLE = /^[A-Z_][A-Z0-9_]*$/;
 
-/** The right form of a reference for a text that is one in another notation, alone or after a word such as `Bearer`. */
+/** The correct form of a reference in another notation, alone or after a word such as `Bearer`. */
 export function meantReference(text: unknown): string | undefined {
   if (typeof text !== "string") return undefined;
   const bare = text.trim().replace(/^[A-Za-z]+ /, "");

@@ -7,7 +7,7 @@ import { meantReference } from "./references.ts";
 
 const SHORT = 16;
 
-/** A secret with its surface. A `token` is sent in a header and known by it; others sign, `standard` as Standard Webhooks. */
+/** A secret with its surface. A `token` is sent in a header; the others sign, `standard` as Standard Webhooks. */
 type Secret = { surface: string; path: Path; value: string; token: boolean; standard: boolean };
 
 /** Checks the secrets of callers and signers. `exposed`: another machine can reach the gateway, or it is in production. */
@@ -40,8 +40,8 @@ export function checkSecrets(config: CheckedConfig, exposed: boolean, { refuse, 
 }
 
 /**
- * The places of the secrets that let somebody in, or sign. `*` stands for any name; a list may stand in place of one entry.
- * `type`: only beside a `type` of this value.
+ * The places of the secrets that authenticate callers, or sign. `*` stands for any name; a list may replace a single entry.
+ * `type`: only next to a `type` of this value.
  */
 const SECRETS: readonly { at: string; surface: string; token?: true; type?: string }[] = [
   { at: "gateway.rest.auth.keys.key", surface: "rest", token: true },
@@ -50,13 +50,13 @@ const SECRETS: readonly { at: string; surface: string; token?: true; type?: stri
   { at: "webhooks.token", surface: "webhooks", token: true },
   { at: "webhooks.token.value", surface: "webhooks", token: true },
   { at: "webhooks.mappings.*.verify.secret", surface: "webhooks" },
-  // Anybody who knows the address of a Slack channel can post there.
+  // Anyone who knows the address of a Slack channel can post there.
   { at: "channels.*.url", surface: "channels", type: "slack" },
   { at: "channels.*.secret", surface: "channels" },
   { at: "agents.*.http.secret", surface: "agents" },
 ];
 
-/** The places of the values by which the gateway may prove to others who it is. */
+/** The places of the credentials of the gateway. */
 const PROOFS: readonly string[] = [
   "providers.*.apiKey",
   "providers.*.headers.*",
@@ -79,7 +79,7 @@ function textsAt(node: unknown, [step, ...steps]: readonly string[], path: Path 
   return keys.flatMap((key) => textsAt((node as Record<string, unknown>)[key], steps, [...path, key]));
 }
 
-/** Every secret that lets somebody in, or signs. */
+/** All secrets that authenticate callers, or sign. */
 export function secretsOf(config: CheckedConfig): Secret[] {
   return SECRETS.flatMap(({ at, surface, token = false, type }) =>
     textsAt(config, at.split(".")).flatMap(({ path, value }) => {
@@ -129,7 +129,7 @@ function checkKeysAndTokens({ gateway }: CheckedConfig, refuse: Report): void {
   });
 }
 
-/** `Date` takes the 31st of February for the 3rd of March. */
+/** `Date` reads the 31st of February as the 3rd of March. */
 function checkExpiry(path: Path, expiresAt: string | undefined, refuse: Report): void {
   if (expiresAt === undefined) return;
   const [year, month, day] = expiresAt.slice(0, 10).split("-").map(Number) as [number, number, number];
@@ -149,7 +149,7 @@ function checkPermissions(path: Path, permissions: readonly string[], refuse: Re
   }
 }
 
-/** Refuses a secret that was meant as a reference but would be taken as it stands. `written` is the configuration before its references were filled in. */
+/** Refuses a secret that looks like a reference but would be used as written. `written` is the configuration before its references were filled in. */
 export function checkReferences(config: CheckedConfig, written: unknown, { refuse }: Findings): void {
   const proofs = proofsOf(config).filter(({ path }) => !path.includes("env"));
   for (const { path } of [...secretsOf(config), ...proofs]) {
@@ -162,7 +162,7 @@ export function checkReferences(config: CheckedConfig, written: unknown, { refus
   }
 }
 
-/** All headers and variables that are sent, keys of providers, and the addresses of databases. */
+/** All headers and variables that are sent, keys of providers, and addresses of databases. */
 export function proofsOf(config: CheckedConfig) {
   return [...PROOFS, ...(config.store.type === "postgres" ? ["store.url"] : [])].flatMap((at) =>
     textsAt(config, at.split(".")).map((proof) => {
@@ -171,7 +171,7 @@ export function proofsOf(config: CheckedConfig) {
   );
 }
 
-/** True if a name says that its value is a secret: `apiKey` and `API_KEY` as `api-key`. */
+/** True if a name marks its value as a secret: `apiKey` and `API_KEY` are compared as `api-key`. */
 export function isSecretName(name: string): boolean {
   return isSecretHeader(
     name

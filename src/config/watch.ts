@@ -11,12 +11,12 @@ export type Reload =
   | ({ reloaded: true; warnings: readonly string[]; problems: readonly [] } & Difference)
   | { reloaded: false; changed: []; needsRestart: []; warnings: readonly []; problems: readonly ConfigProblem[] };
 
-/** Why it was read again: somebody changed a file, sent SIGHUP, or called a reload method. */
+/** The cause of a reload: a changed file, SIGHUP, or a reload method. */
 export type ReloadCause = "file" | "signal" | "rpc";
 
 /** The configuration in force, as an operator sees it. */
 export type ConfigState = Pick<LoadedConfig, "file" | "values" | "loadedAt"> & {
-  /** The last time that it was read again, taken or refused. */
+  /** The last reload, applied or refused. */
   lastReload: (Omit<Reload, "warnings"> & { at: number; cause: ReloadCause }) | undefined;
 };
 
@@ -25,8 +25,8 @@ export type ConfigWatch = {
   /** The configuration in force. */
   readonly config: Config;
   /**
-   * Reads everything again, for SIGHUP and the reload methods; with an agent's name, only what the file says of that agent
-   * is taken over. Never throws for a bad file: the last good one goes on.
+   * Reads everything again, for SIGHUP and the reload methods. With an agent's name, only the configuration of that agent
+   * is applied. Does not throw for an invalid file: the last valid configuration stays in force.
    */
   reload(cause: "signal" | "rpc", agent?: string): Promise<Reload>;
 };
@@ -34,22 +34,22 @@ export type ConfigWatch = {
 type WatchOptions = {
   running: LoadedConfig;
   load: () => Promise<LoadedConfig>;
-  /** Takes the whole configuration over, in one step. Called only if something is different; never throws. */
+  /** Applies the whole configuration in one step. Called only if something has changed; never throws. */
   onChange: (config: Config, reload: Reload & { reloaded: true }, cause: ReloadCause) => void;
-  /** A file that is not valid, once for each time that it was written. */
+  /** Called once for each write of an invalid file. */
   onInvalid: (error: ConfigError, cause: ReloadCause) => void;
-  /** Ends the watching. */
+  /** Stops watching. */
   signal: AbortSignal;
-  /** The pause between two looks at the files. One that changed is read when a second look finds it the same: editors write in several steps. */
+  /** The interval between two polls. A changed file is read when the next poll finds it unchanged, because editors write in several steps. */
   pollMs?: number;
 };
 
-/** Keeps the configuration up to date with its file, and the last good one in force. */
+/** Keeps the configuration up to date with its file. The last valid one stays in force. */
 export function watchConfig({ running, load, onChange, onInvalid, signal, pollMs = 400 }: WatchOptions): ConfigWatch {
   let { config, files, values, loadedAt } = running;
   let lastReload: ConfigState["lastReload"];
-  /** The files as they were when they were last read, well or not. */
-  let seen = tell(files);
+  /** The fingerprints of the files at the last read, valid or not. */
+  let seen = textOfTraces(files);
   let queue: Promise<unknown> = Promise.resolve();
 
   void watchFiles();
@@ -63,26 +63,26 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, pollMs
     reload,
   };
 
-  /** One at a time, in the order of asking; each reads the file anew. */
+  /** Reloads run one at a time, in order; each reads the file again. */
   function reload(cause: ReloadCause, agent?: string): Promise<Reload> {
     const result = queue.then(async () => {
-      const { warnings, ...came } = await readAgain(cause, agent);
-      lastReload = { at: Date.now(), cause, ...came };
-      return { ...came, warnings } as Reload;
+      const { warnings, ...outcome } = await readAgain(cause, agent);
+      lastReload = { at: Date.now(), cause, ...outcome };
+      return { ...outcome, warnings } as Reload;
     });
     queue = result.catch(() => {});
     return result;
   }
 
   async function readAgain(cause: ReloadCause, agent: string | undefined): Promise<Reload> {
-    // Without a file there is nothing to read again; a try-out would only get other secrets.
+    // A try-out has no file to read, and would only get new secrets.
     if (running.file === null) return { reloaded: true, changed: [], needsRestart: [], warnings: [], problems: [] };
-    const before = tell(await tracesOf(Object.keys(files)));
+    const before = textOfTraces(await tracesOf(Object.keys(files)));
     try {
       const loaded = await load();
       if (agent === undefined) {
         ({ files } = loaded);
-        seen = tell(files);
+        seen = textOfTraces(files);
       }
       const reload = apply(loaded, agent === undefined ? loaded.config : withAgent(config, loaded, agent), cause);
       values = valuesAfter(
@@ -109,24 +109,24 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, pollMs
     return reload;
   }
 
-  /** Looks by itself: no system tells of files on a network or behind a link; notices would cost each write of a busy folder. */
+  /** Polls the files: notifications do not work for network files and links, and would be sent for each write to a busy folder. */
   async function watchFiles(): Promise<void> {
     let before = seen;
     while (!signal.aborted) {
       await sleep(pollMs, undefined, { ref: false });
-      const now = tell(await tracesOf(Object.keys(files)));
+      const now = textOfTraces(await tracesOf(Object.keys(files)));
       if (now === before && now !== seen && !signal.aborted) await reload("file");
       before = now;
     }
   }
 }
 
-/** An unforeseen error must not end the watching, nor the gateway. */
+/** Converts an unexpected error, which must not stop the watching or the gateway. */
 function unreadable(file: string, error: unknown): ConfigError {
   return new ConfigError([{ file, line: null, column: null, key: "", message: `could not be read: ${String(error)}` }]);
 }
 
-/** The configuration in force, with one agent's part as it is now in the file. */
+/** The configuration in force, with the part of one agent from the file. */
 function withAgent(running: Config, { config, file }: LoadedConfig, name: string): Config {
   const agent = config.agents[name];
   if (agent === undefined) {
@@ -158,6 +158,6 @@ function serverOf(tool: string): string {
   return tool.slice(0, tool.indexOf("/"));
 }
 
-function tell(traces: Readonly<Record<string, string>>): string {
+function textOfTraces(traces: Readonly<Record<string, string>>): string {
   return JSON.stringify(traces);
 }

@@ -20,21 +20,21 @@ export type AgentSettings = {
   deadlineMs: number;
   /** The pause between two heartbeats; undefined where they are off. */
   heartbeatMs: number | undefined;
-  /** The longest waits for its backend: for the first sign of a reply, and from one sign to the next. */
+  /** The time limits of its backend: until the first data of a reply, and between two pieces of data. */
   firstByteMs: number;
   silenceMs: number;
 };
 
 export type Agent = AgentSettings & {
   readonly backend: Backend;
-  /** Its servers of tools; undefined where it has none. */
+  /** Its tool servers; undefined if it has none. */
   readonly toolSource: ToolSource | undefined;
 };
 
 /** The agents by name, in the configuration's order. */
 export type AgentTable = { agents: ReadonlyMap<string, Agent>; defaultAgent: string | undefined };
 
-/** The agents of the settings in force. Running turns keep the one they began with. */
+/** The agents of the current settings. Running turns keep the agent that they started with. */
 export function createAgents(settings: () => AgentTable) {
   const find = (name: string): Agent | undefined => settings().agents.get(name);
   return {
@@ -54,22 +54,22 @@ export function createAgents(settings: () => AgentTable) {
 
 export type Agents = ReturnType<typeof createAgents>;
 
-/** The model that usage is counted under: the turn's own, the agent's, or what answers where nobody names one. */
+/** The model that usage is counted under: the turn's, the agent's, or otherwise the kind of the backend. */
 export function countedModel(agent: Agent, model: string | undefined): string {
   return model ?? agent.model ?? agent.backend.kind;
 }
 
-/** The model as metrics name it: one that the agent lists, or what answers. Callers and agents may call theirs anything else. */
+/** The model's label in metrics: a model that the agent lists, or the kind of the backend, because other names are unbounded. */
 export function labelOfModel({ backend }: Pick<Agent, "backend">, model: string): string {
   return backend.models?.includes(model) ? model : backend.kind;
 }
 
-/** The time for which an agent's backend is left alone, in milliseconds; 0: it is asked. */
+/** The remaining time in which an agent's backend gets no requests, in milliseconds; otherwise 0. */
 export function restMsOf({ backend, model: own }: Agent, model = own): number {
   return backend.restMs?.(model) ?? 0;
 }
 
-/** Refuses a turn that somebody would wait for, while the agent's backend is left alone. */
+/** Refuses a turn whose caller waits, while the agent's backend gets no requests. */
 export function requireAwake(agent: Agent, model: string | undefined): void {
   const retryAfterMs = restMsOf(agent, model);
   if (retryAfterMs === 0) return;
@@ -77,7 +77,7 @@ export function requireAwake(agent: Agent, model: string | undefined): void {
   throw new GatewayError("agent-unavailable", words, { retryAfterMs });
 }
 
-/** Refuses a model that the agent does not take, naming those it does. */
+/** Refuses a model that the agent does not have, with an error that lists its models. */
 export function checkModel(agent: Agent, model: string | undefined): void {
   const known = agent.backend.models;
   if (model === undefined || known === undefined || known.includes(model)) return;
@@ -86,7 +86,7 @@ export function checkModel(agent: Agent, model: string | undefined): void {
 
 type AgentParts = { store: Store; agents: Agents; skills: Skills; clock: Clock; events: Events };
 
-/** Pauses an agent, or resumes it; answers since when it is paused then. The store keeps what waits. Throws `agent-not-found`. */
+/** Pauses or resumes an agent; returns the start of the pause. Waiting work stays in the store. Throws `agent-not-found`. */
 export async function setPaused(
   { store, agents, clock, events }: AgentParts,
   name: string,
@@ -155,7 +155,7 @@ const SPANS = [
   [1_000, "s"],
 ] as const;
 
-/** A span as the configuration writes one, in the largest unit that has no rest. */
+/** A duration as in the configuration, in the largest unit that divides it. */
 function spanOf(ms: number | undefined): string {
   if (ms === undefined) return "off";
   const [size, unit] = SPANS.find(([size]) => ms % size === 0) ?? [1, "ms"];

@@ -10,8 +10,8 @@ export const OTHER_MODELS = "(other)";
 type Parts = { store: Store; clock: Clock; events: Events; settings: () => CoreSettings };
 
 /**
- * The names of models that usage is counted under. Models that the agent's configuration lists have their own. Callers may name any model of
- * an echo agent, and agents may report any: of these the first `limits.usageModels` of an agent have their own, and the others share one.
+ * The names of models that usage is counted under. Models of the agent's configuration have their own name. Callers may name any model of
+ * an echo agent, and agents may report any: the first `limits.usageModels` of an agent have their own name, the others share one.
  * Names that the store has already counted come first; they are read with the first such model of an agent.
  */
 export function createCountedModels({ store, clock, events, settings }: Parts) {
