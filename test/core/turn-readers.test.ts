@@ -105,6 +105,55 @@ describe("a reader", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "completed", reply: "half and half" });
   });
 
+  it("that stops during a page reads nothing more", async () => {
+    let answer = () => {};
+    let turns = 0;
+    const wrapStore = (store: Store): Partial<Store> => ({
+      readEntries: async (...query) => {
+        await new Promise<void>((resolve) => (answer = resolve));
+        return store.readEntries(...query);
+      },
+      getTurn: (id) => {
+        turns++;
+        return store.getTurn(id);
+      },
+    });
+    await using core = await startCore({ wrapStore });
+    const steps = core.core.followTurn(await core.start(), undefined, (step) => [step]);
+    const next = steps.next();
+    await core.clock.settle();
+    await steps.return();
+    turns = 0;
+    answer();
+    expect(await next).toEqual({ done: true, value: undefined });
+    expect(turns).toBe(0);
+  });
+
+  it("that continues from the newest entry gets an end whose notification is late", async () => {
+    let isLate = false;
+    let mayRead: Promise<void> | undefined;
+    const wrapStore = (store: Store): Partial<Store> => ({
+      watch: (watcher) =>
+        store.watch({ ...watcher, entries: (...news) => void (isLate || watcher.entries?.(...news)) }),
+      getTurn: async (id) => {
+        await mayRead;
+        return store.getTurn(id);
+      },
+    });
+    await using core = await startCore({ wrapStore });
+    const turn = await core.start();
+    const run = await core.scripted.next();
+    let answer = () => {};
+    mayRead = new Promise((resolve) => (answer = resolve));
+    const reader = core.follow(turn, { seq: 4, offset: 0 });
+    await core.clock.settle();
+    isLate = true;
+    run.end();
+    await core.clock.settle();
+    answer();
+    expect(entriesOf(await reader.done)).toEqual(ENTRIES.slice(3));
+  });
+
   it("that had gone before it began reads nothing", async () => {
     await using core = await startCore();
     const turn = await core.start();

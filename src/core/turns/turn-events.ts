@@ -31,8 +31,11 @@ type Show<T> = (step: TurnStep) => readonly T[];
 
 export type FollowTurn = <T>(turn: Turn, from: StepMark | undefined, show: Show<T>) => TurnSteps<T>;
 
-/** The most entries and characters that wait for the reader. Further ones are read from the store later. */
-const MOST_WAITING = { entries: 64, characters: 256 * 1024 };
+/** The most characters that wait for the reader. Further entries are read from the store later. */
+const MOST_WAITING = 256 * 1024;
+/** An entry without its text, and each tool call in it, counts as this many characters. */
+const ENTRY_CHARACTERS = 4 * 1024;
+const PAGE = 64;
 const DONE = { done: true, value: undefined } as const;
 
 /**
@@ -55,14 +58,13 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
   /** The `seq` of the reply that is being written, once its first entry has been shown. */
   #replySeq: number | undefined;
   #follower: Follower<Entry, SessionTaker> | undefined = undefined;
-  #stopWaiting = (): void => {};
-  /** The entries that have not been shown, and the length of their texts. */
+  /** The entries that have not been shown, and their length. */
   #entries: Entry[] = [];
   #characters = 0;
   /** The events that have not been returned. */
   #events: T[] = [];
   #isGap = false;
-  /** True if the end of the turn is stored. */
+  /** True if the end of the turn was stored before the last page was read. */
   #isEnded: boolean;
   #isErased = false;
   /** True if the reply may have text that was not shown. It is set only at the end of a tick, so that pieces are not too small. */
@@ -115,13 +117,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
   }
 
   #follow(): Follower<Entry, SessionTaker> {
-    const { journal, streams } = this.#parts;
-    const follower = streams.of(this.#turn.sessionId).follow(this);
-    this.#stopWaiting = journal.onTurnEnd(this.#turn, (end) => {
-      if (end === "erased") this.#isErased = true;
-      else if (end !== "not-stored") this.#isEnded = true;
-      this.#wake();
-    });
+    const follower = this.#parts.streams.of(this.#turn.sessionId).follow(this);
     follower.start(this.#mark.seq);
     return follower;
   }
@@ -130,7 +126,6 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
     this.#isOver = true;
     this.#entries = [];
     this.#follower?.leave();
-    this.#stopWaiting();
     this.#wake();
   }
 
@@ -141,7 +136,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
   }
 
   get isFull(): boolean {
-    return this.#entries.length >= MOST_WAITING.entries || this.#characters >= MOST_WAITING.characters;
+    return this.#characters >= MOST_WAITING;
   }
 
   get hasRoom(): boolean {
@@ -175,7 +170,6 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
     this.#wake();
   }
 
-  /** The end of the turn follows, from `journal`. */
   deleted(): void {
     this.#isErased = true;
     this.#follower?.leave();
@@ -183,13 +177,19 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
   }
 
   async #readPage(follower: Follower<Entry, SessionTaker>): Promise<void> {
-    const { turnId } = this.#turn;
     const from = follower.seq;
-    await follower.page(MOST_WAITING.entries);
+    await follower.page(PAGE);
     // Entries are missing: the turn may have been deleted before this reader followed the session or read the entries.
     const isMissing = this.#isGap || follower.seq === from;
     this.#isGap = false;
-    if (isMissing && !(await this.#parts.store.getTurn(turnId))) this.#isErased = true;
+    if (!isMissing || this.#isOver) return;
+    const turn = await this.#parts.store.getTurn(this.#turn.turnId);
+    if (!turn) this.#isErased = true;
+    else if (isEnded(turn) && !this.#isEnded) {
+      this.#isEnded = true;
+      // The end may have been stored after the page was read.
+      if (follower.phase === "live") follower.start(follower.seq);
+    }
   }
 
   #showEntry(entry: Entry): void {
@@ -224,7 +224,8 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
   }
 }
 
-/** The length of an entry's text. */
 function lengthOf(entry: Entry): number {
-  return "text" in entry ? entry.text.length : "reply" in entry ? entry.reply.length : 0;
+  const text = "text" in entry ? entry.text : "reply" in entry ? entry.reply : "";
+  const calls = "toolCalls" in entry ? (entry.toolCalls?.length ?? 0) : 0;
+  return text.length + ENTRY_CHARACTERS * (1 + calls);
 }
