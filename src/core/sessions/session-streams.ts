@@ -25,6 +25,8 @@ export interface SessionTaker extends Taker<Entry> {
   written(reply: WrittenReply): void;
   /** Called when all new entries are passed on and no reply is being written. */
   quiet?(): void;
+  /** Called when the end of a turn is published, also if the taker is at a later place. */
+  ended?(turnId: string): void;
   /** Called when the session was deleted. The stream has no further entries, so the taker must leave. */
   deleted(session: SessionRef, end: DeletedAt): void;
 }
@@ -132,6 +134,7 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
     } else if (entry.name === "message.completed" || isTurnEnd(entry)) {
       this.#endedTurn = entry.turnId;
       if (entry.turnId === this.writing) this.#stop();
+      if (isTurnEnd(entry)) for (const { taker } of this.followers) taker.ended?.(entry.turnId);
     }
   }
 

@@ -64,7 +64,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
   /** The events that have not been returned. */
   #events: T[] = [];
   #isGap = false;
-  /** True if the end of the turn was stored before the last page was read. */
+  /** True if the end of the turn was stored before this reader followed the session, or was published. */
   #isEnded: boolean;
   #isErased = false;
   /** True if the reply may have text that was not shown. It is set only at the end of a tick, so that pieces are not too small. */
@@ -170,6 +170,12 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
     this.#wake();
   }
 
+  ended(turnId: string): void {
+    if (turnId !== this.#turn.turnId) return;
+    this.#isEnded = true;
+    this.#wake();
+  }
+
   deleted(): void {
     this.#isErased = true;
     this.#follower?.leave();
@@ -182,14 +188,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
     // Entries are missing: the turn may have been deleted before this reader followed the session or read the entries.
     const isMissing = this.#isGap || follower.seq === from;
     this.#isGap = false;
-    if (!isMissing || this.#isOver) return;
-    const turn = await this.#parts.store.getTurn(this.#turn.turnId);
-    if (!turn) this.#isErased = true;
-    else if (isEnded(turn) && !this.#isEnded) {
-      this.#isEnded = true;
-      // The end may have been stored after the page was read.
-      if (follower.phase === "live") follower.start(follower.seq);
-    }
+    if (isMissing && !this.#isOver && !(await this.#parts.store.getTurn(this.#turn.turnId))) this.#isErased = true;
   }
 
   #showEntry(entry: Entry): void {
