@@ -103,7 +103,7 @@ export function readPiece(piece: unknown): Chunk {
   if (typeof model === "string" && model !== "" && model.length <= 256) return { model: cleanSentence(model) };
   if (alive === true) return { alive: true };
   if (isObject(error)) throw failureOf(error);
-  throw new BackendError("the agent answered with something that is not a piece of a reply");
+  throw new BackendError("the agent sent data that is not a piece of a reply");
 }
 
 function isUsed(value: unknown): value is Used {

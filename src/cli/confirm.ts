@@ -5,7 +5,7 @@ import { forTerminal, isTerminal } from "./terminal.ts";
 export async function confirmed(question: string, { yes }: { yes?: boolean }, signal: AbortSignal): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY || !isTerminal(process.stderr))
-    throw new UsageError(`${question} Nobody can be asked here.`, "say it with --yes");
+    throw new UsageError(`${question} There is no terminal to ask.`, "confirm with --yes");
   const { createInterface } = await import("node:readline/promises");
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {

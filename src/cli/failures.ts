@@ -34,7 +34,7 @@ export class UsageError extends CliError {
 /** The error for an answer that does not have the shape of the contract. */
 export function notAReply(url: string, cause?: unknown): CliError {
   return new CliError(
-    `The server at ${url} answered something that is not a gateway's reply.`,
+    `The server at ${url} sent an answer that is not from a gateway.`,
     UNREACHABLE,
     "name the gateway's own address: --url URL",
     cause,
@@ -53,7 +53,7 @@ type Row = { exitCode: number; next: string };
 const doctor = "agent-gateway doctor";
 /** The help of the command that failed. */
 const HELP = "--help";
-const again = "say it again, a little later";
+const again = "try again later";
 const turns = "agent-gateway turns list";
 
 /** Every name of the contract's errors, and of the client's own. */

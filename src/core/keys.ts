@@ -123,7 +123,7 @@ export class Keys {
     const now = this.#parts.clock.now();
     if (!old) throw keyNotFound(keyId);
     if (old.replacedBy !== undefined) throw replaced(keyId, old.replacedBy);
-    if (isOver(old, now)) throw new GatewayError("key-replaced", `The key ${keyId} has expired. Make a new one.`);
+    if (isOver(old, now)) throw new GatewayError("key-replaced", `The key ${keyId} has expired. Create a new one.`);
     const made = mint({ name: old.name, scopes: old.scopes, expiresAt }, now);
     const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlapMs);
     if (!(await this.#parts.store.replaceKey(keyId, made.key, endsAt))) throw replaced(keyId, "another");
@@ -280,7 +280,7 @@ function requireExpiry(expiresAt: number | undefined, now: number): void {
 function expired(name: string, at: number): GatewayError {
   return new GatewayError(
     "key-expired",
-    `The key \`${name}\` expired at ${new Date(at).toISOString()}. Make a new one on the console's settings page.`,
+    `The key \`${name}\` expired at ${new Date(at).toISOString()}. Create a new one on the console's settings page.`,
   );
 }
 

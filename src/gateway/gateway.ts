@@ -209,7 +209,7 @@ function createIntake(clock: Clock) {
     isDraining: () => isDraining,
     admit(): void {
       if (isDraining) throw new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
-      if (isShort()) throw new GatewayError("gateway-busy", "Memory is short.", { retryAfterMs: 1_000 });
+      if (isShort()) throw new GatewayError("gateway-busy", "Memory is low.", { retryAfterMs: 1_000 });
     },
     /** Admits nothing from now on. */
     end(): void {

@@ -55,7 +55,7 @@ export function demandOf({ keyword, params }: Fault): string | undefined {
     case "maxProperties":
       return `have ${sizeOf(keyword)} ${counted(limit, "field")}`;
     case "uniqueItems":
-      return "not hold the same entry twice";
+      return "not contain the same entry twice";
     case "pattern":
       return FORMS[String(pattern)] ?? "have the form that the contract shows";
     default:
@@ -65,8 +65,8 @@ export function demandOf({ keyword, params }: Fault): string | undefined {
 
 /** A fault in a body, in our words. `known`: the names of the fields that there are, for one that is unknown. */
 export function faultOf(fault: PlacedFault | undefined, known: readonly string[] = [], body?: unknown): FaultText {
-  if (fault === undefined) return { pointer: "", message: "is not what the contract says" };
-  const { keyword, instancePath: pointer, params, message = "is not what the contract says" } = fault;
+  if (fault === undefined) return { pointer: "", message: "does not match the contract" };
+  const { keyword, instancePath: pointer, params, message = "does not match the contract" } = fault;
   if (keyword === "required") {
     const missing = String(params.missingProperty);
     const instead = pointer === "" ? insteadOf(missing, Object(body)) : "";

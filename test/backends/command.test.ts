@@ -147,9 +147,9 @@ describe("what a command answers", () => {
 
 describe("a command that", () => {
   const NOT_STARTED = "the agent's program cannot be started";
-  const NOT_UTF8 = "the agent's program wrote something that is not UTF-8";
+  const NOT_UTF8 = "the agent's program wrote output that is not UTF-8";
   const NO_JSON = "the agent's program wrote a line that is not JSON";
-  const NO_PIECE = "the agent answered with something that is not a piece of a reply";
+  const NO_PIECE = "the agent sent data that is not a piece of a reply";
   const output = "json-lines";
   const error = { message: "busy", retryable: true, retryAfterMs: 1234 };
   it.each<[string, ReturnType<typeof commandOf>, string | RegExp]>([

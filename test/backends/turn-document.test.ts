@@ -30,7 +30,7 @@ it.each([
   [{ error: "x" }],
   [{}],
 ])("takes %j for no piece", (piece) => {
-  expect(() => readPiece(piece)).toThrow("the agent answered with something that is not a piece of a reply");
+  expect(() => readPiece(piece)).toThrow("the agent sent data that is not a piece of a reply");
 });
 
 it("joins the halves of characters, wherever they were cut", () => {

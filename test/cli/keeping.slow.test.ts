@@ -62,7 +62,7 @@ test("keys are made, shown once, listed, rotated and revoked", async () => {
   expect([made.code, made.out, made.err]).toEqual([
     0,
     expect.stringMatching(/^gw_\S+\n$/),
-    expect.stringContaining("It is shown this once"),
+    expect.stringContaining("It is shown only once"),
   ]);
   expect((await run(["turns", "list", "--key", made.out.trim()])).code).toBe(0);
   const { keys } = await json("keys", "list");

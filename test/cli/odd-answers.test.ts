@@ -30,7 +30,7 @@ test.each([["'; touch pwned; '"], ["\u001b]0;x\u0007"], [""], ["a b"], [5], [nul
     const url = await startServer(answering({ code, expires_at: "2026-11-28T00:00:00Z" }, 201));
     expect(await printed(["open", "--url", url, "--key", "key-of-test"])).toEqual({
       out: "",
-      err: `The server at ${url} answered something that is not a gateway's reply.\nNext: name the gateway's own address: --url URL\n`,
+      err: `The server at ${url} sent an answer that is not from a gateway.\nNext: name the gateway's own address: --url URL\n`,
       code: 3,
     });
   },

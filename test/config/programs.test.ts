@@ -36,13 +36,15 @@ test.each(["command", "acp", "tools"] as const)(
     const at = backend === "tools" ? "tools.main" : `agents.main.${backend}`;
     const problems = (program: Parameters<typeof problemsOf>[1]) => problemsOf(backend, program);
     expect(await problems({ run: ["no-such-program"] })).toEqual([
-      `${at}.run names a program that is not there: no-such-program (in no folder of PATH).`,
+      `${at}.run names a program that does not exist: no-such-program (in no folder of PATH).`,
     ]);
     expect(await problems({ run: ["./missing"] })).toEqual([
-      `${at}.run names a program that is not there: ./missing (~/missing).`,
+      `${at}.run names a program that does not exist: ./missing (~/missing).`,
     ]);
-    expect(await problems({ run: ["./text"] })).toEqual([`${at}.run names a file that may not be run: ~/text.`]);
-    expect(await problems({ run: ["./bin"] })).toEqual([`${at}.run names a program that is not there: ./bin (~/bin).`]);
+    expect(await problems({ run: ["./text"] })).toEqual([`${at}.run names a file that is not executable: ~/text.`]);
+    expect(await problems({ run: ["./bin"] })).toEqual([
+      `${at}.run names a program that does not exist: ./bin (~/bin).`,
+    ]);
     expect(await problems({ run: ["sh"], cwd: "missing" })).toEqual([`${at}.cwd is not a folder: ~/missing.`]);
     expect(await problems({ run: ["agent"], env: { PATH: "/nowhere" } })).toHaveLength(1);
   },

@@ -73,9 +73,9 @@ describe("models", () => {
     expect(labelsOf(some)).toEqual(new Set(["small", "large", "echo"]));
   });
 
-  it("are refused when the agent does not know them, with those that it does", () => {
+  it("are refused when the agent does not have them, with a list of its models", () => {
     const refused = (detail: string) => expect.objectContaining({ name: "unknown-model", detail });
-    expect(() => checkModel(some, "huge")).toThrow(refused("The agent main takes small, large."));
-    expect(() => checkModel(none, "huge")).toThrow(refused("The agent main takes no model by name."));
+    expect(() => checkModel(some, "huge")).toThrow(refused("The models of the agent main are: small, large."));
+    expect(() => checkModel(none, "huge")).toThrow(refused("The agent main has no models to choose from."));
   });
 });

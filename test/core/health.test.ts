@@ -164,7 +164,7 @@ describe("health", () => {
   });
 
   it("holds what the process says of itself", async () => {
-    const memory = { name: "memory", status: "degraded", detail: "Memory is short." } as const;
+    const memory = { name: "memory", status: "degraded", detail: "Memory is low." } as const;
     await using core = await startCore({ processHealth: () => [memory] });
     expect(await partOf(core, "memory")).toEqual(memory);
     expect(await degraded(core)).toEqual(["memory"]);

@@ -73,7 +73,7 @@ describe("a folder that is no skill", () => {
     await using second = await makeDir({ a: skill("a", "", "The second."), b: skill("b") });
     const { skills, invalid } = await load(first.dir, second.dir);
     expect(skills.find("a")?.body).toBe("The first.");
-    expect(invalid).toEqual([{ dir: join(second.dir, "a"), reason: "a skill a was read before" }]);
+    expect(invalid).toEqual([{ dir: join(second.dir, "a"), reason: "another folder has the skill a" }]);
     expect(skills.find("b")).toBeDefined();
   });
 

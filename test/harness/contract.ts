@@ -75,7 +75,7 @@ function fits(template: string, target: string): boolean {
   return parts.length === given.length && parts.every((part, n) => part === given[n] || (part[0] === "{" && given[n]));
 }
 
-/** Everything about a reply that is not what the contract says; empty when nothing is. */
+/** Everything about a reply that does not match the contract; empty when nothing is. */
 export function faultsOf(place: Place, reply: Received): string[] {
   const route = routeAt(place);
   const { status, headers, body } = reply;

@@ -36,7 +36,7 @@ export type Reply = {
 
 export class ContractFault extends Error {
   constructor(faults: readonly string[]) {
-    super(`The reply is not what the contract says:\n  ${faults.join("\n  ")}`);
+    super(`The reply does not match the contract:\n  ${faults.join("\n  ")}`);
     for (const fault of faults) noteFault(fault);
   }
 }

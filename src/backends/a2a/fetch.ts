@@ -46,7 +46,7 @@ export function createFetch(agent: Agent, { headers, clock, origin }: FetchSetti
 }
 
 function checkJson(text: string): void {
-  if (jsonOf(text) === undefined) throw new BackendError(`${WHO} answered with something that is not JSON`);
+  if (jsonOf(text) === undefined) throw new BackendError(`${WHO} sent an answer that is not JSON`);
 }
 
 /** The meaning of A2A's error codes, for the sender of the turn. The messages of these errors are the remote's own. */
@@ -75,7 +75,7 @@ export function failureOf(thrown: unknown): BackendError {
     const words = `${WHO} answered with the error ${code}${meaning === undefined ? "" : `: ${meaning}`}`;
     return new BackendError(words, { retryable: code === INTERNAL, cause: quoted(one) });
   }
-  return new BackendError(`${WHO} answered with something that is not A2A`, { cause: quoted(thrown) });
+  return new BackendError(`${WHO} sent an answer that is not A2A`, { cause: quoted(thrown) });
 }
 
 /** The message of the remote or of the SDK, for the log alone. */

@@ -87,7 +87,7 @@ function messageIn(line: Buffer): Message | undefined {
     if (error instanceof BackendError) throw error;
   }
   if ((Object(message) as { jsonrpc?: unknown }).jsonrpc === "2.0") return message as Message;
-  throw new BackendError("the agent's program wrote something that is not a message of its protocol");
+  throw new BackendError("the agent's program wrote output that is not a message of its protocol");
 }
 
 function asFailure(error: unknown): BackendError {

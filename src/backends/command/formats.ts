@@ -16,7 +16,7 @@ const LINE_BYTES = 1024 * 1024;
 const MOST_ENDS = 1024;
 
 function notUtf8() {
-  return new BackendError("the agent's program wrote something that is not UTF-8");
+  return new BackendError("the agent's program wrote output that is not UTF-8");
 }
 
 /** The reply is the program's output without the line breaks at its end: programs add one there, and nobody means it. */

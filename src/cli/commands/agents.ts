@@ -82,7 +82,7 @@ function addReload(agents: Command): void {
         [
           done.reloaded
             ? `${agentName} was reloaded: ${done.changed.length === 0 ? "nothing changed" : `changed are ${done.changed.join(", ")}`}.`
-            : `${agentName} goes on as it was: the configuration is refused.`,
+            : `${agentName} was not reloaded: the configuration is not valid.`,
           ...done.problems.map(
             ({ file, line, key, message }) =>
               `${styled("red", "✕")} ${file ?? ""}${line === null ? "" : `:${line}`} ${key} ${message}`,

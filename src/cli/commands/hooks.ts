@@ -122,7 +122,7 @@ async function recorded(delivery: Recorded): Promise<DryRunRequest> {
   const { mappedBy } = await import("#console/lib/requests.ts");
   if (delivery.body === null || delivery.body_encoding === "base64")
     throw new UsageError(
-      `The body of ${delivery.delivery_id} was not kept as JSON.`,
+      `The body of ${delivery.delivery_id} is not stored as JSON.`,
       "try it from a file: agent-gateway hooks test FILE",
     );
   return { ...mappedBy(delivery), headers: delivery.headers, body: jsonOf(delivery.body, "Its body") as MappedPayload };
@@ -140,5 +140,5 @@ function startWords({ starts, mappings }: DryRun): string {
   const own = mappings.find(({ matched }) => matched)?.mapping;
   return own === undefined
     ? "No mapping would start a turn."
-    : `No mapping would start a turn here: ${own} is reached at its own address alone. Try it with --mapping ${own}`;
+    : `No mapping would start a turn here: ${own} is reached only at its own address. Try it with --mapping ${own}`;
 }

@@ -33,7 +33,8 @@ export function addKeys(program: Command): void {
       const made = await gateway.keys.create(body, { signal });
       if (options.json) return print(JSON.stringify(made, null, 2));
       print(made.key);
-      if (!options.quiet) say(`This is the key ${oneLine(name)} (${made.key_id}). It is shown this once: keep it now.`);
+      if (!options.quiet)
+        say(`This is the key ${oneLine(name)} (${made.key_id}). It is shown only once: store it now.`);
     },
   );
 
@@ -81,7 +82,7 @@ export function addKeys(program: Command): void {
       print(made.key);
       if (!options.quiet)
         say(
-          `${made.key_id} takes the place of ${id}, which works until ${shortTime(made.replaced_expires_at)}. It is shown this once: keep it now.`,
+          `${made.key_id} takes the place of ${id}, which works until ${shortTime(made.replaced_expires_at)}. It is shown only once: store it now.`,
         );
     },
   );
@@ -94,7 +95,7 @@ export function addKeys(program: Command): void {
       .option("--yes", "do not ask")
       .addHelpText("after", "\nExample:\n  agent-gateway keys revoke key_01M7YN0XEMM1B7E5S8YF3GKP2N --yes"),
     async ({ gateway, options, signal }, id = "") => {
-      await confirmed(`Revoke ${oneLine(id)}? Whoever uses it is refused at once.`, options, signal);
+      await confirmed(`Revoke ${oneLine(id)}? Its users are refused immediately.`, options, signal);
       await gateway.keys.revoke(id, { signal });
       printItem(options, { key_id: id, revoked: true }, id, () => `${id} is revoked.`);
     },

@@ -83,7 +83,7 @@ export function addTurns(program: Command): void {
       .addHelpText("after", "\nExample:\n  agent-gateway turns cancel turn_01M7YN0XEMM1B7E5S8YF3GKP2N"),
     async ({ gateway, options, signal }, id = "") => {
       const turn = await gateway.turns.cancel(id, { signal });
-      printItem(options, turn, id, () => `${id} is cancelled.${turn.reply ? " What was written so far is kept." : ""}`);
+      printItem(options, turn, id, () => `${id} is cancelled.${turn.reply ? " The text so far is stored." : ""}`);
     },
   );
 

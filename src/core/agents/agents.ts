@@ -81,7 +81,13 @@ export function requireAwake(agent: Agent, model: string | undefined): void {
 export function checkModel(agent: Agent, model: string | undefined): void {
   const known = agent.backend.models;
   if (model === undefined || known === undefined || known.includes(model)) return;
-  throw new GatewayError("unknown-model", `The agent ${agent.name} takes ${known.join(", ") || "no model by name"}.`);
+  throw new GatewayError("unknown-model", modelsOf(agent.name, known));
+}
+
+/** The sentence of an error that lists the models of an agent. */
+export function modelsOf(name: string, models: readonly string[]): string {
+  if (models.length === 0) return `The agent ${name} has no models to choose from.`;
+  return `The models of the agent ${name} are: ${models.join(", ")}.`;
 }
 
 type AgentParts = { store: Store; agents: Agents; skills: Skills; clock: Clock; events: Events };

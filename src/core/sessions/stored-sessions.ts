@@ -121,5 +121,5 @@ function cursorOf({ ordinal }: Session, { seq }: Pick<Message, "seq">): string {
 function placeOf(session: Session, cursor: string): number {
   const seq = Number.parseInt(/^m[0-9a-z]{1,10}\.([0-9a-z]{1,10})$/.exec(cursor)?.[1] ?? "", 36);
   if (seq > 0 && seq <= session.lastSeq && cursorOf(session, { seq }) === cursor) return seq;
-  throw new GatewayError("invalid-params", "`cursor` is not one that this list gave.");
+  throw new GatewayError("invalid-params", "`cursor` is not a cursor of this list.");
 }

@@ -42,7 +42,7 @@ export async function readSkills(dirs: readonly string[]) {
       const skill = await readSkill(folder, name);
       if (skill === undefined) continue;
       if (typeof skill === "string") invalid.push({ dir: folder, reason: skill });
-      else if (found.has(name)) invalid.push({ dir: folder, reason: `a skill ${name} was read before` });
+      else if (found.has(name)) invalid.push({ dir: folder, reason: `another folder has the skill ${name}` });
       else found.set(name, skill);
     }
   }

@@ -149,7 +149,7 @@ function takeChunk(outcome: Outcome, chunk: Chunk, listener: RunListener): void 
   if ("usage" in chunk && isUsage(chunk.usage)) outcome.usage = usageOf(chunk.usage);
   else if ("note" in chunk && typeof chunk.note?.name === "string") listener.note(chunk.note);
   else if ("model" in chunk && typeof chunk.model === "string") outcome.model = modelNamed(chunk.model);
-  else if (!("alive" in chunk)) throw new TypeError("the backend yielded something that is not a chunk");
+  else if (!("alive" in chunk)) throw new TypeError("the backend yielded a value that is not a chunk");
 }
 
 function isUsage(used: Used | undefined): used is Used {

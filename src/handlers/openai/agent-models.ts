@@ -1,4 +1,4 @@
-import type { Agent } from "#core/agents/agents.ts";
+import { type Agent, modelsOf } from "#core/agents/agents.ts";
 import type { Core } from "#core/core.ts";
 import type { Model } from "#generated/rest-types.ts";
 import { GatewayError } from "#kit/errors.ts";
@@ -33,7 +33,7 @@ export function findAgent({ agents }: Core, asked: string): { agent: Agent; mode
   }
   const known = agent.backend.models ?? (model === "" ? [] : undefined);
   if (model !== undefined && known !== undefined && !known.includes(model))
-    throw unknown(`The agent ${name} has no model ${model}; it takes ${known.join(", ") || "none by name"}.`);
+    throw unknown(`The agent ${name} does not have the model ${model}. ${modelsOf(name, known)}`);
   return { agent, model };
 }
 

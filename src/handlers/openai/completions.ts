@@ -36,7 +36,7 @@ export function completions(core: Core): Pick<OpenAiHandlers<CallContext>, "comp
 function completedOf({ turn, replayed }: Started, model: string): ChatCompletion {
   const { turnId } = turn;
   if (!isEnded(turn)) {
-    const where = `The turn ${turnId} goes on; GET /api/v1/turns/${turnId} has its reply.`;
+    const where = `The turn ${turnId} is still running; GET /api/v1/turns/${turnId} has its reply.`;
     throw new GatewayError("turn-running", where, { turnId, replayed });
   }
   if (turn.status !== "completed") throw failureOf(turn, replayed);

@@ -143,6 +143,6 @@ export async function pageOf<T>(reading: Promise<Page<T>>): Promise<Page<T>> {
 }
 
 export function unknownCursor(): GatewayError {
-  const errors = [{ pointer: "query:cursor", message: "is not one that a list gave; begin again without it" }];
-  return new GatewayError("invalid-request", "The cursor is unknown.", { errors });
+  const errors = [{ pointer: "query:cursor", message: "is not a cursor of this list; start again without it" }];
+  return new GatewayError("invalid-request", "The cursor is not valid.", { errors });
 }

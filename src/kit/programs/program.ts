@@ -28,9 +28,9 @@ export function programFlaw(program: Program): ProgramFlaw | undefined {
     : PATH.split(delimiter).map((folder) => join(resolve(cwd, folder), name));
   if (places.some(isProgram)) return undefined;
   const found = places.find(isFile);
-  if (found !== undefined) return { at: "run", message: `names a file that may not be run: ${found}` };
+  if (found !== undefined) return { at: "run", message: `names a file that is not executable: ${found}` };
   const where = name.includes("/") ? places[0] : `in no folder of PATH`;
-  return { at: "run", message: `names a program that is not there: ${name} (${where})` };
+  return { at: "run", message: `names a program that does not exist: ${name} (${where})` };
 }
 
 function isFolder(path: string): boolean {

@@ -62,5 +62,5 @@ export function decodeCursor(cursor: string): number {
 }
 
 export function invalidCursor(): GatewayError {
-  return new GatewayError("invalid-params", "`cursor` is not one that this list gave.");
+  return new GatewayError("invalid-params", "`cursor` is not a cursor of this list.");
 }

@@ -102,6 +102,6 @@ export function requireTls({ safe }: Peer): void {
   const ways = "name the network in gateway.clearTextFrom, or the proxy that ends TLS in gateway.trustedProxies";
   throw new GatewayError(
     "tls-required",
-    `The token came in clear text from another machine. Use TLS (https), or ${ways}.`,
+    `The token was sent in clear text from another machine. Use TLS (https), or ${ways}.`,
   );
 }

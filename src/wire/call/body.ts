@@ -36,11 +36,11 @@ export function readBody({ req, res }: Exchange, limit: number): Promise<Buffer>
     req.on("end", () => req.complete && resolve(body.subarray(0, size)));
     req.on("error", (cause) => {
       const isNamed = cause instanceof GatewayError;
-      reject(isNamed ? cause : new GatewayError("request-timeout", "The body did not arrive whole.", { cause }));
+      reject(isNamed ? cause : new GatewayError("request-timeout", "The body did not arrive completely.", { cause }));
     });
     req.on("close", () => {
       // Every request closes, and an error made for nothing would cost the good ones its stack.
-      if (!req.complete) reject(new GatewayError("request-timeout", "The body did not arrive whole."));
+      if (!req.complete) reject(new GatewayError("request-timeout", "The body did not arrive completely."));
     });
   });
 }

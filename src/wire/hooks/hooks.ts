@@ -82,7 +82,7 @@ function requirePlace({ path }: HooksDoorParts, hook: HookExchange, access: Hook
     throw new GatewayError("method-not-allowed", "This path takes POST.", { allow: "POST" });
   const { address } = call.peer;
   if (!access.allows(address))
-    throw new GatewayError("address-not-allowed", `webhooks.allowedIps does not hold ${address}.`);
+    throw new GatewayError("address-not-allowed", `webhooks.allowedIps does not contain ${address}.`);
   requireTls(call.peer);
   const { name } = place;
   if (name !== undefined && access.hasMapping(name)) hook.mapping = name;

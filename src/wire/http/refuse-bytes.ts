@@ -18,8 +18,8 @@ type UnreadBytes = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: n
 const BY_CODE: Record<string, [ErrorName, string]> = {
   HPE_HEADER_OVERFLOW: ["headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ["too-large", "The chunk extensions are too large."],
-  HPE_INVALID_EOF_STATE: ["invalid-request", "The request ends before it is whole."],
-  ERR_HTTP_REQUEST_TIMEOUT: ["request-timeout", "The request did not arrive whole in time."],
+  HPE_INVALID_EOF_STATE: ["invalid-request", "The request is incomplete."],
+  ERR_HTTP_REQUEST_TIMEOUT: ["request-timeout", "The request did not arrive completely in time."],
 };
 const NO_REQUEST: [ErrorName, string] = ["invalid-request", "The bytes are not an HTTP request."];
 const LONG_TARGET: [ErrorName, string] = ["uri-too-long", `The request target is larger than ${HEADER_LIMIT} bytes.`];

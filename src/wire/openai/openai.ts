@@ -83,7 +83,7 @@ function foremostFault(found: readonly ValidationError[]): BodyFault {
   const fault = faultOf(found.find(({ keyword }) => keyword !== "required") ?? found[0]);
   const [, field = ""] = fault.pointer.split("/");
   const instead = INSTEAD[field];
-  return instead === undefined ? fault : { pointer: `/${field}`, message: `is not taken: ${instead}` };
+  return instead === undefined ? fault : { pointer: `/${field}`, message: `is not supported: ${instead}` };
 }
 
 /** The fields that are not supported, with the behaviour that there is instead. */

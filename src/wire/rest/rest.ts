@@ -129,8 +129,8 @@ function refuseBody(error: GatewayError): never {
 }
 
 function noBodyTaken(): GatewayError {
-  const errors = [{ pointer: "", message: "is not taken" }];
-  return new GatewayError("invalid-request", "This call takes no body.", { errors });
+  const errors = [{ pointer: "", message: "is not allowed" }];
+  return new GatewayError("invalid-request", "This call does not take a body.", { errors });
 }
 
 /** The context of one call. A class, as a literal with a getter would be a dictionary. */

@@ -150,7 +150,7 @@ export function createRpcDispatch(
   ): Promise<string | undefined> => {
     exchange.outcome.reached("batch");
     if (exchange.idempotencyKey !== undefined)
-      throw new GatewayError("invalid-request", "Idempotency-Key goes with one call, not with a batch.");
+      throw new GatewayError("invalid-request", "Idempotency-Key is for a single call, not for a batch.");
     const fault = batchFault(messages.length);
     if (fault !== undefined) return fail(new GatewayError("invalid-request", fault), exchange, "null");
     const answers: Promise<string | undefined>[] = [];
@@ -196,8 +196,8 @@ export function createRpcDispatch(
 }
 
 function batchFault(length: number): string | undefined {
-  if (length === 0) return "A batch holds a call at least.";
-  return length > BATCH_LIMIT ? `A batch holds at most ${BATCH_LIMIT} calls.` : undefined;
+  if (length === 0) return "A batch has at least one call.";
+  return length > BATCH_LIMIT ? `A batch has at most ${BATCH_LIMIT} calls.` : undefined;
 }
 
 function unknownMethod(method: string, methods: RpcMethods): GatewayError {
@@ -209,7 +209,7 @@ function unknownMethod(method: string, methods: RpcMethods): GatewayError {
 
 function checkParams(row: RpcMethodRow, params: object): void {
   if (Array.isArray(params) && row.positional !== true)
-    throw new GatewayError("invalid-params", "The params go by name, in an object.");
+    throw new GatewayError("invalid-params", "Pass the params by name, in an object.");
   for (const name of row.required) {
     if ((params as Record<string, unknown>)[name] === undefined)
       throw new GatewayError("invalid-request", `\`${name}\` is required.${insteadOf(name, params)}`);

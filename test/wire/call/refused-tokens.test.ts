@@ -49,7 +49,7 @@ test.each(doors)("401 of %s %s says what it takes, and what else was sent", asyn
 test("tls-required names the ways to be let in", async () => {
   const { json } = await send("GET", "/api/v1/skills/list", { "x-forwarded-proto": "http" });
   expect(json.detail).toBe(
-    "The token came in clear text from another machine. Use TLS (https), or name the network in gateway.clearTextFrom, or the proxy that ends TLS in gateway.trustedProxies.",
+    "The token was sent in clear text from another machine. Use TLS (https), or name the network in gateway.clearTextFrom, or the proxy that ends TLS in gateway.trustedProxies.",
   );
 });
 

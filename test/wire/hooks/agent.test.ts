@@ -37,7 +37,7 @@ describe("what /hooks/agent asks for reaches the agent", () => {
   test("the model, where the agent knows it; another is refused by name", async () => {
     expect((await sent({ message: "hi", model: "deep" })).turn.model).toBe("deep");
     const { error, problem } = await gateway.hooks.agent({ message: "hi", model: "gigantic" });
-    expect([error, problem.detail]).toEqual(["unknown-model", "The agent main takes fast, deep."]);
+    expect([error, problem.detail]).toEqual(["unknown-model", "The models of the agent main are: fast, deep."]);
   });
 
   test("the session: a fresh one each time, or the one that was named, with what was said there before", async () => {

@@ -48,7 +48,7 @@ describe("identity.get", async () => {
     expect([status, error, problem.detail]).toEqual([
       401,
       "key-expired",
-      "The key `laptop` expired at 2020-01-31T00:00:00.000Z. Make a new one on the console's settings page.",
+      "The key `laptop` expired at 2020-01-31T00:00:00.000Z. Create a new one on the console's settings page.",
     ]);
   });
 

@@ -20,7 +20,7 @@ describe("a key that expires", () => {
     await expect.poll(refused).toMatchObject({ type: "/docs/errors.html#key-expired", status: 401 });
     const { detail } = (await gateway.rest.call("skills.list", { key })).problem;
     expect(detail).toBe(
-      `The key \`short\` expired at ${json.expires_at}. Make a new one on the console's settings page.`,
+      `The key \`short\` expired at ${json.expires_at}. Create a new one on the console's settings page.`,
     );
   });
 

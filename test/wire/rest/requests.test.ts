@@ -108,7 +108,7 @@ describe("a request that has not the shape of the contract", () => {
   ])("is 400 for a body that %s %s does not take: %s", async (method, path, body) => {
     const headers = { authorization: `Bearer ${SECRETS.consoleToken}` };
     const reply = await exchange(gateway.url, { method, path }, headers, body);
-    expect([reply.error, reply.problem.detail]).toEqual(["invalid-request", "This call takes no body."]);
+    expect([reply.error, reply.problem.detail]).toEqual(["invalid-request", "This call does not take a body."]);
   });
 
   test.each(["", "{}", "{ }\r\n"])("may bring an empty object where a POST takes no body: %j", async (body) => {

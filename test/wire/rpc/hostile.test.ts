@@ -113,7 +113,7 @@ describe.each(Object.entries(transports))("over %s", async (transport, { config,
     const answers = (await ask(batch(50))) as unknown as RpcAnswer[];
     expect(answers.map(({ id }) => id)).toEqual(Array.from({ length: 50 }, (_, id) => id));
     const { error, id } = await ask(batch(51));
-    expect([error?.code, error?.data.detail, id]).toEqual([-32600, "A batch holds at most 50 calls.", null]);
+    expect([error?.code, error?.data.detail, id]).toEqual([-32600, "A batch has at most 50 calls.", null]);
   });
 
   test.each(["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "__defineGetter__"])(
