@@ -4082,7 +4082,7 @@ export interface operations {
                  */
                 status?: components["schemas"]["TurnStatus"];
                 /**
-                 * @description Only those of this agent; it may have left the configuration.
+                 * @description Only those of this agent; it may have was removed from the configuration.
                  * @example main
                  */
                 agent?: components["schemas"]["AgentName"];
@@ -4571,7 +4571,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only those for this agent; it may have left the configuration.
+                 * @description Only those for this agent; it may have was removed from the configuration.
                  * @example main
                  */
                 agent?: components["schemas"]["AgentName"];

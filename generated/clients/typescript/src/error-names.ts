@@ -3,25 +3,25 @@
 export type ErrorName =
   /** The body is not JSON. Nothing was started. */
   | "parse-error"
-  /** The request has not the shape that the contract gives it: a required field is missing, a field is unknown or of the wrong type. The details name the field. */
+  /** The request does not match the contract: a required field is missing, or a field is unknown or has the wrong type. The details name the field. */
   | "invalid-request"
-  /** No such RPC method. rpc.discover lists them. */
+  /** There is no such RPC method. rpc.discover lists all methods. */
   | "method-not-found"
   /** A param is unknown, of the wrong type, or out of its range; data.detail names it. */
   | "invalid-params"
-  /** The gateway failed. The cause is in its log under the request id, and only there. */
+  /** The gateway failed. Only its log has the cause, under the request id. */
   | "internal"
-  /** The request carries no token, or one that this surface does not know; or its sender's signature is missing, wrong or too old. All look alike on purpose. */
+  /** The token is missing or not valid for this surface, or the sender's signature is missing, wrong or too old. The error does not say which, on purpose. */
   | "unauthenticated"
-  /** The REST key was good until the time that the detail names. Ask for a new one. */
+  /** The REST key expired at the time in the detail. Ask for a new one. */
   | "key-expired"
-  /** A token came in clear text from another machine. Use HTTPS, or name the network in gateway.clearTextFrom or the proxy in gateway.trustedProxies. */
+  /** A token was sent in clear text from another machine. Use HTTPS, or name the network in gateway.clearTextFrom or the proxy in gateway.trustedProxies. */
   | "tls-required"
-  /** The token is good but may not do this; the detail names what it lacks. */
+  /** The token is valid but may not do this; the detail names the missing permission. */
   | "forbidden"
-  /** webhooks.allowedIps does not hold the sender's address. */
+  /** webhooks.allowedIps does not contain the sender's address. */
   | "address-not-allowed"
-  /** The Origin or Host of the request is not ours. Name the origin in gateway.allowedOrigins. */
+  /** The Origin or Host of the request is not allowed. Add the origin to gateway.allowedOrigins. */
   | "origin-not-allowed"
   /** Nothing is served at this path. */
   | "not-found"
@@ -31,27 +31,27 @@ export type ErrorName =
   | "session-not-found"
   /** No turn has this id, or its session was deleted. */
   | "turn-not-found"
-  /** There is no skill of this id, or the agent does not have it; the detail names it. */
+  /** The skill does not exist, or the agent does not have it; the detail names it. */
   | "skill-not-found"
   /** No REST key has this id. */
   | "key-not-found"
-  /** The key has expired, or another was made in its place already. */
+  /** The key has expired or was already replaced. */
   | "key-replaced"
   /** No mapping has this name, or none matched the payload. */
   | "mapping-not-found"
-  /** No delivery has this id, or the recorder let it go. */
+  /** No delivery has this id, or it is no longer stored. */
   | "delivery-not-found"
-  /** No system event has this id, or it ended so long ago that it is no longer stored. */
+  /** No system event has this id, or it is no longer stored. */
   | "event-not-found"
-  /** The agent knows no model of this name; the detail lists those it knows. */
+  /** The agent does not have this model; the detail lists its models. */
   | "unknown-model"
-  /** The path exists, but not for this HTTP method. Allow lists those it takes. */
+  /** The path does not accept this HTTP method. Allow lists the methods that it accepts. */
   | "method-not-allowed"
-  /** The request did not arrive whole in time. */
+  /** The request did not arrive completely in time. */
   | "request-timeout"
   /** The session id is in use by another agent. */
   | "session-conflict"
-  /** The session holds limits.messagesPerSession messages. Compact it, delete it, or begin another. */
+  /** The session holds limits.messagesPerSession messages. Compact it, delete it, or start another. */
   | "session-full"
   /** The turn has completed, failed or been cancelled, so it cannot be cancelled. */
   | "turn-ended"
@@ -59,35 +59,35 @@ export type ErrorName =
   | "turn-cancelled"
   /** The agent has no heartbeat, so a queued event would never be handled. Send mode: now. */
   | "heartbeat-off"
-  /** Only an event that is dead can be queued again; this one waits or was handled. */
+  /** Only a dead event can be queued again; this one is waiting or was handled. */
   | "event-not-dead"
-  /** It is no webhook's, or its body was not kept: recorder.bodies was off, nobody was authenticated, or its session was deleted. */
+  /** The request is not a webhook, or its body is not stored: recorder.bodies was off, the sender was not authenticated, or the session was deleted. */
   | "delivery-not-replayable"
   /** The turn has not completed, or did not ask for its reply to be sent to a channel; the reply is still being sent; the channel was removed from the configuration; or the request passed through three announcements or agents, as in a loop. */
   | "reply-not-announceable"
-  /** The first request with this idempotency key is still being stored. Send it again in a moment. */
+  /** The first request with this idempotency key is still being stored. Send the request again in a moment. */
   | "idempotency-in-progress"
-  /** The idempotency key was used before with another body. Use a fresh key. */
+  /** The idempotency key was used before with another body. Use a new key. */
   | "idempotency-mismatch"
-  /** The body is larger than the limit, which the detail names. */
+  /** The body is larger than the limit that the detail names. */
   | "too-large"
-  /** The request target is longer than the gateway reads. */
+  /** The request target is longer than the limit. */
   | "uri-too-long"
   /** Send application/json, encoded as UTF-8 and not compressed. */
   | "unsupported-media-type"
   /** This path is a WebSocket. Send Upgrade: websocket, or use POST /rpc. */
   | "upgrade-required"
-  /** The request's headers are larger than the gateway reads. */
+  /** The request's headers are larger than the limit. */
   | "headers-too-large"
   /** More requests than the limit allows in its window. */
   | "rate-limited"
-  /** The session's queue holds limits.turnsPerSession turns. Nothing was stored. */
+  /** The session's queue has limits.turnsPerSession turns. Nothing was stored. */
   | "session-busy"
-  /** The gateway's own queues are full, or memory is short. Nothing was stored. */
+  /** The gateway's own queues are full, or memory is low. Nothing was stored. */
   | "gateway-busy"
-  /** The agent's backend has failed several times in a row, and nobody who waits for a reply is let through until Retry-After. Nothing was stored. */
+  /** The agent's backend has failed several times in a row, and calls that wait for a reply are refused until Retry-After. Nothing was stored. */
   | "agent-unavailable"
-  /** The store holds limits.storeBytes, or its disk is full. Nothing was stored; nothing acknowledged was let go. */
+  /** The store has reached limits.storeBytes, or its disk is full. Nothing was stored, and no acknowledged work was dropped. */
   | "store-full"
   /** The store does not answer. Nothing was acknowledged. */
   | "store-unavailable"
@@ -97,7 +97,7 @@ export type ErrorName =
   | "turn-failed"
   /** The turn passed its deadline; turn_id names it. */
   | "turn-timeout"
-  /** The reply was not there as long as a call waits. The turn goes on; turn_id names it. */
+  /** The turn did not end in the time that a call waits. It is still running; turn_id names it. */
   | "turn-running"
   /** The agent left the configuration while the turn was queued. */
   | "agent-removed";

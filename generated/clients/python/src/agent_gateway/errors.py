@@ -104,15 +104,15 @@ class ParseError(BadRequestError):
 
 
 class InvalidRequestError(BadRequestError):
-    """The request has not the shape that the contract gives it: a required field is missing, a field is unknown or of the
-    wrong type. The details name the field.
+    """The request does not match the contract: a required field is missing, or a field is unknown or has the wrong type.
+    The details name the field.
     """
 
     name = "invalid-request"
 
 
 class MethodNotFoundError(NotFoundError):
-    """No such RPC method. rpc.discover lists them."""
+    """There is no such RPC method. rpc.discover lists all methods."""
 
     name = "method-not-found"
 
@@ -124,27 +124,27 @@ class InvalidParamsError(BadRequestError):
 
 
 class InternalError(ServerError):
-    """The gateway failed. The cause is in its log under the request id, and only there."""
+    """The gateway failed. Only its log has the cause, under the request id."""
 
     name = "internal"
 
 
 class UnauthenticatedError(AuthenticationError):
-    """The request carries no token, or one that this surface does not know; or its sender's signature is missing, wrong or
-    too old. All look alike on purpose.
+    """The token is missing or not valid for this surface, or the sender's signature is missing, wrong or too old. The
+    error does not say which, on purpose.
     """
 
     name = "unauthenticated"
 
 
 class KeyExpiredError(AuthenticationError):
-    """The REST key was good until the time that the detail names. Ask for a new one."""
+    """The REST key expired at the time in the detail. Ask for a new one."""
 
     name = "key-expired"
 
 
 class TlsRequiredError(PermissionDeniedError):
-    """A token came in clear text from another machine. Use HTTPS, or name the network in gateway.clearTextFrom or the
+    """A token was sent in clear text from another machine. Use HTTPS, or name the network in gateway.clearTextFrom or the
     proxy in gateway.trustedProxies.
     """
 
@@ -152,19 +152,19 @@ class TlsRequiredError(PermissionDeniedError):
 
 
 class ForbiddenError(PermissionDeniedError):
-    """The token is good but may not do this; the detail names what it lacks."""
+    """The token is valid but may not do this; the detail names the missing permission."""
 
     name = "forbidden"
 
 
 class AddressNotAllowedError(PermissionDeniedError):
-    """webhooks.allowedIps does not hold the sender's address."""
+    """webhooks.allowedIps does not contain the sender's address."""
 
     name = "address-not-allowed"
 
 
 class OriginNotAllowedError(PermissionDeniedError):
-    """The Origin or Host of the request is not ours. Name the origin in gateway.allowedOrigins."""
+    """The Origin or Host of the request is not allowed. Add the origin to gateway.allowedOrigins."""
 
     name = "origin-not-allowed"
 
@@ -188,7 +188,7 @@ class TurnNotFoundError(NotFoundError):
 
 
 class SkillNotFoundError(NotFoundError):
-    """There is no skill of this id, or the agent does not have it; the detail names it."""
+    """The skill does not exist, or the agent does not have it; the detail names it."""
 
     name = "skill-not-found"
 
@@ -200,7 +200,7 @@ class KeyNotFoundError(NotFoundError):
 
 
 class KeyReplacedError(ConflictError):
-    """The key has expired, or another was made in its place already."""
+    """The key has expired or was already replaced."""
 
     name = "key-replaced"
 
@@ -212,31 +212,31 @@ class MappingNotFoundError(NotFoundError):
 
 
 class DeliveryNotFoundError(NotFoundError):
-    """No delivery has this id, or the recorder let it go."""
+    """No delivery has this id, or it is no longer stored."""
 
     name = "delivery-not-found"
 
 
 class EventNotFoundError(NotFoundError):
-    """No system event has this id, or it ended so long ago that it is no longer stored."""
+    """No system event has this id, or it is no longer stored."""
 
     name = "event-not-found"
 
 
 class UnknownModelError(BadRequestError):
-    """The agent knows no model of this name; the detail lists those it knows."""
+    """The agent does not have this model; the detail lists its models."""
 
     name = "unknown-model"
 
 
 class MethodNotAllowedError(APIStatusError):
-    """The path exists, but not for this HTTP method. Allow lists those it takes."""
+    """The path does not accept this HTTP method. Allow lists the methods that it accepts."""
 
     name = "method-not-allowed"
 
 
 class RequestTimeoutError(APIStatusError):
-    """The request did not arrive whole in time."""
+    """The request did not arrive completely in time."""
 
     name = "request-timeout"
 
@@ -248,7 +248,7 @@ class SessionConflictError(ConflictError):
 
 
 class SessionFullError(ConflictError):
-    """The session holds limits.messagesPerSession messages. Compact it, delete it, or begin another."""
+    """The session holds limits.messagesPerSession messages. Compact it, delete it, or start another."""
 
     name = "session-full"
 
@@ -272,14 +272,14 @@ class HeartbeatOffError(ConflictError):
 
 
 class EventNotDeadError(ConflictError):
-    """Only an event that is dead can be queued again; this one waits or was handled."""
+    """Only a dead event can be queued again; this one is waiting or was handled."""
 
     name = "event-not-dead"
 
 
 class DeliveryNotReplayableError(ConflictError):
-    """It is no webhook's, or its body was not kept: recorder.bodies was off, nobody was authenticated, or its session was
-    deleted.
+    """The request is not a webhook, or its body is not stored: recorder.bodies was off, the sender was not authenticated,
+    or the session was deleted.
     """
 
     name = "delivery-not-replayable"
@@ -295,25 +295,25 @@ class ReplyNotAnnounceableError(ConflictError):
 
 
 class IdempotencyInProgressError(ConflictError):
-    """The first request with this idempotency key is still being stored. Send it again in a moment."""
+    """The first request with this idempotency key is still being stored. Send the request again in a moment."""
 
     name = "idempotency-in-progress"
 
 
 class IdempotencyMismatchError(APIStatusError):
-    """The idempotency key was used before with another body. Use a fresh key."""
+    """The idempotency key was used before with another body. Use a new key."""
 
     name = "idempotency-mismatch"
 
 
 class TooLargeError(APIStatusError):
-    """The body is larger than the limit, which the detail names."""
+    """The body is larger than the limit that the detail names."""
 
     name = "too-large"
 
 
 class UriTooLongError(APIStatusError):
-    """The request target is longer than the gateway reads."""
+    """The request target is longer than the limit."""
 
     name = "uri-too-long"
 
@@ -331,7 +331,7 @@ class UpgradeRequiredError(APIStatusError):
 
 
 class HeadersTooLargeError(APIStatusError):
-    """The request's headers are larger than the gateway reads."""
+    """The request's headers are larger than the limit."""
 
     name = "headers-too-large"
 
@@ -343,19 +343,19 @@ class RateLimitedError(TooManyRequestsError):
 
 
 class SessionBusyError(TooManyRequestsError):
-    """The session's queue holds limits.turnsPerSession turns. Nothing was stored."""
+    """The session's queue has limits.turnsPerSession turns. Nothing was stored."""
 
     name = "session-busy"
 
 
 class GatewayBusyError(ServerError):
-    """The gateway's own queues are full, or memory is short. Nothing was stored."""
+    """The gateway's own queues are full, or memory is low. Nothing was stored."""
 
     name = "gateway-busy"
 
 
 class AgentUnavailableError(ServerError):
-    """The agent's backend has failed several times in a row, and nobody who waits for a reply is let through until
+    """The agent's backend has failed several times in a row, and calls that wait for a reply are refused until
     Retry-After. Nothing was stored.
     """
 
@@ -363,7 +363,9 @@ class AgentUnavailableError(ServerError):
 
 
 class StoreFullError(ServerError):
-    """The store holds limits.storeBytes, or its disk is full. Nothing was stored; nothing acknowledged was let go."""
+    """The store has reached limits.storeBytes, or its disk is full. Nothing was stored, and no acknowledged work was
+    dropped.
+    """
 
     name = "store-full"
 
@@ -393,7 +395,7 @@ class TurnTimeoutError(ServerError):
 
 
 class TurnRunningError(ServerError):
-    """The reply was not there as long as a call waits. The turn goes on; turn_id names it."""
+    """The turn did not end in the time that a call waits. It is still running; turn_id names it."""
 
     name = "turn-running"
 
