@@ -84,7 +84,7 @@ export function createFront(parts: FrontParts) {
 function writeAccessLine(call: WireCall): void {
   const { req, res, requestId, parts } = call;
   const { surface, operation, caller, error, turnId } = call.line;
-  const status = res.writableFinished || res.headersSent ? res.statusCode : CLIENT_CLOSED;
+  const status = isAnswered(call) ? res.statusCode : CLIENT_CLOSED;
   const ms = parts.clock.monotonic() - call.began;
   const traceId = traceIdOf(req.headers.traceparent as string | undefined);
   // Without the path, the line would not show which resource the client requested.
@@ -93,7 +93,14 @@ function writeAccessLine(call: WireCall): void {
   if (error !== undefined) parts.refusals.note(call, status);
 }
 
-/** The status in the access line when the caller left before the answer. Never sent. */
+/** True if the whole answer was sent, or the answer is a stream, which its caller may leave. */
+function isAnswered({ req, res }: WireCall): boolean {
+  if (!res.writableEnded) return res.headersSent;
+  // Over HTTP/1.1, Node reports an answer as finished even if its connection breaks. After a sent answer, the connection is still open.
+  return req.httpVersionMajor === 1 ? !req.socket.destroyed : res.writableFinished;
+}
+
+/** The status in the access line if the caller left before the whole answer was sent. Never sent. */
 const CLIENT_CLOSED = 499;
 
 /** The part of an unknown path that the access line shows. A segment as long as a secret may be one, so it is left out. */
@@ -133,7 +140,11 @@ export function createUpgradeFront(onRequest: ReturnType<typeof createFront>) {
     const res = new ServerResponse(req);
     res.shouldKeepAlive = false;
     res.assignSocket(socket);
-    res.once("finish", () => endSlowly(socket));
+    res.once("finish", () => {
+      res.detachSocket(socket);
+      res.emit("close");
+      endSlowly(socket);
+    });
     onRequest(req, res, { socket, head });
   };
 }

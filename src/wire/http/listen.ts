@@ -8,7 +8,7 @@ import { createHttp2, type Http2Parts } from "./h2.ts";
 import { takeOwnListener } from "./own-listener.ts";
 import { afterAnswers, createPipelined } from "./pipelined.ts";
 import { createPrefaceReader } from "./preface.ts";
-import { createByteRefusal, HEADER_LIMIT } from "./refuse-bytes.ts";
+import { createByteRefusal, HEADER_LIMIT, IS_CONNECT, TOO_MANY_AHEAD } from "./refuse-bytes.ts";
 import type { ResetLimit } from "./reset-limit.ts";
 import { createSlowReaders } from "./slow-readers.ts";
 
@@ -67,7 +67,8 @@ const LAST_ACCEPTS_MS = 500;
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { tls, events, clock, requestMs = REQUEST_MS, stuckMs = STUCK_MS, admits } = options;
   const onRequest = options.onRequest as RequestListener;
-  const pipelined = createPipelined(onRequest);
+  const refuse = createByteRefusal(options);
+  const pipelined = createPipelined(onRequest, (socket) => refuse(TOO_MANY_AHEAD, socket));
   const headersMs = Math.min(HEADER_MS, requestMs);
   const checkMs = Math.min(1_000, requestMs, stuckMs);
   const settings = {
@@ -85,8 +86,8 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     ? (await import("node:https")).createServer({ ...settings, ...overTls, cert: tls.cert, key: tls.key }, pipelined)
     : createServer(settings, pipelined);
   if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections;
-  const refuse = createByteRefusal(options);
-  server.on("clientError", (error, socket) => refuse(error, socket as Socket));
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => refuse(error, socket as Socket));
+  server.on("connect", (_, socket) => afterAnswers(socket as Socket, () => refuse(IS_CONNECT, socket as Socket)));
   // A reader of the body asks for it; any other expectation may be ignored.
   server.on("checkContinue", pipelined);
   server.on("checkExpectation", pipelined);

@@ -1,13 +1,15 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** A connection that has more requests waiting than any client sends ahead is cut. */
-const LONGEST = 256;
+/** The most requests of a connection without an answer: the one that runs, and those that were sent ahead. */
+export const MOST_AHEAD = 256;
 
 type Exchange = { req: IncomingMessage; res: ServerResponse };
 
 /** The requests of each connection of HTTP/1.1, in their order: the first was begun, the others wait for its answer. */
 const lines = new WeakMap<Socket, Exchange[]>();
+/** The connections on which a request was refused because too many were sent ahead. */
+const full = new WeakSet<Socket>();
 
 function isOpen({ res }: Exchange): boolean {
   return !res.writableFinished && !res.destroyed;
@@ -32,7 +34,7 @@ export function afterAnswers(socket: Socket, goOn: () => void): void {
   socket.on("drain", cutBlocked);
   last.once("close", () => {
     socket.off("drain", cutBlocked);
-    if (socket.writable) goOn();
+    if (socket.writable && !full.has(socket)) goOn();
   });
 }
 
@@ -42,22 +44,29 @@ function cutBlocked(this: Socket): void {
 
 /**
  * Begins a request that was sent ahead of its predecessor's answer after this answer. Node begins all that come in one read, and holds
- * their answers until it is their turn: 64 KiB of requests would cost hundreds of MiB of answers that no client reads.
+ * their answers until it is their turn: 64 KiB of requests would cost hundreds of MiB of answers that no client reads. A request is not begun
+ * if its answer could not leave, because the client or an earlier answer has ended the connection.
  */
-export function createPipelined(onRequest: RequestListener): RequestListener {
+export function createPipelined(onRequest: RequestListener, refuseMore: (socket: Socket) => void): RequestListener {
   return (req, res) => {
     const { socket } = req;
+    if (!socket.writable) return;
     const line = lines.get(socket);
     if (!line?.some(isOpen)) {
       lines.set(socket, [{ req, res }]);
       onRequest(req, res);
       return;
     }
-    if (line.push({ req, res }) > LONGEST) return void socket.destroy();
+    if (line.length === MOST_AHEAD) {
+      full.add(socket);
+      refuseMore(socket);
+      return;
+    }
+    line.push({ req, res });
     const next = (): void => {
       line.shift();
       const [first, second] = line;
-      if (!first || first.req.destroyed) return;
+      if (!first || !socket.writable) return;
       if (second) first.res.once("close", next);
       onRequest(first.req, first.res);
     };

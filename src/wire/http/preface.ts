@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 
-/** The first bytes of an HTTP/2 client; no method of HTTP/1.1 begins like it. */
-const PREFACE = Buffer.from("PRI");
+/** The first bytes of an HTTP/2 client. */
+const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 type Takers = {
   http1: (socket: Socket) => void;

@@ -5,17 +5,21 @@ import type { ErrorName } from "#kit/errors.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Events } from "#observe/events.ts";
 import { PRIVATE, refusalOf } from "#wire/call/problem.ts";
-import { answeringOn, lastRequestOn } from "./pipelined.ts";
+import { answeringOn, lastRequestOn, MOST_AHEAD } from "./pipelined.ts";
 
 export const HEADER_LIMIT = 16 * 1024;
 
 /** The time that a client may take to end its half of a connection that was refused. */
 const LINGER_MS = 1_000;
 
-/** Node's error for bytes that it could not read. */
-type UnreadBytes = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
+/** Node's error for bytes that it could not read, or a code of ours. */
+type UnreadBytes = { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
+export const IS_CONNECT: UnreadBytes = { code: "IS_CONNECT" };
+export const TOO_MANY_AHEAD: UnreadBytes = { code: "TOO_MANY_AHEAD" };
 const BY_CODE: Record<string, [ErrorName, string]> = {
+  IS_CONNECT: ["invalid-request", "The gateway is not a proxy, and takes no CONNECT."],
+  TOO_MANY_AHEAD: ["invalid-request", `More than ${MOST_AHEAD} requests wait for answers on the connection.`],
   HPE_HEADER_OVERFLOW: ["headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ["too-large", "The chunk extensions are too large."],
   HPE_INVALID_EOF_STATE: ["invalid-request", "The request is incomplete."],
@@ -36,6 +40,8 @@ export function createByteRefusal({ newRequestId, events }: { newRequestId: () =
     if (answering?.req.complete && socket.writable) {
       if (ending.has(socket)) return;
       ending.add(socket);
+      // The parser must not find another request in what follows.
+      socket.removeAllListeners("data").on("data", () => {});
       answering.once("close", () => {
         ending.delete(socket);
         refuse(bytes, socket);

@@ -28,6 +28,8 @@ describe("bytes that are no request", async () => {
 
   test.each([
     ["nothing that is known", "this is no request\r\n\r\n", 400, "invalid-request"],
+    ["a method that is not known", requestText({ method: "PRIVATE", path: "/x" }), 400, "invalid-request"],
+    ["the method CONNECT", requestText({ method: "CONNECT", path: "example.com:443" }), 400, "invalid-request"],
     ["too large a head", requestText(HEALTH, { "x-padding": "a".repeat(17_000) }), 431, "headers-too-large"],
     ["too long a target", requestText({ ...HEALTH, path: `/${"a".repeat(17_000)}` }), 414, "uri-too-long"],
     [
