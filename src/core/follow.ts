@@ -31,7 +31,7 @@ export abstract class Stream<E extends StreamEntry, T extends Taker<E> = Taker<E
   abstract read(after: number, limit: number): Promise<readonly E[]>;
 
   /** Called when a follower has reached the current end of the stream. */
-  caughtUp(): void {}
+  caughtUp(_follower: Follower<E, T>): void {}
 
   /** Called when the last follower has left. */
   abandoned(): void {}
@@ -122,7 +122,7 @@ export class Follower<E extends StreamEntry, T extends Taker<E> = Taker<E>> {
     const isNews = this.newest > this.seq && (page.length > 0 || this.newest !== newest);
     if (page.length === limit || isNews) return true;
     this.phase = "live";
-    stream.caughtUp();
+    stream.caughtUp(this);
     return false;
   }
 

@@ -1,4 +1,4 @@
-import { Stream, type Taker } from "#core/follow.ts";
+import { type Follower, Stream, type Taker } from "#core/follow.ts";
 import { type LiveReplies, readSince } from "#core/turns/live-replies.ts";
 import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
 import { readAtTickEnd } from "#kit/tick-end.ts";
@@ -43,7 +43,6 @@ type StreamParts = {
   live: LiveReplies;
   streams: Map<string, SessionStream>;
 };
-type Begun = { readonly turnId: string; readonly seq: number };
 
 /** A session's stream, with the pieces of the reply that is being written. It exists while it has followers. */
 export class SessionStream extends Stream<Entry, SessionTaker> {
@@ -52,15 +51,15 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
   ordinal = 0;
   agent: string | undefined = undefined;
   /** The reply that began last while the stream had followers. */
-  begun: Begun | undefined = undefined;
+  begun: { turnId: string; seq: number } | undefined = undefined;
   readonly #parts: StreamParts;
-  /** The last reply in the entries so far, if its end is not among them. */
-  #unfinished: Begun | undefined = undefined;
-  #noted = 0;
-  /** The reply whose pieces are read. */
-  #writing: Begun | undefined = undefined;
-  /** The turn whose end was published last. */
+  /** The turn of the last reply in the entries so far, if the reply's end is not among them. */
+  #unfinished: string | undefined = undefined;
+  /** The turn of the last reply that has ended in the entries so far. */
   #endedTurn: string | undefined = undefined;
+  #noted = 0;
+  /** The turn whose pieces are read. */
+  #writing: string | undefined = undefined;
   #stopReading = (): void => {};
   #stopSeeking: (() => void) | undefined = undefined;
 
@@ -69,11 +68,6 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
     this.#parts = parts;
     this.sessionId = sessionId;
     parts.streams.set(sessionId, this);
-  }
-
-  /** The turn whose pieces are passed on. */
-  get writing(): string | undefined {
-    return this.#writing?.turnId;
   }
 
   async read(after: number, limit: number): Promise<readonly Entry[]> {
@@ -96,7 +90,7 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
   entries(session: SessionRef, entries: readonly Entry[]): void {
     this.setSession(session);
     this.publish(entries);
-    this.#notifyQuiet();
+    for (const { taker } of this.followers) this.notifyIfQuiet(taker);
   }
 
   deleted(session: SessionRef, end: DeletedAt): void {
@@ -104,9 +98,9 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
   }
 
   /** Passes the text so far to a follower that starts in the middle of a reply. */
-  override caughtUp(): void {
+  override caughtUp({ taker }: Follower<Entry, SessionTaker>): void {
     this.pollForReply();
-    this.#notifyQuiet();
+    this.notifyIfQuiet(taker);
   }
 
   override abandoned(): void {
@@ -116,13 +110,16 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
     this.#stopSeeking?.();
   }
 
-  /** Notes whether a reply is unfinished. */
+  /** Notes whether the last reply has ended. */
   #note(entry: Entry): void {
     if (entry.seq <= this.#noted) return;
     this.#noted = entry.seq;
-    const { name, turnId, seq } = entry;
-    if (name === "message.created" && entry.role === "assistant") this.#unfinished = { turnId, seq };
-    else if (name === "message.completed" || isTurnEnd(entry)) this.#unfinished = undefined;
+    const { name, turnId } = entry;
+    if (name === "message.created" && entry.role === "assistant") this.#unfinished = turnId;
+    else if (name === "message.completed" || isTurnEnd(entry)) {
+      this.#unfinished = undefined;
+      this.#endedTurn = turnId;
+    }
   }
 
   protected override published(entry: Entry): void {
@@ -130,10 +127,9 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
     if (entry.name === "message.created") {
       if (entry.role !== "assistant") return;
       this.begun = { turnId: entry.turnId, seq: entry.seq };
-      this.readPieces(this.begun);
+      this.readPieces(entry.turnId);
     } else if (entry.name === "message.completed" || isTurnEnd(entry)) {
-      this.#endedTurn = entry.turnId;
-      if (entry.turnId === this.writing) this.#stop();
+      if (entry.turnId === this.#writing) this.#stop();
       if (isTurnEnd(entry)) for (const { taker } of this.followers) taker.ended?.(entry.turnId);
     }
   }
@@ -142,23 +138,21 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
   readonly pollForReply = (): void => {
     const { live } = this.#parts;
     const reply = live.ofSession(this.sessionId);
-    // A reply may stay in memory for a moment after its end was published.
+    // A reply may stay in memory for a moment after its end.
     if (!reply || reply.turnId === this.#endedTurn) {
       if (this.#unfinished) this.readPieces(this.#unfinished);
       else if (this.#hasTakerOf(undefined)) this.#stopSeeking ??= live.seek(this.sessionId, this.pollForReply);
       return;
     }
-    this.readPieces(reply);
+    this.readPieces(reply.turnId);
     this.passSoon();
   };
 
   /** Passes on the pieces of a reply that has begun, if a taker wants them. */
-  readPieces({ turnId, seq }: Begun): void {
-    if (!this.#hasTakerOf(turnId)) return;
-    const isRead = this.writing === turnId;
-    this.#writing = { turnId, seq };
-    if (isRead) return;
+  readPieces(turnId: string): void {
+    if (turnId === this.#writing || !this.#hasTakerOf(turnId)) return;
     this.#stopReading();
+    this.#writing = turnId;
     this.#stopReading = this.#parts.live.read(this.sessionId, this.#pass);
   }
 
@@ -175,7 +169,7 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
   /** The text of one tick of the event loop is one piece. */
   readonly #pass = (): void => {
     const reply = this.#parts.live.ofSession(this.sessionId);
-    if (!reply || reply.turnId !== this.writing) return;
+    if (!reply || reply.turnId !== this.#writing) return;
     const { turnId, messageId, seq, length } = reply;
     const written = { turnId, messageId, seq, length, textSince: (offset: number) => readSince(reply, offset) };
     for (const { taker } of this.followers) taker.written(written);
@@ -187,9 +181,9 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
     this.#writing = undefined;
   }
 
-  #notifyQuiet(): void {
-    if (this.#writing) return;
-    for (const { taker } of this.followers) taker.quiet?.();
+  /** Notifies a taker if no reply is being written. */
+  notifyIfQuiet(taker: SessionTaker): void {
+    if (!this.#writing) taker.quiet?.();
   }
 }
 

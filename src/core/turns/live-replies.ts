@@ -63,7 +63,6 @@ export function createLiveReplies() {
       if (replies.get(reply.sessionId) === reply) replies.delete(reply.sessionId);
     },
     ofSession: (sessionId: string): LiveReply | undefined => replies.get(sessionId),
-    textSince: readSince,
     /** Calls `wake` at the end of each tick in which a reply of the session has grown. Returns a function that ends this. */
     read: (sessionId: string, wake: () => void): (() => void) => addListener(readers, sessionId, wake),
     /** Looks for a reply of this session that another gateway is already writing. Calls `found` when it appears or grows. Returns a function that ends this. */
@@ -283,7 +282,7 @@ function createRepliesForOthers({ shared, live, clock, events }: ReplyParts) {
       if (one.until <= now) asked.delete(sessionId);
       if (!reply || reply.length === one.put) continue;
       const { turnId, messageId, seq, length } = reply;
-      pieces.push({ sessionId, turnId, messageId, seq, offset: one.put, text: live.textSince(reply, one.put) });
+      pieces.push({ sessionId, turnId, messageId, seq, offset: one.put, text: readSince(reply, one.put) });
       sent.push({ one, length });
     }
     try {

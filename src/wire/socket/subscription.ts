@@ -161,6 +161,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     this.byAgent = this.isSubscribed && this.owner.agents.has(this.stream.agent ?? "");
     this.byName = false;
     this.leaveIfUnused();
+    this.stream.notifyIfQuiet(this);
   }
 
   leaveAgent(name: string): void {
@@ -181,7 +182,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     const begun = replySeq === undefined ? stream.begun : { turnId, seq: replySeq };
     if (begun?.turnId === turnId) {
       this.#openReply(begun);
-      stream.readPieces(begun);
+      stream.readPieces(turnId);
     }
     if (replySeq === undefined) stream.pollForReply();
     // Pieces need a cursor, and a cursor needs the session's ordinal. If the session cannot be read now, the rest of the reply precedes its end.

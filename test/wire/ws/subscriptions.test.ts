@@ -26,6 +26,26 @@ test("a subscription to an agent follows a session only until its reply is compl
   expect(sink.names).toHaveLength(7);
 });
 
+test("a session of a subscribed agent is not followed after its subscription by id ends, until its next entry", async () => {
+  await using core = await startCore();
+  const sink = createSink();
+  const subscriber = subscriberOf(core, sink);
+  const isFollowed = () => core.core.streams.wants({ sessionId: "chat:a", agent: "" });
+  const complete = async (): Promise<void> => {
+    const turn = await core.start();
+    (await core.scripted.next()).end();
+    await core.ended(turn);
+  };
+  await complete();
+  await subscriber.subscribe({ agents: ["main"], sessions: { "chat:a": null } });
+  await core.clock.settle();
+  expect(isFollowed()).toBe(true);
+  await subscriber.unsubscribe({ sessions: ["chat:a"] });
+  expect(isFollowed()).toBe(false);
+  await complete();
+  expect(sink.names).toHaveLength(6);
+});
+
 test("a subscription that has ended does not remove its successor", async () => {
   await using core = await startCore();
   const sink = createSink();
