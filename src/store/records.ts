@@ -240,6 +240,8 @@ export type CompactionOrder = {
   surface: Surface;
   caller: string;
   task: CompactionTask;
+  /** Refused if the session has another compaction that has not ended. */
+  isOnly?: boolean | undefined;
   limits: StoreLimits;
 };
 

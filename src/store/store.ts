@@ -206,7 +206,8 @@ export interface Store extends InboundStore, AsyncDisposable {
    * claimed, extended, ended and released like other turns, in its own lane. With `end.compaction`, its end replaces the summary, marks
    * the messages and appends the entry, in one transaction; then the turn is deleted, and all watchers are notified of the result. Lists and
    * the counts of the session, the agent and the gateway do not include it.
-   * Refused: `session-not-found`, `session-busy` (limits.turnsPerSession turns are waiting, including compactions), `store-full`.
+   * Refused: `session-not-found`, `session-busy` (limits.turnsPerSession turns are waiting, including compactions, or `isOnly` is set and a
+   * compaction of the session has not ended), `store-full`.
    */
   startCompaction(order: CompactionOrder): Promise<void>;
 

@@ -109,6 +109,42 @@ describe("a turn that cannot be started now", () => {
     expect((await core.logged("session.compacted")).length).toBeGreaterThan(0);
   });
 
+  it("waits for a compaction of its session that another gateway has requested", async () => {
+    const limits = { ...AMPLE, store: { ...AMPLE.store, messagesPerSession: 50 } };
+    let mayCompact = false;
+    await using core = await startBeating({
+      settings: { limits, compactAt: 1_000_000 },
+      wrapStore: (store) => ({
+        claimTurns: (request) =>
+          store.claimTurns({
+            ...request,
+            freeOf: (agent, lane) => (lane === "compact" && !mayCompact ? 0 : request.freeOf(agent, lane)),
+          }),
+      }),
+    });
+    for (let n = 0; n < 25; n++) {
+      await core.queue("fills", { mode: "now" });
+      await core.settle();
+      await core.endAll();
+    }
+    const [now, task] = [core.clock.now(), { kind: "compact", keep: 20, keepTokens: undefined }] as const;
+    const by = { surface: "heartbeat", caller: "compaction" } as const;
+    await core.store.startCompaction({ now, turnId: "cmp_other", sessionId: MAIN, ...by, task, limits: limits.store });
+    const event = await core.queue("waits", { mode: "now" });
+    await core.clock.advance(60_000);
+    const delays = await core.logged("beat.delayed");
+    expect(delays.length).toBeGreaterThan(2);
+    expect(new Set(delays.map(({ reason }) => reason))).toEqual(new Set(["session-full"]));
+    mayCompact = true;
+    // Notifies the runner.
+    for (const paused of [true, false]) await core.store.setPaused("main", { paused, now, streamKeep: 100 });
+    await core.clock.advance(30_000);
+    await core.endAll();
+    expect(await core.read(event)).toMatchObject({ status: "handled", attempts: 0 });
+    expect(await core.logged("session.compacted")).toHaveLength(1);
+    expect(await core.logged("compaction.failed")).toEqual([]);
+  });
+
   it("keeps its events where no session is ever compacted, until somebody makes room", async () => {
     const limits = { ...AMPLE, store: { ...AMPLE.store, messagesPerSession: 2 } };
     await using core = await startBeating({ settings: { limits } });

@@ -5,13 +5,14 @@ type CompactionOptions = {
   session?: string;
   node?: string | undefined;
   limits?: WorldOptions["limits"];
+  isOnly?: boolean;
   leaseMs?: number;
 };
 
 /** Queues a compaction. Answers its id. */
 export async function startCompaction(
   world: World,
-  { session = "chat:a", limits }: CompactionOptions = {},
+  { session = "chat:a", limits, isOnly }: CompactionOptions = {},
 ): Promise<string> {
   const now = world.clock.now();
   const turnId = world.newId("cmp");
@@ -22,6 +23,7 @@ export async function startCompaction(
     surface: "rpc",
     caller: "ops",
     task: { kind: "compact", keep: 0, keepTokens: undefined },
+    isOnly,
     limits: world.order({ limits: limits ?? {} }).limits,
   });
   return turnId;

@@ -18,8 +18,8 @@ const JITTER = 0.1;
 
 export type BeatParts = CoreParts & {
   runner: Runner;
-  /** Makes room in a full session. Returns false if that failed. */
-  makeRoom: (sessionId: string) => Promise<boolean>;
+  /** Makes room in a full session. Returns false if that failed, and undefined if another gateway may make room. */
+  makeRoom: (sessionId: string) => Promise<boolean | undefined>;
 };
 
 /** The next turn of an agent's beat, which this gateway starts. */
@@ -29,7 +29,7 @@ export type Starting = {
   /** The number of failed tries, and the reason of the last one. */
   tries: number;
   delayedBy: string | undefined;
-  /** True once the session was compacted to make room. */
+  /** True once this gateway has compacted the session to make room. */
   hasCompacted: boolean;
 };
 
@@ -90,8 +90,9 @@ async function waitToRetry(parts: BeatParts, starting: Starting, error: unknown)
   const { agent, stop } = starting;
   const reason = GatewayError.from(error).name;
   if (reason === "session-full" && !starting.hasCompacted) {
-    starting.hasCompacted = true;
-    if (await parts.makeRoom(mainSessionOf(agent))) return;
+    const hasRoom = await parts.makeRoom(mainSessionOf(agent));
+    starting.hasCompacted = hasRoom !== undefined;
+    if (hasRoom) return;
   }
   let delayMs = pauseOf(starting.tries++);
   if (EXPECTED.has(reason)) {

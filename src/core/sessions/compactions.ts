@@ -66,9 +66,12 @@ export class Compactions {
     return this.#run(sessionId, { kind: "compact", keep, keepTokens: undefined }, { surface: "rpc", caller });
   }
 
-  /** Compacts a full session if automatic compaction is on. Returns true if messages were replaced. */
-  async makeRoom(sessionId: string): Promise<boolean> {
-    return this.#parts.settings().compactAt > 0 && (await this.#runAutomatically(sessionId));
+  /**
+   * Compacts a full session if automatic compaction is on. Returns true if messages were replaced, and undefined if there was no place for
+   * a compaction: another gateway may have requested one.
+   */
+  async makeRoom(sessionId: string): Promise<boolean | undefined> {
+    return this.#parts.settings().compactAt > 0 && (await this.#runAutomatically(sessionId, { isOnly: true }));
   }
 
   /** Cancels the compactions that this gateway requested, and requests no more. The turns behind them in the queue can then run. */
@@ -88,7 +91,7 @@ export class Compactions {
   }
 
   /** Queues a compaction, and waits for its result. */
-  async #run(sessionId: string, task: CompactionTask, payer: Payer): Promise<SessionCompaction> {
+  async #run(sessionId: string, task: CompactionTask, payer: Payer, isOnly = false): Promise<SessionCompaction> {
     if (this.#isStopped) throw shuttingDown();
     const { store, clock, settings, agents } = this.#parts;
     const now = clock.now();
@@ -101,7 +104,7 @@ export class Compactions {
     let stopPolling = () => {};
     try {
       const limits = settings().limits.store;
-      const order = { now, turnId, sessionId, ...payer, task, limits };
+      const order = { now, turnId, sessionId, ...payer, task, isOnly, limits };
       const started = Promise.all([store.getSession(sessionId), store.startCompaction(order)]);
       const [session] = await started.catch((error: unknown) => {
         this.#cancel(turnId);
@@ -160,12 +163,16 @@ export class Compactions {
     return fits === undefined ? most : Math.min(most, Math.floor(fits * CONTEXT_SHARE));
   }
 
-  /** Compacts a session without a request of a caller. Reports a failure, and returns true if messages were replaced. */
-  async #runAutomatically(sessionId: string, keepTokens?: number): Promise<boolean> {
+  /** Compacts a session without a request of a caller. Reports a failure. Returns the same as `makeRoom`. */
+  async #runAutomatically(
+    sessionId: string,
+    { keepTokens, isOnly = false }: { keepTokens?: number; isOnly?: boolean },
+  ): Promise<boolean | undefined> {
     const { store, events } = this.#parts;
     try {
-      return (await this.#run(sessionId, { kind: "compact", keep: KEEP, keepTokens }, AUTOMATIC)).compacted;
+      return (await this.#run(sessionId, { kind: "compact", keep: KEEP, keepTokens }, AUTOMATIC, isOnly)).compacted;
     } catch (error) {
+      if (isOnly && GatewayError.from(error).name === "session-busy") return undefined;
       const agent = (await store.getSession(sessionId).catch(() => undefined))?.agent;
       if (agent !== undefined && !this.#isStopped) events.compactionFailed({ sessionId, agent, error });
       return false;
@@ -175,7 +182,7 @@ export class Compactions {
   /** Compacts a session that is too long. If it is still too long afterwards, the next attempt waits until it has grown by `GROWTH`. */
   async #shorten({ sessionId, agent, contextBytes }: SessionRef): Promise<void> {
     const due = this.#dueAt(agent);
-    await this.#runAutomatically(sessionId, Math.floor(due / 2));
+    await this.#runAutomatically(sessionId, { keepTokens: Math.floor(due / 2) });
     const left = await this.#parts.store.getSession(sessionId).then(
       (session) => session?.contextBytes ?? 0,
       () => contextBytes,

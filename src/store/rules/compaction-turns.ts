@@ -2,7 +2,7 @@ import { checkBytes, refuse } from "./limits.ts";
 import { isCompaction, type OpenTurnRecord, type Rule } from "./records.ts";
 
 export const startCompaction: Rule<"startCompaction"> = (records, order) => {
-  const { now, turnId, sessionId, surface, caller, task, limits } = order;
+  const { now, turnId, sessionId, surface, caller, task, isOnly, limits } = order;
   const found = records.sessions.find(sessionId);
   if (!found) throw refuse("session-not-found", `No session has the id ${sessionId}.`);
   const { ordinal, agent, lastSeq } = found.session;
@@ -11,6 +11,8 @@ export const startCompaction: Rule<"startCompaction"> = (records, order) => {
   if (waiting >= limits.turnsPerSession) {
     throw refuse("session-busy", `${waiting} turns and compactions wait in the session.`);
   }
+  if (isOnly && queue.some(isCompaction))
+    throw refuse("session-busy", "Another compaction of the session has not ended.");
   checkBytes(records, limits.storeBytes);
   const isFirst = queue.length === 0;
   const record: OpenTurnRecord = {

@@ -108,6 +108,19 @@ export function compactingTests(engine: Engine): void {
       expect(second.claim.node).toBe("node_b");
     });
 
+    it("is refused if it must be the only one and another waits or runs", async ({ world }) => {
+      await talk(world, ["one"]);
+      await startCompaction(world, { isOnly: true });
+      expect(await refusal(startCompaction(world, { isOnly: true }))).toBe("session-busy");
+      const running = await claimed(world);
+      expect(await refusal(startCompaction(world, { isOnly: true }))).toBe("session-busy");
+      await startCompaction(world);
+      await endCompaction(world, running);
+      await endCompaction(world, await claimed(world));
+      await world.start();
+      await startCompaction(world, { isOnly: true });
+    });
+
     it("has a lane of its own, which a pause does not close", async ({ world }) => {
       await talk(world, ["one"]);
       await world.start({ session: "chat:b" });
