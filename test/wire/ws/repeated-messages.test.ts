@@ -121,3 +121,27 @@ test("a sender with `stream` gets the reply before the end of a turn that ended 
   expect(sink.names.slice(2)).toEqual([">turn.completed"]);
   expect(isFollowed(core)).toBe(false);
 });
+
+test("a sender that subscribes between the last piece and the end of its turn gets no piece twice", async () => {
+  await using core = await startCore();
+  const running = await core.start();
+  const run = await core.scripted.next();
+  run.say("Good morning");
+  run.end();
+  await core.ended(running);
+  const sink = createSink();
+  const subscriber = subscriberOf(core, sink, true);
+  const call = callOn(sink);
+  const pushAfterAnswer: typeof call.pushAfterAnswer = (frame) => {
+    call.pushAfterAnswer(frame);
+    sink.hasRoom = false;
+  };
+  subscriber.follow({ pushAfterAnswer }, running, OPTIONS);
+  await core.clock.settle();
+  expect(sink.names).toEqual([">message.delta"]);
+  await subscriber.subscribe({ sessions: { "chat:a": null } });
+  sink.hasRoom = true;
+  subscriber.pump.startSoon();
+  await core.clock.settle();
+  expect(sink.names).toEqual([">message.delta", ">turn.completed"]);
+});

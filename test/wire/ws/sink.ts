@@ -3,7 +3,7 @@ import type { PushSink } from "#wire/socket/pump.ts";
 import { subscribers } from "#wire/socket/subscriber.ts";
 import type { TestCore } from "../../core/start-core.ts";
 
-export type TestSink = PushSink & { isOpen: boolean; names: string[]; cuts: number };
+export type TestSink = PushSink & { hasRoom: boolean; names: string[]; cuts: number };
 
 /** A connection that records the names of its pushes. */
 export function createSink(): TestSink {
