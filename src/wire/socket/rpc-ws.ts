@@ -6,11 +6,11 @@ import { hashOf } from "#kit/secrets.ts";
 import { authenticate, bearerOf } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
 import type { DoorAt } from "#wire/call/front.ts";
-import { mayCall, type RpcCaller } from "#wire/rpc/rpc.ts";
+import type { RpcCaller } from "#wire/rpc/rpc.ts";
 import { failRpc } from "#wire/rpc/rpc-http.ts";
 import { CLOSE, Connection, type ConnectionParts } from "./connection.ts";
 import { createSocketServer } from "./server-socket.ts";
-import { DELIVERIES_PERMISSION, GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
+import { checkPermissions } from "./socket-calls.ts";
 import { subscribers } from "./subscriber.ts";
 
 export type SocketTimes = {
@@ -124,10 +124,12 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
     recheck(): void {
       for (const connection of connections.list()) {
         const caller = parts.identify(connection.origin.tokenHash);
-        const lost = caller && lostPermission(connection, caller);
-        if (!caller) connection.close(CLOSE.tokenRevoked, "the token is no longer valid");
-        else if (lost) connection.close(CLOSE.permissionRevoked, `the token lacks ${lost} now`);
-        else connection.caller = caller;
+        if (!caller) {
+          connection.close(CLOSE.tokenRevoked, "the token is no longer valid");
+          continue;
+        }
+        connection.caller = caller;
+        checkPermissions(connection);
       }
     },
 
@@ -142,14 +144,6 @@ function fail(call: WireCall, thrown: unknown): void {
   call.line.reached(OPERATION);
   if (GatewayError.from(thrown).name === "invalid-request") call.res.setHeader("sec-websocket-version", "13");
   failRpc(call, thrown);
-}
-
-/** The permission that a connection needs for its subscriptions and has lost. */
-function lostPermission({ subscriber }: Connection, caller: RpcCaller): string | undefined {
-  if (!subscriber) return undefined;
-  if (subscriber.hasSessions && !mayCall(caller, SESSION_PERMISSION)) return SESSION_PERMISSION;
-  if (subscriber.deliveries && !mayCall(caller, DELIVERIES_PERMISSION)) return DELIVERIES_PERMISSION;
-  return subscriber.gateway && !mayCall(caller, GATEWAY_PERMISSION) ? GATEWAY_PERMISSION : undefined;
 }
 
 const PING_MS = 30_000;

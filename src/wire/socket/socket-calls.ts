@@ -4,13 +4,13 @@ import { GatewayError } from "#kit/errors.ts";
 import type { MethodCall } from "#wire/rpc/rpc.ts";
 import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { paramFault } from "#wire/rpc/rpc-methods.ts";
-import type { SocketExchange } from "./connection.ts";
+import { CLOSE, type Connection, type SocketExchange } from "./connection.ts";
 
 /** The permissions for pushes about sessions and agents, and about the gateway. */
-export const SESSION_PERMISSION = "session.get";
-export const GATEWAY_PERMISSION = "system.health";
+const SESSION_PERMISSION = "session.get";
+const GATEWAY_PERMISSION = "system.health";
 /** The recorder requires all permissions, as REST requires the scope `admin`. */
-export const DELIVERIES_PERMISSION = "*";
+const DELIVERIES_PERMISSION = "*";
 
 /** The methods that are available only over a WebSocket. */
 const socketRows: readonly RpcMethodRow[] = [
@@ -19,7 +19,10 @@ const socketRows: readonly RpcMethodRow[] = [
     if (params.sessions || params.agents) require(caller, SESSION_PERMISSION);
     if (params.gateway !== undefined) require(caller, GATEWAY_PERMISSION);
     if (params.deliveries) require(caller, DELIVERIES_PERMISSION);
-    return connection.subscriptions.subscribe(params);
+    const places = await connection.subscriptions.subscribe(params);
+    // The token may have lost a permission meanwhile.
+    checkPermissions(connection);
+    return places;
   }),
   row("rpc.unsubscribe", async (params: Unsubscribe, { connection }) => {
     await connection.subscriber?.unsubscribe(params);
@@ -29,6 +32,18 @@ const socketRows: readonly RpcMethodRow[] = [
 
 export function withSocketCalls(methods: RpcMethods): RpcMethods {
   return new Map([...methods, ...socketRows.map((one) => [one.name, one] as const)]);
+}
+
+/** Closes a connection whose caller may not have its subscriptions. */
+export function checkPermissions(connection: Connection): void {
+  const { subscriber, caller } = connection;
+  const needed = [
+    subscriber?.hasSessions && SESSION_PERMISSION,
+    subscriber?.deliveries && DELIVERIES_PERMISSION,
+    subscriber?.gateway && GATEWAY_PERMISSION,
+  ];
+  const lost = needed.find((permission) => permission && !mayCall(caller, permission));
+  if (lost) connection.close(CLOSE.permissionRevoked, `the token lacks ${lost} now`);
 }
 
 function row<Params>(

@@ -54,10 +54,7 @@ export class Subscriber implements Owner, AgentFollower {
 
   /** True if the connection is subscribed to a session or an agent. */
   get hasSessions(): boolean {
-    return (
-      this.agents.size > 0 ||
-      [...this.#sessions.values()].some(({ isSubscribed, isRequested }) => isSubscribed || isRequested)
-    );
+    return this.agents.size > 0 || [...this.#sessions.values()].some(({ isSubscribed }) => isSubscribed);
   }
 
   /** Starts subscriptions or changes their places, either all or none. Pushes start after the answer to the call. */

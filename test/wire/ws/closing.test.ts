@@ -64,6 +64,39 @@ describe("a token", () => {
   });
 });
 
+test("a token that loses a permission while it subscribes loses its socket", async () => {
+  const config = (permissions: string[] | "*") => ({
+    gateway: { rpc: { auth: { tokens: [{ name: "ops", token: "ops-token-of-these-tests", permissions }] } } },
+  });
+  for (const wanted of [{ agents: ["main"] }, { deliveries: true }]) {
+    let mayRead: Promise<void> | undefined;
+    let answer = () => {};
+    let isReading = () => {};
+    const reading = new Promise<void>((resolve) => (isReading = resolve));
+    await using gateway = await startGateway({
+      config: config("*"),
+      wrapStore: (store) => ({
+        ...store,
+        readGatewayEntries: async (query) => {
+          if (mayRead) isReading();
+          await mayRead;
+          return store.readGatewayEntries(query);
+        },
+      }),
+    });
+    using socket = await openSocket(gateway, token("ops"));
+    await socket.call("agent.list");
+    mayRead = new Promise((resolve) => (answer = resolve));
+    const params = { gateway: null, ...wanted };
+    socket.ws.send(JSON.stringify({ jsonrpc: "2.0", id: "subscribe", method: "rpc.subscribe", params }));
+    await reading;
+    await gateway.reload(config(["agent.list", "system.health"]));
+    answer();
+    expect((await socket.closed).code).toBe(4403);
+    expect(socket.pushes).toEqual([]);
+  }
+});
+
 describe("a gateway that stops (F22)", () => {
   test("tells each socket 1012 with another moment to come back, when its calls are answered", async () => {
     const puppet = createPuppet();
