@@ -201,7 +201,7 @@ export interface components {
          */
         Bytes: number | string;
         /**
-         * @description Where the conversation takes place: a label, free text, kept with the session. A label that `channels` configures is also an address for announcements.
+         * @description The place of the conversation: any text, stored with the session. If `channels` configures it, it is also an address for announcements.
          * @example ops
          */
         Channel: string;
@@ -234,7 +234,7 @@ export interface components {
             token?: components["schemas"]["Secret"];
         };
         /**
-         * @description `announce` also sends the reply to a configured channel; `none` leaves it to those who read or subscribe.
+         * @description `announce` also sends the reply to a configured channel; with `none` the reply is only read or pushed.
          * @enum {string}
          */
         DeliveryMode: "none" | "announce";
@@ -494,7 +494,7 @@ export interface components {
             price?: components["schemas"]["Price"];
         };
         /**
-         * @description A model, by a name that the agent knows. The echo agent takes any.
+         * @description One of the agent's models. The echo agent accepts any name.
          * @example fast
          */
         ModelName: string;

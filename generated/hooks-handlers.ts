@@ -25,7 +25,7 @@ export interface HooksHandlers<Ctx> {
   "hooks.wake": (call: HooksCalls["hooks.wake"], ctx: Ctx) => Answer<HooksReplies["hooks.wake"]>;
   /** Start an isolated agent turn */
   "hooks.agent": (call: HooksCalls["hooks.agent"], ctx: Ctx) => Answer<HooksReplies["hooks.agent"]>;
-  /** Send a payload to whichever mapping matches */
+  /** Send a payload to the matching mapping */
   "hooks.mapped": (call: HooksCalls["hooks.mapped"], ctx: Ctx) => Answer<HooksReplies["hooks.mapped"]>;
   /** Send a payload to one mapping */
   "hooks.mappedByName": (call: HooksCalls["hooks.mappedByName"], ctx: Ctx) => Answer<HooksReplies["hooks.mappedByName"]>;

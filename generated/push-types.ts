@@ -5,7 +5,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description An agent, as the configuration names it.
+         * @description The name of an agent in the configuration.
          * @example main
          */
         AgentName: string;
@@ -15,7 +15,7 @@ export interface components {
          */
         AnnouncementState: "waiting" | "retrying" | "delivered" | "failed";
         /**
-         * @description How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash.
+         * @description The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash.
          * @example 1
          */
         Attempt: number;
@@ -27,7 +27,7 @@ export interface components {
          */
         Changed: string[];
         /**
-         * @description The error of a request that was refused or failed.
+         * @description The error of a refused or failed request.
          * @example {
          *       "name": "turn-failed",
          *       "detail": "The backend answered 503 three times."
@@ -39,22 +39,22 @@ export interface components {
             detail: string | null;
         };
         /**
-         * @description One inbound request as the flight recorder keeps it.
+         * @description One inbound request in the flight recorder.
          * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
          */
         DeliveryId: string;
         /**
-         * @description What came of it. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender asked whether the address is ours), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored.
+         * @description The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender verified the address), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored.
          * @enum {string}
          */
         DeliveryOutcome: "refused" | "unmatched" | "challenge" | "repeated" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
         /**
-         * @description Where it came in; `hooks` are the webhooks.
+         * @description The surface of the request; `hooks` are the webhooks.
          * @enum {string}
          */
         DeliverySurface: "rest" | "rpc" | "hooks";
         /**
-         * @description The name of an error, a row of the error table. Names are added over time, never changed.
+         * @description The name of an error in the error table. Names are added over time, and do not change.
          * @example turn-failed
          */
         ErrorName: string;
@@ -92,7 +92,7 @@ export interface components {
          */
         NeedsRestart: string[];
         /**
-         * @description One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of.
+         * @description One process of the gateway, with a new id at each start. Several may share one store.
          * @example node_01M7YN0V7PC4D9S2XH6TQ8ZB3K
          */
         NodeId: string;
@@ -101,14 +101,14 @@ export interface components {
          * @example What changed since yesterday?
          */
         Preview: string | null;
-        /** @description One request that came in, and what came of it, as `GET /api/v1/deliveries` lists it. What it has not is null. */
+        /** @description An inbound request and its result, as in `GET /api/v1/deliveries`. Absent values are null. */
         PushedDelivery: {
             deliveryId: components["schemas"]["DeliveryId"];
-            /** @description When it came. */
+            /** @description The time of the request. */
             at: components["schemas"]["Timestamp"];
             surface: components["schemas"]["DeliverySurface"];
             /**
-             * @description What was called: an operation of REST or of webhooks, or a method of RPC. Empty where the path was of no operation.
+             * @description The operation of REST or webhooks, or the method of RPC. Empty if the path has none.
              * @example hooks.mappedByName
              */
             operation: string;
@@ -123,13 +123,13 @@ export interface components {
              */
             path: string;
             /**
-             * @description Where it came from, behind trusted proxies.
+             * @description The address of the sender, behind trusted proxies.
              * @example 192.0.2.17
              */
             address: string;
             requestId: components["schemas"]["RequestId"];
             /**
-             * @description The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated.
+             * @description The name of the token or key, or of the mapping whose signature was valid; null if the sender was not authenticated.
              * @example github-push
              */
             caller: string | null;
@@ -137,29 +137,29 @@ export interface components {
             bytes: number;
             outcome: components["schemas"]["DeliveryOutcome"];
             /**
-             * @description The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work.
+             * @description The HTTP status of the answer; null if the request was recorded before its answer, such as REST and RPC calls that start work.
              * @example 200
              */
             status: number | null;
             /**
-             * @description The mapping that matched, or that the path named; null where there was none.
+             * @description The mapping that matched, or that the path names; null if there is none.
              * @example github-push
              */
             mapping: string | null;
-            /** @description The delivery that was sent again with this one; null where this one came from outside. */
+            /** @description The delivery that this one replays; null if it is not a replay. */
             replayOf: components["schemas"]["DeliveryId"] | null;
             /**
-             * @description The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks.
+             * @description The id of a sender that signs: GitHub, Stripe, Slack or Standard Webhooks.
              * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
              */
             senderId: string | null;
-            /** @description The agent whose turn it started, or whose system event it queued; null where it began neither. */
+            /** @description The agent of its turn or system event; null if it started neither. */
             agent: components["schemas"]["AgentName"] | null;
-            /** @description The message of its turn; null where it started none. */
+            /** @description The message of its turn; null if it started none. */
             messageId: components["schemas"]["MessageId"] | null;
             /** @description The session of its turn. */
             sessionId: components["schemas"]["SessionId"] | null;
-            /** @description The turn that it started, or that it repeats. That of an event is told by the event. */
+            /** @description The turn that it started, or that it repeats. For a system event, the event has the turn. */
             turnId: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             eventId: components["schemas"]["EventId"] | null;
@@ -201,7 +201,7 @@ export interface components {
             reason: string | null;
         };
         /**
-         * @description One request; the gateway's log has the cause of an error under it.
+         * @description One request. The gateway's log has the cause of an error under this id.
          * @example req_01M7YN2C7DT5V3D1HM9SE7C4WP
          */
         RequestId: string;
@@ -211,7 +211,7 @@ export interface components {
          */
         Seq: number;
         /**
-         * @description One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
+         * @description One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
          * @example agent:main:rest:ada
          * @example chat:01M7YN0XEJE9Q6SB3WT8XM5NDR
          */
@@ -294,15 +294,15 @@ export interface components {
             tool: string;
             /** @description `false` if the call failed or was refused. */
             ok: boolean;
-            /** @description How long it took, in milliseconds. */
+            /** @description Its duration, in milliseconds. */
             ms: number;
             /** @description The start of the call. Absent in replies of earlier versions. */
             at?: components["schemas"]["Timestamp"];
-            /** @description Why it failed, where `ok` is `false`. */
+            /** @description The reason of the failure, if `ok` is `false`. */
             reason?: string;
             /** @description The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
             arguments?: string;
-            /** @description The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+            /** @description The answer of the tool, if `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
             result?: string;
         }[];
         /**
@@ -317,7 +317,7 @@ export interface components {
             name: components["schemas"]["ErrorName"];
             /** @description The short text of the error. */
             title: string;
-            /** @description What went wrong in this case, where more can be told. */
+            /** @description The cause in this case, if known. */
             detail?: string;
         };
         /**
@@ -359,7 +359,7 @@ export interface components {
          */
         Unsubscribed: Record<string, unknown>;
         /**
-         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, `unknown` says so.
+         * @description Tokens of all attempts that reached the backend, and their cost. `cached`, `reasoning` and `cost` are absent if they are 0 or not reported. If the agent reported nothing for its completed turns, `unknown` is `true`.
          * @example {
          *       "input": 12,
          *       "output": 34,
@@ -380,14 +380,14 @@ export interface components {
             output: number;
             /** @description Both. */
             total: number;
-            /** @description Of `input`, what the model had read before. */
+            /** @description The part of `input` from the provider's cache. */
             cached?: number;
-            /** @description Of `output`, what no reader sees. */
+            /** @description The part of `output` for reasoning, which is not in the reply. */
             reasoning?: number;
-            /** @description By the prices of the models that answered, in the currency that these are in; to a billionth of it. */
+            /** @description The cost by the prices of the models that answered, in their currency, to a billionth. */
             cost?: number;
             /**
-             * @description What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.
+             * @description The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent.
              * @constant
              */
             unknown?: true;

@@ -89,7 +89,7 @@ export interface RestHandlers<Ctx> {
   "turns.cancel": (call: RestCalls["turns.cancel"], ctx: Ctx) => Promise<RestReplies["turns.cancel"]>;
   /** Send a reply again */
   "turns.announce": (call: RestCalls["turns.announce"], ctx: Ctx) => Promise<RestReplies["turns.announce"]>;
-  /** Make an agent beat now */
+  /** Start a heartbeat of an agent */
   "agents.beat": (call: RestCalls["agents.beat"], ctx: Ctx) => Promise<RestReplies["agents.beat"]>;
   /** Pause an agent */
   "agents.pause": (call: RestCalls["agents.pause"], ctx: Ctx) => Promise<RestReplies["agents.pause"]>;
@@ -117,11 +117,11 @@ export interface RestHandlers<Ctx> {
   "config.get": (call: RestCalls["config.get"], ctx: Ctx) => Promise<RestReplies["config.get"]>;
   /** List keys */
   "keys.list": (call: RestCalls["keys.list"], ctx: Ctx) => Promise<RestReplies["keys.list"]>;
-  /** Mint a key */
+  /** Create a key */
   "keys.create": (call: RestCalls["keys.create"], ctx: Ctx) => Promise<RestReplies["keys.create"]>;
   /** Revoke a key */
   "keys.revoke": (call: RestCalls["keys.revoke"], ctx: Ctx) => Promise<RestReplies["keys.revoke"]>;
-  /** Put a new key in the place of another */
+  /** Replace a key */
   "keys.rotate": (call: RestCalls["keys.rotate"], ctx: Ctx) => Promise<RestReplies["keys.rotate"]>;
   /** Get the identity of a token */
   "identity.get": (call: RestCalls["identity.get"], ctx: Ctx) => Promise<RestReplies["identity.get"]>;

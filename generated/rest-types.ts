@@ -14,10 +14,10 @@ export interface paths {
         /**
          * Send a message to an agent
          * @description Stores the message and starts a turn that answers it. Without `stream` the call waits up to 90 seconds for the turn: 200
-         *     has the reply; 202 says that the turn goes on, to be read at `/api/v1/turns/{turn_id}`. With `wait: false` 202 comes at once. With `stream: true` the reply comes as
+         *     has the reply; 202 means that the turn is still running and can be read at `/api/v1/turns/{turn_id}`. With `wait: false` the answer is 202 immediately. With `stream: true` the reply is sent as
          *     server-sent events while it is written: `turn.started`, `message.delta`, `message.completed`, then `turn.completed`,
-         *     `turn.failed` or `turn.cancelled`, with a comment every 15 seconds. A client that goes away stops its stream and nothing
-         *     else; `/api/v1/turns/{turn_id}/events` goes on where it ended.
+         *     `turn.failed` or `turn.cancelled`, with a comment every 15 seconds. A client that disconnects does not stop
+         *     the turn; `/api/v1/turns/{turn_id}/events` continues its stream.
          *
          *     Turns of one session run one at a time, in the order in which they were sent.
          */
@@ -37,7 +37,7 @@ export interface paths {
         };
         /**
          * List skills
-         * @description Every valid skill of the configured folders, with the agents that have it, and the folders that hold no valid skill.
+         * @description Every valid skill of the configured folders, with the agents that have it, and the folders without a valid skill.
          */
         get: operations["skills.list"];
         put?: never;
@@ -57,8 +57,8 @@ export interface paths {
         };
         /**
          * Read a skill
-         * @description A skill as a list shows it, with its instructions. Two names belong to the paths beside this one: a skill that is called `list` or
-         *     `trigger` cannot be read here.
+         * @description A skill as in the list, with its instructions. A skill with the name `list` or `trigger`
+         *     cannot be read, because these are other paths.
          */
         get: operations["skills.get"];
         put?: never;
@@ -80,8 +80,8 @@ export interface paths {
         put?: never;
         /**
          * Trigger a skill
-         * @description Starts a turn with the message `/<skill_id> <params as JSON>` and that skill's instructions. It waits, streams and answers as
-         *     `/api/v1/chat/send` does.
+         * @description Starts a turn with the message `/<skill_id> <params as JSON>` and that skill's instructions. It waits, streams and answers like
+         *     `/api/v1/chat/send`.
          */
         post: operations["skills.trigger"];
         delete?: never;
@@ -99,8 +99,8 @@ export interface paths {
         };
         /**
          * List turns
-         * @description The turns that are kept, newest first, without their replies. A page may hold fewer than `limit` though more follow: with filters that
-         *     few turns match, it ends once it has looked at 10 000 turns. The last page alone has no `next_cursor`.
+         * @description The stored turns, newest first, without their replies. A page may have fewer than `limit` turns although more follow: with filters that
+         *     few turns match, it ends after reading 10 000 turns. Only the last page has no `next_cursor`.
          */
         get: operations["turns.list"];
         put?: never;
@@ -120,7 +120,7 @@ export interface paths {
         };
         /**
          * Read a turn
-         * @description The turn as it is now, whichever surface started it.
+         * @description The current state of the turn, from any surface.
          */
         get: operations["turns.get"];
         put?: never;
@@ -140,9 +140,9 @@ export interface paths {
         };
         /**
          * Follow a turn
-         * @description The turn's events as server-sent events, from its start or behind `Last-Event-ID`, until it ends; a comment every 15 seconds.
-         *     Joining inside a reply gives one `message.delta` with all so far, then the rest. After the end there are no deltas, but
-         *     `message.completed`.
+         * @description The turn's events as server-sent events, from its start or after `Last-Event-ID`, until it ends; with a comment every 15 seconds.
+         *     A reader that joins during the reply first gets one `message.delta` with the text so far. If the turn has ended, there is only
+         *     `message.completed`, without deltas.
          */
         get: operations["turns.events"];
         put?: never;
@@ -206,9 +206,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make an agent beat now
-         * @description Begins a heartbeat of the agent at once if system events wait for it and no beat runs, also where its heartbeat is off. It does not
-         *     wait for the beat's end; `events.list` and the gateway's stream show what comes of it. The call takes no body; an empty object is none.
+         * Start a heartbeat of an agent
+         * @description Starts a heartbeat of the agent immediately if system events wait for it and no beat is running, even if its heartbeat is off. The call
+         *     does not wait for the beat's end; `events.list` and the gateway's stream show the result. The call takes no body or an empty object.
          */
         post: operations["agents.beat"];
         delete?: never;
@@ -228,10 +228,10 @@ export interface paths {
         put?: never;
         /**
          * Pause an agent
-         * @description Has the agent start nothing until it is resumed: messages and system events are taken as ever and wait in its queues, none of its turns
-         *     starts, and no heartbeat beats. A turn that runs goes on to its end. Callers who wait for a reply wait as behind a long queue. The
-         *     pause is kept in the store: it outlives a restart where the store does, and holds for every gateway on the same store. An agent that is
-         *     paused stays as it is, and keeps its `paused_at`. The call takes no body; an empty object is none.
+         * @description Stops the agent from starting work until it is resumed: messages and system events are accepted and wait in its queues, but no turn and no
+         *     heartbeat starts. A running turn continues to its end. Callers who wait for a reply wait as behind a long queue. The
+         *     pause is stored: it survives a restart if the store does, and is valid for every gateway on the same store. An agent that is already
+         *     paused keeps its `paused_at`. The call takes no body or an empty object.
          */
         post: operations["agents.pause"];
         delete?: never;
@@ -251,8 +251,8 @@ export interface paths {
         put?: never;
         /**
          * Resume an agent
-         * @description Ends the pause of the agent: what waits for it starts, in the order in which it came, and its heartbeat beats again. An agent that is not
-         *     paused stays as it is. The call takes no body; an empty object is none.
+         * @description Ends the pause of the agent: its waiting work starts, in order, and its heartbeat runs again. An agent that is not
+         *     paused does not change. The call takes no body or an empty object.
          */
         post: operations["agents.resume"];
         delete?: never;
@@ -270,8 +270,8 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description Requests that came in, newest first: each call that starts work, each webhook request, and in a smaller ring those that were
-         *     refused. The recorder stores `recorder.entries` of them and erases the oldest finished one first. A page ends early once it holds
+         * @description Inbound requests, newest first: each call that starts work, each webhook request, and in a smaller ring refused
+         *     requests. The recorder stores `recorder.entries` of them and erases the oldest finished one first. A page ends early after
          *     about 1 MiB. With `outcome`, `announcement` or `channel`, it ends after 10 000 requests, so that it may be empty and still have a
          *     `next_cursor`.
          */
@@ -293,7 +293,7 @@ export interface paths {
         };
         /**
          * Read a delivery
-         * @description The request as it came, and its timeline: how it was judged on its way in, and what became of its turn or event.
+         * @description The request as it was received, and its timeline: the checks of the request, and the steps of its turn or event.
          */
         get: operations["deliveries.get"];
         put?: never;
@@ -315,9 +315,9 @@ export interface paths {
         put?: never;
         /**
          * Send a delivery again
-         * @description Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a
-         *     look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. With `body` in the request
-         *     the new delivery has that body in place of the kept one, and its timeline says `request.edited`.
+         * @description Sends the stored body of a webhook's delivery again, as a new delivery: with the current mappings and configuration, without
+         *     checks of its signature, rate limit and idempotency key. The answer does not wait for the agent. With `body` in the request,
+         *     the new delivery has that body instead of the stored one, and its timeline has `request.edited`.
          */
         post: operations["deliveries.replay"];
         delete?: never;
@@ -335,8 +335,8 @@ export interface paths {
         };
         /**
          * List system events
-         * @description What `/hooks/wake` queued, newest queued first: all that wait, and those that ended within `sessions.eventRetention`.
-         *     A page ends early once it holds 1 MiB of their texts.
+         * @description The events of `/hooks/wake`, newest first: all waiting ones, and those that ended within `sessions.eventRetention`.
+         *     A page ends early after 1 MiB of texts.
          */
         get: operations["events.list"];
         put?: never;
@@ -356,7 +356,7 @@ export interface paths {
         };
         /**
          * Read a system event
-         * @description The event as it is now.
+         * @description The current state of the event.
          */
         get: operations["events.get"];
         put?: never;
@@ -378,8 +378,8 @@ export interface paths {
         put?: never;
         /**
          * Queue a dead system event again
-         * @description Puts a dead event behind all others of its agent, with no attempt counted. The agent handles it at its next heartbeat, or now
-         *     where its heartbeat is off. The call takes no body; an empty object is none.
+         * @description Queues a dead event again, after all others of its agent and without counted attempts. The agent handles it at its next heartbeat, or immediately
+         *     if its heartbeat is off. The call takes no body or an empty object.
          */
         post: operations["events.replay"];
         delete?: never;
@@ -397,8 +397,8 @@ export interface paths {
         };
         /**
          * List mappings
-         * @description The mappings of the configuration, in the order in which they are tried, without their secrets; how much of each rate limit is left, and
-         *     how old the shared tokens are.
+         * @description The mappings of the configuration, in the order in which they are tried, without their secrets; the rest of each rate limit, and
+         *     the age of the shared tokens.
          */
         get: operations["mappings.list"];
         put?: never;
@@ -461,8 +461,8 @@ export interface paths {
         };
         /**
          * Get the configuration
-         * @description The configuration in force with the origin of each value, and what came of the last reload. Secrets are hidden. A value that needs a
-         *     restart is the one in force, not the one in the file.
+         * @description The configuration in force with the origin of each value, and the result of the last reload. Secrets are hidden. For keys that need a
+         *     restart, it has the value in force, not the one in the file.
          */
         get: operations["config.get"];
         put?: never;
@@ -487,8 +487,8 @@ export interface paths {
         get: operations["keys.list"];
         put?: never;
         /**
-         * Mint a key
-         * @description Makes a key and shows it once. The gateway keeps its hash, so nobody can read it again. `config_line` is the line that keeps
+         * Create a key
+         * @description Creates a key and shows it once. The gateway stores only its hash. `config_line` is the line that stores
          *     the key in the configuration.
          */
         post: operations["keys.create"];
@@ -510,7 +510,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke a key
-         * @description From now on the key is unknown. Turns that it started go on.
+         * @description Makes the key invalid immediately. Turns that it started continue.
          */
         delete: operations["keys.revoke"];
         options?: never;
@@ -528,9 +528,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Put a new key in the place of another
-         * @description Makes a key with the name and scopes of another, and lets the old one end after a while, so that both work until every client
-         *     has the new one. A key that has expired or was replaced is not rotated; one of the configuration is replaced there.
+         * Replace a key
+         * @description Creates a key with the name and scopes of another, which expires after a while, so that both work until every client
+         *     has the new one. An expired or replaced key cannot be rotated. Replace a key of the configuration there.
          */
         post: operations["keys.rotate"];
         delete?: never;
@@ -575,7 +575,7 @@ export interface paths {
          * @description Creates a code that signs one browser in to the console as the caller, once and within a minute. The console reads it from the fragment of
          *     its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes. The console asks its
          *     user before it signs in with a REST key. The code is stored only in the memory of this gateway, which has room for 100 unused codes: a new
-         *     one then replaces the oldest. The call takes no body; an empty object is accepted.
+         *     one then replaces the oldest. The call takes no body or an empty object.
          *     If no listener serves the console, this path is off, as `/console` is.
          */
         post: operations["codes.create"];
@@ -598,7 +598,7 @@ export interface paths {
          * Sign in with a code
          * @description Returns the token of the caller who made the code. The code is the bearer token of this call. It works once. The answer is
          *     `unauthenticated` if the code was used or has expired, if it was created by another gateway or before a restart, or if the caller's token is
-         *     no longer valid. Wrong codes count as wrong tokens. The call takes no body; an empty object is accepted.
+         *     no longer valid. Wrong codes count as wrong tokens. The call takes no body or an empty object.
          */
         post: operations["codes.redeem"];
         delete?: never;
@@ -618,8 +618,8 @@ export interface paths {
         put?: never;
         /**
          * Queue a system event
-         * @description Queues something that an agent should know of. The agent handles it at its next heartbeat, or now with `mode: now`; an event
-         *     whose turn fails comes back, three times at most.
+         * @description Queues a system event for an agent. The agent handles it at its next heartbeat, or immediately with `mode: now`. If its
+         *     turn fails, the event is queued again, for at most three turns.
          */
         post: operations["hooks.wake"];
         delete?: never;
@@ -639,8 +639,8 @@ export interface paths {
         put?: never;
         /**
          * Start an isolated agent turn
-         * @description Starts a turn in a `webhook:` session, apart from people's conversations: a new one, or the one that `session` names. The answer
-         *     does not wait for the agent. Read the turn at `/api/v1/turns/{turn_id}`, or have the reply sent on with `delivery: announce`.
+         * @description Starts a turn in a `webhook:` session, separate from people's conversations: a new one, or the one that `session` names. The answer
+         *     does not wait for the agent. Read the turn at `/api/v1/turns/{turn_id}`, or use `delivery: announce` to send the reply to a channel.
          */
         post: operations["hooks.agent"];
         delete?: never;
@@ -659,9 +659,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a payload to whichever mapping matches
-         * @description Tries the mappings that have no `verify`, in the configuration's order. The first that matches starts a turn from the payload;
-         *     if none does, the answer is 404.
+         * Send a payload to the matching mapping
+         * @description Tries the mappings without `verify`, in the configuration's order. The first that matches starts a turn from the payload;
+         *     if none matches, the answer is 404.
          */
         post: operations["hooks.mapped"];
         delete?: never;
@@ -681,9 +681,9 @@ export interface paths {
         put?: never;
         /**
          * Send a payload to one mapping
-         * @description Tries this mapping alone. Where it has `verify`, the request is authenticated by the sender's own signature over the raw body in
-         *     place of the shared token, and the sender's delivery id is its idempotency key. An authentic request that the mapping does not
-         *     match is answered 200 and starts nothing, as real senders switch off an address that fails.
+         * @description Tries only this mapping. If it has `verify`, the request is authenticated by the sender's signature over the raw body
+         *     instead of the shared token, and the sender's delivery id is its idempotency key. If the mapping does not match an authentic request,
+         *     the answer is 200 and no turn starts, because senders disable addresses that fail.
          */
         post: operations["hooks.mappedByName"];
         delete?: never;
@@ -771,8 +771,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Where things are
-         * @description What this server is, and the paths that the address you asked serves: a page for a client that accepts `text/html`, such as a browser, and JSON for all others. A surface that is off, or that another address serves, is not listed.
+         * The paths of this gateway
+         * @description The paths that this address serves, as a page for clients that accept `text/html`, such as browsers, and as JSON for others. A surface that is off, or that another address serves, is not listed.
          */
         get: operations["ops.index"];
         put?: never;
@@ -791,8 +791,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Does the process live
-         * @description 200 as long as the process answers, also while it starts and while it drains.
+         * Check that the process runs
+         * @description 200 as long as the process answers, also during its start and its shutdown.
          */
         get: operations["ops.healthz"];
         put?: never;
@@ -811,8 +811,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Does the gateway take work
-         * @description 200 when every part is ready, otherwise 503 with the parts that are not, and why.
+         * Check that the gateway accepts work
+         * @description 200 if every part is ready, otherwise 503 with the parts that are not, and the reasons.
          */
         get: operations["ops.readyz"];
         put?: never;
@@ -831,7 +831,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Figures for Prometheus
+         * Metrics for Prometheus
          * @description Counters, gauges and histograms in Prometheus' text format. It needs an RPC token with the permission `system.health`.
          */
         get: operations["ops.metrics"];
@@ -852,7 +852,7 @@ export interface paths {
         };
         /**
          * This document
-         * @description REST and webhooks, in one file, with the address that you asked and the configured webhook path.
+         * @description REST and webhooks, in one file, with the requested address and the configured webhook path.
          */
         get: operations["ops.openapi"];
         put?: never;
@@ -872,7 +872,7 @@ export interface paths {
         };
         /**
          * The RPC contract
-         * @description The 12 methods of `/rpc` and `/rpc/ws`, in one file, with the address that you asked.
+         * @description The 12 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
          */
         get: operations["ops.openrpc"];
         put?: never;
@@ -892,7 +892,7 @@ export interface paths {
         };
         /**
          * The documentation
-         * @description The overview of the documentation. Its pages are below this path: guides, the reference of every call, and `errors.html` with the cause and the remedy of each error. Each page is there as Markdown too (`.md` in place of `.html`); `llms.txt` lists them.
+         * @description The overview of the documentation. Its pages are below this path: guides, the reference of every call, and `errors.html` with the cause and the remedy of each error. Each page is also available as Markdown (`.md` instead of `.html`); `llms.txt` lists them.
          */
         get: operations["ops.docs"];
         put?: never;
@@ -917,12 +917,12 @@ export interface webhooks {
         /**
          * A reply that was announced
          * @description The gateway posts a reply to a channel of the type `webhook` if its turn has `delivery: announce`. It is sent at least once: a
-         *     repeat has the same `webhook-id`. It is signed as [Standard Webhooks](https://www.standardwebhooks.com) say, so that any of their
+         *     repeat has the same `webhook-id`. It is signed according to [Standard Webhooks](https://www.standardwebhooks.com), so their
          *     libraries can verify it. Redirects are not followed.
          *
-         *     Any 2xx means that it was taken. 410 means that no more attempts are wanted. Anything else, or no answer within 15 s, is
-         *     tried again for up to a day: after 5 s, then at growing intervals of up to an hour, and not before what `Retry-After` asks
-         *     for, up to an hour.
+         *     Any 2xx means that the reply was accepted. 410 stops further attempts. After any other answer, or no answer within 15 s, the gateway
+         *     retries for up to a day: after 5 s, then at growing intervals of up to an hour, and not before `Retry-After`,
+         *     up to an hour.
          */
         post: operations["announcements.receive"];
         delete?: never;
@@ -947,28 +947,28 @@ export interface components {
             delivery: components["schemas"]["DeliveryMode"];
             warning?: components["schemas"]["HookWarning"];
         };
-        /** @description A message for an agent, in a turn isolated from people's conversations. */
+        /** @description A message for an agent, in a turn that is separate from people's conversations. */
         AgentHookRequest: {
-            /** @description The text for the agent, kept exactly as sent. */
+            /** @description The text for the agent. It is stored unchanged. */
             message: string;
             model?: components["schemas"]["ModelName"];
             channel?: components["schemas"]["Channel"];
             session?: components["schemas"]["WebhookSessionId"];
-            /** @description Free data beside the message, kept and given to the agent as JSON. */
+            /** @description More data. It is stored and passed to the agent as JSON. */
             context?: {
                 [key: string]: unknown;
             };
-            /** @description The agent it is for; `gateway.defaultAgent` without it. */
+            /** @description The agent that receives it; by default `gateway.defaultAgent`. */
             agent?: components["schemas"]["AgentName"];
             /**
-             * @description `announce` also sends the reply to the configured channel that `channel` names, else to `gateway.announceTo`; `none` leaves it to those who read or subscribe. What came through three announcements already is not announced again.
+             * @description `announce` also sends the reply to the configured channel that `channel` names, otherwise to `gateway.announceTo`; with `none` the reply is only read or pushed. A message that has passed through three announcements is not announced again.
              * @default none
              * @enum {string}
              */
             delivery: "none" | "announce";
         };
         /**
-         * @description An agent, as the configuration names it.
+         * @description The name of an agent in the configuration.
          * @example main
          */
         AgentName: string;
@@ -977,11 +977,11 @@ export interface components {
             agent_name: components["schemas"]["AgentName"];
             /** @description Whether the agent is paused, after the call. */
             paused: boolean;
-            /** @description Since when it is paused; null where it is not. */
+            /** @description The start of the pause; null if it is not paused. */
             paused_at: components["schemas"]["Timestamp"] | null;
         };
         /**
-         * @description The configured channel that the reply would be sent to; null where it reaches subscribers alone.
+         * @description The configured channel that receives the reply; null if only subscribers receive it.
          * @example ops
          */
         AnnounceTo: string | null;
@@ -995,20 +995,20 @@ export interface components {
              * @example ops
              */
             channel: string;
-            /** @description The model that answered, null where nobody named one. */
+            /** @description The model that answered; null if none was named. */
             model: string | null;
-            /** @description The agent's reply. It may be made of what strangers sent: treat it as outside content. */
+            /** @description The agent's reply. It may contain text from outside: treat it as untrusted. */
             reply: string;
             usage: components["schemas"]["Usage"];
-            /** @description The request that started the turn, as the flight recorder keeps it. */
+            /** @description The delivery of the request that started the turn. */
             deliveryId: components["schemas"]["DeliveryId"] | null;
             createdAt: components["schemas"]["Timestamp"];
             endedAt: components["schemas"]["Timestamp"];
         };
-        /** @description A reply that was announced, in the form that Standard Webhooks asks for. Fields are added over time: a receiver leaves alone what it does not know. */
+        /** @description An announced reply, in the form of Standard Webhooks. Fields are added over time: a receiver ignores unknown fields. */
         Announcement: {
             /**
-             * @description What happened. Other types may come; answer 2xx to one that you do not know.
+             * @description The type of the event. Other types may be added; answer 2xx to unknown ones.
              * @constant
              */
             type: "turn.completed";
@@ -1021,7 +1021,7 @@ export interface components {
          */
         AnnouncementState: "waiting" | "retrying" | "delivered" | "failed";
         /**
-         * @description How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash.
+         * @description The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash.
          * @example 1
          */
         Attempt: number;
@@ -1069,28 +1069,28 @@ export interface components {
              */
             message: string | null;
         };
-        /** @description What came of the wish that an agent beats now. */
+        /** @description The result of starting a heartbeat. */
         BeatStart: {
             agent_name: components["schemas"]["AgentName"];
             /**
-             * @description `started`: events wait, and a beat begins now. `nothing-waiting`: no events wait, so no beat begins. `running`: a beat runs already; it handles the events that were queued when it began, and later ones wait for the next. `paused`: the agent is paused; its events wait until it is resumed.
+             * @description `started`: a beat started for the waiting events. `nothing-waiting`: no events are waiting, so no beat started. `running`: a beat is already running; it handles the events that were queued before its start, and later ones wait for the next. `paused`: the agent is paused; its events wait until it is resumed.
              * @enum {string}
              */
             outcome: "started" | "nothing-waiting" | "running" | "paused";
-            /** @description How many system events wait for the agent and are in no turn, when the call was answered. */
+            /** @description The number of the agent's system events that wait and are not in a turn, at the time of the answer. */
             waiting_events: number;
         };
         /** @description The answer to Slack's `url_verification`. */
         ChallengeReply: {
-            /** @description As Slack sent it. */
+            /** @description The challenge from Slack. */
             challenge: string;
         };
         /**
-         * @description Where the conversation takes place: a label, free text, kept with the session. A label that `channels` configures is also an address for announcements.
+         * @description The place of the conversation: any text, stored with the session. If `channels` configures it, it is also an address for announcements.
          * @example ops
          */
         Channel: string;
-        /** @description The message is stored and its turn goes on. Read or follow it by its id. */
+        /** @description The message is stored and its turn is still running. Read or follow it by its id. */
         ChatAccepted: {
             turn_id: components["schemas"]["TurnId"];
             session_id: components["schemas"]["SessionId"];
@@ -1244,10 +1244,10 @@ export interface components {
         };
         /** @description A message for an agent. */
         ChatRequest: {
-            /** @description The text to send, kept and passed on exactly as it is. */
+            /** @description The text to send. It is stored and passed on unchanged. */
             message: string;
             /**
-             * @description `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it.
+             * @description `true` streams the reply as `text/event-stream`; `false` waits for the whole reply.
              * @default false
              */
             stream: boolean;
@@ -1256,15 +1256,15 @@ export interface components {
              * @default []
              */
             skill_ids: components["schemas"]["SkillId"][];
-            /** @description The agent to send to; `gateway.defaultAgent` without it. */
+            /** @description The agent that receives the message; by default `gateway.defaultAgent`. */
             agent?: components["schemas"]["AgentName"];
-            /** @description The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */
+            /** @description The session to continue; it is created if it does not exist. Without it, the session of `user_id` with the agent; without both, a new one. */
             session_id?: components["schemas"]["SessionId"];
-            /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
+            /** @description The person who sends the message, by your own name. Without `session_id` it chooses the session. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
             /**
-             * @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`.
+             * @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`.
              * @default true
              */
             wait: boolean;
@@ -1308,7 +1308,7 @@ export interface components {
              */
             unknown?: true;
         };
-        /** @description The line that keeps this key in `gateway.rest.auth.keys` of the configuration. With the memory store a minted key ends at restart without it. */
+        /** @description The line that stores this key in `gateway.rest.auth.keys` of the configuration. Without it, a created key of the memory store is lost at a restart. */
         ConfigLine: string;
         /** @description One fault of the configuration. */
         ConfigProblem: {
@@ -1339,62 +1339,62 @@ export interface components {
              * @example gateway.rest.auth.keys.0.name
              */
             path: string;
-            /** @description The value as it is written; `[hidden]` for a secret. */
+            /** @description The value as written; `[hidden]` for a secret. */
             value: string | number | boolean | null | string[] | Record<string, unknown>;
             /**
-             * @description Where the value comes from: the file, a variable of the environment, an option of the command line, the default, or the start without a configuration.
+             * @description The origin of the value: the file, an environment variable, an option of the command line, the default, or the start without a configuration.
              * @enum {string}
              */
             origin: "file" | "environment" | "flag" | "default" | "try-out";
-            /** @description Its line in the file, from 1; null where no file has it. */
+            /** @description Its line in the file, from 1; null if it is not in a file. */
             line: number | null;
-            /** @description Its column in the file, from 1; null where no file has it. */
+            /** @description Its column in the file, from 1; null if it is not in a file. */
             column: number | null;
             /**
-             * @description The variable that it is taken from, the first where there are several; null for other origins.
+             * @description The variable that it comes from, the first one if there are several; null for other origins.
              * @example REST_API_KEY
              */
             variable: string | null;
         };
-        /** @description A mapping as it is configured, without its secret. */
+        /** @description A mapping of the configuration, without its secret. */
         ConfiguredMapping: {
             name: components["schemas"]["MappingName"];
             path: components["schemas"]["MappingPath"];
-            /** @description Places in the request, each with the values, any of which it must have; `[hidden]` where the place is named like a secret. */
+            /** @description Places in the request, each with its allowed values; `[hidden]` if the name of the place marks a secret. */
             match: {
                 [key: string]: string[];
             };
             /**
-             * @description The template of what the agent is told.
+             * @description The template of the message for the agent.
              * @example {body.pusher.name} pushed {body.head_commit.message}
              */
             message: string;
-            /** @description Whose turn it is: the default agent where the mapping names none. */
+            /** @description The agent of the turn; the default agent if the mapping names none. */
             agent: components["schemas"]["AgentName"];
-            /** @description The session that it goes on with; null where each turn gets a fresh one. */
+            /** @description The session to continue; null if each turn has a new one. */
             session: components["schemas"]["WebhookSessionId"] | null;
-            /** @description The model of the turn; null where it is the agent's own. */
+            /** @description The model of the turn; null for the agent's model. */
             model: components["schemas"]["ModelName"] | null;
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
             announce_to: components["schemas"]["AnnounceTo"];
             verify: components["schemas"]["VerifyType"];
-            /** @description Its own rate limit; null where the shared token's counts, or none is set. */
+            /** @description Its own rate limit; null if that of the shared token counts, or if none is set. */
             rate_limit: components["schemas"]["RateLimitUse"] | null;
         };
         /**
-         * @description Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before.
+         * @description The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page.
          * @example djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4
          */
         Cursor: string;
-        /** @description One request that came in, as it came, with all that came of it. What it has not is null. */
+        /** @description An inbound request as it was received, with its result. Absent values are null. */
         Delivery: {
             delivery_id: components["schemas"]["DeliveryId"];
-            /** @description When it came. */
+            /** @description The time of the request. */
             at: components["schemas"]["Timestamp"];
             surface: components["schemas"]["DeliverySurface"];
             /**
-             * @description What was called: an operation of this document, or a method of RPC. Empty where the path was of no operation.
+             * @description The operation of this document, or the method of RPC. Empty if the path has none.
              * @example hooks.mappedByName
              */
             operation: string;
@@ -1409,13 +1409,13 @@ export interface components {
              */
             path: string;
             /**
-             * @description Where it came from, behind trusted proxies.
+             * @description The address of the sender, behind trusted proxies.
              * @example 192.0.2.17
              */
             address: string;
             request_id: components["schemas"]["RequestId"];
             /**
-             * @description The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated.
+             * @description The name of the token or key, or of the mapping whose signature was valid; null if the sender was not authenticated.
              * @example github-push
              */
             caller: string | null;
@@ -1423,29 +1423,29 @@ export interface components {
             bytes: number;
             outcome: components["schemas"]["DeliveryOutcome"];
             /**
-             * @description The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work.
+             * @description The HTTP status of the answer; null if the request was recorded before its answer, such as REST and RPC calls that start work.
              * @example 200
              */
             status: number | null;
             /**
-             * @description The mapping that matched, or that the path named; null where there was none.
+             * @description The mapping that matched, or that the path names; null if there is none.
              * @example github-push
              */
             mapping: string | null;
-            /** @description The delivery that was sent again with this one; null where this one came from outside. */
+            /** @description The delivery that this one replays; null if it is not a replay. */
             replay_of: components["schemas"]["DeliveryId"] | null;
             /**
-             * @description The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks.
+             * @description The id of a sender that signs: GitHub, Stripe, Slack or Standard Webhooks.
              * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
              */
             sender_id: string | null;
-            /** @description The agent whose turn it started, or whose system event it queued; null where it began neither. */
+            /** @description The agent of its turn or system event; null if it started neither. */
             agent: components["schemas"]["AgentName"] | null;
-            /** @description The message of its turn; null where it started none. */
+            /** @description The message of its turn; null if it started none. */
             message_id: components["schemas"]["MessageId"] | null;
             /** @description The session of its turn. */
             session_id: components["schemas"]["SessionId"] | null;
-            /** @description The turn that it started, or that it repeats. That of an event is told by the event. */
+            /** @description The turn that it started, or that it repeats. For a system event, the event has the turn. */
             turn_id: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             event_id: components["schemas"]["EventId"] | null;
@@ -1465,7 +1465,7 @@ export interface components {
             /** @description The reason of a refusal, a failed turn or a dead event; null otherwise. */
             error: components["schemas"]["DeliveryError"] | null;
             /**
-             * @description Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept.
+             * @description Its headers, with lower-case names. The values of a repeated header are joined by a comma. Headers with secrets or proofs of them (`Authorization`, `x-gateway-token`, cookies, signatures) are not stored.
              * @example {
              *       "content-type": "application/json",
              *       "x-github-event": "push"
@@ -1477,17 +1477,17 @@ export interface components {
             /** @description The body as it was received, with `[hidden]` in place of the texts of fields with names such as token, secret or password. Null if the request had no body, if `recorder.bodies` is off, if the request was refused before its body was read (a request without a valid key or token always is), or if its session was deleted. */
             body: string | null;
             /**
-             * @description How `body` is written: as text, or in base64 where it is no UTF-8; null without a body.
+             * @description The encoding of `body`: text, or base64 if it is not UTF-8; null without a body.
              * @enum {string|null}
              */
             body_encoding: "utf-8" | "base64" | null;
-            /** @description Whether it can be sent again: it is a webhook's, and its body was kept. */
+            /** @description Whether it can be replayed: it is a webhook, and its body is stored. */
             replayable: boolean;
-            /** @description What happened to it, in order: on its way in, and to its turn or its event. */
+            /** @description Its steps in order: the checks of the request, then its turn or its event. */
             timeline: components["schemas"]["TimelineStep"][];
         };
         /**
-         * @description The error of a request that was refused or failed.
+         * @description The error of a refused or failed request.
          * @example {
          *       "name": "turn-failed",
          *       "detail": "The backend answered 503 three times."
@@ -1499,7 +1499,7 @@ export interface components {
             detail: string | null;
         };
         /**
-         * @description One inbound request as the flight recorder keeps it.
+         * @description One inbound request in the flight recorder.
          * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
          */
         DeliveryId: string;
@@ -1510,24 +1510,24 @@ export interface components {
             next_cursor: components["schemas"]["NextCursor"];
         };
         /**
-         * @description `announce` also sends the reply to a configured channel; `none` leaves it to those who read or subscribe.
+         * @description `announce` also sends the reply to a configured channel; with `none` the reply is only read or pushed.
          * @enum {string}
          */
         DeliveryMode: "none" | "announce";
         /**
-         * @description What came of it. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender asked whether the address is ours), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored.
+         * @description The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender verified the address), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored.
          * @enum {string}
          */
         DeliveryOutcome: "refused" | "unmatched" | "challenge" | "repeated" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
-        /** @description What came of sending a delivery again. What it has not is null. */
+        /** @description The result of a replay. Absent values are null. */
         DeliveryReplay: {
             /** @description The new delivery. */
             delivery_id: components["schemas"]["DeliveryId"];
-            /** @description The delivery that was sent again. */
+            /** @description The replayed delivery. */
             replay_of: components["schemas"]["DeliveryId"];
             outcome: components["schemas"]["ReplayOutcome"];
             /**
-             * @description What was done, in words: what a webhook's caller is told.
+             * @description A description of the result, as in the answer to a webhook.
              * @example turn started
              */
             message: string;
@@ -1536,7 +1536,7 @@ export interface components {
              * @example github-push
              */
             mapping: string | null;
-            /** @description Whose work it is. */
+            /** @description The agent of the turn or event. */
             agent: components["schemas"]["AgentName"] | null;
             /** @description The session of the turn. */
             session_id: components["schemas"]["SessionId"] | null;
@@ -1547,17 +1547,17 @@ export interface components {
         };
         /** @description The request to replay. An empty object or no body replays the stored request. */
         DeliveryReplayRequest: {
-            /** @description The body in place of the kept one. A field that says `[hidden]`, as replies show it, where the kept body has a secret, is sent with that secret. */
+            /** @description The body to use instead of the stored one. A field with `[hidden]`, as in replies, is replaced by the secret at the same place of the stored body. */
             body?: components["schemas"]["MappedPayload"];
         };
-        /** @description One request that came in, and what came of it. What it has not is null. */
+        /** @description An inbound request and its result. Absent values are null. */
         DeliverySummary: {
             delivery_id: components["schemas"]["DeliveryId"];
-            /** @description When it came. */
+            /** @description The time of the request. */
             at: components["schemas"]["Timestamp"];
             surface: components["schemas"]["DeliverySurface"];
             /**
-             * @description What was called: an operation of this document, or a method of RPC. Empty where the path was of no operation.
+             * @description The operation of this document, or the method of RPC. Empty if the path has none.
              * @example hooks.mappedByName
              */
             operation: string;
@@ -1572,13 +1572,13 @@ export interface components {
              */
             path: string;
             /**
-             * @description Where it came from, behind trusted proxies.
+             * @description The address of the sender, behind trusted proxies.
              * @example 192.0.2.17
              */
             address: string;
             request_id: components["schemas"]["RequestId"];
             /**
-             * @description The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated.
+             * @description The name of the token or key, or of the mapping whose signature was valid; null if the sender was not authenticated.
              * @example github-push
              */
             caller: string | null;
@@ -1586,29 +1586,29 @@ export interface components {
             bytes: number;
             outcome: components["schemas"]["DeliveryOutcome"];
             /**
-             * @description The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work.
+             * @description The HTTP status of the answer; null if the request was recorded before its answer, such as REST and RPC calls that start work.
              * @example 200
              */
             status: number | null;
             /**
-             * @description The mapping that matched, or that the path named; null where there was none.
+             * @description The mapping that matched, or that the path names; null if there is none.
              * @example github-push
              */
             mapping: string | null;
-            /** @description The delivery that was sent again with this one; null where this one came from outside. */
+            /** @description The delivery that this one replays; null if it is not a replay. */
             replay_of: components["schemas"]["DeliveryId"] | null;
             /**
-             * @description The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks.
+             * @description The id of a sender that signs: GitHub, Stripe, Slack or Standard Webhooks.
              * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
              */
             sender_id: string | null;
-            /** @description The agent whose turn it started, or whose system event it queued; null where it began neither. */
+            /** @description The agent of its turn or system event; null if it started neither. */
             agent: components["schemas"]["AgentName"] | null;
-            /** @description The message of its turn; null where it started none. */
+            /** @description The message of its turn; null if it started none. */
             message_id: components["schemas"]["MessageId"] | null;
             /** @description The session of its turn. */
             session_id: components["schemas"]["SessionId"] | null;
-            /** @description The turn that it started, or that it repeats. That of an event is told by the event. */
+            /** @description The turn that it started, or that it repeats. For a system event, the event has the turn. */
             turn_id: components["schemas"]["TurnId"] | null;
             /** @description The system event that it queued, or that it repeats. */
             event_id: components["schemas"]["EventId"] | null;
@@ -1629,7 +1629,7 @@ export interface components {
             error: components["schemas"]["DeliveryError"] | null;
         };
         /**
-         * @description Where it came in; `hooks` are the webhooks.
+         * @description The surface of the request; `hooks` are the webhooks.
          * @enum {string}
          */
         DeliverySurface: "rest" | "rpc" | "hooks";
@@ -1637,27 +1637,27 @@ export interface components {
         Document: {
             [key: string]: unknown;
         };
-        /** @description What would come of the request. */
+        /** @description The result for the request. */
         DryRun: {
             /**
-             * @description The mapping whose turn would be started: the first that matches, without `name` among those without `verify`. Null where none would.
+             * @description The mapping that would start a turn: the first that matches, without `name` only of those without `verify`. Null if there is none.
              * @example github-push
              */
             starts: string | null;
-            /** @description With `name` that mapping; else each, in the configuration's order. */
+            /** @description With `name` only that mapping, otherwise all, in the configuration's order. */
             mappings: components["schemas"]["TriedMapping"][];
         };
-        /** @description A request as a sender would make it. */
+        /** @description A request of a sender. */
         DryRunRequest: {
             /**
-             * @description Tries only this mapping, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does. Ignored with a `mapping`.
+             * @description Tries only this mapping, like `/hooks/{name}`. Without it all are tried, like `/hooks`. Ignored with a `mapping`.
              * @example github-push
              */
             name?: string;
             /** @description Tries only this draft, which need not be in the configuration. */
             mapping?: components["schemas"]["MappingDraft"];
             /**
-             * @description Its headers, names in any case. No signature is looked at.
+             * @description Its headers, with names in any case. Signatures are not checked.
              * @default {}
              * @example {
              *       "X-GitHub-Event": "push"
@@ -1668,22 +1668,22 @@ export interface components {
             };
             body: components["schemas"]["MappedPayload"];
         };
-        /** @description The configuration in force, and where each value comes from. */
+        /** @description The configuration in force, with the origin of each value. */
         EffectiveConfig: {
             /**
-             * @description The name of the configuration file; null where there is none.
+             * @description The name of the configuration file; null if there is none.
              * @example gateway.json5
              */
             file: string | null;
-            /** @description When it was last read and found valid. */
+            /** @description The time when it was last read and valid. */
             loaded_at: components["schemas"]["Timestamp"];
             /** @description Every value, in the order of the configuration. An empty list or object is a value. */
             values: components["schemas"]["ConfigValue"][];
-            /** @description The last time that it was read again, taken or refused; null if it was not since the start. */
+            /** @description The last reload, applied or refused; null if there was none since the start. */
             last_reload: components["schemas"]["LastReload"] | null;
         };
         /**
-         * @description The name of an error, a row of the error table. Names are added over time, never changed.
+         * @description The name of an error in the error table. Names are added over time, and do not change.
          * @example turn-failed
          */
         ErrorName: string;
@@ -1693,68 +1693,68 @@ export interface components {
          */
         EventId: string;
         /**
-         * @description `queued`: it waits, or a turn works on it. `handled`: a turn that was given it completed. `dead`: three turns failed, or its agent left the configuration; it can be queued again.
+         * @description `queued`: it waits, or a turn handles it. `handled`: its turn completed. `dead`: three turns failed, or its agent was removed from the configuration; it can be queued again.
          * @enum {string}
          */
         EventStatus: "queued" | "handled" | "dead";
         /** @description Server-sent events in UTF-8, each with `event`, `id` and `data` (one line of JSON), as `TurnEvent` describes them. */
         EventStream: string;
         /**
-         * @description Opaque: send it as `Last-Event-ID` to go on behind this event.
+         * @description Opaque: send it as `Last-Event-ID` to continue after this event.
          * @example 7
          */
         EventStreamId: string;
         /** @description A pair of `match` that the request does not have. */
         FailedPair: {
             /**
-             * @description Where it looked; `message` where the pairs are equal, but what the agent would be told is empty or too long.
+             * @description The place of the pair; `message` if all pairs are equal, but the message is empty or too long.
              * @example body.ref
              */
             path: string;
             /**
-             * @description The values, any of which it may have.
+             * @description The allowed values.
              * @example [
              *       "refs/heads/main"
              *     ]
              */
             expected: string[];
             /**
-             * @description What is there, as text; null where nothing is.
+             * @description The value at the place, as text; null if there is none.
              * @example refs/heads/draft
              */
             found: string | null;
         };
-        /** @description One fault in a request. */
+        /** @description An error in a request. */
         Fault: {
             /**
-             * @description Where: a JSON Pointer into the body (`/skill_ids/0`), or the part of the request and the name (`query:limit`, `path:name`, `header:idempotency-key`).
+             * @description The place: a JSON Pointer into the body (`/skill_ids/0`), or the part of the request and the name (`query:limit`, `path:name`, `header:idempotency-key`).
              * @example /message
              */
             pointer: string;
             /**
-             * @description What is wrong there.
+             * @description The error at this place.
              * @example is required
              */
             message: string;
         };
-        /** @description The process lives. */
+        /** @description The process runs. */
         Health: {
             /** @constant */
             status: "ok";
             version: components["schemas"]["Version"];
             uptime_ms: components["schemas"]["Uptime"];
         };
-        /** @description What was done, in words. */
+        /** @description A description of the result. */
         HookMessage: string;
         /**
-         * @description The HTTP status, for senders that keep bodies only.
+         * @description The HTTP status, for senders that store only bodies.
          * @constant
          */
         HookStatus: 200;
-        /** @description A warning for the sender: with `delivery: announce`, that no channel takes the announcement. */
+        /** @description A warning for the sender: with `delivery: announce`, that there is no channel for the announcement. */
         HookWarning: string;
         /**
-         * @description Makes sending again safe: printable ASCII, remembered for 24 hours for this token and operation. The same key with the same body gets the same ids; with another body it is refused.
+         * @description Makes a retry safe: printable ASCII, stored for 24 hours for this token and operation. The same key with the same body returns the same ids; with another body it is refused.
          * @example order-4711-welcome
          */
         IdempotencyKey: string;
@@ -1786,12 +1786,12 @@ export interface components {
              */
             permissions: string[];
         };
-        /** @description What this server is, and where things are. */
+        /** @description The name of this server, and its paths. */
         Index: {
             /** @constant */
             name: "agent-gateway";
             /**
-             * @description What it is.
+             * @description A description of the server.
              * @example A gateway in front of conversational agents.
              */
             description: string;
@@ -1807,7 +1807,7 @@ export interface components {
             /** @example REST, with a REST key: messages, skills, turns. */
             description: string;
         };
-        /** @description A folder that was left out when the skills were read. */
+        /** @description A folder that was skipped when the skills were read. */
         InvalidSkill: {
             /**
              * @description Its name.
@@ -1815,60 +1815,60 @@ export interface components {
              */
             folder: string;
             /**
-             * @description The way to it, from the name of the folder of `skills.dirs` that it is in. A folder of `skills.dirs` that cannot be read is listed under its own name.
+             * @description Its path, from the name of its folder in `skills.dirs`. A folder of `skills.dirs` that cannot be read is listed under its own name.
              * @example skills/triage
              */
             path: string;
             /**
-             * @description What is wrong with it.
+             * @description The reason.
              * @example description is missing
              */
             reason: string;
         };
         /** @description A REST key, without the key itself. */
         Key: {
-            /** @description Null for a key of the configuration: it is revoked by taking it out there. */
+            /** @description Null for a key of the configuration: to revoke it, remove it there. */
             key_id: components["schemas"]["KeyId"] | null;
             name: components["schemas"]["KeyName"];
             /**
-             * @description How the key begins; null where the configuration holds only its hash.
+             * @description The beginning of the key; null if the configuration has only its hash.
              * @example gw_Jq3v0a
              */
             prefix: string | null;
             scopes: components["schemas"]["KeyScopes"];
             /** @description Null for a key of the configuration. */
             created_at: components["schemas"]["Timestamp"] | null;
-            /** @description When it was last used, to the minute; null if never. */
+            /** @description The time of its last use, to the minute; null if it was never used. */
             last_used_at: components["schemas"]["Timestamp"] | null;
             expires_at: components["schemas"]["KeyExpiry"];
-            /** @description The key that was made in its place; null where there is none. */
+            /** @description The key that replaced it; null if there is none. */
             replaced_by: components["schemas"]["KeyId"] | null;
             source: components["schemas"]["KeySource"];
         };
-        /** @description Until when it is good; null where it is good for ever. */
+        /** @description The expiry; null if the key does not expire. */
         KeyExpiry: components["schemas"]["Timestamp"] | null;
         /**
-         * @description One REST key. It names the key and is no secret.
+         * @description The id of a REST key, which is not a secret.
          * @example key_01M7WW41SHF3C7M5K2ZBW6QXRD
          */
         KeyId: string;
         /** @description The key itself: send it as `Authorization: Bearer <key>`. */
         KeyItself: string;
         KeyList: {
-            /** @description Those of the configuration first, in its order; then the minted ones, newest first. */
+            /** @description The keys of the configuration first, in its order; then the created ones, newest first. */
             keys: components["schemas"]["Key"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
         /**
-         * @description What the key is for. It appears in logs and in usage. A new key's name has no control characters.
+         * @description The purpose of the key, shown in logs and in usage. A new key's name has no control characters.
          * @example ci
          */
         KeyName: string;
-        /** @description A key to mint. */
+        /** @description A key to create. */
         KeyRequest: {
             name: components["schemas"]["KeyName"];
             /**
-             * @description What the key may do.
+             * @description The scopes of the key.
              * @default [
              *       "chat"
              *     ]
@@ -1876,10 +1876,10 @@ export interface components {
             scopes: components["schemas"]["KeyScope"][];
             expires_at?: components["schemas"]["WantedExpiry"];
         };
-        /** @description A key to make in the place of another. */
+        /** @description A replacement for a key. */
         KeyRotation: {
             /**
-             * @description How long the old key goes on beside the new one; never longer than it would have.
+             * @description The time for which the old key still works; never longer than without the replacement.
              * @default 86400
              * @example 86400
              */
@@ -1887,34 +1887,34 @@ export interface components {
             expires_at?: components["schemas"]["WantedExpiry"];
         };
         /**
-         * @description `chat` sends, triggers and reads turns; `admin` holds `chat` and what operators need.
+         * @description `chat` is for messages, skills and turns; `admin` includes `chat` and the calls of operators.
          * @enum {string}
          */
         KeyScope: "chat" | "admin";
-        /** @description What the key may do. */
+        /** @description The scopes of the key. */
         KeyScopes: components["schemas"]["KeyScope"][];
         /**
-         * @description Where the key comes from: the configuration file, or minted with the console token.
+         * @description The origin of the key: the configuration, or created with the console token.
          * @enum {string}
          */
         KeySource: "config" | "console";
-        /** @description What came of the last time that the configuration was read again. */
+        /** @description The result of the last reload. */
         LastReload: {
             at: components["schemas"]["Timestamp"];
             /**
-             * @description Why it was read again: a file changed, SIGHUP came, or a reload method was called.
+             * @description The cause of the reload: a changed file, SIGHUP, or a reload method.
              * @enum {string}
              */
             cause: "file" | "signal" | "rpc";
             reloaded: components["schemas"]["Reloaded"];
-            /** @description The keys that were different, dotted. */
+            /** @description The keys that changed, dotted. */
             changed: string[];
             needs_restart: components["schemas"]["NeedsRestart"];
             problems: components["schemas"]["Problems"];
         };
-        /** @description What became of the payload. */
+        /** @description The result of the payload. */
         MappedByNameReply: components["schemas"]["MappedReply"] | components["schemas"]["UnmatchedReply"] | components["schemas"]["ChallengeReply"];
-        /** @description Whatever the sender sends, a JSON object or array. Mappings match it and take values from it. */
+        /** @description The sender's payload, a JSON object or array. Mappings match it and use its values. */
         MappedPayload: {
             [key: string]: unknown;
         } | unknown[];
@@ -1940,7 +1940,7 @@ export interface components {
              */
             name: string;
             /**
-             * @description The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of values, any of which matches.
+             * @description The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of allowed values.
              * @example {
              *       "headers.x-github-event": "push",
              *       "body.ref": "refs/heads/main"
@@ -1970,11 +1970,11 @@ export interface components {
             delivery: "none" | "announce";
         };
         MappingList: {
-            /** @description All of them, in the configuration's order. */
+            /** @description All mappings, in the configuration's order. */
             mappings: components["schemas"]["ConfiguredMapping"][];
             /** @description The shared tokens, `webhooks.token`, in the configuration's order, without their values. */
             tokens: components["schemas"]["WebhookToken"][];
-            /** @description Always null: the list is whole. */
+            /** @description Always null: the list has no pages. */
             next_cursor: null;
         };
         /**
@@ -1983,11 +1983,11 @@ export interface components {
          */
         MappingName: string;
         /**
-         * @description Where it is reached alone. One with `verify` is reached nowhere else; the others also at `webhooks.path`.
+         * @description The path that tries only this mapping. A mapping without `verify` is also tried at `webhooks.path`.
          * @example /hooks/github-push
          */
         MappingPath: string;
-        /** @description The whole of a message that the agent has written. */
+        /** @description A complete message of the agent. */
         MessageCompletedEvent: {
             /** @constant */
             event: "message.completed";
@@ -2000,7 +2000,7 @@ export interface components {
                 tool_calls?: components["schemas"]["ToolCalls"];
             };
         };
-        /** @description The next piece of the reply. Joining inside a reply gives one piece with all so far. */
+        /** @description The next piece of the reply. A reader that joins during the reply first gets one piece with the text so far. */
         MessageDeltaEvent: {
             /** @constant */
             event: "message.delta";
@@ -2009,7 +2009,7 @@ export interface components {
                 turn_id: components["schemas"]["TurnId"];
                 message_id: components["schemas"]["MessageId"];
                 seq: components["schemas"]["Seq"];
-                /** @description Where `text` begins in the reply, in UTF-16 units. A gap means that pieces were left out for a slow reader. */
+                /** @description The offset of `text` in the reply, in UTF-16 units. A gap means that pieces were skipped because the client reads slowly. */
                 offset: number;
                 text: string;
             };
@@ -2019,12 +2019,12 @@ export interface components {
          * @example msg_01M7YN0XEKR8W5T2N6QZ9H7XDB
          */
         MessageId: string;
-        /** @description A new key. `key` is shown here and never again; the gateway keeps its hash. */
+        /** @description A new key. `key` is shown only here; the gateway stores its hash. */
         MintedKey: {
             key_id: components["schemas"]["KeyId"];
             name: components["schemas"]["KeyName"];
             /**
-             * @description How the key begins.
+             * @description The beginning of the key.
              * @example gw_Jq3v0a
              */
             prefix: string;
@@ -2063,7 +2063,7 @@ export interface components {
             data: components["schemas"]["Model"][];
         };
         /**
-         * @description A model, by a name that the agent knows. The echo agent takes any.
+         * @description One of the agent's models. The echo agent accepts any name.
          * @example fast
          */
         ModelName: string;
@@ -2075,7 +2075,7 @@ export interface components {
          */
         NeedsRestart: string[];
         /**
-         * @description The cursor of the next page; null on the last.
+         * @description The cursor of the next page; null on the last page.
          * @example null
          */
         NextCursor: string | null;
@@ -2096,10 +2096,10 @@ export interface components {
                 turn_id?: components["schemas"]["TurnId"];
             };
         };
-        /** @description The turn that would be started. */
+        /** @description The turn that would start. */
         PlannedTurn: {
             agent: components["schemas"]["AgentName"];
-            /** @description The session that it goes on with; null where it would get a fresh one. */
+            /** @description The session to continue; null for a new one. */
             session_id: components["schemas"]["WebhookSessionId"] | null;
             model: components["schemas"]["ResolvedModel"];
             channel: components["schemas"]["ResolvedChannel"];
@@ -2111,10 +2111,10 @@ export interface components {
          * @example What changed since yesterday?
          */
         Preview: string | null;
-        /** @description What went wrong (RFC 9457). */
+        /** @description An error (RFC 9457). */
         Problem: {
             /**
-             * @description The address, on this gateway, of the page with the error's cause and remedy. Its last part, behind `#`, is the error's name; programs decide by it.
+             * @description The address, on this gateway, of the page with the error's cause and remedy. Its last part, after `#`, is the error's name; programs use it.
              * @example /docs/errors.html#skill-not-found
              */
             type: string;
@@ -2122,31 +2122,31 @@ export interface components {
             title: string;
             /** @description The HTTP status. */
             status: number;
-            /** @description What went wrong this time, for people. */
+            /** @description The cause in this case, for people. */
             detail?: string;
-            /** @description Each fault that was found in the request, where more can be told than `detail` holds. */
+            /** @description The errors in the request, if more is known than `detail` has. */
             errors?: components["schemas"]["Fault"][];
             request_id: components["schemas"]["RequestId"];
             turn_id?: components["schemas"]["TurnId"];
-            /** @description When the same request may succeed, in milliseconds. `Retry-After` says the same in whole seconds. */
+            /** @description The time until the same request may succeed, in milliseconds. `Retry-After` has it in whole seconds. */
             retry_after_ms?: number;
         };
         /** @description What is wrong with the configuration; empty if nothing is. */
         Problems: components["schemas"]["ConfigProblem"][];
-        /** @description `webhooks.rateLimit`, and how much of it is left now, counted on all gateways that share a store. */
+        /** @description `webhooks.rateLimit`, and its current rest, counted over all gateways that share a store. */
         RateLimitUse: {
-            /** @description The most requests in a window. */
+            /** @description The maximum number of requests in a window. */
             limit: number;
             /** @description The length of the window, which ends now. */
             window_ms: number;
-            /** @description How many more may come now. */
+            /** @description The number of requests that are still allowed now. */
             remaining: number;
-            /** @description When all of the limit is free again, if nothing more comes; null where it is. */
+            /** @description The time when the whole limit is available again without further requests; null if it is now. */
             resets_at: components["schemas"]["Timestamp"] | null;
         };
-        /** @description Whether the gateway takes work. */
+        /** @description Whether the gateway accepts work. */
         Readiness: {
-            /** @description True when every part is `ok`. */
+            /** @description True if every part is `ok`. */
             ready: boolean;
             /** @description Each part by its name, such as `store` or `rest`. */
             parts: {
@@ -2155,13 +2155,13 @@ export interface components {
         };
         ReadinessPart: {
             ok: boolean;
-            /** @description Why not, where it is not. */
+            /** @description The reason, if it is not. */
             detail?: string;
         };
         /** @description `true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on. */
         Reloaded: boolean;
         /**
-         * @description `queued`: a turn or a system event. `unmatched`: no mapping matches it today, and nothing was started.
+         * @description `queued`: a turn or a system event. `unmatched`: no mapping matches it now, and nothing was started.
          * @enum {string}
          */
         ReplayOutcome: "queued" | "unmatched";
@@ -2187,20 +2187,20 @@ export interface components {
             reason: string | null;
         };
         /**
-         * @description One request; the gateway's log has the cause of an error under it.
+         * @description One request. The gateway's log has the cause of an error under this id.
          * @example req_01M7YN2C7DT5V3D1HM9SE7C4WP
          */
         RequestId: string;
         /** @description The channel of the session; null if none was named. */
         ResolvedChannel: string | null;
-        /** @description The model that answers; null where the backend has no models. */
+        /** @description The model that answers; null if the backend has no models. */
         ResolvedModel: string | null;
-        /** @description A new key in the place of another. `key` is shown here and never again; the gateway keeps its hash. */
+        /** @description The replacement for a key. `key` is shown only here; the gateway stores its hash. */
         RotatedKey: {
             key_id: components["schemas"]["KeyId"];
             name: components["schemas"]["KeyName"];
             /**
-             * @description How the key begins.
+             * @description The beginning of the key.
              * @example gw_Jq3v0a
              */
             prefix: string;
@@ -2215,7 +2215,7 @@ export interface components {
             config_line: components["schemas"]["ConfigLine"];
             /** @description The old key. */
             replaces: components["schemas"]["KeyId"];
-            /** @description When the old key ends. */
+            /** @description The expiry of the old key. */
             replaced_expires_at: components["schemas"]["Timestamp"];
         };
         /**
@@ -2224,7 +2224,7 @@ export interface components {
          */
         Seq: number;
         /**
-         * @description One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
+         * @description One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
          * @example agent:main:rest:ada
          * @example chat:01M7YN0XEJE9Q6SB3WT8XM5NDR
          */
@@ -2251,65 +2251,65 @@ export interface components {
             code: string;
             expires_at: components["schemas"]["Timestamp"];
         };
-        /** @description What an agent can be told to do: a folder with a SKILL.md. */
+        /** @description Instructions for an agent: a folder with a SKILL.md. */
         Skill: {
             skill_id: components["schemas"]["SkillId"];
-            /** @description The `name` of its SKILL.md, which is its id. */
+            /** @description The `name` in its SKILL.md, which is its id. */
             name: string;
-            /** @description What it does and when to use it. */
+            /** @description Its purpose, and when to use it. */
             description: string;
             /** @description The agents that have it, in the configuration's order. */
             agents: components["schemas"]["AgentName"][];
-            /** @description As its SKILL.md says, if it does. */
+            /** @description The license in its SKILL.md, if any. */
             license?: string;
-            /** @description What it needs around it, if its SKILL.md says so. */
+            /** @description The requirements in its SKILL.md, if any. */
             compatibility?: string;
-            /** @description The tools it may use, if its SKILL.md names any. */
+            /** @description The allowed tools in its SKILL.md, if any. */
             allowed_tools?: string[];
-            /** @description The `metadata` of its SKILL.md, if any. */
+            /** @description The `metadata` in its SKILL.md, if any. */
             metadata?: {
                 [key: string]: string;
             };
-            /** @description The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one. */
+            /** @description The JSON Schema of its params, from its `params.schema.json`, if any. */
             params_schema?: {
                 [key: string]: unknown;
             };
         };
         /**
-         * @description A skill, by the `name` of its SKILL.md.
+         * @description The id of a skill, the `name` in its SKILL.md.
          * @example summarise-thread
          */
         SkillId: string;
         SkillList: {
             /** @description Every valid skill, by id. */
             skills: components["schemas"]["Skill"][];
-            /** @description The folders that hold no valid skill, with the reason. No agent has them. */
+            /** @description The folders without a valid skill, with the reason. No agent has them. */
             invalid: components["schemas"]["InvalidSkill"][];
         };
         /** @description A skill to trigger. The agent gets the message `/<skill_id> <params as JSON>` with that skill's instructions. */
         SkillRequest: {
             skill_id: components["schemas"]["SkillId"];
             /**
-             * @description What the skill is given: any JSON object, or one that fits its `params_schema`, where it has one.
+             * @description The params of the skill: any JSON object, or one that matches its `params_schema`, if it has one.
              * @default {}
              */
             params: {
                 [key: string]: unknown;
             };
             /**
-             * @description `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it.
+             * @description `true` streams the reply as `text/event-stream`; `false` waits for the whole reply.
              * @default false
              */
             stream: boolean;
-            /** @description The agent to send to; `gateway.defaultAgent` without it. */
+            /** @description The agent that receives the message; by default `gateway.defaultAgent`. */
             agent?: components["schemas"]["AgentName"];
-            /** @description The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */
+            /** @description The session to continue; it is created if it does not exist. Without it, the session of `user_id` with the agent; without both, a new one. */
             session_id?: components["schemas"]["SessionId"];
-            /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
+            /** @description The person who sends the message, by your own name. Without `session_id` it chooses the session. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
             /**
-             * @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`.
+             * @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`.
              * @default true
              */
             wait: boolean;
@@ -2317,37 +2317,37 @@ export interface components {
         /** @description A skill with its instructions. */
         SkillText: {
             skill_id: components["schemas"]["SkillId"];
-            /** @description The `name` of its SKILL.md, which is its id. */
+            /** @description The `name` in its SKILL.md, which is its id. */
             name: string;
-            /** @description What it does and when to use it. */
+            /** @description Its purpose, and when to use it. */
             description: string;
             /** @description The agents that have it, in the configuration's order. */
             agents: components["schemas"]["AgentName"][];
-            /** @description As its SKILL.md says, if it does. */
+            /** @description The license in its SKILL.md, if any. */
             license?: string;
-            /** @description What it needs around it, if its SKILL.md says so. */
+            /** @description The requirements in its SKILL.md, if any. */
             compatibility?: string;
-            /** @description The tools it may use, if its SKILL.md names any. */
+            /** @description The allowed tools in its SKILL.md, if any. */
             allowed_tools?: string[];
-            /** @description The `metadata` of its SKILL.md, if any. */
+            /** @description The `metadata` in its SKILL.md, if any. */
             metadata?: {
                 [key: string]: string;
             };
-            /** @description The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one. */
+            /** @description The JSON Schema of its params, from its `params.schema.json`, if any. */
             params_schema?: {
                 [key: string]: unknown;
             };
             /** @description The text of its SKILL.md, as Markdown, without the front matter; up to 256 KiB. */
             instructions: string;
         };
-        /** @description Something that an agent handles at its heartbeat. What it has not is null. */
+        /** @description An event that an agent handles at its heartbeat. Absent values are null. */
         SystemEvent: {
             event_id: components["schemas"]["EventId"];
             agent: components["schemas"]["AgentName"];
-            /** @description What happened, exactly as it was sent. */
+            /** @description The text of the event, unchanged. */
             text: string;
             /**
-             * @description The data that came beside the text.
+             * @description The data that was sent with the text.
              * @example {
              *       "source": "ci",
              *       "event": "build"
@@ -2362,16 +2362,16 @@ export interface components {
              */
             caller: string;
             status: components["schemas"]["EventStatus"];
-            /** @description How many turns have tried it and failed, since it was queued. */
+            /** @description The number of its failed turns since it was queued. */
             attempts: number;
             created_at: components["schemas"]["Timestamp"];
-            /** @description When it was handled or given up. */
+            /** @description The time when it was handled or became dead. */
             ended_at: components["schemas"]["Timestamp"] | null;
-            /** @description The turn that works on it, or the last that did. */
+            /** @description The turn that handles it, or the last that did. */
             turn_id: components["schemas"]["TurnId"] | null;
-            /** @description Why the last turn that failed did. */
+            /** @description The reason of its last failed turn. */
             reason: string | null;
-            /** @description The recorded request that brought it. */
+            /** @description The recorded request that queued it. */
             delivery_id: components["schemas"]["DeliveryId"] | null;
         };
         /** @description System events, newest queued first. */
@@ -2380,42 +2380,42 @@ export interface components {
             events: components["schemas"]["SystemEvent"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description One thing that happened. */
+        /** @description One step. */
         TimelineStep: {
             at: components["schemas"]["Timestamp"];
             /**
-             * @description What happened. Names are added over time.
+             * @description The name of the step. Names are added over time.
              *
-             *     On its way in:
+             *     The request:
              *
-             *     - `request.received`: it came, with `bytes` and `address`. `request.replayed`: it is `replay_of` another, sent again `by` somebody.
-             *     - `request.sent-again`: it was replayed as `delivery_id`, `by` somebody.
-             *     - `request.edited`: whoever sent it again gave it another body, of so many `bytes`.
-             *     - `token.accepted`: the shared token was good; `name` is its name, and `since` when it is in use. `token.refused`: it was not, and the `reason`.
-             *     - `signature.accepted`: the sender's signature was good; `type` is whose. `signature.refused`: it was not, and the `reason`
+             *     - `request.received`: with `bytes` and `address`. `request.replayed`: it is the replay of `replay_of`, requested by `by`.
+             *     - `request.sent-again`: it was replayed as `delivery_id`, requested by `by`.
+             *     - `request.edited`: the replay has another body, of `bytes` bytes.
+             *     - `token.accepted`: the shared token was valid, with its `name`, and `since`, the first day of its use. `token.refused`: it was not, with the `reason`.
+             *     - `signature.accepted`: the sender's signature was valid; `type` is its scheme. `signature.refused`: it was not, with the `reason`
              *       (`missing`, `wrong`, `too-old` or `too-new`; for the last two with the signature's `age_ms`, and `allowed_ms`).
-             *     - `rate-limit.counted`: it was within the limit; `left` of `max_requests` in `window_ms`.
-             *     - `mapping.tried`: which mapping `matched`, or null; and of those that did not, in `tried`, the pair that failed: `mapping`, `path`,
-             *       `expected`, `found`. `untold` counts further ones.
-             *     - `message.rendered`: the `message` that `mapping` made of it.
+             *     - `rate-limit.counted`: it was within the limit, with `left` of `max_requests` in `window_ms`.
+             *     - `mapping.tried`: the mapping that `matched`, or null; in `tried`, the pair that failed of the others: `mapping`, `path`,
+             *     `expected`, `found`. `untold` counts further mappings.
+             *     - `message.rendered`: the `message` from `mapping`.
              *     - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
              *     - `request.refused`: the `error`, its `status` and `detail`.
-             *     - `challenge.answered`: the sender asked whether the address is ours.
+             *     - `challenge.answered`: the sender verified the address.
              *
-             *     Its turn: `turn.queued`, `turn.started` (with `attempt` and `waited_ms`), `turn.returned` (an attempt failed and is tried again:
-             *     `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and `latency_ms`, that of its last attempt), `turn.failed` (with `error`,
-             *     `detail`, `usage` and `latency_ms`), `turn.cancelled` (with what there was of the `reply`, and `usage`).
+             *     Its turn: `turn.queued`, `turn.started` (with `attempt` and `waited_ms`), `turn.returned` (an attempt failed and is retried:
+             *     `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and the `latency_ms` of its last attempt), `turn.failed` (with `error`,
+             *     `detail`, `usage` and `latency_ms`), `turn.cancelled` (with the `reply` so far, and `usage`).
              *
-             *     While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, its start `at`, its `arguments` and `result` where content is stored, and the `reason` of a failure), `tool.unavailable` (the
-             *     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead, where there was one), `usage.unknown` (the agent
-             *     does not report its token usage, for this `reason`: its zeros stand for that, or with `estimated` a token for each four characters).
+             *     During the turn: `tool.called` (the `tool`, whether the call was `ok`, its `ms`, its start `at`, its `arguments` and `result` if content is stored, and the `reason` of a failure), `tool.unavailable` (the
+             *     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` model, if there is one), `usage.unknown` (the agent
+             *     does not report its token usage, for this `reason`: the tokens are 0, or with `estimated` one for each four characters).
              *
              *     Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed: `turn_id`, `attempts`, `reason`),
              *     `event.handled`, `event.dead` (with `attempts` and `reason`), `event.requeued` (by `by`).
              *
-             *     The reply on its way to a `channel`: `announcement.delivered`, `announcement.retried` (it is tried again in `retry_in_ms`),
-             *     `announcement.failed` (it is not), `announcement.returned` (the gateway stopped, and tries it after its start).
-             *     `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel; subscribers alone hear of it.
+             *     The delivery of the reply to a `channel`: `announcement.delivered`, `announcement.retried` (the next attempt is in `retry_in_ms`),
+             *     `announcement.failed` (there are no more attempts), `announcement.returned` (the gateway stopped, and retries after its start).
+             *     `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel, so only subscribers receive it.
              *     `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
              *
              *     `message`, `reply`, `arguments` and `result` are absent if `recorder.bodies` was off when the request was recorded.
@@ -2424,7 +2424,7 @@ export interface components {
              */
             name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.requeued";
             /**
-             * @description What more there is to tell; null where there is nothing.
+             * @description The details of the step; null if there are none.
              * @example {
              *       "attempt": 1,
              *       "waited_ms": 3
@@ -2457,35 +2457,35 @@ export interface components {
             tool: string;
             /** @description `false` if the call failed or was refused. */
             ok: boolean;
-            /** @description How long it took, in milliseconds. */
+            /** @description Its duration, in milliseconds. */
             ms: number;
             /** @description The start of the call. Absent in replies of earlier versions. */
             at?: components["schemas"]["Timestamp"];
-            /** @description Why it failed, where `ok` is `false`. */
+            /** @description The reason of the failure, if `ok` is `false`. */
             reason?: string;
             /** @description The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
             arguments?: string;
-            /** @description The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+            /** @description The answer of the tool, if `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
             result?: string;
         }[];
-        /** @description What one mapping makes of the request. */
+        /** @description The result of one mapping. */
         TriedMapping: {
             mapping: components["schemas"]["MappingName"];
             path: components["schemas"]["MappingPath"];
             verify: components["schemas"]["VerifyType"];
             /** @description Whether every pair of its `match` is equal. */
             matched: boolean;
-            /** @description The first pair that is not equal; null where it matched. */
+            /** @description The first pair that is not equal; null if the mapping matches. */
             failed: components["schemas"]["FailedPair"] | null;
             /**
-             * @description What the agent would be told; null where it did not match.
+             * @description The message for the agent; null if the mapping does not match.
              * @example ada pushed Mend the clock
              */
             message: string | null;
-            /** @description Where it would go; null where it did not match. */
+            /** @description The turn that would start; null if the mapping does not match. */
             turn: components["schemas"]["PlannedTurn"] | null;
         };
-        /** @description One run of an agent on a session. What is not known yet is null. */
+        /** @description One run of an agent on a session. Unknown values are null. */
         Turn: {
             turn_id: components["schemas"]["TurnId"];
             session_id: components["schemas"]["SessionId"];
@@ -2499,19 +2499,19 @@ export interface components {
             status: components["schemas"]["TurnStatus"];
             attempt: components["schemas"]["Attempt"];
             created_at: components["schemas"]["Timestamp"];
-            /** @description When the latest attempt began. */
+            /** @description The start of the latest attempt. */
             started_at: components["schemas"]["Timestamp"] | null;
-            /** @description When it completed, failed or was cancelled. */
+            /** @description The time when it completed, failed or was cancelled. */
             ended_at: components["schemas"]["Timestamp"] | null;
-            /** @description The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where nobody named one. */
+            /** @description The requested model; after the end, the model that answered, such as a fallback. Null if none was named. */
             model: components["schemas"]["ModelName"] | null;
-            /** @description The whole reply once completed; after a cancellation, what was written so far, if anything. */
+            /** @description The whole reply of a completed turn; after a cancellation, the text so far, if any. */
             reply: string | null;
-            /** @description Why it failed; null unless it did. */
+            /** @description The error; null if it did not fail. */
             error: components["schemas"]["TurnError"] | null;
-            /** @description What it cost, failed attempts too; null until it ended. */
+            /** @description The usage of all attempts; null before the end. */
             usage: components["schemas"]["Usage"] | null;
-            /** @description The recorded request that started it; null where none did. */
+            /** @description The recorded request that started it; null if there is none. */
             delivery_id: components["schemas"]["DeliveryId"] | null;
             /** @description The beginning of its message: 120 characters, with each run of white space as one space. Always null in answers to a key with only the scope `chat`. */
             preview: components["schemas"]["Preview"];
@@ -2532,7 +2532,7 @@ export interface components {
                 /** @constant */
                 status: "cancelled";
                 usage: components["schemas"]["Usage"];
-                /** @description What was written so far, if anything. */
+                /** @description The text so far, if any. */
                 reply?: string;
             };
         };
@@ -2564,7 +2564,7 @@ export interface components {
             name: components["schemas"]["ErrorName"];
             /** @description The short text of the error. */
             title: string;
-            /** @description What went wrong in this case, where more can be told. */
+            /** @description The cause in this case, if known. */
             detail?: string;
         };
         /** @description One event of a turn's stream. */
@@ -2595,7 +2595,7 @@ export interface components {
             turns: components["schemas"]["TurnSummary"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description The agent has begun. It comes again when another attempt begins. */
+        /** @description An attempt has started. Sent again for each further attempt. */
         TurnStartedEvent: {
             /** @constant */
             event: "turn.started";
@@ -2612,7 +2612,7 @@ export interface components {
          * @enum {string}
          */
         TurnStatus: "queued" | "running" | "completed" | "failed" | "cancelled";
-        /** @description One run of an agent on a session, without its reply. What is not known yet is null. */
+        /** @description One run of an agent on a session, without its reply. Unknown values are null. */
         TurnSummary: {
             turn_id: components["schemas"]["TurnId"];
             session_id: components["schemas"]["SessionId"];
@@ -2626,17 +2626,17 @@ export interface components {
             status: components["schemas"]["TurnStatus"];
             attempt: components["schemas"]["Attempt"];
             created_at: components["schemas"]["Timestamp"];
-            /** @description When the latest attempt began. */
+            /** @description The start of the latest attempt. */
             started_at: components["schemas"]["Timestamp"] | null;
-            /** @description When it completed, failed or was cancelled. */
+            /** @description The time when it completed, failed or was cancelled. */
             ended_at: components["schemas"]["Timestamp"] | null;
-            /** @description The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where nobody named one. */
+            /** @description The requested model; after the end, the model that answered, such as a fallback. Null if none was named. */
             model: components["schemas"]["ModelName"] | null;
-            /** @description Why it failed; null unless it did. */
+            /** @description The error; null if it did not fail. */
             error: components["schemas"]["TurnError"] | null;
-            /** @description What it cost, failed attempts too; null until it ended. */
+            /** @description The usage of all attempts; null before the end. */
             usage: components["schemas"]["Usage"] | null;
-            /** @description The recorded request that started it; null where none did. */
+            /** @description The recorded request that started it; null if there is none. */
             delivery_id: components["schemas"]["DeliveryId"] | null;
             /** @description The beginning of its message: 120 characters, with each run of white space as one space. */
             preview: components["schemas"]["Preview"];
@@ -2646,7 +2646,7 @@ export interface components {
             announcement: components["schemas"]["ReplyAnnouncement"] | null;
         };
         /**
-         * @description Where the turn was started; `hooks` are the webhooks.
+         * @description The surface that started the turn; `hooks` are the webhooks.
          * @enum {string}
          */
         TurnSurface: "rest" | "rpc" | "hooks" | "heartbeat";
@@ -2655,7 +2655,7 @@ export interface components {
          * @example 1795251271
          */
         UnixSeconds: number;
-        /** @description The request is authentic and the mapping does not match it. Nothing was started. */
+        /** @description The request is authentic, but the mapping does not match it. Nothing was started. */
         UnmatchedReply: {
             status: components["schemas"]["HookStatus"];
             /** @constant */
@@ -2668,7 +2668,7 @@ export interface components {
          */
         Uptime: number;
         /**
-         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, `unknown` says so.
+         * @description Tokens of all attempts that reached the backend, and their cost. `cached`, `reasoning` and `cost` are absent if they are 0 or not reported. If the agent reported nothing for its completed turns, `unknown` is `true`.
          * @example {
          *       "input": 12,
          *       "output": 34,
@@ -2689,25 +2689,25 @@ export interface components {
             output: number;
             /** @description Both. */
             total: number;
-            /** @description Of `input`, what the model had read before. */
+            /** @description The part of `input` from the provider's cache. */
             cached?: number;
-            /** @description Of `output`, what no reader sees. */
+            /** @description The part of `output` for reasoning, which is not in the reply. */
             reasoning?: number;
-            /** @description By the prices of the models that answered, in the currency that these are in; to a billionth of it. */
+            /** @description The cost by the prices of the models that answered, in their currency, to a billionth. */
             cost?: number;
             /**
-             * @description What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.
+             * @description The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent.
              * @constant
              */
             unknown?: true;
         };
         /**
-         * @description Who is talking, as the caller names people. Opaque to the gateway.
+         * @description The person who sends the message, by the caller's own name. Opaque to the gateway.
          * @example ada
          */
         UserId: string;
         /**
-         * @description How its sender has to sign; null where the shared token counts.
+         * @description The signature scheme of its sender; null if the shared token is used.
          * @enum {string|null}
          */
         VerifyType: "standard-webhooks" | "github" | "stripe" | "slack" | null;
@@ -2717,7 +2717,7 @@ export interface components {
          */
         Version: string;
         /**
-         * @description When the agent handles it.
+         * @description The time when the agent handles it.
          * @enum {string}
          */
         WakeMode: "next-heartbeat" | "now";
@@ -2730,24 +2730,24 @@ export interface components {
             agent: components["schemas"]["AgentName"];
             mode: components["schemas"]["WakeMode"];
         };
-        /** @description Something an agent should know of at its next heartbeat. */
+        /** @description An event for an agent's next heartbeat. */
         WakeRequest: {
-            /** @description What happened, kept exactly as sent. */
+            /** @description The text of the event. It is stored unchanged. */
             text: string;
-            /** @description Free key/value data, kept and given to the agent as JSON. */
+            /** @description Any data. It is stored and passed to the agent as JSON. */
             metadata?: {
                 [key: string]: unknown;
             };
-            /** @description The agent it is for; `gateway.defaultAgent` without it. */
+            /** @description The agent that receives it; by default `gateway.defaultAgent`. */
             agent?: components["schemas"]["AgentName"];
             /**
-             * @description `now` brings the heartbeat forward to this moment.
+             * @description `now` starts the heartbeat immediately.
              * @default next-heartbeat
              * @enum {string}
              */
             mode: "next-heartbeat" | "now";
         };
-        /** @description Until when it is good: a moment to come, within ten years. Null, or nothing, for ever. */
+        /** @description The expiry: a future time within ten years. Without it or with null, the key does not expire. */
         WantedExpiry: components["schemas"]["Timestamp"] | null;
         /**
          * @description A session of webhook turns. It begins with `webhook:`, so it can never be a person's.
@@ -2763,32 +2763,32 @@ export interface components {
              */
             name: string;
             /**
-             * @description The day from which on it is in use, as the configuration says; null where it does not.
+             * @description The first day of its use, from the configuration; null if it is not set.
              * @example 2026-10-12
              */
             since: string | null;
-            /** @description For how many days it has been in use; null where this is not known. */
+            /** @description The number of days in use; null if unknown. */
             age_days: number | null;
-            /** @description The age from which on health warns of it. */
+            /** @description The age from which the health report warns of it. */
             max_age_days: number;
-            /** @description The rate limit of its senders, all together; null where none is set. */
+            /** @description The rate limit of all its senders together; null if none is set. */
             rate_limit: components["schemas"]["RateLimitUse"] | null;
         };
-        /** @description A message for an agent, in a turn isolated from people's conversations. */
+        /** @description A message for an agent, in a turn that is separate from people's conversations. */
         AgentHookRequestSent: {
-            /** @description The text for the agent, kept exactly as sent. */
+            /** @description The text for the agent. It is stored unchanged. */
             message: string;
             model?: components["schemas"]["ModelName"];
             channel?: components["schemas"]["Channel"];
             session?: components["schemas"]["WebhookSessionId"];
-            /** @description Free data beside the message, kept and given to the agent as JSON. */
+            /** @description More data. It is stored and passed to the agent as JSON. */
             context?: {
                 [key: string]: unknown;
             };
-            /** @description The agent it is for; `gateway.defaultAgent` without it. */
+            /** @description The agent that receives it; by default `gateway.defaultAgent`. */
             agent?: components["schemas"]["AgentName"];
             /**
-             * @description `announce` also sends the reply to the configured channel that `channel` names, else to `gateway.announceTo`; `none` leaves it to those who read or subscribe. What came through three announcements already is not announced again.
+             * @description `announce` also sends the reply to the configured channel that `channel` names, otherwise to `gateway.announceTo`; with `none` the reply is only read or pushed. A message that has passed through three announcements is not announced again.
              * @enum {string}
              */
             delivery?: "none" | "announce";
@@ -2859,33 +2859,33 @@ export interface components {
         };
         /** @description A message for an agent. */
         ChatRequestSent: {
-            /** @description The text to send, kept and passed on exactly as it is. */
+            /** @description The text to send. It is stored and passed on unchanged. */
             message: string;
-            /** @description `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it. */
+            /** @description `true` streams the reply as `text/event-stream`; `false` waits for the whole reply. */
             stream?: boolean;
             /** @description Skills whose instructions are added to this turn. The agent must have each of them. */
             skill_ids?: components["schemas"]["SkillId"][];
-            /** @description The agent to send to; `gateway.defaultAgent` without it. */
+            /** @description The agent that receives the message; by default `gateway.defaultAgent`. */
             agent?: components["schemas"]["AgentName"];
-            /** @description The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */
+            /** @description The session to continue; it is created if it does not exist. Without it, the session of `user_id` with the agent; without both, a new one. */
             session_id?: components["schemas"]["SessionId"];
-            /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
+            /** @description The person who sends the message, by your own name. Without `session_id` it chooses the session. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
-            /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
+            /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`. */
             wait?: boolean;
         };
-        /** @description A request as a sender would make it. */
+        /** @description A request of a sender. */
         DryRunRequestSent: {
             /**
-             * @description Tries only this mapping, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does. Ignored with a `mapping`.
+             * @description Tries only this mapping, like `/hooks/{name}`. Without it all are tried, like `/hooks`. Ignored with a `mapping`.
              * @example github-push
              */
             name?: string;
             /** @description Tries only this draft, which need not be in the configuration. */
             mapping?: components["schemas"]["MappingDraftSent"];
             /**
-             * @description Its headers, names in any case. No signature is looked at.
+             * @description Its headers, with names in any case. Signatures are not checked.
              * @example {
              *       "X-GitHub-Event": "push"
              *     }
@@ -2895,17 +2895,17 @@ export interface components {
             };
             body: components["schemas"]["MappedPayload"];
         };
-        /** @description A key to mint. */
+        /** @description A key to create. */
         KeyRequestSent: {
             name: components["schemas"]["KeyName"];
-            /** @description What the key may do. */
+            /** @description The scopes of the key. */
             scopes?: components["schemas"]["KeyScope"][];
             expires_at?: components["schemas"]["WantedExpiry"];
         };
-        /** @description A key to make in the place of another. */
+        /** @description A replacement for a key. */
         KeyRotationSent: {
             /**
-             * @description How long the old key goes on beside the new one; never longer than it would have.
+             * @description The time for which the old key still works; never longer than without the replacement.
              * @example 86400
              */
             overlap_seconds?: number;
@@ -2919,7 +2919,7 @@ export interface components {
              */
             name: string;
             /**
-             * @description The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of values, any of which matches.
+             * @description The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of allowed values.
              * @example {
              *       "headers.x-github-event": "push",
              *       "body.ref": "refs/heads/main"
@@ -2950,41 +2950,41 @@ export interface components {
         /** @description A skill to trigger. The agent gets the message `/<skill_id> <params as JSON>` with that skill's instructions. */
         SkillRequestSent: {
             skill_id: components["schemas"]["SkillId"];
-            /** @description What the skill is given: any JSON object, or one that fits its `params_schema`, where it has one. */
+            /** @description The params of the skill: any JSON object, or one that matches its `params_schema`, if it has one. */
             params?: {
                 [key: string]: unknown;
             };
-            /** @description `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it. */
+            /** @description `true` streams the reply as `text/event-stream`; `false` waits for the whole reply. */
             stream?: boolean;
-            /** @description The agent to send to; `gateway.defaultAgent` without it. */
+            /** @description The agent that receives the message; by default `gateway.defaultAgent`. */
             agent?: components["schemas"]["AgentName"];
-            /** @description The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */
+            /** @description The session to continue; it is created if it does not exist. Without it, the session of `user_id` with the agent; without both, a new one. */
             session_id?: components["schemas"]["SessionId"];
-            /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
+            /** @description The person who sends the message, by your own name. Without `session_id` it chooses the session. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
-            /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
+            /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`. */
             wait?: boolean;
         };
-        /** @description Something an agent should know of at its next heartbeat. */
+        /** @description An event for an agent's next heartbeat. */
         WakeRequestSent: {
-            /** @description What happened, kept exactly as sent. */
+            /** @description The text of the event. It is stored unchanged. */
             text: string;
-            /** @description Free key/value data, kept and given to the agent as JSON. */
+            /** @description Any data. It is stored and passed to the agent as JSON. */
             metadata?: {
                 [key: string]: unknown;
             };
-            /** @description The agent it is for; `gateway.defaultAgent` without it. */
+            /** @description The agent that receives it; by default `gateway.defaultAgent`. */
             agent?: components["schemas"]["AgentName"];
             /**
-             * @description `now` brings the heartbeat forward to this moment.
+             * @description `now` starts the heartbeat immediately.
              * @enum {string}
              */
             mode?: "next-heartbeat" | "now";
         };
     };
     responses: {
-        /** @description The turn goes on. Read it at `/api/v1/turns/{turn_id}`. */
+        /** @description The turn is still running. Read it at `/api/v1/turns/{turn_id}`. */
         Accepted: {
             headers: {
                 "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
@@ -3835,20 +3835,20 @@ export interface components {
          * @example main
          */
         AgentName: string;
-        /** @description The `next_cursor` of the page before; without it, the first page. */
+        /** @description The `next_cursor` of the previous page; without it, the first page. */
         Cursor: components["schemas"]["Cursor"];
         /**
-         * @description The delivery, as a webhook was answered with it or a list shows it.
+         * @description The id of the delivery, from the answer to a webhook or from a list.
          * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
          */
         DeliveryId: string;
         /**
-         * @description The system event, as `/hooks/wake` answered.
+         * @description The id of the system event, from the answer of `/hooks/wake`.
          * @example evt_01M7YN1B2AZD4Q9RXC5HT7N3MA
          */
         EventId: string;
         /**
-         * @description Makes sending again safe. A refused request leaves the key free.
+         * @description Makes a retry safe. A refused request does not use up the key.
          * @example order-4711-welcome
          */
         IdempotencyKey: components["schemas"]["IdempotencyKey"];
@@ -3858,27 +3858,27 @@ export interface components {
          */
         KeyId: string;
         /**
-         * @description The `id` of the last event that was received; the stream goes on behind it. Without it, or with one that this turn never sent, the stream begins at the start.
+         * @description The `id` of the last received event; the stream continues after it. Without it, or with an id of another turn, the stream begins at the start.
          * @example 7
          */
         LastEventId: string;
         /**
-         * @description How many to list at most.
+         * @description The maximum number of entries in a page.
          * @example 50
          */
         Limit: number;
         /**
-         * @description A mapping of the configuration. `wake` and `agent` are no mappings.
+         * @description A mapping of the configuration. `wake` and `agent` are not mappings.
          * @example github-push
          */
         MappingName: string;
         /**
-         * @description A skill, by the `name` of its SKILL.md.
+         * @description The id of a skill, the `name` in its SKILL.md.
          * @example summarise-thread
          */
         SkillId: string;
         /**
-         * @description The turn, as the call that started it answered.
+         * @description The id of the turn, from the answer of the call that started it.
          * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
          */
         TurnId: string;
@@ -3886,14 +3886,14 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description The methods that the path takes.
+         * @description The methods that the path accepts.
          * @example POST
          */
         Allow: string;
-        /** @description `true` where the work was started by an earlier request with the same `Idempotency-Key`; otherwise absent. */
+        /** @description `true` if an earlier request with the same `Idempotency-Key` started the work; otherwise absent. */
         IdempotentReplayed: "true";
         /**
-         * @description What is left of the quota and when it is whole again: `r` requests, `t` seconds. Only with `rate-limited`.
+         * @description The rest of the quota, and the time until it is restored: `r` requests, `t` seconds. Only with `rate-limited`.
          * @example "token";r=0;t=12
          */
         RateLimit: string;
@@ -3903,22 +3903,22 @@ export interface components {
          */
         RateLimitPolicy: string;
         /**
-         * @description When to send the request again, in whole seconds.
+         * @description The time after which to repeat the request, in whole seconds.
          * @example 2
          */
         RetryAfter: number;
         /**
-         * @description Only past 20 failed authentications a minute from one address, or one /64 of IPv6: whole seconds.
+         * @description Only after 20 failed authentications a minute from one address, or one /64 of IPv6: whole seconds.
          * @example 60
          */
         RetryAfterWhenGuessing: number;
         /**
-         * @description `true` where sending the same request again may succeed. OpenAI's clients go by it.
+         * @description `true` if the same request may succeed later. OpenAI's clients use it.
          * @example false
          */
         ShouldRetry: "true" | "false";
         /**
-         * @description The scheme that is expected.
+         * @description The expected scheme.
          * @example Bearer realm="agent-gateway"
          */
         WwwAuthenticate: string;
@@ -3932,7 +3932,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes sending again safe. A refused request leaves the key free.
+                 * @description Makes a retry safe. A refused request does not use up the key.
                  * @example order-4711-welcome
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -4003,7 +4003,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description A skill, by the `name` of its SKILL.md.
+                 * @description The id of a skill, the `name` in its SKILL.md.
                  * @example summarise-thread
                  */
                 skill_id: components["parameters"]["SkillId"];
@@ -4038,7 +4038,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes sending again safe. A refused request leaves the key free.
+                 * @description Makes a retry safe. A refused request does not use up the key.
                  * @example order-4711-welcome
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -4082,21 +4082,21 @@ export interface operations {
                  */
                 status?: components["schemas"]["TurnStatus"];
                 /**
-                 * @description Only those of this agent; it may have was removed from the configuration.
+                 * @description Only turns of this agent, which may have been removed from the configuration.
                  * @example main
                  */
                 agent?: components["schemas"]["AgentName"];
                 /**
-                 * @description Only those of this session.
+                 * @description Only turns of this session.
                  * @example agent:main:rest:ada
                  */
                 session_id?: components["schemas"]["SessionId"];
                 /**
-                 * @description How many to list at most.
+                 * @description The maximum number of entries in a page.
                  * @example 50
                  */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before; without it, the first page. */
+                /** @description The `next_cursor` of the previous page; without it, the first page. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -4132,7 +4132,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The turn, as the call that started it answered.
+                 * @description The id of the turn, from the answer of the call that started it.
                  * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
                  */
                 turn_id: components["parameters"]["TurnId"];
@@ -4168,14 +4168,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The `id` of the last event that was received; the stream goes on behind it. Without it, or with one that this turn never sent, the stream begins at the start.
+                 * @description The `id` of the last received event; the stream continues after it. Without it, or with an id of another turn, the stream begins at the start.
                  * @example 7
                  */
                 "Last-Event-ID"?: components["parameters"]["LastEventId"];
             };
             path: {
                 /**
-                 * @description The turn, as the call that started it answered.
+                 * @description The id of the turn, from the answer of the call that started it.
                  * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
                  */
                 turn_id: components["parameters"]["TurnId"];
@@ -4212,7 +4212,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The turn, as the call that started it answered.
+                 * @description The id of the turn, from the answer of the call that started it.
                  * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
                  */
                 turn_id: components["parameters"]["TurnId"];
@@ -4250,7 +4250,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The turn, as the call that started it answered.
+                 * @description The id of the turn, from the answer of the call that started it.
                  * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
                  */
                 turn_id: components["parameters"]["TurnId"];
@@ -4259,7 +4259,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The turn, whose reply waits to be sent. */
+            /** @description The turn. Its reply is queued. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4297,7 +4297,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Whether a beat began. */
+            /** @description Whether a beat started. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4397,42 +4397,42 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only those that came in here.
+                 * @description Only requests of this surface.
                  * @example hooks
                  */
                 surface?: components["schemas"]["DeliverySurface"];
                 /**
-                 * @description Only those of which this came.
+                 * @description Only requests with this outcome.
                  * @example failed
                  */
                 outcome?: components["schemas"]["DeliveryOutcome"];
                 /**
-                 * @description Only those that this mapping matched, or that named it.
+                 * @description Only requests that this mapping matched, or whose path names it.
                  * @example github-push
                  */
                 mapping?: string;
                 /**
-                 * @description Only those that started a turn of this agent, or queued a system event for it.
+                 * @description Only requests that started a turn of this agent, or queued a system event for it.
                  * @example main
                  */
                 agent?: components["schemas"]["AgentName"];
                 /**
-                 * @description Only those whose turn is in this session.
+                 * @description Only requests whose turn is in this session.
                  * @example webhook:github
                  */
                 session_id?: components["schemas"]["SessionId"];
                 /**
-                 * @description Only those that came then or later.
+                 * @description Only requests at this time or later.
                  * @example 2026-11-21T08:00:00.000Z
                  */
                 from?: components["schemas"]["Timestamp"];
                 /**
-                 * @description Only those that came before.
+                 * @description Only requests before this time.
                  * @example 2026-11-21T09:00:00.000Z
                  */
                 to?: components["schemas"]["Timestamp"];
                 /**
-                 * @description Only those that have this id: of the delivery, the request, the message, the turn, the event, the session, or the sender's own.
+                 * @description Only requests with this id: of the delivery, the request, the message, the turn, the event, the session, or the sender's own.
                  * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
                  */
                 id?: string;
@@ -4452,11 +4452,11 @@ export interface operations {
                  */
                 before?: components["schemas"]["DeliveryId"];
                 /**
-                 * @description How many to list at most.
+                 * @description The maximum number of entries in a page.
                  * @example 50
                  */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before; without it, the first page. */
+                /** @description The `next_cursor` of the previous page; without it, the first page. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -4492,7 +4492,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The delivery, as a webhook was answered with it or a list shows it.
+                 * @description The id of the delivery, from the answer to a webhook or from a list.
                  * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
                  */
                 delivery_id: components["parameters"]["DeliveryId"];
@@ -4529,7 +4529,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The delivery, as a webhook was answered with it or a list shows it.
+                 * @description The id of the delivery, from the answer to a webhook or from a list.
                  * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
                  */
                 delivery_id: components["parameters"]["DeliveryId"];
@@ -4542,7 +4542,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was sent again; or no mapping matches it today, and nothing was started. */
+            /** @description The delivery was replayed; or no mapping matches it now, and nothing was started. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4571,7 +4571,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only those for this agent; it may have was removed from the configuration.
+                 * @description Only events of this agent, which may have been removed from the configuration.
                  * @example main
                  */
                 agent?: components["schemas"]["AgentName"];
@@ -4581,11 +4581,11 @@ export interface operations {
                  */
                 status?: components["schemas"]["EventStatus"];
                 /**
-                 * @description How many to list at most.
+                 * @description The maximum number of entries in a page.
                  * @example 50
                  */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before; without it, the first page. */
+                /** @description The `next_cursor` of the previous page; without it, the first page. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -4621,7 +4621,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The system event, as `/hooks/wake` answered.
+                 * @description The id of the system event, from the answer of `/hooks/wake`.
                  * @example evt_01M7YN1B2AZD4Q9RXC5HT7N3MA
                  */
                 event_id: components["parameters"]["EventId"];
@@ -4658,7 +4658,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The system event, as `/hooks/wake` answered.
+                 * @description The id of the system event, from the answer of `/hooks/wake`.
                  * @example evt_01M7YN1B2AZD4Q9RXC5HT7N3MA
                  */
                 event_id: components["parameters"]["EventId"];
@@ -4733,7 +4733,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What would come of it. */
+            /** @description The result. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4825,11 +4825,11 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How many to list at most.
+                 * @description The maximum number of entries in a page.
                  * @example 50
                  */
                 limit?: components["parameters"]["Limit"];
-                /** @description The `next_cursor` of the page before; without it, the first page. */
+                /** @description The `next_cursor` of the previous page; without it, the first page. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -4872,7 +4872,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The key, shown this once. */
+            /** @description The key, which is shown only once. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4949,7 +4949,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The new key, shown this once. */
+            /** @description The new key, which is shown only once. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -5069,7 +5069,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes sending again safe. A refused request leaves the key free.
+                 * @description Makes a retry safe. A refused request does not use up the key.
                  * @example order-4711-welcome
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5115,7 +5115,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes sending again safe. A refused request leaves the key free.
+                 * @description Makes a retry safe. A refused request does not use up the key.
                  * @example order-4711-welcome
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5161,7 +5161,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes sending again safe. A refused request leaves the key free.
+                 * @description Makes a retry safe. A refused request does not use up the key.
                  * @example order-4711-welcome
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5207,14 +5207,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes sending again safe. A refused request leaves the key free.
+                 * @description Makes a retry safe. A refused request does not use up the key.
                  * @example order-4711-welcome
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
-                 * @description A mapping of the configuration. `wake` and `agent` are no mappings.
+                 * @description A mapping of the configuration. `wake` and `agent` are not mappings.
                  * @example github-push
                  */
                 name: components["parameters"]["MappingName"];
@@ -5227,7 +5227,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The mapping matched and its turn is stored, or it did not match, or a sender's challenge is answered. */
+            /** @description The mapping matched and its turn is stored, the mapping did not match, or a challenge is answered. */
             200: {
                 headers: {
                     "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
@@ -5259,7 +5259,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Makes sending again safe. A refused request leaves the key free.
+                 * @description Makes a retry safe. A refused request does not use up the key.
                  * @example order-4711-welcome
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5375,11 +5375,11 @@ export interface operations {
                 headers: {
                     /** @description Names Accept. */
                     Vary?: string;
-                    /** @description On the page: nothing but its own style. */
+                    /** @description On the page: only its own style. */
                     "Content-Security-Policy"?: string;
-                    /** @description The page is what its type says. */
+                    /** @description Browsers do not guess another type. */
                     "X-Content-Type-Options"?: "nosniff";
-                    /** @description Links tell nobody of it. */
+                    /** @description Links send no referrer. */
                     "Referrer-Policy"?: "no-referrer";
                     [name: string]: unknown;
                 };
@@ -5405,7 +5405,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It lives. */
+            /** @description The process runs. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5431,7 +5431,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It takes work. */
+            /** @description The gateway accepts work. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5446,7 +5446,7 @@ export interface operations {
             414: components["responses"]["UriTooLong"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
-            /** @description It does not. */
+            /** @description The gateway does not accept work. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
@@ -5467,7 +5467,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The figures. */
+            /** @description The metrics. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5550,19 +5550,19 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
-                    /** @description Nothing but this gateway's own scripts, styles and pictures. */
+                    /** @description Only this gateway's own scripts, styles and pictures. */
                     "Content-Security-Policy"?: string;
-                    /** @description The page is what its type says. */
+                    /** @description Browsers do not guess another type. */
                     "X-Content-Type-Options"?: "nosniff";
-                    /** @description Links tell nobody of it. */
+                    /** @description Links send no referrer. */
                     "Referrer-Policy"?: "no-referrer";
-                    /** @description A page that opens it cannot reach into it. */
+                    /** @description Pages that open it cannot access it. */
                     "Cross-Origin-Opener-Policy"?: "same-origin";
                     /** @description Names Accept-Encoding. */
                     Vary?: string;
-                    /** @description The smallest form that the client takes. */
+                    /** @description The smallest encoding that the client accepts. */
                     "Content-Encoding"?: string;
-                    /** @description Of this form of the page, for `If-None-Match`. */
+                    /** @description The tag of this encoding of the page, for `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5570,22 +5570,22 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The client has this form of the page. */
+            /** @description The client has this version of the page. */
             304: {
                 headers: {
-                    /** @description Nothing but this gateway's own scripts, styles and pictures. */
+                    /** @description Only this gateway's own scripts, styles and pictures. */
                     "Content-Security-Policy"?: string;
-                    /** @description The page is what its type says. */
+                    /** @description Browsers do not guess another type. */
                     "X-Content-Type-Options"?: "nosniff";
-                    /** @description Links tell nobody of it. */
+                    /** @description Links send no referrer. */
                     "Referrer-Policy"?: "no-referrer";
-                    /** @description A page that opens it cannot reach into it. */
+                    /** @description Pages that open it cannot access it. */
                     "Cross-Origin-Opener-Policy"?: "same-origin";
                     /** @description Names Accept-Encoding. */
                     Vary?: string;
-                    /** @description The smallest form that the client takes. */
+                    /** @description The smallest encoding that the client accepts. */
                     "Content-Encoding"?: string;
-                    /** @description Of this form of the page, for `If-None-Match`. */
+                    /** @description The tag of this encoding of the page, for `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5603,13 +5603,13 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The turn's id, the same at every attempt. */
+                /** @description The turn's id, the same in every attempt. */
                 "webhook-id": components["schemas"]["TurnId"];
-                /** @description When this attempt was made; seconds since 1970. */
+                /** @description The time of this attempt, in seconds since 1970. */
                 "webhook-timestamp": string;
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the channel's secret. */
                 "webhook-signature": string;
-                /** @description How many announcements are behind this one, itself counted. Pass it on if you call a gateway because of it: past 3 a gateway announces no more, which ends loops. */
+                /** @description The number of announcements that led to this one, including it. Pass it on if you call a gateway because of it: after 3 a gateway does not announce any more, which ends loops. */
                 "x-gateway-hops": number;
             };
             path?: never;
@@ -5628,14 +5628,14 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It was taken. */
+            /** @description The reply was accepted. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description It is sent again later. */
+            /** @description The reply is sent again later. */
             default: {
                 headers: {
                     [name: string]: unknown;

@@ -41,7 +41,7 @@ export interface components {
             state: components["schemas"]["AgentState"];
             /** @description Whether the agent is paused: it takes messages and events, which wait, and starts none of them. `agents.pause` and `agents.resume` of REST change it. */
             paused: boolean;
-            /** @description Since when it is paused; null where it is not. */
+            /** @description The start of the pause; null if it is not paused. */
             pausedAt: components["schemas"]["Timestamp"] | null;
             /** @description Turns that run now. */
             running: number;
@@ -61,7 +61,7 @@ export interface components {
             agents: components["schemas"]["Agent"][];
         };
         /**
-         * @description An agent, as the configuration names it.
+         * @description The name of an agent in the configuration.
          * @example main
          */
         AgentName: string;
@@ -85,7 +85,7 @@ export interface components {
          */
         AgentState: "idle" | "busy" | "failing";
         /**
-         * @description How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash.
+         * @description The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash.
          * @example 1
          */
         Attempt: number;
@@ -97,7 +97,7 @@ export interface components {
          */
         Changed: string[];
         /**
-         * @description Where the conversation takes place: a label, free text, kept with the session. A label that `channels` configures is also an address for announcements.
+         * @description The place of the conversation: any text, stored with the session. If `channels` configures it, it is also an address for announcements.
          * @example ops
          */
         Channel: string;
@@ -124,17 +124,17 @@ export interface components {
             message: string;
         };
         /**
-         * @description Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before.
+         * @description The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page.
          * @example djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4
          */
         Cursor: string;
         /**
-         * @description One inbound request as the flight recorder keeps it.
+         * @description One inbound request in the flight recorder.
          * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
          */
         DeliveryId: string;
         /**
-         * @description The name of an error, a row of the error table. Names are added over time, never changed.
+         * @description The name of an error in the error table. Names are added over time, and do not change.
          * @example turn-failed
          */
         ErrorName: string;
@@ -175,7 +175,7 @@ export interface components {
             nextAt: components["schemas"]["Timestamp"] | null;
         };
         /**
-         * @description Makes sending again safe: printable ASCII, remembered for 24 hours for this token and operation. The same key with the same body gets the same ids; with another body it is refused.
+         * @description Makes a retry safe: printable ASCII, stored for 24 hours for this token and operation. The same key with the same body returns the same ids; with another body it is refused.
          * @example order-4711-welcome
          */
         IdempotencyKey: string;
@@ -266,7 +266,7 @@ export interface components {
          */
         MessageId: string;
         /**
-         * @description A model, by a name that the agent knows. The echo agent takes any.
+         * @description One of the agent's models. The echo agent accepts any name.
          * @example fast
          */
         ModelName: string;
@@ -278,17 +278,17 @@ export interface components {
          */
         NeedsRestart: string[];
         /**
-         * @description The cursor of the next page; null on the last.
+         * @description The cursor of the next page; null on the last page.
          * @example null
          */
         NextCursor: string | null;
         /**
-         * @description One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of.
+         * @description One process of the gateway, with a new id at each start. Several may share one store.
          * @example node_01M7YN0V7PC4D9S2XH6TQ8ZB3K
          */
         NodeId: string;
         /**
-         * @description How many to list at most.
+         * @description The maximum number of entries in a page.
          * @default 50
          */
         PageLimit: number;
@@ -399,7 +399,7 @@ export interface components {
             nextCursor: components["schemas"]["NextCursor"];
         };
         /**
-         * @description One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
+         * @description One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
          * @example agent:main:rest:ada
          * @example chat:01M7YN0XEJE9Q6SB3WT8XM5NDR
          */
@@ -438,7 +438,7 @@ export interface components {
             deliveryId: components["schemas"]["DeliveryId"] | null;
         };
         /**
-         * @description A skill, by the `name` of its SKILL.md.
+         * @description The id of a skill, the `name` in its SKILL.md.
          * @example summarise-thread
          */
         SkillId: string;
@@ -510,15 +510,15 @@ export interface components {
             tool: string;
             /** @description `false` if the call failed or was refused. */
             ok: boolean;
-            /** @description How long it took, in milliseconds. */
+            /** @description Its duration, in milliseconds. */
             ms: number;
             /** @description The start of the call. Absent in replies of earlier versions. */
             at?: components["schemas"]["Timestamp"];
-            /** @description Why it failed, where `ok` is `false`. */
+            /** @description The reason of the failure, if `ok` is `false`. */
             reason?: string;
             /** @description The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
             arguments?: string;
-            /** @description The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+            /** @description The answer of the tool, if `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
             result?: string;
         }[];
         /**
@@ -533,7 +533,7 @@ export interface components {
             name: components["schemas"]["ErrorName"];
             /** @description The short text of the error. */
             title: string;
-            /** @description What went wrong in this case, where more can be told. */
+            /** @description The cause in this case, if known. */
             detail?: string;
         };
         /**
@@ -547,7 +547,7 @@ export interface components {
          */
         TurnStatus: "queued" | "running" | "completed" | "failed" | "cancelled";
         /**
-         * @description Where the turn was started; `hooks` are the webhooks.
+         * @description The surface that started the turn; `hooks` are the webhooks.
          * @enum {string}
          */
         TurnSurface: "rest" | "rpc" | "hooks" | "heartbeat";
@@ -557,7 +557,7 @@ export interface components {
          */
         Uptime: number;
         /**
-         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, `unknown` says so.
+         * @description Tokens of all attempts that reached the backend, and their cost. `cached`, `reasoning` and `cost` are absent if they are 0 or not reported. If the agent reported nothing for its completed turns, `unknown` is `true`.
          * @example {
          *       "input": 12,
          *       "output": 34,
@@ -578,14 +578,14 @@ export interface components {
             output: number;
             /** @description Both. */
             total: number;
-            /** @description Of `input`, what the model had read before. */
+            /** @description The part of `input` from the provider's cache. */
             cached?: number;
-            /** @description Of `output`, what no reader sees. */
+            /** @description The part of `output` for reasoning, which is not in the reply. */
             reasoning?: number;
-            /** @description By the prices of the models that answered, in the currency that these are in; to a billionth of it. */
+            /** @description The cost by the prices of the models that answered, in their currency, to a billionth. */
             cost?: number;
             /**
-             * @description What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.
+             * @description The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent.
              * @constant
              */
             unknown?: true;
@@ -651,7 +651,7 @@ export interface components {
             groups: components["schemas"]["UsageGroup"][];
         };
         /**
-         * @description Who is talking, as the caller names people. Opaque to the gateway.
+         * @description The person who sends the message, by the caller's own name. Opaque to the gateway.
          * @example ada
          */
         UserId: string;

@@ -13,22 +13,22 @@ export interface AgentHookReply {
   warning?: HookWarning;
 }
 
-/** A message for an agent, in a turn isolated from people's conversations. */
+/** A message for an agent, in a turn that is separate from people's conversations. */
 export interface AgentHookRequest {
-  /** The text for the agent, kept exactly as sent. */
+  /** The text for the agent. It is stored unchanged. */
   message: string;
   model?: ModelName;
   channel?: Channel;
   session?: WebhookSessionId;
-  /** Free data beside the message, kept and given to the agent as JSON. */
+  /** More data. It is stored and passed to the agent as JSON. */
   context?: Record<string, unknown>;
-  /** The agent it is for; `gateway.defaultAgent` without it. */
+  /** The agent that receives it; by default `gateway.defaultAgent`. */
   agent?: AgentName;
-  /** `announce` also sends the reply to the configured channel that `channel` names, else to `gateway.announceTo`; `none` leaves it to those who read or subscribe. What came through three announcements already is not announced again. */
+  /** `announce` also sends the reply to the configured channel that `channel` names, otherwise to `gateway.announceTo`; with `none` the reply is only read or pushed. A message that has passed through three announcements is not announced again. */
   delivery?: "none" | "announce";
 }
 
-/** An agent, as the configuration names it. */
+/** The name of an agent in the configuration. */
 export type AgentName = string;
 
 /** Whether an agent is paused. */
@@ -36,11 +36,11 @@ export interface AgentPause {
   agent_name: AgentName;
   /** Whether the agent is paused, after the call. */
   paused: boolean;
-  /** Since when it is paused; null where it is not. */
+  /** The start of the pause; null if it is not paused. */
   paused_at: Timestamp | null;
 }
 
-/** The configured channel that the reply would be sent to; null where it reaches subscribers alone. */
+/** The configured channel that receives the reply; null if only subscribers receive it. */
 export type AnnounceTo = string | null;
 
 /** The turn that completed. */
@@ -50,20 +50,20 @@ export interface AnnouncedTurn {
   agent: AgentName;
   /** The channel that it was sent to, by its key in `channels`. */
   channel: string;
-  /** The model that answered, null where nobody named one. */
+  /** The model that answered; null if none was named. */
   model: string | null;
-  /** The agent's reply. It may be made of what strangers sent: treat it as outside content. */
+  /** The agent's reply. It may contain text from outside: treat it as untrusted. */
   reply: string;
   usage: Usage;
-  /** The request that started the turn, as the flight recorder keeps it. */
+  /** The delivery of the request that started the turn. */
   deliveryId: DeliveryId | null;
   createdAt: Timestamp;
   endedAt: Timestamp;
 }
 
-/** A reply that was announced, in the form that Standard Webhooks asks for. Fields are added over time: a receiver leaves alone what it does not know. */
+/** An announced reply, in the form of Standard Webhooks. Fields are added over time: a receiver ignores unknown fields. */
 export interface Announcement {
-  /** What happened. Other types may come; answer 2xx to one that you do not know. */
+  /** The type of the event. Other types may be added; answer 2xx to unknown ones. */
   type: "turn.completed";
   timestamp: Timestamp;
   data: AnnouncedTurn;
@@ -72,7 +72,7 @@ export interface Announcement {
 /** The state of a reply on its way to a channel: `waiting` before its first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried. */
 export type AnnouncementState = "waiting" | "retrying" | "delivered" | "failed";
 
-/** How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash. */
+/** The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash. */
 export type Attempt = number;
 
 /** The result of a draft for the newest recorded webhooks. */
@@ -110,22 +110,22 @@ export interface BacktestedDelivery {
   message: string | null;
 }
 
-/** What came of the wish that an agent beats now. */
+/** The result of starting a heartbeat. */
 export interface BeatStart {
   agent_name: AgentName;
-  /** `started`: events wait, and a beat begins now. `nothing-waiting`: no events wait, so no beat begins. `running`: a beat runs already; it handles the events that were queued when it began, and later ones wait for the next. `paused`: the agent is paused; its events wait until it is resumed. */
+  /** `started`: a beat started for the waiting events. `nothing-waiting`: no events are waiting, so no beat started. `running`: a beat is already running; it handles the events that were queued before its start, and later ones wait for the next. `paused`: the agent is paused; its events wait until it is resumed. */
   outcome: "started" | "nothing-waiting" | "running" | "paused";
-  /** How many system events wait for the agent and are in no turn, when the call was answered. */
+  /** The number of the agent's system events that wait and are not in a turn, at the time of the answer. */
   waiting_events: number;
 }
 
 /** The answer to Slack's `url_verification`. */
 export interface ChallengeReply {
-  /** As Slack sent it. */
+  /** The challenge from Slack. */
   challenge: string;
 }
 
-/** Where the conversation takes place: a label, free text, kept with the session. A label that `channels` configures is also an address for announcements. */
+/** The place of the conversation: any text, stored with the session. If `channels` configures it, it is also an address for announcements. */
 export type Channel = string;
 
 /** The turn has completed. */
@@ -142,24 +142,24 @@ export interface ChatCompleted {
 
 /** A message for an agent. */
 export interface ChatRequest {
-  /** The text to send, kept and passed on exactly as it is. */
+  /** The text to send. It is stored and passed on unchanged. */
   message: string;
-  /** `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it. */
+  /** `true` streams the reply as `text/event-stream`; `false` waits for the whole reply. */
   stream?: boolean;
   /** Skills whose instructions are added to this turn. The agent must have each of them. */
   skill_ids?: SkillId[];
-  /** The agent to send to; `gateway.defaultAgent` without it. */
+  /** The agent that receives the message; by default `gateway.defaultAgent`. */
   agent?: AgentName;
-  /** The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */
+  /** The session to continue; it is created if it does not exist. Without it, the session of `user_id` with the agent; without both, a new one. */
   session_id?: SessionId;
-  /** Who is talking, as you name people. Without `session_id` it chooses the conversation. */
+  /** The person who sends the message, by your own name. Without `session_id` it chooses the session. */
   user_id?: UserId;
   model?: ModelName;
-  /** `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
+  /** `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`. */
   wait?: boolean;
 }
 
-/** The line that keeps this key in `gateway.rest.auth.keys` of the configuration. With the memory store a minted key ends at restart without it. */
+/** The line that stores this key in `gateway.rest.auth.keys` of the configuration. Without it, a created key of the memory store is lost at a restart. */
 export type ConfigLine = string;
 
 /** One fault of the configuration. */
@@ -180,78 +180,78 @@ export interface ConfigProblem {
 export interface ConfigValue {
   /** Keys and list indexes, with dots between them. */
   path: string;
-  /** The value as it is written; `[hidden]` for a secret. */
+  /** The value as written; `[hidden]` for a secret. */
   value: string | number | boolean | null | string[] | Record<string, unknown>;
-  /** Where the value comes from: the file, a variable of the environment, an option of the command line, the default, or the start without a configuration. */
+  /** The origin of the value: the file, an environment variable, an option of the command line, the default, or the start without a configuration. */
   origin: "file" | "environment" | "flag" | "default" | "try-out";
-  /** Its line in the file, from 1; null where no file has it. */
+  /** Its line in the file, from 1; null if it is not in a file. */
   line: number | null;
-  /** Its column in the file, from 1; null where no file has it. */
+  /** Its column in the file, from 1; null if it is not in a file. */
   column: number | null;
-  /** The variable that it is taken from, the first where there are several; null for other origins. */
+  /** The variable that it comes from, the first one if there are several; null for other origins. */
   variable: string | null;
 }
 
-/** A mapping as it is configured, without its secret. */
+/** A mapping of the configuration, without its secret. */
 export interface ConfiguredMapping {
   name: MappingName;
   path: MappingPath;
-  /** Places in the request, each with the values, any of which it must have; `[hidden]` where the place is named like a secret. */
+  /** Places in the request, each with its allowed values; `[hidden]` if the name of the place marks a secret. */
   match: Record<string, string[]>;
-  /** The template of what the agent is told. */
+  /** The template of the message for the agent. */
   message: string;
-  /** Whose turn it is: the default agent where the mapping names none. */
+  /** The agent of the turn; the default agent if the mapping names none. */
   agent: AgentName;
-  /** The session that it goes on with; null where each turn gets a fresh one. */
+  /** The session to continue; null if each turn has a new one. */
   session: WebhookSessionId | null;
-  /** The model of the turn; null where it is the agent's own. */
+  /** The model of the turn; null for the agent's model. */
   model: ModelName | null;
   channel: ResolvedChannel;
   delivery: DeliveryMode;
   announce_to: AnnounceTo;
   verify: VerifyType;
-  /** Its own rate limit; null where the shared token's counts, or none is set. */
+  /** Its own rate limit; null if that of the shared token counts, or if none is set. */
   rate_limit: RateLimitUse | null;
 }
 
-/** Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before. */
+/** The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page. */
 export type Cursor = string;
 
-/** One request that came in, as it came, with all that came of it. What it has not is null. */
+/** An inbound request as it was received, with its result. Absent values are null. */
 export interface Delivery {
   delivery_id: DeliveryId;
-  /** When it came. */
+  /** The time of the request. */
   at: Timestamp;
   surface: DeliverySurface;
-  /** What was called: an operation of this document, or a method of RPC. Empty where the path was of no operation. */
+  /** The operation of this document, or the method of RPC. Empty if the path has none. */
   operation: string;
   /** The HTTP method. */
   method: string;
   /** The path, without its query. */
   path: string;
-  /** Where it came from, behind trusted proxies. */
+  /** The address of the sender, behind trusted proxies. */
   address: string;
   request_id: RequestId;
-  /** The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated. */
+  /** The name of the token or key, or of the mapping whose signature was valid; null if the sender was not authenticated. */
   caller: string | null;
   /** The size of the body. If the body was not read, the value of `Content-Length`, or 0. */
   bytes: number;
   outcome: DeliveryOutcome;
-  /** The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work. */
+  /** The HTTP status of the answer; null if the request was recorded before its answer, such as REST and RPC calls that start work. */
   status: number | null;
-  /** The mapping that matched, or that the path named; null where there was none. */
+  /** The mapping that matched, or that the path names; null if there is none. */
   mapping: string | null;
-  /** The delivery that was sent again with this one; null where this one came from outside. */
+  /** The delivery that this one replays; null if it is not a replay. */
   replay_of: DeliveryId | null;
-  /** The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks. */
+  /** The id of a sender that signs: GitHub, Stripe, Slack or Standard Webhooks. */
   sender_id: string | null;
-  /** The agent whose turn it started, or whose system event it queued; null where it began neither. */
+  /** The agent of its turn or system event; null if it started neither. */
   agent: AgentName | null;
-  /** The message of its turn; null where it started none. */
+  /** The message of its turn; null if it started none. */
   message_id: MessageId | null;
   /** The session of its turn. */
   session_id: SessionId | null;
-  /** The turn that it started, or that it repeats. That of an event is told by the event. */
+  /** The turn that it started, or that it repeats. For a system event, the event has the turn. */
   turn_id: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   event_id: EventId | null;
@@ -267,26 +267,26 @@ export interface Delivery {
   announcement: ReplyAnnouncement | null;
   /** The reason of a refusal, a failed turn or a dead event; null otherwise. */
   error: DeliveryError | null;
-  /** Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept. */
+  /** Its headers, with lower-case names. The values of a repeated header are joined by a comma. Headers with secrets or proofs of them (`Authorization`, `x-gateway-token`, cookies, signatures) are not stored. */
   headers: Record<string, string>;
   /** The body as it was received, with `[hidden]` in place of the texts of fields with names such as token, secret or password. Null if the request had no body, if `recorder.bodies` is off, if the request was refused before its body was read (a request without a valid key or token always is), or if its session was deleted. */
   body: string | null;
-  /** How `body` is written: as text, or in base64 where it is no UTF-8; null without a body. */
+  /** The encoding of `body`: text, or base64 if it is not UTF-8; null without a body. */
   body_encoding: "utf-8" | "base64" | null;
-  /** Whether it can be sent again: it is a webhook's, and its body was kept. */
+  /** Whether it can be replayed: it is a webhook, and its body is stored. */
   replayable: boolean;
-  /** What happened to it, in order: on its way in, and to its turn or its event. */
+  /** Its steps in order: the checks of the request, then its turn or its event. */
   timeline: TimelineStep[];
 }
 
-/** The error of a request that was refused or failed. */
+/** The error of a refused or failed request. */
 export interface DeliveryError {
   name: ErrorName;
   /** The detail of this error; null if there is none. */
   detail: string | null;
 }
 
-/** One inbound request as the flight recorder keeps it. */
+/** One inbound request in the flight recorder. */
 export type DeliveryId = string;
 
 /** Deliveries, newest first. */
@@ -296,24 +296,24 @@ export interface DeliveryList {
   next_cursor: NextCursor;
 }
 
-/** `announce` also sends the reply to a configured channel; `none` leaves it to those who read or subscribe. */
+/** `announce` also sends the reply to a configured channel; with `none` the reply is only read or pushed. */
 export type DeliveryMode = "none" | "announce";
 
-/** What came of it. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender asked whether the address is ours), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored. */
+/** The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender verified the address), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored. */
 export type DeliveryOutcome = "refused" | "unmatched" | "challenge" | "repeated" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
 
-/** What came of sending a delivery again. What it has not is null. */
+/** The result of a replay. Absent values are null. */
 export interface DeliveryReplay {
   /** The new delivery. */
   delivery_id: DeliveryId;
-  /** The delivery that was sent again. */
+  /** The replayed delivery. */
   replay_of: DeliveryId;
   outcome: ReplayOutcome;
-  /** What was done, in words: what a webhook's caller is told. */
+  /** A description of the result, as in the answer to a webhook. */
   message: string;
   /** The mapping that matched. */
   mapping: string | null;
-  /** Whose work it is. */
+  /** The agent of the turn or event. */
   agent: AgentName | null;
   /** The session of the turn. */
   session_id: SessionId | null;
@@ -325,45 +325,45 @@ export interface DeliveryReplay {
 
 /** The request to replay. An empty object or no body replays the stored request. */
 export interface DeliveryReplayRequest {
-  /** The body in place of the kept one. A field that says `[hidden]`, as replies show it, where the kept body has a secret, is sent with that secret. */
+  /** The body to use instead of the stored one. A field with `[hidden]`, as in replies, is replaced by the secret at the same place of the stored body. */
   body?: MappedPayload;
 }
 
-/** One request that came in, and what came of it. What it has not is null. */
+/** An inbound request and its result. Absent values are null. */
 export interface DeliverySummary {
   delivery_id: DeliveryId;
-  /** When it came. */
+  /** The time of the request. */
   at: Timestamp;
   surface: DeliverySurface;
-  /** What was called: an operation of this document, or a method of RPC. Empty where the path was of no operation. */
+  /** The operation of this document, or the method of RPC. Empty if the path has none. */
   operation: string;
   /** The HTTP method. */
   method: string;
   /** The path, without its query. */
   path: string;
-  /** Where it came from, behind trusted proxies. */
+  /** The address of the sender, behind trusted proxies. */
   address: string;
   request_id: RequestId;
-  /** The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated. */
+  /** The name of the token or key, or of the mapping whose signature was valid; null if the sender was not authenticated. */
   caller: string | null;
   /** The size of the body. If the body was not read, the value of `Content-Length`, or 0. */
   bytes: number;
   outcome: DeliveryOutcome;
-  /** The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work. */
+  /** The HTTP status of the answer; null if the request was recorded before its answer, such as REST and RPC calls that start work. */
   status: number | null;
-  /** The mapping that matched, or that the path named; null where there was none. */
+  /** The mapping that matched, or that the path names; null if there is none. */
   mapping: string | null;
-  /** The delivery that was sent again with this one; null where this one came from outside. */
+  /** The delivery that this one replays; null if it is not a replay. */
   replay_of: DeliveryId | null;
-  /** The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks. */
+  /** The id of a sender that signs: GitHub, Stripe, Slack or Standard Webhooks. */
   sender_id: string | null;
-  /** The agent whose turn it started, or whose system event it queued; null where it began neither. */
+  /** The agent of its turn or system event; null if it started neither. */
   agent: AgentName | null;
-  /** The message of its turn; null where it started none. */
+  /** The message of its turn; null if it started none. */
   message_id: MessageId | null;
   /** The session of its turn. */
   session_id: SessionId | null;
-  /** The turn that it started, or that it repeats. That of an event is told by the event. */
+  /** The turn that it started, or that it repeats. For a system event, the event has the turn. */
   turn_id: TurnId | null;
   /** The system event that it queued, or that it repeats. */
   event_id: EventId | null;
@@ -381,87 +381,87 @@ export interface DeliverySummary {
   error: DeliveryError | null;
 }
 
-/** Where it came in; `hooks` are the webhooks. */
+/** The surface of the request; `hooks` are the webhooks. */
 export type DeliverySurface = "rest" | "rpc" | "hooks";
 
 /** A description of an interface that tools can read. */
 export type Document = Record<string, unknown>;
 
-/** What would come of the request. */
+/** The result for the request. */
 export interface DryRun {
-  /** The mapping whose turn would be started: the first that matches, without `name` among those without `verify`. Null where none would. */
+  /** The mapping that would start a turn: the first that matches, without `name` only of those without `verify`. Null if there is none. */
   starts: string | null;
-  /** With `name` that mapping; else each, in the configuration's order. */
+  /** With `name` only that mapping, otherwise all, in the configuration's order. */
   mappings: TriedMapping[];
 }
 
-/** A request as a sender would make it. */
+/** A request of a sender. */
 export interface DryRunRequest {
-  /** Tries only this mapping, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does. Ignored with a `mapping`. */
+  /** Tries only this mapping, like `/hooks/{name}`. Without it all are tried, like `/hooks`. Ignored with a `mapping`. */
   name?: string;
   /** Tries only this draft, which need not be in the configuration. */
   mapping?: MappingDraft;
-  /** Its headers, names in any case. No signature is looked at. */
+  /** Its headers, with names in any case. Signatures are not checked. */
   headers?: Record<string, string>;
   body: MappedPayload;
 }
 
-/** The configuration in force, and where each value comes from. */
+/** The configuration in force, with the origin of each value. */
 export interface EffectiveConfig {
-  /** The name of the configuration file; null where there is none. */
+  /** The name of the configuration file; null if there is none. */
   file: string | null;
-  /** When it was last read and found valid. */
+  /** The time when it was last read and valid. */
   loaded_at: Timestamp;
   /** Every value, in the order of the configuration. An empty list or object is a value. */
   values: ConfigValue[];
-  /** The last time that it was read again, taken or refused; null if it was not since the start. */
+  /** The last reload, applied or refused; null if there was none since the start. */
   last_reload: LastReload | null;
 }
 
-/** The name of an error, a row of the error table. Names are added over time, never changed. */
+/** The name of an error in the error table. Names are added over time, and do not change. */
 export type ErrorName = string;
 
 /** One system event that waits for an agent's heartbeat. */
 export type EventId = string;
 
-/** `queued`: it waits, or a turn works on it. `handled`: a turn that was given it completed. `dead`: three turns failed, or its agent left the configuration; it can be queued again. */
+/** `queued`: it waits, or a turn handles it. `handled`: its turn completed. `dead`: three turns failed, or its agent was removed from the configuration; it can be queued again. */
 export type EventStatus = "queued" | "handled" | "dead";
 
-/** Opaque: send it as `Last-Event-ID` to go on behind this event. */
+/** Opaque: send it as `Last-Event-ID` to continue after this event. */
 export type EventStreamId = string;
 
 /** A pair of `match` that the request does not have. */
 export interface FailedPair {
-  /** Where it looked; `message` where the pairs are equal, but what the agent would be told is empty or too long. */
+  /** The place of the pair; `message` if all pairs are equal, but the message is empty or too long. */
   path: string;
-  /** The values, any of which it may have. */
+  /** The allowed values. */
   expected: string[];
-  /** What is there, as text; null where nothing is. */
+  /** The value at the place, as text; null if there is none. */
   found: string | null;
 }
 
-/** One fault in a request. */
+/** An error in a request. */
 export interface Fault {
-  /** Where: a JSON Pointer into the body (`/skill_ids/0`), or the part of the request and the name (`query:limit`, `path:name`, `header:idempotency-key`). */
+  /** The place: a JSON Pointer into the body (`/skill_ids/0`), or the part of the request and the name (`query:limit`, `path:name`, `header:idempotency-key`). */
   pointer: string;
-  /** What is wrong there. */
+  /** The error at this place. */
   message: string;
 }
 
-/** The process lives. */
+/** The process runs. */
 export interface Health {
   status: "ok";
   version: Version;
   uptime_ms: Uptime;
 }
 
-/** What was done, in words. */
+/** A description of the result. */
 export type HookMessage = string;
 
-/** The HTTP status, for senders that keep bodies only. */
+/** The HTTP status, for senders that store only bodies. */
 export type HookStatus = 200;
 
-/** A warning for the sender: with `delivery: announce`, that no channel takes the announcement. */
+/** A warning for the sender: with `delivery: announce`, that there is no channel for the announcement. */
 export type HookWarning = string;
 
 export interface Identity {
@@ -475,10 +475,10 @@ export interface Identity {
   permissions: string[];
 }
 
-/** What this server is, and where things are. */
+/** The name of this server, and its paths. */
 export interface Index {
   name: "agent-gateway";
-  /** What it is. */
+  /** A description of the server. */
   description: string;
   /** The paths that this address serves. */
   paths: IndexPath[];
@@ -490,92 +490,92 @@ export interface IndexPath {
   description: string;
 }
 
-/** A folder that was left out when the skills were read. */
+/** A folder that was skipped when the skills were read. */
 export interface InvalidSkill {
   /** Its name. */
   folder: string;
-  /** The way to it, from the name of the folder of `skills.dirs` that it is in. A folder of `skills.dirs` that cannot be read is listed under its own name. */
+  /** Its path, from the name of its folder in `skills.dirs`. A folder of `skills.dirs` that cannot be read is listed under its own name. */
   path: string;
-  /** What is wrong with it. */
+  /** The reason. */
   reason: string;
 }
 
 /** A REST key, without the key itself. */
 export interface Key {
-  /** Null for a key of the configuration: it is revoked by taking it out there. */
+  /** Null for a key of the configuration: to revoke it, remove it there. */
   key_id: KeyId | null;
   name: KeyName;
-  /** How the key begins; null where the configuration holds only its hash. */
+  /** The beginning of the key; null if the configuration has only its hash. */
   prefix: string | null;
   scopes: KeyScopes;
   /** Null for a key of the configuration. */
   created_at: Timestamp | null;
-  /** When it was last used, to the minute; null if never. */
+  /** The time of its last use, to the minute; null if it was never used. */
   last_used_at: Timestamp | null;
   expires_at: KeyExpiry;
-  /** The key that was made in its place; null where there is none. */
+  /** The key that replaced it; null if there is none. */
   replaced_by: KeyId | null;
   source: KeySource;
 }
 
-/** Until when it is good; null where it is good for ever. */
+/** The expiry; null if the key does not expire. */
 export type KeyExpiry = Timestamp | null;
 
-/** One REST key. It names the key and is no secret. */
+/** The id of a REST key, which is not a secret. */
 export type KeyId = string;
 
 /** The key itself: send it as `Authorization: Bearer <key>`. */
 export type KeyItself = string;
 
 export interface KeyList {
-  /** Those of the configuration first, in its order; then the minted ones, newest first. */
+  /** The keys of the configuration first, in its order; then the created ones, newest first. */
   keys: Key[];
   next_cursor: NextCursor;
 }
 
-/** What the key is for. It appears in logs and in usage. A new key's name has no control characters. */
+/** The purpose of the key, shown in logs and in usage. A new key's name has no control characters. */
 export type KeyName = string;
 
-/** A key to mint. */
+/** A key to create. */
 export interface KeyRequest {
   name: KeyName;
-  /** What the key may do. */
+  /** The scopes of the key. */
   scopes?: KeyScope[];
   expires_at?: WantedExpiry;
 }
 
-/** A key to make in the place of another. */
+/** A replacement for a key. */
 export interface KeyRotation {
-  /** How long the old key goes on beside the new one; never longer than it would have. */
+  /** The time for which the old key still works; never longer than without the replacement. */
   overlap_seconds?: number;
   expires_at?: WantedExpiry;
 }
 
-/** `chat` sends, triggers and reads turns; `admin` holds `chat` and what operators need. */
+/** `chat` is for messages, skills and turns; `admin` includes `chat` and the calls of operators. */
 export type KeyScope = "chat" | "admin";
 
-/** What the key may do. */
+/** The scopes of the key. */
 export type KeyScopes = KeyScope[];
 
-/** Where the key comes from: the configuration file, or minted with the console token. */
+/** The origin of the key: the configuration, or created with the console token. */
 export type KeySource = "config" | "console";
 
-/** What came of the last time that the configuration was read again. */
+/** The result of the last reload. */
 export interface LastReload {
   at: Timestamp;
-  /** Why it was read again: a file changed, SIGHUP came, or a reload method was called. */
+  /** The cause of the reload: a changed file, SIGHUP, or a reload method. */
   cause: "file" | "signal" | "rpc";
   reloaded: Reloaded;
-  /** The keys that were different, dotted. */
+  /** The keys that changed, dotted. */
   changed: string[];
   needs_restart: NeedsRestart;
   problems: Problems;
 }
 
-/** What became of the payload. */
+/** The result of the payload. */
 export type MappedByNameReply = MappedReply | UnmatchedReply | ChallengeReply;
 
-/** Whatever the sender sends, a JSON object or array. Mappings match it and take values from it. */
+/** The sender's payload, a JSON object or array. Mappings match it and use its values. */
 export type MappedPayload = Record<string, unknown> | unknown[];
 
 /** A mapping matched; its turn is stored and will run. */
@@ -597,7 +597,7 @@ export interface MappedReply {
 export interface MappingDraft {
   /** The key of the mapping: a small letter, then small letters, digits and `-`, but not `wake` or `agent`. */
   name: string;
-  /** The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of values, any of which matches. */
+  /** The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of allowed values. */
   match: Record<string, string | number | boolean | (string | number | boolean)[]>;
   /** The template of the message for the agent. */
   message: string;
@@ -614,21 +614,21 @@ export interface MappingDraft {
 }
 
 export interface MappingList {
-  /** All of them, in the configuration's order. */
+  /** All mappings, in the configuration's order. */
   mappings: ConfiguredMapping[];
   /** The shared tokens, `webhooks.token`, in the configuration's order, without their values. */
   tokens: WebhookToken[];
-  /** Always null: the list is whole. */
+  /** Always null: the list has no pages. */
   next_cursor: null;
 }
 
 /** The mapping, by its key in `webhooks.mappings`. */
 export type MappingName = string;
 
-/** Where it is reached alone. One with `verify` is reached nowhere else; the others also at `webhooks.path`. */
+/** The path that tries only this mapping. A mapping without `verify` is also tried at `webhooks.path`. */
 export type MappingPath = string;
 
-/** The whole of a message that the agent has written. */
+/** A complete message of the agent. */
 export interface MessageCompletedEvent {
   event: "message.completed";
   id: EventStreamId;
@@ -641,7 +641,7 @@ export interface MessageCompletedEvent {
   };
 }
 
-/** The next piece of the reply. Joining inside a reply gives one piece with all so far. */
+/** The next piece of the reply. A reader that joins during the reply first gets one piece with the text so far. */
 export interface MessageDeltaEvent {
   event: "message.delta";
   id: EventStreamId;
@@ -649,7 +649,7 @@ export interface MessageDeltaEvent {
     turn_id: TurnId;
     message_id: MessageId;
     seq: Seq;
-    /** Where `text` begins in the reply, in UTF-16 units. A gap means that pieces were left out for a slow reader. */
+    /** The offset of `text` in the reply, in UTF-16 units. A gap means that pieces were skipped because the client reads slowly. */
     offset: number;
     text: string;
   };
@@ -658,11 +658,11 @@ export interface MessageDeltaEvent {
 /** One entry of a session. */
 export type MessageId = string;
 
-/** A new key. `key` is shown here and never again; the gateway keeps its hash. */
+/** A new key. `key` is shown only here; the gateway stores its hash. */
 export interface MintedKey {
   key_id: KeyId;
   name: KeyName;
-  /** How the key begins. */
+  /** The beginning of the key. */
   prefix: string;
   scopes: KeyScopes;
   created_at: Timestamp;
@@ -674,19 +674,19 @@ export interface MintedKey {
   config_line: ConfigLine;
 }
 
-/** A model, by a name that the agent knows. The echo agent takes any. */
+/** One of the agent's models. The echo agent accepts any name. */
 export type ModelName = string;
 
 /** Keys that are different in the file but keep their old value until the gateway starts again. */
 export type NeedsRestart = string[];
 
-/** The cursor of the next page; null on the last. */
+/** The cursor of the next page; null on the last page. */
 export type NextCursor = string | null;
 
-/** The turn that would be started. */
+/** The turn that would start. */
 export interface PlannedTurn {
   agent: AgentName;
-  /** The session that it goes on with; null where it would get a fresh one. */
+  /** The session to continue; null for a new one. */
   session_id: WebhookSessionId | null;
   model: ResolvedModel;
   channel: ResolvedChannel;
@@ -697,42 +697,42 @@ export interface PlannedTurn {
 /** The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is no longer stored. */
 export type Preview = string | null;
 
-/** What went wrong (RFC 9457). */
+/** An error (RFC 9457). */
 export interface Problem {
-  /** The address, on this gateway, of the page with the error's cause and remedy. Its last part, behind `#`, is the error's name; programs decide by it. */
+  /** The address, on this gateway, of the page with the error's cause and remedy. Its last part, after `#`, is the error's name; programs use it. */
   type: string;
   /** The short text of the error; the same each time. */
   title: string;
   /** The HTTP status. */
   status: number;
-  /** What went wrong this time, for people. */
+  /** The cause in this case, for people. */
   detail?: string;
-  /** Each fault that was found in the request, where more can be told than `detail` holds. */
+  /** The errors in the request, if more is known than `detail` has. */
   errors?: Fault[];
   request_id: RequestId;
   turn_id?: TurnId;
-  /** When the same request may succeed, in milliseconds. `Retry-After` says the same in whole seconds. */
+  /** The time until the same request may succeed, in milliseconds. `Retry-After` has it in whole seconds. */
   retry_after_ms?: number;
 }
 
 /** What is wrong with the configuration; empty if nothing is. */
 export type Problems = ConfigProblem[];
 
-/** `webhooks.rateLimit`, and how much of it is left now, counted on all gateways that share a store. */
+/** `webhooks.rateLimit`, and its current rest, counted over all gateways that share a store. */
 export interface RateLimitUse {
-  /** The most requests in a window. */
+  /** The maximum number of requests in a window. */
   limit: number;
   /** The length of the window, which ends now. */
   window_ms: number;
-  /** How many more may come now. */
+  /** The number of requests that are still allowed now. */
   remaining: number;
-  /** When all of the limit is free again, if nothing more comes; null where it is. */
+  /** The time when the whole limit is available again without further requests; null if it is now. */
   resets_at: Timestamp | null;
 }
 
-/** Whether the gateway takes work. */
+/** Whether the gateway accepts work. */
 export interface Readiness {
-  /** True when every part is `ok`. */
+  /** True if every part is `ok`. */
   ready: boolean;
   /** Each part by its name, such as `store` or `rest`. */
   parts: Record<string, ReadinessPart>;
@@ -740,14 +740,14 @@ export interface Readiness {
 
 export interface ReadinessPart {
   ok: boolean;
-  /** Why not, where it is not. */
+  /** The reason, if it is not. */
   detail?: string;
 }
 
 /** `true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on. */
 export type Reloaded = boolean;
 
-/** `queued`: a turn or a system event. `unmatched`: no mapping matches it today, and nothing was started. */
+/** `queued`: a turn or a system event. `unmatched`: no mapping matches it now, and nothing was started. */
 export type ReplayOutcome = "queued" | "unmatched";
 
 /** The delivery of a reply to a channel. */
@@ -759,20 +759,20 @@ export interface ReplyAnnouncement {
   reason: string | null;
 }
 
-/** One request; the gateway's log has the cause of an error under it. */
+/** One request. The gateway's log has the cause of an error under this id. */
 export type RequestId = string;
 
 /** The channel of the session; null if none was named. */
 export type ResolvedChannel = string | null;
 
-/** The model that answers; null where the backend has no models. */
+/** The model that answers; null if the backend has no models. */
 export type ResolvedModel = string | null;
 
-/** A new key in the place of another. `key` is shown here and never again; the gateway keeps its hash. */
+/** The replacement for a key. `key` is shown only here; the gateway stores its hash. */
 export interface RotatedKey {
   key_id: KeyId;
   name: KeyName;
-  /** How the key begins. */
+  /** The beginning of the key. */
   prefix: string;
   scopes: KeyScopes;
   created_at: Timestamp;
@@ -784,14 +784,14 @@ export interface RotatedKey {
   config_line: ConfigLine;
   /** The old key. */
   replaces: KeyId;
-  /** When the old key ends. */
+  /** The expiry of the old key. */
   replaced_expires_at: Timestamp;
 }
 
 /** A place in a stream's journal; it grows by one with each entry. */
 export type Seq = number;
 
-/** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`. */
+/** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`. */
 export type SessionId = string;
 
 export interface SignIn {
@@ -809,99 +809,99 @@ export interface SignInCode {
   expires_at: Timestamp;
 }
 
-/** What an agent can be told to do: a folder with a SKILL.md. */
+/** Instructions for an agent: a folder with a SKILL.md. */
 export interface Skill {
   skill_id: SkillId;
-  /** The `name` of its SKILL.md, which is its id. */
+  /** The `name` in its SKILL.md, which is its id. */
   name: string;
-  /** What it does and when to use it. */
+  /** Its purpose, and when to use it. */
   description: string;
   /** The agents that have it, in the configuration's order. */
   agents: AgentName[];
-  /** As its SKILL.md says, if it does. */
+  /** The license in its SKILL.md, if any. */
   license?: string;
-  /** What it needs around it, if its SKILL.md says so. */
+  /** The requirements in its SKILL.md, if any. */
   compatibility?: string;
-  /** The tools it may use, if its SKILL.md names any. */
+  /** The allowed tools in its SKILL.md, if any. */
   allowed_tools?: string[];
-  /** The `metadata` of its SKILL.md, if any. */
+  /** The `metadata` in its SKILL.md, if any. */
   metadata?: Record<string, string>;
-  /** The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one. */
+  /** The JSON Schema of its params, from its `params.schema.json`, if any. */
   params_schema?: Record<string, unknown>;
 }
 
-/** A skill, by the `name` of its SKILL.md. */
+/** The id of a skill, the `name` in its SKILL.md. */
 export type SkillId = string;
 
 export interface SkillList {
   /** Every valid skill, by id. */
   skills: Skill[];
-  /** The folders that hold no valid skill, with the reason. No agent has them. */
+  /** The folders without a valid skill, with the reason. No agent has them. */
   invalid: InvalidSkill[];
 }
 
 /** A skill to trigger. The agent gets the message `/<skill_id> <params as JSON>` with that skill's instructions. */
 export interface SkillRequest {
   skill_id: SkillId;
-  /** What the skill is given: any JSON object, or one that fits its `params_schema`, where it has one. */
+  /** The params of the skill: any JSON object, or one that matches its `params_schema`, if it has one. */
   params?: Record<string, unknown>;
-  /** `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it. */
+  /** `true` streams the reply as `text/event-stream`; `false` waits for the whole reply. */
   stream?: boolean;
-  /** The agent to send to; `gateway.defaultAgent` without it. */
+  /** The agent that receives the message; by default `gateway.defaultAgent`. */
   agent?: AgentName;
-  /** The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */
+  /** The session to continue; it is created if it does not exist. Without it, the session of `user_id` with the agent; without both, a new one. */
   session_id?: SessionId;
-  /** Who is talking, as you name people. Without `session_id` it chooses the conversation. */
+  /** The person who sends the message, by your own name. Without `session_id` it chooses the session. */
   user_id?: UserId;
   model?: ModelName;
-  /** `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
+  /** `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`. */
   wait?: boolean;
 }
 
 /** A skill with its instructions. */
 export interface SkillText {
   skill_id: SkillId;
-  /** The `name` of its SKILL.md, which is its id. */
+  /** The `name` in its SKILL.md, which is its id. */
   name: string;
-  /** What it does and when to use it. */
+  /** Its purpose, and when to use it. */
   description: string;
   /** The agents that have it, in the configuration's order. */
   agents: AgentName[];
-  /** As its SKILL.md says, if it does. */
+  /** The license in its SKILL.md, if any. */
   license?: string;
-  /** What it needs around it, if its SKILL.md says so. */
+  /** The requirements in its SKILL.md, if any. */
   compatibility?: string;
-  /** The tools it may use, if its SKILL.md names any. */
+  /** The allowed tools in its SKILL.md, if any. */
   allowed_tools?: string[];
-  /** The `metadata` of its SKILL.md, if any. */
+  /** The `metadata` in its SKILL.md, if any. */
   metadata?: Record<string, string>;
-  /** The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one. */
+  /** The JSON Schema of its params, from its `params.schema.json`, if any. */
   params_schema?: Record<string, unknown>;
   /** The text of its SKILL.md, as Markdown, without the front matter; up to 256 KiB. */
   instructions: string;
 }
 
-/** Something that an agent handles at its heartbeat. What it has not is null. */
+/** An event that an agent handles at its heartbeat. Absent values are null. */
 export interface SystemEvent {
   event_id: EventId;
   agent: AgentName;
-  /** What happened, exactly as it was sent. */
+  /** The text of the event, unchanged. */
   text: string;
-  /** The data that came beside the text. */
+  /** The data that was sent with the text. */
   metadata: Record<string, unknown> | null;
   /** The name of the token that sent it. */
   caller: string;
   status: EventStatus;
-  /** How many turns have tried it and failed, since it was queued. */
+  /** The number of its failed turns since it was queued. */
   attempts: number;
   created_at: Timestamp;
-  /** When it was handled or given up. */
+  /** The time when it was handled or became dead. */
   ended_at: Timestamp | null;
-  /** The turn that works on it, or the last that did. */
+  /** The turn that handles it, or the last that did. */
   turn_id: TurnId | null;
-  /** Why the last turn that failed did. */
+  /** The reason of its last failed turn. */
   reason: string | null;
-  /** The recorded request that brought it. */
+  /** The recorded request that queued it. */
   delivery_id: DeliveryId | null;
 }
 
@@ -912,48 +912,48 @@ export interface SystemEventList {
   next_cursor: NextCursor;
 }
 
-/** One thing that happened. */
+/** One step. */
 export interface TimelineStep {
   at: Timestamp;
   /**
-   * What happened. Names are added over time.
+   * The name of the step. Names are added over time.
    *
-   * On its way in:
+   * The request:
    *
-   * - `request.received`: it came, with `bytes` and `address`. `request.replayed`: it is `replay_of` another, sent again `by` somebody.
-   * - `request.sent-again`: it was replayed as `delivery_id`, `by` somebody.
-   * - `request.edited`: whoever sent it again gave it another body, of so many `bytes`.
-   * - `token.accepted`: the shared token was good; `name` is its name, and `since` when it is in use. `token.refused`: it was not, and the `reason`.
-   * - `signature.accepted`: the sender's signature was good; `type` is whose. `signature.refused`: it was not, and the `reason`
+   * - `request.received`: with `bytes` and `address`. `request.replayed`: it is the replay of `replay_of`, requested by `by`.
+   * - `request.sent-again`: it was replayed as `delivery_id`, requested by `by`.
+   * - `request.edited`: the replay has another body, of `bytes` bytes.
+   * - `token.accepted`: the shared token was valid, with its `name`, and `since`, the first day of its use. `token.refused`: it was not, with the `reason`.
+   * - `signature.accepted`: the sender's signature was valid; `type` is its scheme. `signature.refused`: it was not, with the `reason`
    *   (`missing`, `wrong`, `too-old` or `too-new`; for the last two with the signature's `age_ms`, and `allowed_ms`).
-   * - `rate-limit.counted`: it was within the limit; `left` of `max_requests` in `window_ms`.
-   * - `mapping.tried`: which mapping `matched`, or null; and of those that did not, in `tried`, the pair that failed: `mapping`, `path`,
-   *   `expected`, `found`. `untold` counts further ones.
-   * - `message.rendered`: the `message` that `mapping` made of it.
+   * - `rate-limit.counted`: it was within the limit, with `left` of `max_requests` in `window_ms`.
+   * - `mapping.tried`: the mapping that `matched`, or null; in `tried`, the pair that failed of the others: `mapping`, `path`,
+   * `expected`, `found`. `untold` counts further mappings.
+   * - `message.rendered`: the `message` from `mapping`.
    * - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
    * - `request.refused`: the `error`, its `status` and `detail`.
-   * - `challenge.answered`: the sender asked whether the address is ours.
+   * - `challenge.answered`: the sender verified the address.
    *
-   * Its turn: `turn.queued`, `turn.started` (with `attempt` and `waited_ms`), `turn.returned` (an attempt failed and is tried again:
-   * `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and `latency_ms`, that of its last attempt), `turn.failed` (with `error`,
-   * `detail`, `usage` and `latency_ms`), `turn.cancelled` (with what there was of the `reply`, and `usage`).
+   * Its turn: `turn.queued`, `turn.started` (with `attempt` and `waited_ms`), `turn.returned` (an attempt failed and is retried:
+   * `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and the `latency_ms` of its last attempt), `turn.failed` (with `error`,
+   * `detail`, `usage` and `latency_ms`), `turn.cancelled` (with the `reply` so far, and `usage`).
    *
-   * While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, its start `at`, its `arguments` and `result` where content is stored, and the `reason` of a failure), `tool.unavailable` (the
-   * `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead, where there was one), `usage.unknown` (the agent
-   * does not report its token usage, for this `reason`: its zeros stand for that, or with `estimated` a token for each four characters).
+   * During the turn: `tool.called` (the `tool`, whether the call was `ok`, its `ms`, its start `at`, its `arguments` and `result` if content is stored, and the `reason` of a failure), `tool.unavailable` (the
+   * `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` model, if there is one), `usage.unknown` (the agent
+   * does not report its token usage, for this `reason`: the tokens are 0, or with `estimated` one for each four characters).
    *
    * Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed: `turn_id`, `attempts`, `reason`),
    * `event.handled`, `event.dead` (with `attempts` and `reason`), `event.requeued` (by `by`).
    *
-   * The reply on its way to a `channel`: `announcement.delivered`, `announcement.retried` (it is tried again in `retry_in_ms`),
-   * `announcement.failed` (it is not), `announcement.returned` (the gateway stopped, and tries it after its start).
-   * `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel; subscribers alone hear of it.
+   * The delivery of the reply to a `channel`: `announcement.delivered`, `announcement.retried` (the next attempt is in `retry_in_ms`),
+   * `announcement.failed` (there are no more attempts), `announcement.returned` (the gateway stopped, and retries after its start).
+   * `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel, so only subscribers receive it.
    * `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
    *
    * `message`, `reply`, `arguments` and `result` are absent if `recorder.bodies` was off when the request was recorded.
    */
   name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.requeued";
-  /** What more there is to tell; null where there is nothing. */
+  /** The details of the step; null if there are none. */
   detail: Record<string, unknown> | null;
 }
 
@@ -966,34 +966,34 @@ export type ToolCalls = {
   tool: string;
   /** `false` if the call failed or was refused. */
   ok: boolean;
-  /** How long it took, in milliseconds. */
+  /** Its duration, in milliseconds. */
   ms: number;
   /** The start of the call. Absent in replies of earlier versions. */
   at?: Timestamp;
-  /** Why it failed, where `ok` is `false`. */
+  /** The reason of the failure, if `ok` is `false`. */
   reason?: string;
   /** The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
   arguments?: string;
-  /** The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+  /** The answer of the tool, if `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
   result?: string;
 }[];
 
-/** What one mapping makes of the request. */
+/** The result of one mapping. */
 export interface TriedMapping {
   mapping: MappingName;
   path: MappingPath;
   verify: VerifyType;
   /** Whether every pair of its `match` is equal. */
   matched: boolean;
-  /** The first pair that is not equal; null where it matched. */
+  /** The first pair that is not equal; null if the mapping matches. */
   failed: FailedPair | null;
-  /** What the agent would be told; null where it did not match. */
+  /** The message for the agent; null if the mapping does not match. */
   message: string | null;
-  /** Where it would go; null where it did not match. */
+  /** The turn that would start; null if the mapping does not match. */
   turn: PlannedTurn | null;
 }
 
-/** One run of an agent on a session. What is not known yet is null. */
+/** One run of an agent on a session. Unknown values are null. */
 export interface Turn {
   turn_id: TurnId;
   session_id: SessionId;
@@ -1004,19 +1004,19 @@ export interface Turn {
   status: TurnStatus;
   attempt: Attempt;
   created_at: Timestamp;
-  /** When the latest attempt began. */
+  /** The start of the latest attempt. */
   started_at: Timestamp | null;
-  /** When it completed, failed or was cancelled. */
+  /** The time when it completed, failed or was cancelled. */
   ended_at: Timestamp | null;
-  /** The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where nobody named one. */
+  /** The requested model; after the end, the model that answered, such as a fallback. Null if none was named. */
   model: ModelName | null;
-  /** The whole reply once completed; after a cancellation, what was written so far, if anything. */
+  /** The whole reply of a completed turn; after a cancellation, the text so far, if any. */
   reply: string | null;
-  /** Why it failed; null unless it did. */
+  /** The error; null if it did not fail. */
   error: TurnError | null;
-  /** What it cost, failed attempts too; null until it ended. */
+  /** The usage of all attempts; null before the end. */
   usage: Usage | null;
-  /** The recorded request that started it; null where none did. */
+  /** The recorded request that started it; null if there is none. */
   delivery_id: DeliveryId | null;
   /** The beginning of its message: 120 characters, with each run of white space as one space. Always null in answers to a key with only the scope `chat`. */
   preview: Preview;
@@ -1036,7 +1036,7 @@ export interface TurnCancelledEvent {
     seq: Seq;
     status: "cancelled";
     usage: Usage;
-    /** What was written so far, if anything. */
+    /** The text so far, if any. */
     reply?: string;
   };
 }
@@ -1061,7 +1061,7 @@ export interface TurnError {
   name: ErrorName;
   /** The short text of the error. */
   title: string;
-  /** What went wrong in this case, where more can be told. */
+  /** The cause in this case, if known. */
   detail?: string;
 }
 
@@ -1104,7 +1104,7 @@ export interface TurnStarted {
   usage?: Usage;
 }
 
-/** The agent has begun. It comes again when another attempt begins. */
+/** An attempt has started. Sent again for each further attempt. */
 export interface TurnStartedEvent {
   event: "turn.started";
   id: EventStreamId;
@@ -1119,7 +1119,7 @@ export interface TurnStartedEvent {
 /** A turn goes queued → running → completed, failed or cancelled. The last three never change. */
 export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
 
-/** One run of an agent on a session, without its reply. What is not known yet is null. */
+/** One run of an agent on a session, without its reply. Unknown values are null. */
 export interface TurnSummary {
   turn_id: TurnId;
   session_id: SessionId;
@@ -1130,17 +1130,17 @@ export interface TurnSummary {
   status: TurnStatus;
   attempt: Attempt;
   created_at: Timestamp;
-  /** When the latest attempt began. */
+  /** The start of the latest attempt. */
   started_at: Timestamp | null;
-  /** When it completed, failed or was cancelled. */
+  /** The time when it completed, failed or was cancelled. */
   ended_at: Timestamp | null;
-  /** The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where nobody named one. */
+  /** The requested model; after the end, the model that answered, such as a fallback. Null if none was named. */
   model: ModelName | null;
-  /** Why it failed; null unless it did. */
+  /** The error; null if it did not fail. */
   error: TurnError | null;
-  /** What it cost, failed attempts too; null until it ended. */
+  /** The usage of all attempts; null before the end. */
   usage: Usage | null;
-  /** The recorded request that started it; null where none did. */
+  /** The recorded request that started it; null if there is none. */
   delivery_id: DeliveryId | null;
   /** The beginning of its message: 120 characters, with each run of white space as one space. */
   preview: Preview;
@@ -1150,10 +1150,10 @@ export interface TurnSummary {
   announcement: ReplyAnnouncement | null;
 }
 
-/** Where the turn was started; `hooks` are the webhooks. */
+/** The surface that started the turn; `hooks` are the webhooks. */
 export type TurnSurface = "rest" | "rpc" | "hooks" | "heartbeat";
 
-/** The request is authentic and the mapping does not match it. Nothing was started. */
+/** The request is authentic, but the mapping does not match it. Nothing was started. */
 export interface UnmatchedReply {
   status: HookStatus;
   message: "no mapping matched";
@@ -1163,7 +1163,7 @@ export interface UnmatchedReply {
 /** Milliseconds since the gateway started. */
 export type Uptime = number;
 
-/** Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, `unknown` says so. */
+/** Tokens of all attempts that reached the backend, and their cost. `cached`, `reasoning` and `cost` are absent if they are 0 or not reported. If the agent reported nothing for its completed turns, `unknown` is `true`. */
 export interface Usage {
   /** Tokens read. */
   input: number;
@@ -1171,26 +1171,26 @@ export interface Usage {
   output: number;
   /** Both. */
   total: number;
-  /** Of `input`, what the model had read before. */
+  /** The part of `input` from the provider's cache. */
   cached?: number;
-  /** Of `output`, what no reader sees. */
+  /** The part of `output` for reasoning, which is not in the reply. */
   reasoning?: number;
-  /** By the prices of the models that answered, in the currency that these are in; to a billionth of it. */
+  /** The cost by the prices of the models that answered, in their currency, to a billionth. */
   cost?: number;
-  /** What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent. */
+  /** The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent. */
   unknown?: true;
 }
 
-/** Who is talking, as the caller names people. Opaque to the gateway. */
+/** The person who sends the message, by the caller's own name. Opaque to the gateway. */
 export type UserId = string;
 
-/** How its sender has to sign; null where the shared token counts. */
+/** The signature scheme of its sender; null if the shared token is used. */
 export type VerifyType = "standard-webhooks" | "github" | "stripe" | "slack" | null;
 
 /** The gateway's version. */
 export type Version = string;
 
-/** When the agent handles it. */
+/** The time when the agent handles it. */
 export type WakeMode = "next-heartbeat" | "now";
 
 /** The event is queued. */
@@ -1203,19 +1203,19 @@ export interface WakeReply {
   mode: WakeMode;
 }
 
-/** Something an agent should know of at its next heartbeat. */
+/** An event for an agent's next heartbeat. */
 export interface WakeRequest {
-  /** What happened, kept exactly as sent. */
+  /** The text of the event. It is stored unchanged. */
   text: string;
-  /** Free key/value data, kept and given to the agent as JSON. */
+  /** Any data. It is stored and passed to the agent as JSON. */
   metadata?: Record<string, unknown>;
-  /** The agent it is for; `gateway.defaultAgent` without it. */
+  /** The agent that receives it; by default `gateway.defaultAgent`. */
   agent?: AgentName;
-  /** `now` brings the heartbeat forward to this moment. */
+  /** `now` starts the heartbeat immediately. */
   mode?: "next-heartbeat" | "now";
 }
 
-/** Until when it is good: a moment to come, within ten years. Null, or nothing, for ever. */
+/** The expiry: a future time within ten years. Without it or with null, the key does not expire. */
 export type WantedExpiry = Timestamp | null;
 
 /** A session of webhook turns. It begins with `webhook:`, so it can never be a person's. */
@@ -1225,12 +1225,12 @@ export type WebhookSessionId = string;
 export interface WebhookToken {
   /** Its name, which the flight recorder shows. */
   name: string;
-  /** The day from which on it is in use, as the configuration says; null where it does not. */
+  /** The first day of its use, from the configuration; null if it is not set. */
   since: string | null;
-  /** For how many days it has been in use; null where this is not known. */
+  /** The number of days in use; null if unknown. */
   age_days: number | null;
-  /** The age from which on health warns of it. */
+  /** The age from which the health report warns of it. */
   max_age_days: number;
-  /** The rate limit of its senders, all together; null where none is set. */
+  /** The rate limit of all its senders together; null if none is set. */
   rate_limit: RateLimitUse | null;
 }

@@ -30,14 +30,14 @@ export interface SkillsCalls {
   /**
    * List skills.
    *
-   * Every valid skill of the configured folders, with the agents that have it, and the folders that hold no valid skill.
+   * Every valid skill of the configured folders, with the agents that have it, and the folders without a valid skill.
    */
   list(options?: CallOptions): Reply<SkillList>;
   /**
    * Read a skill.
    *
-   * A skill as a list shows it, with its instructions. Two names belong to the paths beside this one: a skill that is called `list` or
-   * `trigger` cannot be read here.
+   * A skill as in the list, with its instructions. A skill with the name `list` or `trigger`
+   * cannot be read, because these are other paths.
    */
   get(skillId: string, options?: CallOptions): Reply<SkillText>;
   /**
@@ -62,14 +62,14 @@ export interface TurnsCalls {
    * List turns.
    * Await it for one page, or read every page with `for await`.
    *
-   * The turns that are kept, newest first, without their replies. A page may hold fewer than `limit` though more follow: with filters that
-   * few turns match, it ends once it has looked at 10 000 turns. The last page alone has no `next_cursor`.
+   * The stored turns, newest first, without their replies. A page may have fewer than `limit` turns although more follow: with filters that
+   * few turns match, it ends after reading 10 000 turns. Only the last page has no `next_cursor`.
    */
   list(query?: { status?: TurnStatus | undefined; agent?: AgentName | undefined; session_id?: SessionId | undefined; limit?: number | undefined; cursor?: Cursor | undefined }, options?: CallOptions): Page<TurnList, TurnSummary>;
   /**
    * Read a turn.
    *
-   * The turn as it is now, whichever surface started it.
+   * The current state of the turn, from any surface.
    */
   get(turnId: string, options?: CallOptions): Reply<Turn>;
   /**
@@ -96,26 +96,26 @@ export interface TurnsCalls {
 
 export interface AgentsCalls {
   /**
-   * Make an agent beat now.
+   * Start a heartbeat of an agent.
    *
-   * Begins a heartbeat of the agent at once if system events wait for it and no beat runs, also where its heartbeat is off. It does not
-   * wait for the beat's end; `events.list` and the gateway's stream show what comes of it. The call takes no body; an empty object is none.
+   * Starts a heartbeat of the agent immediately if system events wait for it and no beat is running, even if its heartbeat is off. The call
+   * does not wait for the beat's end; `events.list` and the gateway's stream show the result. The call takes no body or an empty object.
    */
   beat(agentName: string, options?: CallOptions): Reply<BeatStart>;
   /**
    * Pause an agent.
    *
-   * Has the agent start nothing until it is resumed: messages and system events are taken as ever and wait in its queues, none of its turns
-   * starts, and no heartbeat beats. A turn that runs goes on to its end. Callers who wait for a reply wait as behind a long queue. The
-   * pause is kept in the store: it outlives a restart where the store does, and holds for every gateway on the same store. An agent that is
-   * paused stays as it is, and keeps its `paused_at`. The call takes no body; an empty object is none.
+   * Stops the agent from starting work until it is resumed: messages and system events are accepted and wait in its queues, but no turn and no
+   * heartbeat starts. A running turn continues to its end. Callers who wait for a reply wait as behind a long queue. The
+   * pause is stored: it survives a restart if the store does, and is valid for every gateway on the same store. An agent that is already
+   * paused keeps its `paused_at`. The call takes no body or an empty object.
    */
   pause(agentName: string, options?: CallOptions): Reply<AgentPause>;
   /**
    * Resume an agent.
    *
-   * Ends the pause of the agent: what waits for it starts, in the order in which it came, and its heartbeat beats again. An agent that is not
-   * paused stays as it is. The call takes no body; an empty object is none.
+   * Ends the pause of the agent: its waiting work starts, in order, and its heartbeat runs again. An agent that is not
+   * paused does not change. The call takes no body or an empty object.
    */
   resume(agentName: string, options?: CallOptions): Reply<AgentPause>;
 }
@@ -125,8 +125,8 @@ export interface DeliveriesCalls {
    * List deliveries.
    * Await it for one page, or read every page with `for await`.
    *
-   * Requests that came in, newest first: each call that starts work, each webhook request, and in a smaller ring those that were
-   * refused. The recorder stores `recorder.entries` of them and erases the oldest finished one first. A page ends early once it holds
+   * Inbound requests, newest first: each call that starts work, each webhook request, and in a smaller ring refused
+   * requests. The recorder stores `recorder.entries` of them and erases the oldest finished one first. A page ends early after
    * about 1 MiB. With `outcome`, `announcement` or `channel`, it ends after 10 000 requests, so that it may be empty and still have a
    * `next_cursor`.
    */
@@ -134,15 +134,15 @@ export interface DeliveriesCalls {
   /**
    * Read a delivery.
    *
-   * The request as it came, and its timeline: how it was judged on its way in, and what became of its turn or event.
+   * The request as it was received, and its timeline: the checks of the request, and the steps of its turn or event.
    */
   get(deliveryId: string, options?: CallOptions): Reply<Delivery>;
   /**
    * Send a delivery again.
    *
-   * Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a
-   * look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. With `body` in the request
-   * the new delivery has that body in place of the kept one, and its timeline says `request.edited`.
+   * Sends the stored body of a webhook's delivery again, as a new delivery: with the current mappings and configuration, without
+   * checks of its signature, rate limit and idempotency key. The answer does not wait for the agent. With `body` in the request,
+   * the new delivery has that body instead of the stored one, and its timeline has `request.edited`.
    */
   replay(deliveryId: string, body?: DeliveryReplayRequest, options?: CallOptions): Reply<DeliveryReplay>;
 }
@@ -152,21 +152,21 @@ export interface EventsCalls {
    * List system events.
    * Await it for one page, or read every page with `for await`.
    *
-   * What `/hooks/wake` queued, newest queued first: all that wait, and those that ended within `sessions.eventRetention`.
-   * A page ends early once it holds 1 MiB of their texts.
+   * The events of `/hooks/wake`, newest first: all waiting ones, and those that ended within `sessions.eventRetention`.
+   * A page ends early after 1 MiB of texts.
    */
   list(query?: { agent?: AgentName | undefined; status?: EventStatus | undefined; limit?: number | undefined; cursor?: Cursor | undefined }, options?: CallOptions): Page<SystemEventList, SystemEvent>;
   /**
    * Read a system event.
    *
-   * The event as it is now.
+   * The current state of the event.
    */
   get(eventId: string, options?: CallOptions): Reply<SystemEvent>;
   /**
    * Queue a dead system event again.
    *
-   * Puts a dead event behind all others of its agent, with no attempt counted. The agent handles it at its next heartbeat, or now
-   * where its heartbeat is off. The call takes no body; an empty object is none.
+   * Queues a dead event again, after all others of its agent and without counted attempts. The agent handles it at its next heartbeat, or immediately
+   * if its heartbeat is off. The call takes no body or an empty object.
    */
   replay(eventId: string, options?: CallOptions): Reply<SystemEvent>;
 }
@@ -175,8 +175,8 @@ export interface MappingsCalls {
   /**
    * List mappings.
    *
-   * The mappings of the configuration, in the order in which they are tried, without their secrets; how much of each rate limit is left, and
-   * how old the shared tokens are.
+   * The mappings of the configuration, in the order in which they are tried, without their secrets; the rest of each rate limit, and
+   * the age of the shared tokens.
    */
   list(options?: CallOptions): Reply<MappingList>;
   /**
@@ -200,8 +200,8 @@ export interface ConfigCalls {
   /**
    * Get the configuration.
    *
-   * The configuration in force with the origin of each value, and what came of the last reload. Secrets are hidden. A value that needs a
-   * restart is the one in force, not the one in the file.
+   * The configuration in force with the origin of each value, and the result of the last reload. Secrets are hidden. For keys that need a
+   * restart, it has the value in force, not the one in the file.
    */
   get(options?: CallOptions): Reply<EffectiveConfig>;
 }
@@ -215,23 +215,23 @@ export interface KeysCalls {
    */
   list(query?: { limit?: number | undefined; cursor?: Cursor | undefined }, options?: CallOptions): Page<KeyList, Key>;
   /**
-   * Mint a key.
+   * Create a key.
    *
-   * Makes a key and shows it once. The gateway keeps its hash, so nobody can read it again. `config_line` is the line that keeps
+   * Creates a key and shows it once. The gateway stores only its hash. `config_line` is the line that stores
    * the key in the configuration.
    */
   create(body: KeyRequest, options?: CallOptions): Reply<MintedKey>;
   /**
    * Revoke a key.
    *
-   * From now on the key is unknown. Turns that it started go on.
+   * Makes the key invalid immediately. Turns that it started continue.
    */
   revoke(keyId: string, options?: CallOptions): Reply<void>;
   /**
-   * Put a new key in the place of another.
+   * Replace a key.
    *
-   * Makes a key with the name and scopes of another, and lets the old one end after a while, so that both work until every client
-   * has the new one. A key that has expired or was replaced is not rotated; one of the configuration is replaced there.
+   * Creates a key with the name and scopes of another, which expires after a while, so that both work until every client
+   * has the new one. An expired or replaced key cannot be rotated. Replace a key of the configuration there.
    */
   rotate(keyId: string, body?: KeyRotation, options?: CallOptions): Reply<RotatedKey>;
 }
@@ -254,7 +254,7 @@ export interface CodesCalls {
    * Creates a code that signs one browser in to the console as the caller, once and within a minute. The console reads it from the fragment of
    * its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes. The console asks its
    * user before it signs in with a REST key. The code is stored only in the memory of this gateway, which has room for 100 unused codes: a new
-   * one then replaces the oldest. The call takes no body; an empty object is accepted.
+   * one then replaces the oldest. The call takes no body or an empty object.
    * If no listener serves the console, this path is off, as `/console` is.
    */
   create(options?: CallOptions): Reply<SignInCode>;
@@ -263,7 +263,7 @@ export interface CodesCalls {
    *
    * Returns the token of the caller who made the code. The code is the bearer token of this call. It works once. The answer is
    * `unauthenticated` if the code was used or has expired, if it was created by another gateway or before a restart, or if the caller's token is
-   * no longer valid. Wrong codes count as wrong tokens. The call takes no body; an empty object is accepted.
+   * no longer valid. Wrong codes count as wrong tokens. The call takes no body or an empty object.
    */
   redeem(options?: CallOptions): Reply<SignIn>;
 }
@@ -272,55 +272,55 @@ export interface HooksCalls {
   /**
    * Queue a system event.
    *
-   * Queues something that an agent should know of. The agent handles it at its next heartbeat, or now with `mode: now`; an event
-   * whose turn fails comes back, three times at most.
+   * Queues a system event for an agent. The agent handles it at its next heartbeat, or immediately with `mode: now`. If its
+   * turn fails, the event is queued again, for at most three turns.
    */
   wake(body: WakeRequest, options?: StartOptions): Reply<WakeReply>;
   /**
    * Start an isolated agent turn.
    *
-   * Starts a turn in a `webhook:` session, apart from people's conversations: a new one, or the one that `session` names. The answer
-   * does not wait for the agent. Read the turn at `/api/v1/turns/{turn_id}`, or have the reply sent on with `delivery: announce`.
+   * Starts a turn in a `webhook:` session, separate from people's conversations: a new one, or the one that `session` names. The answer
+   * does not wait for the agent. Read the turn at `/api/v1/turns/{turn_id}`, or use `delivery: announce` to send the reply to a channel.
    */
   agent(body: AgentHookRequest, options?: StartOptions): Reply<AgentHookReply>;
   /**
-   * Send a payload to whichever mapping matches.
+   * Send a payload to the matching mapping.
    *
-   * Tries the mappings that have no `verify`, in the configuration's order. The first that matches starts a turn from the payload;
-   * if none does, the answer is 404.
+   * Tries the mappings without `verify`, in the configuration's order. The first that matches starts a turn from the payload;
+   * if none matches, the answer is 404.
    */
   mapped(body: MappedPayload, options?: StartOptions): Reply<MappedReply>;
   /**
    * Send a payload to one mapping.
    *
-   * Tries this mapping alone. Where it has `verify`, the request is authenticated by the sender's own signature over the raw body in
-   * place of the shared token, and the sender's delivery id is its idempotency key. An authentic request that the mapping does not
-   * match is answered 200 and starts nothing, as real senders switch off an address that fails.
+   * Tries only this mapping. If it has `verify`, the request is authenticated by the sender's signature over the raw body
+   * instead of the shared token, and the sender's delivery id is its idempotency key. If the mapping does not match an authentic request,
+   * the answer is 200 and no turn starts, because senders disable addresses that fail.
    */
   mappedByName(name: string, body: MappedPayload, options?: StartOptions): Reply<MappedByNameReply>;
 }
 
 export interface OpsCalls {
   /**
-   * Where things are.
+   * The paths of this gateway.
    *
-   * What this server is, and the paths that the address you asked serves: a page for a client that accepts `text/html`, such as a browser, and JSON for all others. A surface that is off, or that another address serves, is not listed.
+   * The paths that this address serves, as a page for clients that accept `text/html`, such as browsers, and as JSON for others. A surface that is off, or that another address serves, is not listed.
    */
   index(options?: CallOptions): Reply<Index>;
   /**
-   * Does the process live.
+   * Check that the process runs.
    *
-   * 200 as long as the process answers, also while it starts and while it drains.
+   * 200 as long as the process answers, also during its start and its shutdown.
    */
   healthz(options?: CallOptions): Reply<Health>;
   /**
-   * Does the gateway take work.
+   * Check that the gateway accepts work.
    *
-   * 200 when every part is ready, otherwise 503 with the parts that are not, and why.
+   * 200 if every part is ready, otherwise 503 with the parts that are not, and the reasons.
    */
   readyz(options?: CallOptions): Reply<Readiness>;
   /**
-   * Figures for Prometheus.
+   * Metrics for Prometheus.
    *
    * Counters, gauges and histograms in Prometheus' text format. It needs an RPC token with the permission `system.health`.
    */
@@ -328,19 +328,19 @@ export interface OpsCalls {
   /**
    * This document.
    *
-   * REST and webhooks, in one file, with the address that you asked and the configured webhook path.
+   * REST and webhooks, in one file, with the requested address and the configured webhook path.
    */
   openapi(options?: CallOptions): Reply<Document>;
   /**
    * The RPC contract.
    *
-   * The 12 methods of `/rpc` and `/rpc/ws`, in one file, with the address that you asked.
+   * The 12 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
    */
   openrpc(options?: CallOptions): Reply<Document>;
   /**
    * The documentation.
    *
-   * The overview of the documentation. Its pages are below this path: guides, the reference of every call, and `errors.html` with the cause and the remedy of each error. Each page is there as Markdown too (`.md` in place of `.html`); `llms.txt` lists them.
+   * The overview of the documentation. Its pages are below this path: guides, the reference of every call, and `errors.html` with the cause and the remedy of each error. Each page is also available as Markdown (`.md` instead of `.html`); `llms.txt` lists them.
    */
   docs(options?: CallOptions): Reply<string>;
 }

@@ -11,7 +11,7 @@ export interface Agent {
   state: AgentState;
   /** Whether the agent is paused: it takes messages and events, which wait, and starts none of them. `agents.pause` and `agents.resume` of REST change it. */
   paused: boolean;
-  /** Since when it is paused; null where it is not. */
+  /** The start of the pause; null if it is not paused. */
   pausedAt: Timestamp | null;
   /** Turns that run now. */
   running: number;
@@ -32,7 +32,7 @@ export interface AgentList {
   agents: Agent[];
 }
 
-/** An agent, as the configuration names it. */
+/** The name of an agent in the configuration. */
 export type AgentName = string;
 
 /** What came of reading one agent's configuration and skills again. */
@@ -53,13 +53,13 @@ export interface AgentReload {
 /** `busy` while a turn runs, `failing` while its last turn ended because its backend failed, `idle` otherwise. */
 export type AgentState = "idle" | "busy" | "failing";
 
-/** How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash. */
+/** The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash. */
 export type Attempt = number;
 
 /** The keys that are different now, dotted; `skills` where the skills are. */
 export type Changed = string[];
 
-/** Where the conversation takes place: a label, free text, kept with the session. A label that `channels` configures is also an address for announcements. */
+/** The place of the conversation: any text, stored with the session. If `channels` configures it, it is also an address for announcements. */
 export type Channel = string;
 
 /** One fault of the configuration. */
@@ -76,13 +76,13 @@ export interface ConfigProblem {
   message: string;
 }
 
-/** Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before. */
+/** The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page. */
 export type Cursor = string;
 
-/** One inbound request as the flight recorder keeps it. */
+/** One inbound request in the flight recorder. */
 export type DeliveryId = string;
 
-/** The name of an error, a row of the error table. Names are added over time, never changed. */
+/** The name of an error in the error table. Names are added over time, and do not change. */
 export type ErrorName = string;
 
 /** How the gateway is, part by part. */
@@ -116,7 +116,7 @@ export interface Heartbeat {
   nextAt: Timestamp | null;
 }
 
-/** Makes sending again safe: printable ASCII, remembered for 24 hours for this token and operation. The same key with the same body gets the same ids; with another body it is refused. */
+/** Makes a retry safe: printable ASCII, stored for 24 hours for this token and operation. The same key with the same body returns the same ids; with another body it is refused. */
 export type IdempotencyKey = string;
 
 /** What this gateway is and can do. */
@@ -186,19 +186,19 @@ export interface Message {
 /** One entry of a session. */
 export type MessageId = string;
 
-/** A model, by a name that the agent knows. The echo agent takes any. */
+/** One of the agent's models. The echo agent accepts any name. */
 export type ModelName = string;
 
 /** Keys that are different in the file but keep their old value until the gateway starts again. */
 export type NeedsRestart = string[];
 
-/** The cursor of the next page; null on the last. */
+/** The cursor of the next page; null on the last page. */
 export type NextCursor = string | null;
 
-/** One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of. */
+/** One process of the gateway, with a new id at each start. Several may share one store. */
 export type NodeId = string;
 
-/** How many to list at most. */
+/** The maximum number of entries in a page. */
 export type PageLimit = number;
 
 /** The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is no longer stored. */
@@ -280,7 +280,7 @@ export interface SessionDetails {
   nextCursor: NextCursor;
 }
 
-/** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`. */
+/** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`. */
 export type SessionId = string;
 
 /** One page of sessions, the newest created first. */
@@ -319,7 +319,7 @@ export interface SessionTurn {
   deliveryId: DeliveryId | null;
 }
 
-/** A skill, by the `name` of its SKILL.md. */
+/** The id of a skill, the `name` in its SKILL.md. */
 export type SkillId = string;
 
 /** A skill folder that was left out. */
@@ -365,15 +365,15 @@ export type ToolCalls = {
   tool: string;
   /** `false` if the call failed or was refused. */
   ok: boolean;
-  /** How long it took, in milliseconds. */
+  /** Its duration, in milliseconds. */
   ms: number;
   /** The start of the call. Absent in replies of earlier versions. */
   at?: Timestamp;
-  /** Why it failed, where `ok` is `false`. */
+  /** The reason of the failure, if `ok` is `false`. */
   reason?: string;
   /** The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
   arguments?: string;
-  /** The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
+  /** The answer of the tool, if `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`. */
   result?: string;
 }[];
 
@@ -382,7 +382,7 @@ export interface TurnError {
   name: ErrorName;
   /** The short text of the error. */
   title: string;
-  /** What went wrong in this case, where more can be told. */
+  /** The cause in this case, if known. */
   detail?: string;
 }
 
@@ -392,13 +392,13 @@ export type TurnId = string;
 /** A turn goes queued → running → completed, failed or cancelled. The last three never change. */
 export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
 
-/** Where the turn was started; `hooks` are the webhooks. */
+/** The surface that started the turn; `hooks` are the webhooks. */
 export type TurnSurface = "rest" | "rpc" | "hooks" | "heartbeat";
 
 /** Milliseconds since the gateway started. */
 export type Uptime = number;
 
-/** Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, `unknown` says so. */
+/** Tokens of all attempts that reached the backend, and their cost. `cached`, `reasoning` and `cost` are absent if they are 0 or not reported. If the agent reported nothing for its completed turns, `unknown` is `true`. */
 export interface Usage {
   /** Tokens read. */
   input: number;
@@ -406,13 +406,13 @@ export interface Usage {
   output: number;
   /** Both. */
   total: number;
-  /** Of `input`, what the model had read before. */
+  /** The part of `input` from the provider's cache. */
   cached?: number;
-  /** Of `output`, what no reader sees. */
+  /** The part of `output` for reasoning, which is not in the reply. */
   reasoning?: number;
-  /** By the prices of the models that answered, in the currency that these are in; to a billionth of it. */
+  /** The cost by the prices of the models that answered, in their currency, to a billionth. */
   cost?: number;
-  /** What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent. */
+  /** The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent. */
   unknown?: true;
 }
 
@@ -457,7 +457,7 @@ export interface UsageStats {
   groups: UsageGroup[];
 }
 
-/** Who is talking, as the caller names people. Opaque to the gateway. */
+/** The person who sends the message, by the caller's own name. Opaque to the gateway. */
 export type UserId = string;
 
 /** The gateway's version. */

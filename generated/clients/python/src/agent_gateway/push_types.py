@@ -8,7 +8,7 @@ from typing import Dict, List, Literal, Optional, TypedDict, Union
 from ._reply import Reply
 
 AgentName = str
-"""An agent, as the configuration names it."""
+"""The name of an agent in the configuration."""
 
 AnnouncementState = Literal["waiting", "retrying", "delivered", "failed"]
 """The state of a reply on its way to a channel: `waiting` before its first attempt, `retrying` after a failed attempt,
@@ -16,26 +16,26 @@ AnnouncementState = Literal["waiting", "retrying", "delivered", "failed"]
 """
 
 Attempt = int
-"""How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash."""
+"""The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
 Changed = List[str]
 """The keys that are different now, dotted; `skills` where the skills are."""
 
 DeliveryId = str
-"""One inbound request as the flight recorder keeps it."""
+"""One inbound request in the flight recorder."""
 
 DeliveryOutcome = Literal["refused", "unmatched", "challenge", "repeated", "queued", "running", "completed", "failed", "cancelled", "handled", "dead", "gone"]
-"""What came of it. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender
-asked whether the address is ours), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or
+"""The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge`
+(a sender verified the address), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or
 ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is
 no longer stored.
 """
 
 DeliverySurface = Literal["rest", "rpc", "hooks"]
-"""Where it came in; `hooks` are the webhooks."""
+"""The surface of the request; `hooks` are the webhooks."""
 
 ErrorName = str
-"""The name of an error, a row of the error table. Names are added over time, never changed."""
+"""The name of an error in the error table. Names are added over time, and do not change."""
 
 EventId = str
 """One system event that waits for an agent's heartbeat."""
@@ -50,7 +50,7 @@ NeedsRestart = List[str]
 """Keys that are different in the file but keep their old value until the gateway starts again."""
 
 NodeId = str
-"""One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of."""
+"""One process of the gateway, with a new id at each start. Several may share one store."""
 
 Preview = Optional[str]
 """The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is
@@ -58,14 +58,14 @@ no longer stored.
 """
 
 RequestId = str
-"""One request; the gateway's log has the cause of an error under it."""
+"""One request. The gateway's log has the cause of an error under this id."""
 
 Seq = int
 """A place in a stream's journal; it grows by one with each entry."""
 
 SessionId = str
 """One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the
-gateway. The gateway's own are `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
+gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
 """
 
 StreamCursor = str
@@ -85,7 +85,7 @@ TurnId = str
 
 
 class DeliveryError(Reply):
-    """The error of a request that was refused or failed."""
+    """The error of a refused or failed request."""
 
     name: ErrorName
     detail: Optional[str]
@@ -103,44 +103,44 @@ class HealthPart(Reply):
 
 
 class PushedDelivery(Reply):
-    """One request that came in, and what came of it, as `GET /api/v1/deliveries` lists it. What it has not is null."""
+    """An inbound request and its result, as in `GET /api/v1/deliveries`. Absent values are null."""
 
     delivery_id: DeliveryId
     at: Timestamp
-    """When it came."""
+    """The time of the request."""
     surface: DeliverySurface
     operation: str
-    """What was called: an operation of REST or of webhooks, or a method of RPC. Empty where the path was of no operation."""
+    """The operation of REST or webhooks, or the method of RPC. Empty if the path has none."""
     method: str
     """The HTTP method."""
     path: str
     """The path, without its query."""
     address: str
-    """Where it came from, behind trusted proxies."""
+    """The address of the sender, behind trusted proxies."""
     request_id: RequestId
     caller: Optional[str]
-    """The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated."""
+    """The name of the token or key, or of the mapping whose signature was valid; null if the sender was not authenticated."""
     bytes: int
     """How large its body was, as far as it was read."""
     outcome: DeliveryOutcome
     status: Optional[int]
-    """The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that
+    """The HTTP status of the answer; null if the request was recorded before its answer, such as REST and RPC calls that
     start work.
     """
     mapping: Optional[str]
-    """The mapping that matched, or that the path named; null where there was none."""
+    """The mapping that matched, or that the path names; null if there is none."""
     replay_of: Optional[DeliveryId]
-    """The delivery that was sent again with this one; null where this one came from outside."""
+    """The delivery that this one replays; null if it is not a replay."""
     sender_id: Optional[str]
-    """The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks."""
+    """The id of a sender that signs: GitHub, Stripe, Slack or Standard Webhooks."""
     agent: Optional[AgentName]
-    """The agent whose turn it started, or whose system event it queued; null where it began neither."""
+    """The agent of its turn or system event; null if it started neither."""
     message_id: Optional[MessageId]
-    """The message of its turn; null where it started none."""
+    """The message of its turn; null if it started none."""
     session_id: Optional[SessionId]
     """The session of its turn."""
     turn_id: Optional[TurnId]
-    """The turn that it started, or that it repeats. That of an event is told by the event."""
+    """The turn that it started, or that it repeats. For a system event, the event has the turn."""
     event_id: Optional[EventId]
     """The system event that it queued, or that it repeats."""
     preview: Preview
@@ -209,15 +209,15 @@ class ToolCallsItem(Reply):
     ok: bool
     """`false` if the call failed or was refused."""
     ms: float
-    """How long it took, in milliseconds."""
+    """Its duration, in milliseconds."""
     at: Optional[Timestamp]
     """The start of the call. Absent in replies of earlier versions."""
     reason: Optional[str]
-    """Why it failed, where `ok` is `false`."""
+    """The reason of the failure, if `ok` is `false`."""
     arguments: Optional[str]
     """The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`."""
     result: Optional[str]
-    """The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with
+    """The answer of the tool, if `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with
     `…`.
     """
 
@@ -229,7 +229,7 @@ class TurnError(Reply):
     title: str
     """The short text of the error."""
     detail: Optional[str]
-    """What went wrong in this case, where more can be told."""
+    """The cause in this case, if known."""
 
 
 class Unsubscribe(TypedDict, total=False):
@@ -246,9 +246,8 @@ class Unsubscribe(TypedDict, total=False):
 
 
 class Usage(Reply):
-    """Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are
-    left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all,
-    `unknown` says so.
+    """Tokens of all attempts that reached the backend, and their cost. `cached`, `reasoning` and `cost` are absent if they
+    are 0 or not reported. If the agent reported nothing for its completed turns, `unknown` is `true`.
     """
 
     input: int
@@ -258,13 +257,13 @@ class Usage(Reply):
     total: int
     """Both."""
     cached: Optional[int]
-    """Of `input`, what the model had read before."""
+    """The part of `input` from the provider's cache."""
     reasoning: Optional[int]
-    """Of `output`, what no reader sees."""
+    """The part of `output` for reasoning, which is not in the reply."""
     cost: Optional[float]
-    """By the prices of the models that answered, in the currency that these are in; to a billionth of it."""
+    """The cost by the prices of the models that answered, in their currency, to a billionth."""
     unknown: Optional[Literal[True]]
-    """What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent."""
+    """The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent."""
 
 
 class MessageCreatedParams(Reply):

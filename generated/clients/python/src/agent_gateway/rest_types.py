@@ -8,10 +8,10 @@ from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 from ._reply import Reply
 
 AgentName = str
-"""An agent, as the configuration names it."""
+"""The name of an agent in the configuration."""
 
 AnnounceTo = Optional[str]
-"""The configured channel that the reply would be sent to; null where it reaches subscribers alone."""
+"""The configured channel that receives the reply; null if only subscribers receive it."""
 
 AnnouncementState = Literal["waiting", "retrying", "delivered", "failed"]
 """The state of a reply on its way to a channel: `waiting` before its first attempt, `retrying` after a failed attempt,
@@ -19,107 +19,107 @@ AnnouncementState = Literal["waiting", "retrying", "delivered", "failed"]
 """
 
 Attempt = int
-"""How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash."""
+"""The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
 Channel = str
-"""Where the conversation takes place: a label, free text, kept with the session. A label that `channels` configures is
-also an address for announcements.
+"""The place of the conversation: any text, stored with the session. If `channels` configures it, it is also an address for
+announcements.
 """
 
 ConfigLine = str
-"""The line that keeps this key in `gateway.rest.auth.keys` of the configuration. With the memory store a minted key ends
-at restart without it.
+"""The line that stores this key in `gateway.rest.auth.keys` of the configuration. Without it, a created key of the memory
+store is lost at a restart.
 """
 
 Cursor = str
-"""Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before."""
+"""The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page."""
 
 DeliveryId = str
-"""One inbound request as the flight recorder keeps it."""
+"""One inbound request in the flight recorder."""
 
 DeliveryMode = Literal["none", "announce"]
-"""`announce` also sends the reply to a configured channel; `none` leaves it to those who read or subscribe."""
+"""`announce` also sends the reply to a configured channel; with `none` the reply is only read or pushed."""
 
 DeliveryOutcome = Literal["refused", "unmatched", "challenge", "repeated", "queued", "running", "completed", "failed", "cancelled", "handled", "dead", "gone"]
-"""What came of it. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender
-asked whether the address is ours), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or
+"""The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge`
+(a sender verified the address), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or
 ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is
 no longer stored.
 """
 
 DeliverySurface = Literal["rest", "rpc", "hooks"]
-"""Where it came in; `hooks` are the webhooks."""
+"""The surface of the request; `hooks` are the webhooks."""
 
 Document = Dict[str, Any]
 """A description of an interface that tools can read."""
 
 ErrorName = str
-"""The name of an error, a row of the error table. Names are added over time, never changed."""
+"""The name of an error in the error table. Names are added over time, and do not change."""
 
 EventId = str
 """One system event that waits for an agent's heartbeat."""
 
 EventStatus = Literal["queued", "handled", "dead"]
-"""`queued`: it waits, or a turn works on it. `handled`: a turn that was given it completed. `dead`: three turns failed, or
-its agent left the configuration; it can be queued again.
+"""`queued`: it waits, or a turn handles it. `handled`: its turn completed. `dead`: three turns failed, or its agent was
+removed from the configuration; it can be queued again.
 """
 
 EventStreamId = str
-"""Opaque: send it as `Last-Event-ID` to go on behind this event."""
+"""Opaque: send it as `Last-Event-ID` to continue after this event."""
 
 HookMessage = str
-"""What was done, in words."""
+"""A description of the result."""
 
 HookStatus = Literal[200]
-"""The HTTP status, for senders that keep bodies only."""
+"""The HTTP status, for senders that store only bodies."""
 
 HookWarning = str
-"""A warning for the sender: with `delivery: announce`, that no channel takes the announcement."""
+"""A warning for the sender: with `delivery: announce`, that there is no channel for the announcement."""
 
 KeyExpiry = Optional["Timestamp"]
-"""Until when it is good; null where it is good for ever."""
+"""The expiry; null if the key does not expire."""
 
 KeyId = str
-"""One REST key. It names the key and is no secret."""
+"""The id of a REST key, which is not a secret."""
 
 KeyItself = str
 """The key itself: send it as `Authorization: Bearer <key>`."""
 
 KeyName = str
-"""What the key is for. It appears in logs and in usage. A new key's name has no control characters."""
+"""The purpose of the key, shown in logs and in usage. A new key's name has no control characters."""
 
 KeyScope = Literal["chat", "admin"]
-"""`chat` sends, triggers and reads turns; `admin` holds `chat` and what operators need."""
+"""`chat` is for messages, skills and turns; `admin` includes `chat` and the calls of operators."""
 
 KeyScopes = List["KeyScope"]
-"""What the key may do."""
+"""The scopes of the key."""
 
 KeySource = Literal["config", "console"]
-"""Where the key comes from: the configuration file, or minted with the console token."""
+"""The origin of the key: the configuration, or created with the console token."""
 
 MappedByNameReply = Union["MappedReply", "UnmatchedReply", "ChallengeReply"]
-"""What became of the payload."""
+"""The result of the payload."""
 
 MappedPayload = Union[Dict[str, Any], List[Any]]
-"""Whatever the sender sends, a JSON object or array. Mappings match it and take values from it."""
+"""The sender's payload, a JSON object or array. Mappings match it and use its values."""
 
 MappingName = str
 """The mapping, by its key in `webhooks.mappings`."""
 
 MappingPath = str
-"""Where it is reached alone. One with `verify` is reached nowhere else; the others also at `webhooks.path`."""
+"""The path that tries only this mapping. A mapping without `verify` is also tried at `webhooks.path`."""
 
 MessageId = str
 """One entry of a session."""
 
 ModelName = str
-"""A model, by a name that the agent knows. The echo agent takes any."""
+"""One of the agent's models. The echo agent accepts any name."""
 
 NeedsRestart = List[str]
 """Keys that are different in the file but keep their old value until the gateway starts again."""
 
 NextCursor = Optional[str]
-"""The cursor of the next page; null on the last."""
+"""The cursor of the next page; null on the last page."""
 
 Preview = Optional[str]
 """The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is
@@ -133,27 +133,27 @@ Reloaded = bool
 """`true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on."""
 
 ReplayOutcome = Literal["queued", "unmatched"]
-"""`queued`: a turn or a system event. `unmatched`: no mapping matches it today, and nothing was started."""
+"""`queued`: a turn or a system event. `unmatched`: no mapping matches it now, and nothing was started."""
 
 RequestId = str
-"""One request; the gateway's log has the cause of an error under it."""
+"""One request. The gateway's log has the cause of an error under this id."""
 
 ResolvedChannel = Optional[str]
 """The channel of the session; null if none was named."""
 
 ResolvedModel = Optional[str]
-"""The model that answers; null where the backend has no models."""
+"""The model that answers; null if the backend has no models."""
 
 Seq = int
 """A place in a stream's journal; it grows by one with each entry."""
 
 SessionId = str
 """One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the
-gateway. The gateway's own are `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
+gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
 """
 
 SkillId = str
-"""A skill, by the `name` of its SKILL.md."""
+"""The id of a skill, the `name` in its SKILL.md."""
 
 Timestamp = str
 """A moment, RFC 3339 in UTC with milliseconds."""
@@ -174,25 +174,25 @@ TurnStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 """A turn goes queued → running → completed, failed or cancelled. The last three never change."""
 
 TurnSurface = Literal["rest", "rpc", "hooks", "heartbeat"]
-"""Where the turn was started; `hooks` are the webhooks."""
+"""The surface that started the turn; `hooks` are the webhooks."""
 
 Uptime = int
 """Milliseconds since the gateway started."""
 
 UserId = str
-"""Who is talking, as the caller names people. Opaque to the gateway."""
+"""The person who sends the message, by the caller's own name. Opaque to the gateway."""
 
 VerifyType = Optional[Literal["standard-webhooks", "github", "stripe", "slack"]]
-"""How its sender has to sign; null where the shared token counts."""
+"""The signature scheme of its sender; null if the shared token is used."""
 
 Version = str
 """The gateway's version."""
 
 WakeMode = Literal["next-heartbeat", "now"]
-"""When the agent handles it."""
+"""The time when the agent handles it."""
 
 WantedExpiry = Optional["Timestamp"]
-"""Until when it is good: a moment to come, within ten years. Null, or nothing, for ever."""
+"""The expiry: a future time within ten years. Without it or with null, the key does not expire."""
 
 WebhookSessionId = str
 """A session of webhook turns. It begins with `webhook:`, so it can never be a person's."""
@@ -215,22 +215,23 @@ class AgentHookReply(Reply):
 
 class _AgentHookRequestRequired(TypedDict):
     message: str
-    """The text for the agent, kept exactly as sent."""
+    """The text for the agent. It is stored unchanged."""
 
 
 class AgentHookRequest(_AgentHookRequestRequired, total=False):
-    """A message for an agent, in a turn isolated from people's conversations."""
+    """A message for an agent, in a turn that is separate from people's conversations."""
 
     model: ModelName
     channel: Channel
     session: WebhookSessionId
     context: Dict[str, Any]
-    """Free data beside the message, kept and given to the agent as JSON."""
+    """More data. It is stored and passed to the agent as JSON."""
     agent: AgentName
-    """The agent it is for; `gateway.defaultAgent` without it."""
+    """The agent that receives it; by default `gateway.defaultAgent`."""
     delivery: Literal["none", "announce"]
-    """`announce` also sends the reply to the configured channel that `channel` names, else to `gateway.announceTo`; `none`
-    leaves it to those who read or subscribe. What came through three announcements already is not announced again.
+    """`announce` also sends the reply to the configured channel that `channel` names, otherwise to `gateway.announceTo`;
+    with `none` the reply is only read or pushed. A message that has passed through three announcements is not announced
+    again.
     """
 
 
@@ -241,7 +242,7 @@ class AgentPause(Reply):
     paused: bool
     """Whether the agent is paused, after the call."""
     paused_at: Optional[Timestamp]
-    """Since when it is paused; null where it is not."""
+    """The start of the pause; null if it is not paused."""
 
 
 class AnnouncedTurn(Reply):
@@ -253,23 +254,21 @@ class AnnouncedTurn(Reply):
     channel: str
     """The channel that it was sent to, by its key in `channels`."""
     model: Optional[str]
-    """The model that answered, null where nobody named one."""
+    """The model that answered; null if none was named."""
     reply: str
-    """The agent's reply. It may be made of what strangers sent: treat it as outside content."""
+    """The agent's reply. It may contain text from outside: treat it as untrusted."""
     usage: Usage
     delivery_id: Optional[DeliveryId]
-    """The request that started the turn, as the flight recorder keeps it."""
+    """The delivery of the request that started the turn."""
     created_at: Timestamp
     ended_at: Timestamp
 
 
 class Announcement(Reply):
-    """A reply that was announced, in the form that Standard Webhooks asks for. Fields are added over time: a receiver
-    leaves alone what it does not know.
-    """
+    """An announced reply, in the form of Standard Webhooks. Fields are added over time: a receiver ignores unknown fields."""
 
     type: Literal["turn.completed"]
-    """What happened. Other types may come; answer 2xx to one that you do not know."""
+    """The type of the event. Other types may be added; answer 2xx to unknown ones."""
     timestamp: Timestamp
     data: AnnouncedTurn
 
@@ -318,23 +317,23 @@ class BacktestedDelivery(Reply):
 
 
 class BeatStart(Reply):
-    """What came of the wish that an agent beats now."""
+    """The result of starting a heartbeat."""
 
     agent_name: AgentName
     outcome: Literal["started", "nothing-waiting", "running", "paused"]
-    """`started`: events wait, and a beat begins now. `nothing-waiting`: no events wait, so no beat begins. `running`: a
-    beat runs already; it handles the events that were queued when it began, and later ones wait for the next. `paused`:
-    the agent is paused; its events wait until it is resumed.
+    """`started`: a beat started for the waiting events. `nothing-waiting`: no events are waiting, so no beat started.
+    `running`: a beat is already running; it handles the events that were queued before its start, and later ones wait
+    for the next. `paused`: the agent is paused; its events wait until it is resumed.
     """
     waiting_events: int
-    """How many system events wait for the agent and are in no turn, when the call was answered."""
+    """The number of the agent's system events that wait and are not in a turn, at the time of the answer."""
 
 
 class ChallengeReply(Reply):
     """The answer to Slack's `url_verification`."""
 
     challenge: str
-    """As Slack sent it."""
+    """The challenge from Slack."""
 
 
 class ChatCompleted(Reply):
@@ -352,27 +351,27 @@ class ChatCompleted(Reply):
 
 class _ChatRequestRequired(TypedDict):
     message: str
-    """The text to send, kept and passed on exactly as it is."""
+    """The text to send. It is stored and passed on unchanged."""
 
 
 class ChatRequest(_ChatRequestRequired, total=False):
     """A message for an agent."""
 
     stream: bool
-    """`true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it."""
+    """`true` streams the reply as `text/event-stream`; `false` waits for the whole reply."""
     skill_ids: List[SkillId]
     """Skills whose instructions are added to this turn. The agent must have each of them."""
     agent: AgentName
-    """The agent to send to; `gateway.defaultAgent` without it."""
+    """The agent that receives the message; by default `gateway.defaultAgent`."""
     session_id: SessionId
-    """The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without
-    both, a new one.
+    """The session to continue; it is created if it does not exist. Without it, the session of `user_id` with the agent;
+    without both, a new one.
     """
     user_id: UserId
-    """Who is talking, as you name people. Without `session_id` it chooses the conversation."""
+    """The person who sends the message, by your own name. Without `session_id` it chooses the session."""
     model: ModelName
     wait: bool
-    """`false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`."""
+    """`false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`."""
 
 
 class ConfigProblem(Reply):
@@ -396,83 +395,81 @@ class ConfigValue(Reply):
     path: str
     """Keys and list indexes, with dots between them."""
     value: Optional[Union[str, float, bool, List[str], Dict[str, Any]]]
-    """The value as it is written; `[hidden]` for a secret."""
+    """The value as written; `[hidden]` for a secret."""
     origin: Literal["file", "environment", "flag", "default", "try-out"]
-    """Where the value comes from: the file, a variable of the environment, an option of the command line, the default, or
-    the start without a configuration.
+    """The origin of the value: the file, an environment variable, an option of the command line, the default, or the start
+    without a configuration.
     """
     line: Optional[int]
-    """Its line in the file, from 1; null where no file has it."""
+    """Its line in the file, from 1; null if it is not in a file."""
     column: Optional[int]
-    """Its column in the file, from 1; null where no file has it."""
+    """Its column in the file, from 1; null if it is not in a file."""
     variable: Optional[str]
-    """The variable that it is taken from, the first where there are several; null for other origins."""
+    """The variable that it comes from, the first one if there are several; null for other origins."""
 
 
 class ConfiguredMapping(Reply):
-    """A mapping as it is configured, without its secret."""
+    """A mapping of the configuration, without its secret."""
 
     name: MappingName
     path: MappingPath
     match: Dict[str, List[str]]
-    """Places in the request, each with the values, any of which it must have; `[hidden]` where the place is named like a
-    secret.
-    """
+    """Places in the request, each with its allowed values; `[hidden]` if the name of the place marks a secret."""
     message: str
-    """The template of what the agent is told."""
+    """The template of the message for the agent."""
     agent: AgentName
-    """Whose turn it is: the default agent where the mapping names none."""
+    """The agent of the turn; the default agent if the mapping names none."""
     session: Optional[WebhookSessionId]
-    """The session that it goes on with; null where each turn gets a fresh one."""
+    """The session to continue; null if each turn has a new one."""
     model: Optional[ModelName]
-    """The model of the turn; null where it is the agent's own."""
+    """The model of the turn; null for the agent's model."""
     channel: ResolvedChannel
     delivery: DeliveryMode
     announce_to: AnnounceTo
     verify: VerifyType
     rate_limit: Optional[RateLimitUse]
-    """Its own rate limit; null where the shared token's counts, or none is set."""
+    """Its own rate limit; null if that of the shared token counts, or if none is set."""
 
 
 class Delivery(Reply):
-    """One request that came in, as it came, with all that came of it. What it has not is null."""
+    """An inbound request as it was received, with its result. Absent values are null."""
 
     delivery_id: DeliveryId
     at: Timestamp
-    """When it came."""
+    """The time of the request."""
     surface: DeliverySurface
     operation: str
-    """What was called: an operation of this document, or a method of RPC. Empty where the path was of no operation."""
+    """The operation of this document, or the method of RPC. Empty if the path has none."""
     method: str
     """The HTTP method."""
     path: str
     """The path, without its query."""
     address: str
-    """Where it came from, behind trusted proxies."""
+    """The address of the sender, behind trusted proxies."""
     request_id: RequestId
     caller: Optional[str]
-    """The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated."""
+    """The name of the token or key, or of the mapping whose signature was valid; null if the sender was not authenticated."""
     bytes: int
     """The size of the body. If the body was not read, the value of `Content-Length`, or 0."""
     outcome: DeliveryOutcome
     status: Optional[int]
-    """The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that
+    """The HTTP status of the answer; null if the request was recorded before its answer, such as REST and RPC calls that
     start work.
     """
     mapping: Optional[str]
-    """The mapping that matched, or that the path named; null where there was none."""
+    """The mapping that matched, or that the path names; null if there is none."""
     replay_of: Optional[DeliveryId]
-    """The delivery that was sent again with this one; null where this one came from outside."""
+    """The delivery that this one replays; null if it is not a replay."""
     sender_id: Optional[str]
-    """The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks."""
+    """The id of a sender that signs: GitHub, Stripe, Slack or Standard Webhooks."""
     agent: Optional[AgentName]
-    """The agent whose turn it started, or whose system event it queued; null where it began neither."""
+    """The agent of its turn or system event; null if it started neither."""
     message_id: Optional[MessageId]
-    """The message of its turn; null where it started none."""
+    """The message of its turn; null if it started none."""
     session_id: Optional[SessionId]
     """The session of its turn."""
     turn_id: Optional[TurnId]
-    """The turn that it started, or that it repeats. That of an event is told by the event."""
+    """The turn that it started, or that it repeats. For a system event, the event has the turn."""
     event_id: Optional[EventId]
     """The system event that it queued, or that it repeats."""
     preview: Preview
@@ -490,8 +487,8 @@ class Delivery(Reply):
     error: Optional[DeliveryError]
     """The reason of a refusal, a failed turn or a dead event; null otherwise."""
     headers: Dict[str, str]
-    """Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are
-    a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept.
+    """Its headers, with lower-case names. The values of a repeated header are joined by a comma. Headers with secrets or
+    proofs of them (`Authorization`, `x-gateway-token`, cookies, signatures) are not stored.
     """
     body: Optional[str]
     """The body as it was received, with `[hidden]` in place of the texts of fields with names such as token, secret or
@@ -499,15 +496,15 @@ class Delivery(Reply):
     was read (a request without a valid key or token always is), or if its session was deleted.
     """
     body_encoding: Optional[Literal["utf-8", "base64"]]
-    """How `body` is written: as text, or in base64 where it is no UTF-8; null without a body."""
+    """The encoding of `body`: text, or base64 if it is not UTF-8; null without a body."""
     replayable: bool
-    """Whether it can be sent again: it is a webhook's, and its body was kept."""
+    """Whether it can be replayed: it is a webhook, and its body is stored."""
     timeline: List[TimelineStep]
-    """What happened to it, in order: on its way in, and to its turn or its event."""
+    """Its steps in order: the checks of the request, then its turn or its event."""
 
 
 class DeliveryError(Reply):
-    """The error of a request that was refused or failed."""
+    """The error of a refused or failed request."""
 
     name: ErrorName
     detail: Optional[str]
@@ -523,19 +520,19 @@ class DeliveryList(Reply):
 
 
 class DeliveryReplay(Reply):
-    """What came of sending a delivery again. What it has not is null."""
+    """The result of a replay. Absent values are null."""
 
     delivery_id: DeliveryId
     """The new delivery."""
     replay_of: DeliveryId
-    """The delivery that was sent again."""
+    """The replayed delivery."""
     outcome: ReplayOutcome
     message: str
-    """What was done, in words: what a webhook's caller is told."""
+    """A description of the result, as in the answer to a webhook."""
     mapping: Optional[str]
     """The mapping that matched."""
     agent: Optional[AgentName]
-    """Whose work it is."""
+    """The agent of the turn or event."""
     session_id: Optional[SessionId]
     """The session of the turn."""
     turn_id: Optional[TurnId]
@@ -548,50 +545,50 @@ class DeliveryReplayRequest(TypedDict, total=False):
     """The request to replay. An empty object or no body replays the stored request."""
 
     body: MappedPayload
-    """The body in place of the kept one. A field that says `[hidden]`, as replies show it, where the kept body has a
-    secret, is sent with that secret.
+    """The body to use instead of the stored one. A field with `[hidden]`, as in replies, is replaced by the secret at the
+    same place of the stored body.
     """
 
 
 class DeliverySummary(Reply):
-    """One request that came in, and what came of it. What it has not is null."""
+    """An inbound request and its result. Absent values are null."""
 
     delivery_id: DeliveryId
     at: Timestamp
-    """When it came."""
+    """The time of the request."""
     surface: DeliverySurface
     operation: str
-    """What was called: an operation of this document, or a method of RPC. Empty where the path was of no operation."""
+    """The operation of this document, or the method of RPC. Empty if the path has none."""
     method: str
     """The HTTP method."""
     path: str
     """The path, without its query."""
     address: str
-    """Where it came from, behind trusted proxies."""
+    """The address of the sender, behind trusted proxies."""
     request_id: RequestId
     caller: Optional[str]
-    """The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated."""
+    """The name of the token or key, or of the mapping whose signature was valid; null if the sender was not authenticated."""
     bytes: int
     """The size of the body. If the body was not read, the value of `Content-Length`, or 0."""
     outcome: DeliveryOutcome
     status: Optional[int]
-    """The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that
+    """The HTTP status of the answer; null if the request was recorded before its answer, such as REST and RPC calls that
     start work.
     """
     mapping: Optional[str]
-    """The mapping that matched, or that the path named; null where there was none."""
+    """The mapping that matched, or that the path names; null if there is none."""
     replay_of: Optional[DeliveryId]
-    """The delivery that was sent again with this one; null where this one came from outside."""
+    """The delivery that this one replays; null if it is not a replay."""
     sender_id: Optional[str]
-    """The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks."""
+    """The id of a sender that signs: GitHub, Stripe, Slack or Standard Webhooks."""
     agent: Optional[AgentName]
-    """The agent whose turn it started, or whose system event it queued; null where it began neither."""
+    """The agent of its turn or system event; null if it started neither."""
     message_id: Optional[MessageId]
-    """The message of its turn; null where it started none."""
+    """The message of its turn; null if it started none."""
     session_id: Optional[SessionId]
     """The session of its turn."""
     turn_id: Optional[TurnId]
-    """The turn that it started, or that it repeats. That of an event is told by the event."""
+    """The turn that it started, or that it repeats. For a system event, the event has the turn."""
     event_id: Optional[EventId]
     """The system event that it queued, or that it repeats."""
     preview: Preview
@@ -611,14 +608,14 @@ class DeliverySummary(Reply):
 
 
 class DryRun(Reply):
-    """What would come of the request."""
+    """The result for the request."""
 
     starts: Optional[str]
-    """The mapping whose turn would be started: the first that matches, without `name` among those without `verify`. Null
-    where none would.
+    """The mapping that would start a turn: the first that matches, without `name` only of those without `verify`. Null if
+    there is none.
     """
     mappings: List[TriedMapping]
-    """With `name` that mapping; else each, in the configuration's order."""
+    """With `name` only that mapping, otherwise all, in the configuration's order."""
 
 
 class _DryRunRequestRequired(TypedDict):
@@ -626,53 +623,51 @@ class _DryRunRequestRequired(TypedDict):
 
 
 class DryRunRequest(_DryRunRequestRequired, total=False):
-    """A request as a sender would make it."""
+    """A request of a sender."""
 
     name: str
-    """Tries only this mapping, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does. Ignored with a
-    `mapping`.
-    """
+    """Tries only this mapping, like `/hooks/{name}`. Without it all are tried, like `/hooks`. Ignored with a `mapping`."""
     mapping: MappingDraft
     """Tries only this draft, which need not be in the configuration."""
     headers: Dict[str, str]
-    """Its headers, names in any case. No signature is looked at."""
+    """Its headers, with names in any case. Signatures are not checked."""
 
 
 class EffectiveConfig(Reply):
-    """The configuration in force, and where each value comes from."""
+    """The configuration in force, with the origin of each value."""
 
     file: Optional[str]
-    """The name of the configuration file; null where there is none."""
+    """The name of the configuration file; null if there is none."""
     loaded_at: Timestamp
-    """When it was last read and found valid."""
+    """The time when it was last read and valid."""
     last_reload: Optional[LastReload]
-    """The last time that it was read again, taken or refused; null if it was not since the start."""
+    """The last reload, applied or refused; null if there was none since the start."""
 
 
 class FailedPair(Reply):
     """A pair of `match` that the request does not have."""
 
     path: str
-    """Where it looked; `message` where the pairs are equal, but what the agent would be told is empty or too long."""
+    """The place of the pair; `message` if all pairs are equal, but the message is empty or too long."""
     expected: List[str]
-    """The values, any of which it may have."""
+    """The allowed values."""
     found: Optional[str]
-    """What is there, as text; null where nothing is."""
+    """The value at the place, as text; null if there is none."""
 
 
 class Fault(Reply):
-    """One fault in a request."""
+    """An error in a request."""
 
     pointer: str
-    """Where: a JSON Pointer into the body (`/skill_ids/0`), or the part of the request and the name (`query:limit`,
+    """The place: a JSON Pointer into the body (`/skill_ids/0`), or the part of the request and the name (`query:limit`,
     `path:name`, `header:idempotency-key`).
     """
     message: str
-    """What is wrong there."""
+    """The error at this place."""
 
 
 class Health(Reply):
-    """The process lives."""
+    """The process runs."""
 
     status: Literal["ok"]
     version: Version
@@ -691,11 +686,11 @@ class Identity(Reply):
 
 
 class Index(Reply):
-    """What this server is, and where things are."""
+    """The name of this server, and its paths."""
 
     name: Literal["agent-gateway"]
     description: str
-    """What it is."""
+    """A description of the server."""
     paths: List[IndexPath]
     """The paths that this address serves."""
 
@@ -707,34 +702,34 @@ class IndexPath(Reply):
 
 
 class InvalidSkill(Reply):
-    """A folder that was left out when the skills were read."""
+    """A folder that was skipped when the skills were read."""
 
     folder: str
     """Its name."""
     path: str
-    """The way to it, from the name of the folder of `skills.dirs` that it is in. A folder of `skills.dirs` that cannot be
-    read is listed under its own name.
+    """Its path, from the name of its folder in `skills.dirs`. A folder of `skills.dirs` that cannot be read is listed
+    under its own name.
     """
     reason: str
-    """What is wrong with it."""
+    """The reason."""
 
 
 class Key(Reply):
     """A REST key, without the key itself."""
 
     key_id: Optional[KeyId]
-    """Null for a key of the configuration: it is revoked by taking it out there."""
+    """Null for a key of the configuration: to revoke it, remove it there."""
     name: KeyName
     prefix: Optional[str]
-    """How the key begins; null where the configuration holds only its hash."""
+    """The beginning of the key; null if the configuration has only its hash."""
     scopes: KeyScopes
     created_at: Optional[Timestamp]
     """Null for a key of the configuration."""
     last_used_at: Optional[Timestamp]
-    """When it was last used, to the minute; null if never."""
+    """The time of its last use, to the minute; null if it was never used."""
     expires_at: KeyExpiry
     replaced_by: Optional[KeyId]
-    """The key that was made in its place; null where there is none."""
+    """The key that replaced it; null if there is none."""
     source: KeySource
 
 
@@ -747,30 +742,30 @@ class _KeyRequestRequired(TypedDict):
 
 
 class KeyRequest(_KeyRequestRequired, total=False):
-    """A key to mint."""
+    """A key to create."""
 
     scopes: List[KeyScope]
-    """What the key may do."""
+    """The scopes of the key."""
     expires_at: WantedExpiry
 
 
 class KeyRotation(TypedDict, total=False):
-    """A key to make in the place of another."""
+    """A replacement for a key."""
 
     overlap_seconds: int
-    """How long the old key goes on beside the new one; never longer than it would have."""
+    """The time for which the old key still works; never longer than without the replacement."""
     expires_at: WantedExpiry
 
 
 class LastReload(Reply):
-    """What came of the last time that the configuration was read again."""
+    """The result of the last reload."""
 
     at: Timestamp
     cause: Literal["file", "signal", "rpc"]
-    """Why it was read again: a file changed, SIGHUP came, or a reload method was called."""
+    """The cause of the reload: a changed file, SIGHUP, or a reload method."""
     reloaded: Reloaded
     changed: List[str]
-    """The keys that were different, dotted."""
+    """The keys that changed, dotted."""
     needs_restart: NeedsRestart
     problems: Problems
 
@@ -795,9 +790,7 @@ class _MappingDraftRequired(TypedDict):
     name: str
     """The key of the mapping: a small letter, then small letters, digits and `-`, but not `wake` or `agent`."""
     match: Dict[str, Union[str, float, bool, List[Union[str, float, bool]]]]
-    """The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of values, any of which
-    matches.
-    """
+    """The conditions: `headers.<name>` or `body.<dotted path>`, each with its value or with a list of allowed values."""
     message: str
     """The template of the message for the agent."""
 
@@ -821,11 +814,11 @@ class MappingDraft(_MappingDraftRequired, total=False):
 
 class MappingList(Reply):
     mappings: List[ConfiguredMapping]
-    """All of them, in the configuration's order."""
+    """All mappings, in the configuration's order."""
     tokens: List[WebhookToken]
     """The shared tokens, `webhooks.token`, in the configuration's order, without their values."""
     next_cursor: None
-    """Always null: the list is whole."""
+    """Always null: the list has no pages."""
 
 
 class MessageCompletedEventData(Reply):
@@ -837,7 +830,7 @@ class MessageCompletedEventData(Reply):
 
 
 class MessageCompletedEvent(Reply):
-    """The whole of a message that the agent has written."""
+    """A complete message of the agent."""
 
     event: Literal["message.completed"]
     id: EventStreamId
@@ -849,12 +842,14 @@ class MessageDeltaEventData(Reply):
     message_id: MessageId
     seq: Seq
     offset: int
-    """Where `text` begins in the reply, in UTF-16 units. A gap means that pieces were left out for a slow reader."""
+    """The offset of `text` in the reply, in UTF-16 units. A gap means that pieces were skipped because the client reads
+    slowly.
+    """
     text: str
 
 
 class MessageDeltaEvent(Reply):
-    """The next piece of the reply. Joining inside a reply gives one piece with all so far."""
+    """The next piece of the reply. A reader that joins during the reply first gets one piece with the text so far."""
 
     event: Literal["message.delta"]
     id: EventStreamId
@@ -862,12 +857,12 @@ class MessageDeltaEvent(Reply):
 
 
 class MintedKey(Reply):
-    """A new key. `key` is shown here and never again; the gateway keeps its hash."""
+    """A new key. `key` is shown only here; the gateway stores its hash."""
 
     key_id: KeyId
     name: KeyName
     prefix: str
-    """How the key begins."""
+    """The beginning of the key."""
     scopes: KeyScopes
     created_at: Timestamp
     last_used_at: None
@@ -879,11 +874,11 @@ class MintedKey(Reply):
 
 
 class PlannedTurn(Reply):
-    """The turn that would be started."""
+    """The turn that would start."""
 
     agent: AgentName
     session_id: Optional[WebhookSessionId]
-    """The session that it goes on with; null where it would get a fresh one."""
+    """The session to continue; null for a new one."""
     model: ResolvedModel
     channel: ResolvedChannel
     delivery: DeliveryMode
@@ -891,44 +886,44 @@ class PlannedTurn(Reply):
 
 
 class Problem(Reply):
-    """What went wrong (RFC 9457)."""
+    """An error (RFC 9457)."""
 
     type: str
-    """The address, on this gateway, of the page with the error's cause and remedy. Its last part, behind `#`, is the
-    error's name; programs decide by it.
+    """The address, on this gateway, of the page with the error's cause and remedy. Its last part, after `#`, is the
+    error's name; programs use it.
     """
     title: str
     """The short text of the error; the same each time."""
     status: int
     """The HTTP status."""
     detail: Optional[str]
-    """What went wrong this time, for people."""
+    """The cause in this case, for people."""
     errors: Optional[List[Fault]]
-    """Each fault that was found in the request, where more can be told than `detail` holds."""
+    """The errors in the request, if more is known than `detail` has."""
     request_id: RequestId
     turn_id: Optional[TurnId]
     retry_after_ms: Optional[int]
-    """When the same request may succeed, in milliseconds. `Retry-After` says the same in whole seconds."""
+    """The time until the same request may succeed, in milliseconds. `Retry-After` has it in whole seconds."""
 
 
 class RateLimitUse(Reply):
-    """`webhooks.rateLimit`, and how much of it is left now, counted on all gateways that share a store."""
+    """`webhooks.rateLimit`, and its current rest, counted over all gateways that share a store."""
 
     limit: int
-    """The most requests in a window."""
+    """The maximum number of requests in a window."""
     window_ms: int
     """The length of the window, which ends now."""
     remaining: int
-    """How many more may come now."""
+    """The number of requests that are still allowed now."""
     resets_at: Optional[Timestamp]
-    """When all of the limit is free again, if nothing more comes; null where it is."""
+    """The time when the whole limit is available again without further requests; null if it is now."""
 
 
 class Readiness(Reply):
-    """Whether the gateway takes work."""
+    """Whether the gateway accepts work."""
 
     ready: bool
-    """True when every part is `ok`."""
+    """True if every part is `ok`."""
     parts: Dict[str, ReadinessPart]
     """Each part by its name, such as `store` or `rest`."""
 
@@ -936,7 +931,7 @@ class Readiness(Reply):
 class ReadinessPart(Reply):
     ok: bool
     detail: Optional[str]
-    """Why not, where it is not."""
+    """The reason, if it is not."""
 
 
 class ReplyAnnouncement(Reply):
@@ -950,12 +945,12 @@ class ReplyAnnouncement(Reply):
 
 
 class RotatedKey(Reply):
-    """A new key in the place of another. `key` is shown here and never again; the gateway keeps its hash."""
+    """The replacement for a key. `key` is shown only here; the gateway stores its hash."""
 
     key_id: KeyId
     name: KeyName
     prefix: str
-    """How the key begins."""
+    """The beginning of the key."""
     scopes: KeyScopes
     created_at: Timestamp
     last_used_at: None
@@ -967,7 +962,7 @@ class RotatedKey(Reply):
     replaces: KeyId
     """The old key."""
     replaced_expires_at: Timestamp
-    """When the old key ends."""
+    """The expiry of the old key."""
 
 
 class SignIn(Reply):
@@ -986,32 +981,32 @@ class SignInCode(Reply):
 
 
 class Skill(Reply):
-    """What an agent can be told to do: a folder with a SKILL.md."""
+    """Instructions for an agent: a folder with a SKILL.md."""
 
     skill_id: SkillId
     name: str
-    """The `name` of its SKILL.md, which is its id."""
+    """The `name` in its SKILL.md, which is its id."""
     description: str
-    """What it does and when to use it."""
+    """Its purpose, and when to use it."""
     agents: List[AgentName]
     """The agents that have it, in the configuration's order."""
     license: Optional[str]
-    """As its SKILL.md says, if it does."""
+    """The license in its SKILL.md, if any."""
     compatibility: Optional[str]
-    """What it needs around it, if its SKILL.md says so."""
+    """The requirements in its SKILL.md, if any."""
     allowed_tools: Optional[List[str]]
-    """The tools it may use, if its SKILL.md names any."""
+    """The allowed tools in its SKILL.md, if any."""
     metadata: Optional[Dict[str, str]]
-    """The `metadata` of its SKILL.md, if any."""
+    """The `metadata` in its SKILL.md, if any."""
     params_schema: Optional[Dict[str, Any]]
-    """The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one."""
+    """The JSON Schema of its params, from its `params.schema.json`, if any."""
 
 
 class SkillList(Reply):
     skills: List[Skill]
     """Every valid skill, by id."""
     invalid: List[InvalidSkill]
-    """The folders that hold no valid skill, with the reason. No agent has them."""
+    """The folders without a valid skill, with the reason. No agent has them."""
 
 
 class _SkillRequestRequired(TypedDict):
@@ -1022,20 +1017,20 @@ class SkillRequest(_SkillRequestRequired, total=False):
     """A skill to trigger. The agent gets the message `/<skill_id> <params as JSON>` with that skill's instructions."""
 
     params: Dict[str, Any]
-    """What the skill is given: any JSON object, or one that fits its `params_schema`, where it has one."""
+    """The params of the skill: any JSON object, or one that matches its `params_schema`, if it has one."""
     stream: bool
-    """`true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it."""
+    """`true` streams the reply as `text/event-stream`; `false` waits for the whole reply."""
     agent: AgentName
-    """The agent to send to; `gateway.defaultAgent` without it."""
+    """The agent that receives the message; by default `gateway.defaultAgent`."""
     session_id: SessionId
-    """The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without
-    both, a new one.
+    """The session to continue; it is created if it does not exist. Without it, the session of `user_id` with the agent;
+    without both, a new one.
     """
     user_id: UserId
-    """Who is talking, as you name people. Without `session_id` it chooses the conversation."""
+    """The person who sends the message, by your own name. Without `session_id` it chooses the session."""
     model: ModelName
     wait: bool
-    """`false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`."""
+    """`false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`."""
 
 
 class SkillText(Reply):
@@ -1043,48 +1038,48 @@ class SkillText(Reply):
 
     skill_id: SkillId
     name: str
-    """The `name` of its SKILL.md, which is its id."""
+    """The `name` in its SKILL.md, which is its id."""
     description: str
-    """What it does and when to use it."""
+    """Its purpose, and when to use it."""
     agents: List[AgentName]
     """The agents that have it, in the configuration's order."""
     license: Optional[str]
-    """As its SKILL.md says, if it does."""
+    """The license in its SKILL.md, if any."""
     compatibility: Optional[str]
-    """What it needs around it, if its SKILL.md says so."""
+    """The requirements in its SKILL.md, if any."""
     allowed_tools: Optional[List[str]]
-    """The tools it may use, if its SKILL.md names any."""
+    """The allowed tools in its SKILL.md, if any."""
     metadata: Optional[Dict[str, str]]
-    """The `metadata` of its SKILL.md, if any."""
+    """The `metadata` in its SKILL.md, if any."""
     params_schema: Optional[Dict[str, Any]]
-    """The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one."""
+    """The JSON Schema of its params, from its `params.schema.json`, if any."""
     instructions: str
     """The text of its SKILL.md, as Markdown, without the front matter; up to 256 KiB."""
 
 
 class SystemEvent(Reply):
-    """Something that an agent handles at its heartbeat. What it has not is null."""
+    """An event that an agent handles at its heartbeat. Absent values are null."""
 
     event_id: EventId
     agent: AgentName
     text: str
-    """What happened, exactly as it was sent."""
+    """The text of the event, unchanged."""
     metadata: Optional[Dict[str, Any]]
-    """The data that came beside the text."""
+    """The data that was sent with the text."""
     caller: str
     """The name of the token that sent it."""
     status: EventStatus
     attempts: int
-    """How many turns have tried it and failed, since it was queued."""
+    """The number of its failed turns since it was queued."""
     created_at: Timestamp
     ended_at: Optional[Timestamp]
-    """When it was handled or given up."""
+    """The time when it was handled or became dead."""
     turn_id: Optional[TurnId]
-    """The turn that works on it, or the last that did."""
+    """The turn that handles it, or the last that did."""
     reason: Optional[str]
-    """Why the last turn that failed did."""
+    """The reason of its last failed turn."""
     delivery_id: Optional[DeliveryId]
-    """The recorded request that brought it."""
+    """The recorded request that queued it."""
 
 
 class SystemEventList(Reply):
@@ -1096,60 +1091,61 @@ class SystemEventList(Reply):
 
 
 class TimelineStep(Reply):
-    """One thing that happened."""
+    """One step."""
 
     at: Timestamp
     name: Literal["request.received", "request.replayed", "request.edited", "token.accepted", "token.refused", "signature.accepted", "signature.refused", "rate-limit.counted", "mapping.tried", "message.rendered", "request.repeated", "request.sent-again", "request.refused", "challenge.answered", "turn.queued", "turn.started", "turn.returned", "tool.called", "tool.unavailable", "model.unavailable", "usage.unknown", "turn.completed", "turn.failed", "turn.cancelled", "event.queued", "event.taken", "event.returned", "event.handled", "event.dead", "event.requeued", "announcement.delivered", "announcement.retried", "announcement.failed", "announcement.returned", "announcement.unaddressed", "announcement.requeued"]
-    """What happened. Names are added over time.
+    """The name of the step. Names are added over time.
 
-    On its way in:
+    The request:
 
-    - `request.received`: it came, with `bytes` and `address`. `request.replayed`: it is `replay_of` another, sent again
-    `by` somebody.
-    - `request.sent-again`: it was replayed as `delivery_id`, `by` somebody.
-    - `request.edited`: whoever sent it again gave it another body, of so many `bytes`.
-    - `token.accepted`: the shared token was good; `name` is its name, and `since` when it is in use. `token.refused`:
-    it was not, and the `reason`.
-    - `signature.accepted`: the sender's signature was good; `type` is whose. `signature.refused`: it was not, and the
-    `reason`
+    - `request.received`: with `bytes` and `address`. `request.replayed`: it is the replay of `replay_of`, requested by
+    `by`.
+    - `request.sent-again`: it was replayed as `delivery_id`, requested by `by`.
+    - `request.edited`: the replay has another body, of `bytes` bytes.
+    - `token.accepted`: the shared token was valid, with its `name`, and `since`, the first day of its use.
+    `token.refused`: it was not, with the `reason`.
+    - `signature.accepted`: the sender's signature was valid; `type` is its scheme. `signature.refused`: it was not,
+    with the `reason`
     (`missing`, `wrong`, `too-old` or `too-new`; for the last two with the signature's `age_ms`, and `allowed_ms`).
-    - `rate-limit.counted`: it was within the limit; `left` of `max_requests` in `window_ms`.
-    - `mapping.tried`: which mapping `matched`, or null; and of those that did not, in `tried`, the pair that failed:
-    `mapping`, `path`,
-    `expected`, `found`. `untold` counts further ones.
-    - `message.rendered`: the `message` that `mapping` made of it.
+    - `rate-limit.counted`: it was within the limit, with `left` of `max_requests` in `window_ms`.
+    - `mapping.tried`: the mapping that `matched`, or null; in `tried`, the pair that failed of the others: `mapping`,
+    `path`,
+    `expected`, `found`. `untold` counts further mappings.
+    - `message.rendered`: the `message` from `mapping`.
     - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
     - `request.refused`: the `error`, its `status` and `detail`.
-    - `challenge.answered`: the sender asked whether the address is ours.
+    - `challenge.answered`: the sender verified the address.
 
     Its turn: `turn.queued`, `turn.started` (with `attempt` and `waited_ms`), `turn.returned` (an attempt failed and is
-    tried again:
-    `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and `latency_ms`, that of its last
-    attempt), `turn.failed` (with `error`,
-    `detail`, `usage` and `latency_ms`), `turn.cancelled` (with what there was of the `reply`, and `usage`).
+    retried:
+    `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and the `latency_ms` of its last attempt),
+    `turn.failed` (with `error`,
+    `detail`, `usage` and `latency_ms`), `turn.cancelled` (with the `reply` so far, and `usage`).
 
-    While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, its start `at`, its `arguments` and
-    `result` where content is stored, and the `reason` of a failure), `tool.unavailable` (the
-    `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead,
-    where there was one), `usage.unknown` (the agent
-    does not report its token usage, for this `reason`: its zeros stand for that, or with `estimated` a token for each
-    four characters).
+    During the turn: `tool.called` (the `tool`, whether the call was `ok`, its `ms`, its start `at`, its `arguments` and
+    `result` if content is stored, and the `reason` of a failure), `tool.unavailable` (the
+    `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` model, if there is one),
+    `usage.unknown` (the agent
+    does not report its token usage, for this `reason`: the tokens are 0, or with `estimated` one for each four
+    characters).
 
     Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed:
     `turn_id`, `attempts`, `reason`),
     `event.handled`, `event.dead` (with `attempts` and `reason`), `event.requeued` (by `by`).
 
-    The reply on its way to a `channel`: `announcement.delivered`, `announcement.retried` (it is tried again in
+    The delivery of the reply to a `channel`: `announcement.delivered`, `announcement.retried` (the next attempt is in
     `retry_in_ms`),
-    `announcement.failed` (it is not), `announcement.returned` (the gateway stopped, and tries it after its start).
-    `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel; subscribers
-    alone hear of it.
+    `announcement.failed` (there are no more attempts), `announcement.returned` (the gateway stopped, and retries after
+    its start).
+    `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel, so only
+    subscribers receive it.
     `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
 
     `message`, `reply`, `arguments` and `result` are absent if `recorder.bodies` was off when the request was recorded.
     """
     detail: Optional[Dict[str, Any]]
-    """What more there is to tell; null where there is nothing."""
+    """The details of the step; null if there are none."""
 
 
 class ToolCallsItem(Reply):
@@ -1158,21 +1154,21 @@ class ToolCallsItem(Reply):
     ok: bool
     """`false` if the call failed or was refused."""
     ms: float
-    """How long it took, in milliseconds."""
+    """Its duration, in milliseconds."""
     at: Optional[Timestamp]
     """The start of the call. Absent in replies of earlier versions."""
     reason: Optional[str]
-    """Why it failed, where `ok` is `false`."""
+    """The reason of the failure, if `ok` is `false`."""
     arguments: Optional[str]
     """The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`."""
     result: Optional[str]
-    """The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with
+    """The answer of the tool, if `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with
     `…`.
     """
 
 
 class TriedMapping(Reply):
-    """What one mapping makes of the request."""
+    """The result of one mapping."""
 
     mapping: MappingName
     path: MappingPath
@@ -1180,15 +1176,15 @@ class TriedMapping(Reply):
     matched: bool
     """Whether every pair of its `match` is equal."""
     failed: Optional[FailedPair]
-    """The first pair that is not equal; null where it matched."""
+    """The first pair that is not equal; null if the mapping matches."""
     message: Optional[str]
-    """What the agent would be told; null where it did not match."""
+    """The message for the agent; null if the mapping does not match."""
     turn: Optional[PlannedTurn]
-    """Where it would go; null where it did not match."""
+    """The turn that would start; null if the mapping does not match."""
 
 
 class Turn(Reply):
-    """One run of an agent on a session. What is not known yet is null."""
+    """One run of an agent on a session. Unknown values are null."""
 
     turn_id: TurnId
     session_id: SessionId
@@ -1202,21 +1198,19 @@ class Turn(Reply):
     attempt: Attempt
     created_at: Timestamp
     started_at: Optional[Timestamp]
-    """When the latest attempt began."""
+    """The start of the latest attempt."""
     ended_at: Optional[Timestamp]
-    """When it completed, failed or was cancelled."""
+    """The time when it completed, failed or was cancelled."""
     model: Optional[ModelName]
-    """The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where
-    nobody named one.
-    """
+    """The requested model; after the end, the model that answered, such as a fallback. Null if none was named."""
     reply: Optional[str]
-    """The whole reply once completed; after a cancellation, what was written so far, if anything."""
+    """The whole reply of a completed turn; after a cancellation, the text so far, if any."""
     error: Optional[TurnError]
-    """Why it failed; null unless it did."""
+    """The error; null if it did not fail."""
     usage: Optional[Usage]
-    """What it cost, failed attempts too; null until it ended."""
+    """The usage of all attempts; null before the end."""
     delivery_id: Optional[DeliveryId]
-    """The recorded request that started it; null where none did."""
+    """The recorded request that started it; null if there is none."""
     preview: Preview
     """The beginning of its message: 120 characters, with each run of white space as one space. Always null in answers to a
     key with only the scope `chat`.
@@ -1236,7 +1230,7 @@ class TurnCancelledEventData(Reply):
     status: Literal["cancelled"]
     usage: Usage
     reply: Optional[str]
-    """What was written so far, if anything."""
+    """The text so far, if any."""
 
 
 class TurnCancelledEvent(Reply):
@@ -1272,7 +1266,7 @@ class TurnError(Reply):
     title: str
     """The short text of the error."""
     detail: Optional[str]
-    """What went wrong in this case, where more can be told."""
+    """The cause in this case, if known."""
 
 
 class TurnFailedEventData(Reply):
@@ -1321,7 +1315,7 @@ class TurnStartedEventData(Reply):
 
 
 class TurnStartedEvent(Reply):
-    """The agent has begun. It comes again when another attempt begins."""
+    """An attempt has started. Sent again for each further attempt."""
 
     event: Literal["turn.started"]
     id: EventStreamId
@@ -1329,7 +1323,7 @@ class TurnStartedEvent(Reply):
 
 
 class TurnSummary(Reply):
-    """One run of an agent on a session, without its reply. What is not known yet is null."""
+    """One run of an agent on a session, without its reply. Unknown values are null."""
 
     turn_id: TurnId
     session_id: SessionId
@@ -1341,19 +1335,17 @@ class TurnSummary(Reply):
     attempt: Attempt
     created_at: Timestamp
     started_at: Optional[Timestamp]
-    """When the latest attempt began."""
+    """The start of the latest attempt."""
     ended_at: Optional[Timestamp]
-    """When it completed, failed or was cancelled."""
+    """The time when it completed, failed or was cancelled."""
     model: Optional[ModelName]
-    """The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where
-    nobody named one.
-    """
+    """The requested model; after the end, the model that answered, such as a fallback. Null if none was named."""
     error: Optional[TurnError]
-    """Why it failed; null unless it did."""
+    """The error; null if it did not fail."""
     usage: Optional[Usage]
-    """What it cost, failed attempts too; null until it ended."""
+    """The usage of all attempts; null before the end."""
     delivery_id: Optional[DeliveryId]
-    """The recorded request that started it; null where none did."""
+    """The recorded request that started it; null if there is none."""
     preview: Preview
     """The beginning of its message: 120 characters, with each run of white space as one space."""
     reply_preview: Preview
@@ -1363,7 +1355,7 @@ class TurnSummary(Reply):
 
 
 class UnmatchedReply(Reply):
-    """The request is authentic and the mapping does not match it. Nothing was started."""
+    """The request is authentic, but the mapping does not match it. Nothing was started."""
 
     status: HookStatus
     message: Literal["no mapping matched"]
@@ -1371,9 +1363,8 @@ class UnmatchedReply(Reply):
 
 
 class Usage(Reply):
-    """Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are
-    left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all,
-    `unknown` says so.
+    """Tokens of all attempts that reached the backend, and their cost. `cached`, `reasoning` and `cost` are absent if they
+    are 0 or not reported. If the agent reported nothing for its completed turns, `unknown` is `true`.
     """
 
     input: int
@@ -1383,13 +1374,13 @@ class Usage(Reply):
     total: int
     """Both."""
     cached: Optional[int]
-    """Of `input`, what the model had read before."""
+    """The part of `input` from the provider's cache."""
     reasoning: Optional[int]
-    """Of `output`, what no reader sees."""
+    """The part of `output` for reasoning, which is not in the reply."""
     cost: Optional[float]
-    """By the prices of the models that answered, in the currency that these are in; to a billionth of it."""
+    """The cost by the prices of the models that answered, in their currency, to a billionth."""
     unknown: Optional[Literal[True]]
-    """What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent."""
+    """The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent."""
 
 
 class WakeReply(Reply):
@@ -1405,18 +1396,18 @@ class WakeReply(Reply):
 
 class _WakeRequestRequired(TypedDict):
     text: str
-    """What happened, kept exactly as sent."""
+    """The text of the event. It is stored unchanged."""
 
 
 class WakeRequest(_WakeRequestRequired, total=False):
-    """Something an agent should know of at its next heartbeat."""
+    """An event for an agent's next heartbeat."""
 
     metadata: Dict[str, Any]
-    """Free key/value data, kept and given to the agent as JSON."""
+    """Any data. It is stored and passed to the agent as JSON."""
     agent: AgentName
-    """The agent it is for; `gateway.defaultAgent` without it."""
+    """The agent that receives it; by default `gateway.defaultAgent`."""
     mode: Literal["next-heartbeat", "now"]
-    """`now` brings the heartbeat forward to this moment."""
+    """`now` starts the heartbeat immediately."""
 
 
 class WebhookToken(Reply):
@@ -1425,10 +1416,10 @@ class WebhookToken(Reply):
     name: str
     """Its name, which the flight recorder shows."""
     since: Optional[str]
-    """The day from which on it is in use, as the configuration says; null where it does not."""
+    """The first day of its use, from the configuration; null if it is not set."""
     age_days: Optional[int]
-    """For how many days it has been in use; null where this is not known."""
+    """The number of days in use; null if unknown."""
     max_age_days: int
-    """The age from which on health warns of it."""
+    """The age from which the health report warns of it."""
     rate_limit: Optional[RateLimitUse]
-    """The rate limit of its senders, all together; null where none is set."""
+    """The rate limit of all its senders together; null if none is set."""

@@ -8,56 +8,56 @@ from typing import Dict, List, Literal, Optional
 from ._reply import Reply
 
 AgentName = str
-"""An agent, as the configuration names it."""
+"""The name of an agent in the configuration."""
 
 AgentState = Literal["idle", "busy", "failing"]
 """`busy` while a turn runs, `failing` while its last turn ended because its backend failed, `idle` otherwise."""
 
 Attempt = int
-"""How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash."""
+"""The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
 Changed = List[str]
 """The keys that are different now, dotted; `skills` where the skills are."""
 
 Channel = str
-"""Where the conversation takes place: a label, free text, kept with the session. A label that `channels` configures is
-also an address for announcements.
+"""The place of the conversation: any text, stored with the session. If `channels` configures it, it is also an address for
+announcements.
 """
 
 Cursor = str
-"""Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before."""
+"""The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page."""
 
 DeliveryId = str
-"""One inbound request as the flight recorder keeps it."""
+"""One inbound request in the flight recorder."""
 
 ErrorName = str
-"""The name of an error, a row of the error table. Names are added over time, never changed."""
+"""The name of an error in the error table. Names are added over time, and do not change."""
 
 HealthStatus = Literal["ok", "degraded"]
 """`degraded` as soon as one part is."""
 
 IdempotencyKey = str
-"""Makes sending again safe: printable ASCII, remembered for 24 hours for this token and operation. The same key with the
-same body gets the same ids; with another body it is refused.
+"""Makes a retry safe: printable ASCII, stored for 24 hours for this token and operation. The same key with the same body
+returns the same ids; with another body it is refused.
 """
 
 MessageId = str
 """One entry of a session."""
 
 ModelName = str
-"""A model, by a name that the agent knows. The echo agent takes any."""
+"""One of the agent's models. The echo agent accepts any name."""
 
 NeedsRestart = List[str]
 """Keys that are different in the file but keep their old value until the gateway starts again."""
 
 NextCursor = Optional[str]
-"""The cursor of the next page; null on the last."""
+"""The cursor of the next page; null on the last page."""
 
 NodeId = str
-"""One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of."""
+"""One process of the gateway, with a new id at each start. Several may share one store."""
 
 PageLimit = int
-"""How many to list at most."""
+"""The maximum number of entries in a page."""
 
 Preview = Optional[str]
 """The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is
@@ -75,11 +75,11 @@ Seq = int
 
 SessionId = str
 """One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the
-gateway. The gateway's own are `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
+gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
 """
 
 SkillId = str
-"""A skill, by the `name` of its SKILL.md."""
+"""The id of a skill, the `name` in its SKILL.md."""
 
 Timestamp = str
 """A moment, RFC 3339 in UTC with milliseconds."""
@@ -97,13 +97,13 @@ TurnStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 """A turn goes queued → running → completed, failed or cancelled. The last three never change."""
 
 TurnSurface = Literal["rest", "rpc", "hooks", "heartbeat"]
-"""Where the turn was started; `hooks` are the webhooks."""
+"""The surface that started the turn; `hooks` are the webhooks."""
 
 Uptime = int
 """Milliseconds since the gateway started."""
 
 UserId = str
-"""Who is talking, as the caller names people. Opaque to the gateway."""
+"""The person who sends the message, by the caller's own name. Opaque to the gateway."""
 
 Version = str
 """The gateway's version."""
@@ -125,7 +125,7 @@ class Agent(Reply):
     `agents.resume` of REST change it.
     """
     paused_at: Optional[Timestamp]
-    """Since when it is paused; null where it is not."""
+    """The start of the pause; null if it is not paused."""
     running: int
     """Turns that run now."""
     queued: int
@@ -438,15 +438,15 @@ class ToolCallsItem(Reply):
     ok: bool
     """`false` if the call failed or was refused."""
     ms: float
-    """How long it took, in milliseconds."""
+    """Its duration, in milliseconds."""
     at: Optional[Timestamp]
     """The start of the call. Absent in replies of earlier versions."""
     reason: Optional[str]
-    """Why it failed, where `ok` is `false`."""
+    """The reason of the failure, if `ok` is `false`."""
     arguments: Optional[str]
     """The arguments of the model, as JSON. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with `…`."""
     result: Optional[str]
-    """The answer of the tool, where `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with
+    """The answer of the tool, if `ok` is `true`. Secrets are `[hidden]`; a text of more than 4 KiB is cut and ends with
     `…`.
     """
 
@@ -458,13 +458,12 @@ class TurnError(Reply):
     title: str
     """The short text of the error."""
     detail: Optional[str]
-    """What went wrong in this case, where more can be told."""
+    """The cause in this case, if known."""
 
 
 class Usage(Reply):
-    """Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are
-    left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all,
-    `unknown` says so.
+    """Tokens of all attempts that reached the backend, and their cost. `cached`, `reasoning` and `cost` are absent if they
+    are 0 or not reported. If the agent reported nothing for its completed turns, `unknown` is `true`.
     """
 
     input: int
@@ -474,13 +473,13 @@ class Usage(Reply):
     total: int
     """Both."""
     cached: Optional[int]
-    """Of `input`, what the model had read before."""
+    """The part of `input` from the provider's cache."""
     reasoning: Optional[int]
-    """Of `output`, what no reader sees."""
+    """The part of `output` for reasoning, which is not in the reply."""
     cost: Optional[float]
-    """By the prices of the models that answered, in the currency that these are in; to a billionth of it."""
+    """The cost by the prices of the models that answered, in their currency, to a billionth."""
     unknown: Optional[Literal[True]]
-    """What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent."""
+    """The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent."""
 
 
 class UsageCountsTurns(Reply):
