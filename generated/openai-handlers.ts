@@ -19,11 +19,11 @@ export interface OpenAiReplies {
 
 /** One body for each operation. `Ctx` is what the server gives a handler beside the call. */
 export interface OpenAiHandlers<Ctx> {
-  /** Send a conversation to an agent, as to a model of OpenAI */
+  /** Send a conversation to an agent, like to a model of OpenAI */
   "completions.create": (call: OpenAiCalls["completions.create"], ctx: Ctx) => Promise<OpenAiReplies["completions.create"]>;
-  /** List the agents, as OpenAI lists models */
+  /** List the agents as models */
   "models.list": (call: OpenAiCalls["models.list"], ctx: Ctx) => Promise<OpenAiReplies["models.list"]>;
-  /** One of them */
+  /** Get an agent as a model */
   "models.get": (call: OpenAiCalls["models.get"], ctx: Ctx) => Promise<OpenAiReplies["models.get"]>;
 }
 

@@ -20,7 +20,7 @@ export interface components {
          */
         Attempt: number;
         /**
-         * @description The keys that are different now, dotted; `skills` where the skills are.
+         * @description The keys that changed, dotted; `skills` if skills changed.
          * @example [
          *       "agents.main.heartbeat.every"
          *     ]
@@ -66,16 +66,16 @@ export interface components {
         /** @description One part: the store, a queue, an agent's backend, a token's age. */
         HealthPart: {
             /**
-             * @description Which part.
+             * @description The name of the part.
              * @example agents.main
              */
             name: string;
             status: components["schemas"]["HealthStatus"];
-            /** @description What is wrong with it, and what to do, or what else there is to know; null if nothing is. */
+            /** @description The problem and the remedy, or other information; null if there is none. */
             detail: string | null;
         };
         /**
-         * @description `degraded` as soon as one part is.
+         * @description `degraded` if a part is.
          * @enum {string}
          */
         HealthStatus: "ok" | "degraded";
@@ -85,7 +85,7 @@ export interface components {
          */
         MessageId: string;
         /**
-         * @description Keys that are different in the file but keep their old value until the gateway starts again.
+         * @description Keys that changed in the file but keep their old value until a restart.
          * @example [
          *       "gateway.port"
          *     ]
@@ -133,7 +133,7 @@ export interface components {
              * @example github-push
              */
             caller: string | null;
-            /** @description How large its body was, as far as it was read. */
+            /** @description The size of its body, as far as it was read. */
             bytes: number;
             outcome: components["schemas"]["DeliveryOutcome"];
             /**
@@ -216,20 +216,20 @@ export interface components {
          * @example chat:01M7YN0XEJE9Q6SB3WT8XM5NDR
          */
         SessionId: string;
-        /** @description How much of the session the agent reads with its next turn. */
+        /** @description The part of the session that the agent reads with its next turn. */
         SessionSize: {
-            /** @description Messages that are not compacted. */
+            /** @description The number of messages that are not compacted. */
             messages: number;
-            /** @description Their tokens and those of the summary, as the backend counts them. */
+            /** @description Their tokens and those of the summary, by the backend's count. */
             tokens: number;
         };
         /**
-         * @description Where a stream goes on after this push: opaque, for the next subscription.
+         * @description The place to continue the stream after this push: opaque, for the next subscription.
          * @example czE6NQ
          */
         StreamCursor: string;
         /**
-         * @description What to be told of. A cursor goes on behind the push that had it; null begins now.
+         * @description The streams to subscribe to. A cursor continues after its push; null starts now.
          * @example {
          *       "sessions": {
          *         "agent:main:rpc:ops": null
@@ -245,18 +245,18 @@ export interface components {
             sessions?: {
                 [key: string]: components["schemas"]["StreamCursor"] | null;
             };
-            /** @description Every session of these agents from now on, new ones too. It needs the permission `session.get`. */
+            /** @description All sessions of these agents from now on, including new ones. It needs the permission `session.get`. */
             agents?: components["schemas"]["AgentName"][];
             /** @description The gateway's own stream. It needs the permission `system.health`. */
             gateway?: components["schemas"]["StreamCursor"] | null;
             /**
-             * @description What the flight recorder records, and what comes of it, from now on. It goes with the gateway's stream, in the same request or from before. It needs the permission `*`.
+             * @description The deliveries of the flight recorder and their results, from now on. It requires the gateway's stream, in the same request or an earlier one. It needs the permission `*`.
              * @constant
              */
             deliveries?: true;
         };
         /**
-         * @description Where each stream begins: a cursor for each session that was named, and for the gateway's stream if it was asked for.
+         * @description The start of each stream: a cursor for each named session, and for the gateway's stream if it was requested.
          * @example {
          *       "sessions": {
          *         "agent:main:rpc:ops": "czE6NA"
@@ -265,7 +265,7 @@ export interface components {
          *     }
          */
         Subscribed: {
-            /** @description The sessions that were named. */
+            /** @description The named sessions. */
             sessions?: {
                 [key: string]: components["schemas"]["StreamCursor"];
             };
@@ -326,7 +326,7 @@ export interface components {
          */
         TurnId: string;
         /**
-         * @description What not to be told of any more.
+         * @description The subscriptions to end.
          * @example {
          *       "sessions": [
          *         "agent:main:rpc:ops"
@@ -338,9 +338,9 @@ export interface components {
          *     }
          */
         Unsubscribe: {
-            /** @description Sessions that were named. One of an agent that is subscribed to is told of as long as that lasts. */
+            /** @description Named sessions. Sessions of a subscribed agent are still pushed. */
             sessions?: components["schemas"]["SessionId"][];
-            /** @description Agents that were named. */
+            /** @description Named agents. */
             agents?: components["schemas"]["AgentName"][];
             /**
              * @description The gateway's own stream, and with it the deliveries.
@@ -348,13 +348,13 @@ export interface components {
              */
             gateway?: true;
             /**
-             * @description What the flight recorder records.
+             * @description The deliveries of the flight recorder.
              * @constant
              */
             deliveries?: true;
         };
         /**
-         * @description Nothing: the pushes have ended.
+         * @description Empty: the pushes have stopped.
          * @example {}
          */
         Unsubscribed: Record<string, unknown>;

@@ -702,22 +702,22 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a conversation to an agent, as to a model of OpenAI
+         * Send a conversation to an agent, like to a model of OpenAI
          * @description `model` names the agent; `<agent>/<model>` also picks one of its models. The last message of role `user` starts a turn.
          *
-         *     - With `user`, the turn belongs to that user's session with the agent (`agent:<agent>:openai:<user>`): the gateway keeps the
-         *       conversation and sends the last message alone. Where the session is new, the newest 64 Ki characters of what stands before that message
-         *       begin it.
-         *     - Without `user`, each request has a session of its own, and all that stands before its last message is the conversation that the agent sees.
+         *     - With `user`, the turn belongs to that user's session with the agent (`agent:<agent>:openai:<user>`): the gateway stores the
+         *       conversation and sends only the last message. A new session begins with the newest 64 Ki characters before that
+         *       message.
+         *     - Without `user`, each request has its own session, and the messages before the last one are the conversation that the agent sees.
          *
-         *     Messages of role `system` and `developer` are told to the agent behind its own instructions. A turn that fails before the first
-         *     piece of a streamed reply, or within ten seconds, is answered by a status; later the stream ends with an event `{"error": …}`. A reply that
-         *     is not there after 90 seconds is 504 `turn_running`: the turn goes on, and the same request with the same `Idempotency-Key` waits for it again.
-         *     A client that goes away stops its stream and nothing else.
+         *     Messages of role `system` and `developer` follow the agent's own instructions. If a turn fails before the first
+         *     piece of a streamed reply, or within ten seconds, the answer has an error status; later the stream ends with an event `{"error": …}`. Without a
+         *     reply after 90 seconds the answer is 504 `turn_running`: the turn is still running, and the same request with the same `Idempotency-Key` waits for it again.
+         *     A client that disconnects does not stop the turn.
          *
-         *     **Fields.** What would change the meaning and cannot be done is refused by its name: see the schema. All others are taken, and left to
-         *     the agent's own configuration: `temperature`, `top_p`, `max_tokens`, `max_completion_tokens`, `stop`, `seed`, `metadata`, `reasoning_effort`
-         *     and whatever else a client sends.
+         *     **Fields.** Unsupported fields that would change the meaning are refused by name, see the schema. All others are accepted and have no effect,
+         *     because the agent's configuration decides: `temperature`, `top_p`, `max_tokens`, `max_completion_tokens`, `stop`, `seed`, `metadata`, `reasoning_effort`
+         *     and any other field.
          */
         post: operations["completions.create"];
         delete?: never;
@@ -734,7 +734,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the agents, as OpenAI lists models
+         * List the agents as models
          * @description Each agent, and `<agent>/<model>` for each model of an agent that has several.
          */
         get: operations["models.list"];
@@ -753,7 +753,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One of them */
+        /** Get an agent as a model */
         get: operations["models.get"];
         put?: never;
         post?: never;
@@ -1117,7 +1117,7 @@ export interface components {
             /** @constant */
             object: "chat.completion";
             created: components["schemas"]["UnixSeconds"];
-            /** @description As it was asked for. */
+            /** @description The requested model. */
             model: string;
             /** @description The reply. */
             choices: {
@@ -1138,13 +1138,13 @@ export interface components {
             turn_id: components["schemas"]["TurnId"];
             session_id: components["schemas"]["SessionId"];
         };
-        /** @description A piece of a reply. The first has the role and no text; the last has `finish_reason`; behind that comes one with `usage` and no `choices`, where that was asked for. */
+        /** @description A piece of a reply. The first has the role and no text; the last has `finish_reason`. If requested, a chunk with `usage` and without `choices` follows. */
         ChatCompletionChunk: {
             id: components["schemas"]["CompletionId"];
             /** @constant */
             object: "chat.completion.chunk";
             created: components["schemas"]["UnixSeconds"];
-            /** @description As it was asked for. */
+            /** @description The requested model. */
             model: string;
             choices: {
                 /** @constant */
@@ -1152,54 +1152,54 @@ export interface components {
                 delta: {
                     /** @constant */
                     role?: "assistant";
-                    /** @description What was written since the piece before. */
+                    /** @description The text since the previous piece. */
                     content?: string;
                 };
                 logprobs: null;
                 /** @enum {string|null} */
                 finish_reason: "stop" | null;
             }[];
-            /** @description Null but in the last chunk, and absent where it was not asked for. */
+            /** @description Null except in the last chunk, and absent if not requested. */
             usage?: components["schemas"]["CompletionUsage"] | null;
-            /** @description The turn; in the first chunk alone. */
+            /** @description The turn; only in the first chunk. */
             turn_id?: components["schemas"]["TurnId"];
-            /** @description Its session; in the first chunk alone. */
+            /** @description Its session; only in the first chunk. */
             session_id?: components["schemas"]["SessionId"];
         };
-        /** @description A conversation for an agent. Fields that are not listed here are taken, too, and have no effect: an agent answers as its own configuration says, whatever a client would have a model do. */
+        /** @description A conversation for an agent. Fields that are not listed here are accepted and have no effect, because the agent's configuration decides. */
         ChatCompletionRequest: {
             /**
              * @description The agent, or `<agent>/<model>`. `GET /v1/models` lists them.
              * @example main
              */
             model: string;
-            /** @description The conversation, oldest first. One message at least is of role `user`, and none of the assistant's stands behind the last of them. */
+            /** @description The conversation, oldest first. At least one message has the role `user`, and no message of the assistant follows the last of them. */
             messages: components["schemas"]["ChatMessage"][];
             /**
-             * @description Who is talking, as you name people. It chooses the conversation.
+             * @description The person who sends the message, by your own name. It chooses the session.
              * @example ada
              */
             user?: string | null;
             /**
-             * @description `true` answers in chunks while the reply is written.
+             * @description `true` streams the reply in chunks.
              * @default false
              */
             stream: boolean | null;
-            /** @description How it is streamed. */
+            /** @description The options of the stream. */
             stream_options?: ({
-                /** @description `true` sends a last chunk with `usage`, and no `choices`. */
+                /** @description `true` sends a last chunk with `usage` and without `choices`. */
                 include_usage?: boolean | null;
             } & {
                 [key: string]: unknown;
             }) | null;
             /**
-             * @description One reply is written.
+             * @description There is only one reply.
              * @enum {integer|null}
              */
             n?: 1 | null;
-            /** @description None. An agent uses the tools of its own configuration. */
+            /** @description Not supported. An agent uses the tools of its own configuration. */
             tools?: Record<string, unknown>[] | null;
-            /** @description None. */
+            /** @description Not supported. */
             functions?: Record<string, unknown>[] | null;
             /** @description Replies are text. */
             response_format?: ({
@@ -1210,19 +1210,19 @@ export interface components {
             }) | null;
             /** @description Replies are text. */
             modalities?: "text"[] | null;
-            /** @description None. */
+            /** @description Not supported. */
             audio?: null;
             /**
-             * @description None.
+             * @description Not supported.
              * @enum {boolean|null}
              */
             logprobs?: false | null;
             /**
-             * @description None.
+             * @description Not supported.
              * @enum {integer|null}
              */
             top_logprobs?: 0 | null;
-            /** @description None. */
+            /** @description Not supported. */
             web_search_options?: null;
         } & {
             [key: string]: unknown;
@@ -1231,13 +1231,13 @@ export interface components {
         ChatMessage: {
             /** @enum {string} */
             role: "system" | "developer" | "user" | "assistant";
-            /** @description Its text, whole or in parts, which are joined by line breaks. Empty messages are left out; the last of the user may not be empty. */
+            /** @description Its text, or parts, which are joined by line breaks. Empty messages are skipped; the last message of the user must not be empty. */
             content?: string | components["schemas"]["ChatTextPart"][] | null;
-            /** @description None. */
+            /** @description Not supported. */
             tool_calls?: Record<string, unknown>[] | null;
-            /** @description None. */
+            /** @description Not supported. */
             function_call?: null;
-            /** @description None. */
+            /** @description Not supported. */
             audio?: null;
         } & {
             [key: string]: unknown;
@@ -1269,7 +1269,7 @@ export interface components {
              */
             wait: boolean;
         };
-        /** @description A part of a message. Agents read text alone. */
+        /** @description A part of a message. Agents read only text. */
         ChatTextPart: {
             /** @enum {string} */
             type: "text";
@@ -1277,14 +1277,14 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description Server-sent events in UTF-8, each one line `data:` of JSON: chunks as `ChatCompletionChunk` describes them, then `[DONE]`; or, where the turn fails after the first of them, an `OpenAiError` and nothing more. */
+        /** @description Server-sent events in UTF-8, each one line `data:` of JSON: a `ChatCompletionChunk` each, then `[DONE]`; or, if the turn fails after the first of them, an `OpenAiError` at the end. */
         ChunkStream: string;
         /**
-         * @description The turn's id behind `chatcmpl-`. The turn is at `/api/v1/turns/{turn_id}`.
+         * @description `chatcmpl-` and the turn's id. The turn is at `/api/v1/turns/{turn_id}`.
          * @example chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N
          */
         CompletionId: string;
-        /** @description Tokens, summed over every attempt that reached the backend. */
+        /** @description Tokens of all attempts that reached the backend. */
         CompletionUsage: {
             /** @description Tokens read. */
             prompt_tokens: number;
@@ -1293,41 +1293,41 @@ export interface components {
             /** @description Both. */
             total_tokens: number;
             prompt_tokens_details: {
-                /** @description Of those read, what the model had read before. */
+                /** @description The input tokens from the provider's cache. */
                 cached_tokens: number;
             };
             completion_tokens_details: {
-                /** @description Of those written, what no reader sees. */
+                /** @description The output tokens for reasoning, which are not in the reply. */
                 reasoning_tokens: number;
             };
-            /** @description What they cost, where prices are configured. */
+            /** @description Their cost, if prices are configured. */
             cost?: number;
             /**
-             * @description The agent did not tell, and the zeros stand for that. Otherwise absent.
+             * @description The agent did not report its usage, so the zeros do not count. Otherwise absent.
              * @constant
              */
             unknown?: true;
         };
         /** @description The line that stores this key in `gateway.rest.auth.keys` of the configuration. Without it, a created key of the memory store is lost at a restart. */
         ConfigLine: string;
-        /** @description One fault of the configuration. */
+        /** @description An error in the configuration. */
         ConfigProblem: {
             /**
-             * @description The name of the file; null where no file is at fault.
+             * @description The name of the file; null if the error is not in a file.
              * @example gateway.json5
              */
             file: string | null;
-            /** @description The line, from 1; null where no line is at fault. */
+            /** @description The line, from 1; null if there is none. */
             line: number | null;
-            /** @description The column, from 1; null where no line is at fault. */
+            /** @description The column, from 1; null if there is none. */
             column: number | null;
             /**
-             * @description The key, dotted; empty where the whole file is meant.
+             * @description The key, dotted; empty for the whole file.
              * @example webhooks.token
              */
             key: string;
             /**
-             * @description What is wrong, and what to do.
+             * @description The error, and the remedy.
              * @example is empty: set the variable WEBHOOK_TOKEN.
              */
             message: string;
@@ -2041,7 +2041,7 @@ export interface components {
         /** @description An agent, or one of its models. */
         Model: {
             /**
-             * @description What `model` of a request takes.
+             * @description The value for `model` in a request.
              * @example main
              * @example support/deep
              */
@@ -2049,7 +2049,7 @@ export interface components {
             /** @constant */
             object: "model";
             /**
-             * @description Not known: agents are in the configuration.
+             * @description Always 0: agents have no creation time.
              * @constant
              */
             created: 0;
@@ -2068,7 +2068,7 @@ export interface components {
          */
         ModelName: string;
         /**
-         * @description Keys that are different in the file but keep their old value until the gateway starts again.
+         * @description Keys that changed in the file but keep their old value until a restart.
          * @example [
          *       "gateway.port"
          *     ]
@@ -2079,19 +2079,19 @@ export interface components {
          * @example null
          */
         NextCursor: string | null;
-        /** @description What went wrong, as clients of OpenAI read it. */
+        /** @description An error, in the form of OpenAI. */
         OpenAiError: {
             error: {
-                /** @description What went wrong, for people. */
+                /** @description The cause, for people. */
                 message: string;
                 /**
                  * @description The kind of error.
                  * @enum {string}
                  */
                 type: "invalid_request_error" | "authentication_error" | "permission_error" | "rate_limit_error" | "server_error";
-                /** @description The field of the request that is to blame: `messages[0].content`. */
+                /** @description The field of the request with the error: `messages[0].content`. */
                 param: string | null;
-                /** @description The error's name, with `_` between its words; but `model_not_found` is agent-not-found, `invalid_api_key` unauthenticated, and `rate_limit_exceeded` rate-limited. */
+                /** @description The error's name, with `_` between its words. Exceptions: `model_not_found` is agent-not-found, `invalid_api_key` unauthenticated, and `rate_limit_exceeded` rate-limited. */
                 code: string;
                 turn_id?: components["schemas"]["TurnId"];
             };
@@ -2131,7 +2131,7 @@ export interface components {
             /** @description The time until the same request may succeed, in milliseconds. `Retry-After` has it in whole seconds. */
             retry_after_ms?: number;
         };
-        /** @description What is wrong with the configuration; empty if nothing is. */
+        /** @description The errors in the configuration; empty if there are none. */
         Problems: components["schemas"]["ConfigProblem"][];
         /** @description `webhooks.rateLimit`, and its current rest, counted over all gateways that share a store. */
         RateLimitUse: {
@@ -2158,7 +2158,7 @@ export interface components {
             /** @description The reason, if it is not. */
             detail?: string;
         };
-        /** @description `true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on. */
+        /** @description `true` if the configuration was read and is in force; `false` if it is not valid, so that the last valid one stays in force. */
         Reloaded: boolean;
         /**
          * @description `queued`: a turn or a system event. `unmatched`: no mapping matches it now, and nothing was started.
@@ -2651,7 +2651,7 @@ export interface components {
          */
         TurnSurface: "rest" | "rpc" | "hooks" | "heartbeat";
         /**
-         * @description A moment, in seconds since 1970.
+         * @description A time, in seconds since 1970.
          * @example 1795251271
          */
         UnixSeconds: number;
@@ -2799,37 +2799,37 @@ export interface components {
             /** @description The maximum number of recorded webhooks to try. */
             limit?: number;
         };
-        /** @description A conversation for an agent. Fields that are not listed here are taken, too, and have no effect: an agent answers as its own configuration says, whatever a client would have a model do. */
+        /** @description A conversation for an agent. Fields that are not listed here are accepted and have no effect, because the agent's configuration decides. */
         ChatCompletionRequestSent: {
             /**
              * @description The agent, or `<agent>/<model>`. `GET /v1/models` lists them.
              * @example main
              */
             model: string;
-            /** @description The conversation, oldest first. One message at least is of role `user`, and none of the assistant's stands behind the last of them. */
+            /** @description The conversation, oldest first. At least one message has the role `user`, and no message of the assistant follows the last of them. */
             messages: components["schemas"]["ChatMessage"][];
             /**
-             * @description Who is talking, as you name people. It chooses the conversation.
+             * @description The person who sends the message, by your own name. It chooses the session.
              * @example ada
              */
             user?: string | null;
-            /** @description `true` answers in chunks while the reply is written. */
+            /** @description `true` streams the reply in chunks. */
             stream?: boolean | null;
-            /** @description How it is streamed. */
+            /** @description The options of the stream. */
             stream_options?: ({
-                /** @description `true` sends a last chunk with `usage`, and no `choices`. */
+                /** @description `true` sends a last chunk with `usage` and without `choices`. */
                 include_usage?: boolean | null;
             } & {
                 [key: string]: unknown;
             }) | null;
             /**
-             * @description One reply is written.
+             * @description There is only one reply.
              * @enum {integer|null}
              */
             n?: 1 | null;
-            /** @description None. An agent uses the tools of its own configuration. */
+            /** @description Not supported. An agent uses the tools of its own configuration. */
             tools?: Record<string, unknown>[] | null;
-            /** @description None. */
+            /** @description Not supported. */
             functions?: Record<string, unknown>[] | null;
             /** @description Replies are text. */
             response_format?: ({
@@ -2840,19 +2840,19 @@ export interface components {
             }) | null;
             /** @description Replies are text. */
             modalities?: "text"[] | null;
-            /** @description None. */
+            /** @description Not supported. */
             audio?: null;
             /**
-             * @description None.
+             * @description Not supported.
              * @enum {boolean|null}
              */
             logprobs?: false | null;
             /**
-             * @description None.
+             * @description Not supported.
              * @enum {integer|null}
              */
             top_logprobs?: 0 | null;
-            /** @description None. */
+            /** @description Not supported. */
             web_search_options?: null;
         } & {
             [key: string]: unknown;
@@ -5330,7 +5330,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description As the list has it; the `/` before a model's name is written `%2F`.
+                 * @description The id from the list; the `/` before a model's name is written `%2F`.
                  * @example main
                  */
                 model: string;
@@ -5339,7 +5339,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is there. */
+            /** @description The agent or model. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -5,7 +5,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description A conversational agent and what it is doing now.
+         * @description A conversational agent and its current activity.
          * @example {
          *       "agentName": "main",
          *       "description": "Repeats each message.",
@@ -29,30 +29,30 @@ export interface components {
          */
         Agent: {
             agentName: components["schemas"]["AgentName"];
-            /** @description What the agent is for, as the configuration says; empty if it says nothing. */
+            /** @description The purpose of the agent, from the configuration; may be empty. */
             description: string;
             /**
-             * @description What answers for the agent, for instance `echo`.
+             * @description The backend of the agent, for instance `echo`.
              * @example echo
              */
             backend: string;
-            /** @description The model it uses unless a call names another; null where the backend chooses. */
+            /** @description The model of calls that name none; null if the backend chooses. */
             model: string | null;
             state: components["schemas"]["AgentState"];
-            /** @description Whether the agent is paused: it takes messages and events, which wait, and starts none of them. `agents.pause` and `agents.resume` of REST change it. */
+            /** @description Whether the agent is paused: it accepts messages and events, but they wait. `agents.pause` and `agents.resume` of REST change it. */
             paused: boolean;
             /** @description The start of the pause; null if it is not paused. */
             pausedAt: components["schemas"]["Timestamp"] | null;
-            /** @description Turns that run now. */
+            /** @description The number of running turns. */
             running: number;
-            /** @description Turns that wait: for their session, for room, or for a paused agent. */
+            /** @description The number of waiting turns: for their session, for a free place, or because the agent is paused. */
             queued: number;
-            /** @description System events that wait for the next heartbeat. */
+            /** @description The number of system events that wait for the next heartbeat. */
             waitingEvents: number;
-            /** @description The skills it has, in the order of their names. */
+            /** @description Its skills, in the order of their names. */
             skills: components["schemas"]["SkillId"][];
             heartbeat: components["schemas"]["Heartbeat"];
-            /** @description When its last turn ended; null before the first. */
+            /** @description The time when its last turn ended; null before the first. */
             lastTurnAt: components["schemas"]["Timestamp"] | null;
         };
         /** @description All agents. */
@@ -65,17 +65,17 @@ export interface components {
          * @example main
          */
         AgentName: string;
-        /** @description What came of reading one agent's configuration and skills again. */
+        /** @description The result of reloading the configuration and skills of an agent. */
         AgentReload: {
             agentName: components["schemas"]["AgentName"];
             reloaded: components["schemas"]["Reloaded"];
             changed: components["schemas"]["Changed"];
             problems: components["schemas"]["Problems"];
-            /** @description The skill folders, as they were read. */
+            /** @description The skill folders of this reload. */
             skills: {
-                /** @description The skills the agent has now. */
+                /** @description The skills of the agent. */
                 loaded: components["schemas"]["SkillId"][];
-                /** @description The folders that hold no valid skill. */
+                /** @description The folders without a valid skill. */
                 skipped: components["schemas"]["SkippedSkill"][];
             };
         };
@@ -90,7 +90,7 @@ export interface components {
          */
         Attempt: number;
         /**
-         * @description The keys that are different now, dotted; `skills` where the skills are.
+         * @description The keys that changed, dotted; `skills` if skills changed.
          * @example [
          *       "agents.main.heartbeat.every"
          *     ]
@@ -101,24 +101,24 @@ export interface components {
          * @example ops
          */
         Channel: string;
-        /** @description One fault of the configuration. */
+        /** @description An error in the configuration. */
         ConfigProblem: {
             /**
-             * @description The name of the file; null where no file is at fault.
+             * @description The name of the file; null if the error is not in a file.
              * @example gateway.json5
              */
             file: string | null;
-            /** @description The line, from 1; null where no line is at fault. */
+            /** @description The line, from 1; null if there is none. */
             line: number | null;
-            /** @description The column, from 1; null where no line is at fault. */
+            /** @description The column, from 1; null if there is none. */
             column: number | null;
             /**
-             * @description The key, dotted; empty where the whole file is meant.
+             * @description The key, dotted; empty for the whole file.
              * @example webhooks.token
              */
             key: string;
             /**
-             * @description What is wrong, and what to do.
+             * @description The error, and the remedy.
              * @example is empty: set the variable WEBHOOK_TOKEN.
              */
             message: string;
@@ -138,10 +138,10 @@ export interface components {
          * @example turn-failed
          */
         ErrorName: string;
-        /** @description How the gateway is, part by part. */
+        /** @description The health of the gateway and its parts. */
         Health: {
             status: components["schemas"]["HealthStatus"];
-            /** @description The parts that were looked at. */
+            /** @description The checked parts. */
             parts: components["schemas"]["HealthPart"][];
             store: components["schemas"]["StoreHealth"];
             nodeId: components["schemas"]["NodeId"];
@@ -151,27 +151,27 @@ export interface components {
         /** @description One part: the store, a queue, an agent's backend, a token's age. */
         HealthPart: {
             /**
-             * @description Which part.
+             * @description The name of the part.
              * @example agents.main
              */
             name: string;
             status: components["schemas"]["HealthStatus"];
-            /** @description What is wrong with it, and what to do, or what else there is to know; null if nothing is. */
+            /** @description The problem and the remedy, or other information; null if there is none. */
             detail: string | null;
         };
         /**
-         * @description `degraded` as soon as one part is.
+         * @description `degraded` if a part is.
          * @enum {string}
          */
         HealthStatus: "ok" | "degraded";
-        /** @description The beat at which the agent handles its system events. */
+        /** @description The heartbeat, in which the agent handles its system events. */
         Heartbeat: {
             /**
              * @description The pause between two beats, or `off`.
              * @example 30m
              */
             every: string;
-            /** @description When the next beat is due; null when none is planned, and while the agent is paused. */
+            /** @description The time of the next beat; null if none is planned, and while the agent is paused. */
             nextAt: components["schemas"]["Timestamp"] | null;
         };
         /**
@@ -179,7 +179,7 @@ export interface components {
          * @example order-4711-welcome
          */
         IdempotencyKey: string;
-        /** @description What this gateway is and can do. */
+        /** @description The version, surfaces, methods and limits of this gateway. */
         Info: {
             /**
              * @description The name of the program.
@@ -187,17 +187,17 @@ export interface components {
              */
             name: string;
             version: components["schemas"]["Version"];
-            /** @description The process that answers. Several may share one store. */
+            /** @description The answering process. Several may share one store. */
             node: {
                 id: components["schemas"]["NodeId"];
                 /**
-                 * @description What it runs on.
+                 * @description The runtime of the process.
                  * @example node v20.20.0
                  */
                 runtime: string;
             };
             startedAt: components["schemas"]["Timestamp"];
-            /** @description The doors of the gateway, open or closed. */
+            /** @description The surfaces of the gateway, on or off. */
             surfaces: components["schemas"]["Surface"][];
             /** @description The RPC methods. */
             methods: string[];
@@ -205,31 +205,31 @@ export interface components {
             /** @description The turns that this process started in each minute of the last hour, the oldest first. The last minute is still running. */
             turnsPerMinute: number[];
         };
-        /** @description Past these the gateway refuses; it never drops. */
+        /** @description Above these limits the gateway refuses new work; it never drops accepted work. */
         Limits: {
-            /** @description Turns that may wait in one session. */
+            /** @description The maximum number of waiting turns in one session. */
             turnsPerSession: number;
-            /** @description Turns that may wait in all. */
+            /** @description The maximum number of waiting turns. */
             turns: number;
-            /** @description System events that may wait in all. */
+            /** @description The maximum number of waiting system events. */
             events: number;
-            /** @description Messages one session holds. */
+            /** @description The maximum number of messages in one session. */
             messagesPerSession: number;
-            /** @description Bytes the memory store holds. */
+            /** @description The maximum size of the stored data in bytes. */
             storeBytes: number;
-            /** @description Bytes of one webhook body. */
+            /** @description The maximum size of a webhook body in bytes. */
             webhookBody: number;
-            /** @description Bytes of one REST body. */
+            /** @description The maximum size of a REST body in bytes. */
             restBody: number;
-            /** @description Bytes of one RPC body or WebSocket frame. */
+            /** @description The maximum size of an RPC body or WebSocket frame in bytes. */
             rpcBody: number;
-            /** @description Calls in one RPC batch. */
+            /** @description The maximum number of calls in an RPC batch. */
             batch: number;
-            /** @description Bytes of the arguments of one tool call. */
+            /** @description The maximum size of a tool call's arguments in bytes. */
             toolArguments?: number;
-            /** @description Bytes of the tool calls of one turn, with their results. */
+            /** @description The maximum size of a turn's tool calls and their results in bytes. */
             toolMessages?: number;
-            /** @description Models of an agent that usage is counted by, besides those of its configuration. */
+            /** @description The maximum number of an agent's models that are counted by name, in addition to those of its configuration. */
             usageModels?: number;
         };
         /**
@@ -247,16 +247,16 @@ export interface components {
         Message: {
             messageId: components["schemas"]["MessageId"];
             /**
-             * @description Who speaks.
+             * @description The author of the message.
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
-            /** @description What is said, exactly as it was sent or answered. */
+            /** @description The text of the message, unchanged. */
             text: string;
             turnId: components["schemas"]["TurnId"];
             seq: components["schemas"]["Seq"];
             createdAt: components["schemas"]["Timestamp"];
-            /** @description `true` if the summary stands for it, so that the agent no longer reads it. */
+            /** @description `true` if the summary replaces it, so that the agent no longer reads it. */
             compacted: boolean;
             toolCalls?: components["schemas"]["ToolCalls"];
         };
@@ -271,7 +271,7 @@ export interface components {
          */
         ModelName: string;
         /**
-         * @description Keys that are different in the file but keep their old value until the gateway starts again.
+         * @description Keys that changed in the file but keep their old value until a restart.
          * @example [
          *       "gateway.port"
          *     ]
@@ -297,11 +297,11 @@ export interface components {
          * @example What changed since yesterday?
          */
         Preview: string | null;
-        /** @description What is wrong with the configuration; empty if nothing is. */
+        /** @description The errors in the configuration; empty if there are none. */
         Problems: components["schemas"]["ConfigProblem"][];
-        /** @description `true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on. */
+        /** @description `true` if the configuration was read and is in force; `false` if it is not valid, so that the last valid one stays in force. */
         Reloaded: boolean;
-        /** @description A message that was taken, and the turn that answers it. */
+        /** @description A stored message, and the turn that answers it. */
         SentMessage: {
             messageId: components["schemas"]["MessageId"];
             /**
@@ -348,33 +348,33 @@ export interface components {
         Session: {
             sessionId: components["schemas"]["SessionId"];
             agentName: components["schemas"]["AgentName"];
-            /** @description The label it was opened with, for instance `rpc`; null if there was none. */
+            /** @description The label of its first message, for instance `rpc`; null if there was none. */
             channel: string | null;
-            /** @description Who talks to the agent; null if nobody was named. */
+            /** @description The person who talks to the agent; null if none was named. */
             userId: string | null;
             createdAt: components["schemas"]["Timestamp"];
             updatedAt: components["schemas"]["Timestamp"];
-            /** @description All messages that the session ever had, including compacted ones and ones that are no longer stored. */
+            /** @description The number of all messages of the session, including compacted ones and ones that are no longer stored. */
             messageCount: number;
-            /** @description Turns that wait in its queue; the one that runs is not counted. */
+            /** @description The number of turns in its queue, without the running one. */
             turnsQueued: number;
-            /** @description Turns that run now: 0 or 1, because a session runs one turn at a time. */
+            /** @description The number of running turns: 0 or 1, because a session runs one turn at a time. */
             turnsRunning: number;
             /** @description The beginning of the last message to the agent: 120 characters, with each run of white space as one space. Null if it is no longer stored, and in `session.list` without the permission `session.get`. */
             preview: components["schemas"]["Preview"];
             usage: components["schemas"]["Usage"];
         };
-        /** @description What a compaction did. */
+        /** @description The result of a compaction. */
         SessionCompaction: {
             sessionId: components["schemas"]["SessionId"];
-            /** @description `false` if the session was short enough already, so that nothing changed. */
+            /** @description `false` if the session was already short enough, so that nothing changed. */
             compacted: boolean;
-            /** @description In words, why nothing changed. */
+            /** @description The reason why nothing changed. */
             reason?: string;
             before: components["schemas"]["SessionSize"];
             after: components["schemas"]["SessionSize"];
         };
-        /** @description What a deletion did. */
+        /** @description The result of a deletion. */
         SessionDeletion: {
             sessionId: components["schemas"]["SessionId"];
             /**
@@ -382,13 +382,13 @@ export interface components {
              * @constant
              */
             deleted: true;
-            /** @description Queued and running turns that were cancelled. */
+            /** @description The number of cancelled turns. */
             turnsCancelled: number;
         };
-        /** @description A session with one page of its messages, the newest first. */
+        /** @description A session with one page of its messages, newest first. */
         SessionDetails: {
             session: components["schemas"]["Session"];
-            /** @description What stands for the compacted messages; null before the first compaction. */
+            /** @description The summary of the compacted messages; null before the first compaction. */
             summary: string | null;
             /** @description The messages of this page. */
             messages: components["schemas"]["Message"][];
@@ -404,17 +404,17 @@ export interface components {
          * @example chat:01M7YN0XEJE9Q6SB3WT8XM5NDR
          */
         SessionId: string;
-        /** @description One page of sessions, the newest created first. */
+        /** @description One page of sessions, newest first. */
         SessionList: {
             /** @description The sessions of this page. */
             sessions: components["schemas"]["Session"][];
             nextCursor: components["schemas"]["NextCursor"];
         };
-        /** @description How much of the session the agent reads with its next turn. */
+        /** @description The part of the session that the agent reads with its next turn. */
         SessionSize: {
-            /** @description Messages that are not compacted. */
+            /** @description The number of messages that are not compacted. */
             messages: number;
-            /** @description Their tokens and those of the summary, as the backend counts them. */
+            /** @description Their tokens and those of the summary, by the backend's count. */
             tokens: number;
         };
         /** @description The turn of a message. Fields without a value yet are null. */
@@ -442,7 +442,7 @@ export interface components {
          * @example summarise-thread
          */
         SkillId: string;
-        /** @description A skill folder that was left out. */
+        /** @description A skipped skill folder. */
         SkippedSkill: {
             /**
              * @description The folder's name.
@@ -450,37 +450,37 @@ export interface components {
              */
             folder: string;
             /**
-             * @description What is wrong with its SKILL.md, and what to do.
+             * @description The error in its SKILL.md, and the remedy.
              * @example SKILL.md has no `description`; add one.
              */
             reason: string;
         };
-        /** @description Where everything is kept. */
+        /** @description The store. */
         StoreHealth: {
             /**
              * @description The engine.
              * @enum {string}
              */
             type: "memory" | "sqlite" | "postgres";
-            /** @description `false` if the store forgets everything when the gateway stops. */
+            /** @description `false` if the store loses its data when the gateway stops. */
             durable: boolean;
         };
-        /** @description One door. */
+        /** @description One surface. */
         Surface: {
             /**
-             * @description Which door. Names are added over time.
+             * @description The name of the surface. Names are added over time.
              * @enum {string}
              */
             name: "rest" | "rpc" | "webhooks" | "console" | "openai";
-            /** @description `false` if it answers 404. */
+            /** @description `false` if it is off and answers 404. */
             enabled: boolean;
             /**
-             * @description Where it begins.
+             * @description The beginning of its paths.
              * @example /rpc
              */
             path: string;
         };
-        /** @description What came of reading the whole configuration again. */
+        /** @description The result of reloading the whole configuration. */
         SystemReload: {
             reloaded: components["schemas"]["Reloaded"];
             changed: components["schemas"]["Changed"];
@@ -591,7 +591,7 @@ export interface components {
             unknown?: true;
         };
         /**
-         * @description Counters. They outlive the sessions they came from.
+         * @description Counters. They stay after their sessions are deleted.
          * @example {
          *       "messages": 1,
          *       "turns": {
@@ -611,43 +611,43 @@ export interface components {
          *     }
          */
         UsageCounts: {
-            /** @description Messages that started a turn. */
+            /** @description The number of messages that started a turn. */
             messages: number;
-            /** @description Turns that ended, by how. */
+            /** @description The number of ended turns, by their end. */
             turns: {
                 /** @description Turns with a reply. */
                 completed: number;
                 /** @description Turns without one. */
                 failed: number;
-                /** @description Turns that somebody stopped. */
+                /** @description Cancelled turns. */
                 cancelled: number;
-                /** @description Of the completed, those that `tokens` lacks, as nobody told what they used: all of an hour, agent, model, surface and token without a single token. Left out where there are none. */
+                /** @description The completed turns without reported usage, which are not in `tokens`: those of an hour, agent, model, surface and token without a single token. Absent if there are none. */
                 untold?: number;
             };
-            /** @description Attempts that reached a backend. */
+            /** @description The number of attempts that reached a backend. */
             attempts: number;
             tokens: components["schemas"]["Usage"];
-            /** @description How long attempts took, in milliseconds. */
+            /** @description The duration of attempts, in milliseconds. */
             latencyMs: {
                 /** @description The mean; null if there was no attempt. */
                 mean: number | null;
             };
         };
-        /** @description The part of the use that has one key. */
+        /** @description The usage of one key. */
         UsageGroup: {
             /**
-             * @description The agent, the model that answered, the surface or the token; for `hour` and `day` the moment it begins.
+             * @description The agent, the model that answered, the surface or the token; for `hour` and `day` its start.
              * @example main
              */
             key: string;
             counts: components["schemas"]["UsageCounts"];
         };
-        /** @description What was used in a span of time. */
+        /** @description The usage in a period. */
         UsageStats: {
             from: components["schemas"]["Timestamp"];
             to: components["schemas"]["Timestamp"];
             total: components["schemas"]["UsageCounts"];
-            /** @description The same, split as `groupBy` asks, in the order of the keys; empty without it. */
+            /** @description The usage by `groupBy`, in the order of the keys; empty without it. */
             groups: components["schemas"]["UsageGroup"][];
         };
         /**

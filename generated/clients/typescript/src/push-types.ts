@@ -8,7 +8,7 @@ export type AnnouncementState = "waiting" | "retrying" | "delivered" | "failed";
 /** The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash. */
 export type Attempt = number;
 
-/** The keys that are different now, dotted; `skills` where the skills are. */
+/** The keys that changed, dotted; `skills` if skills changed. */
 export type Changed = string[];
 
 /** The error of a refused or failed request. */
@@ -35,20 +35,20 @@ export type EventId = string;
 
 /** One part: the store, a queue, an agent's backend, a token's age. */
 export interface HealthPart {
-  /** Which part. */
+  /** The name of the part. */
   name: string;
   status: HealthStatus;
-  /** What is wrong with it, and what to do, or what else there is to know; null if nothing is. */
+  /** The problem and the remedy, or other information; null if there is none. */
   detail: string | null;
 }
 
-/** `degraded` as soon as one part is. */
+/** `degraded` if a part is. */
 export type HealthStatus = "ok" | "degraded";
 
 /** One entry of a session. */
 export type MessageId = string;
 
-/** Keys that are different in the file but keep their old value until the gateway starts again. */
+/** Keys that changed in the file but keep their old value until a restart. */
 export type NeedsRestart = string[];
 
 /** One process of the gateway, with a new id at each start. Several may share one store. */
@@ -74,7 +74,7 @@ export interface PushedDelivery {
   requestId: RequestId;
   /** The name of the token or key, or of the mapping whose signature was valid; null if the sender was not authenticated. */
   caller: string | null;
-  /** How large its body was, as far as it was read. */
+  /** The size of its body, as far as it was read. */
   bytes: number;
   outcome: DeliveryOutcome;
   /** The HTTP status of the answer; null if the request was recorded before its answer, such as REST and RPC calls that start work. */
@@ -127,32 +127,32 @@ export type Seq = number;
 /** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`. */
 export type SessionId = string;
 
-/** How much of the session the agent reads with its next turn. */
+/** The part of the session that the agent reads with its next turn. */
 export interface SessionSize {
-  /** Messages that are not compacted. */
+  /** The number of messages that are not compacted. */
   messages: number;
-  /** Their tokens and those of the summary, as the backend counts them. */
+  /** Their tokens and those of the summary, by the backend's count. */
   tokens: number;
 }
 
-/** Where a stream goes on after this push: opaque, for the next subscription. */
+/** The place to continue the stream after this push: opaque, for the next subscription. */
 export type StreamCursor = string;
 
-/** What to be told of. A cursor goes on behind the push that had it; null begins now. */
+/** The streams to subscribe to. A cursor continues after its push; null starts now. */
 export interface Subscribe {
   /** Sessions by id, at most 1 000 on a connection. It needs the permission `session.get`. */
   sessions?: Record<string, StreamCursor | null>;
-  /** Every session of these agents from now on, new ones too. It needs the permission `session.get`. */
+  /** All sessions of these agents from now on, including new ones. It needs the permission `session.get`. */
   agents?: AgentName[];
   /** The gateway's own stream. It needs the permission `system.health`. */
   gateway?: StreamCursor | null;
-  /** What the flight recorder records, and what comes of it, from now on. It goes with the gateway's stream, in the same request or from before. It needs the permission `*`. */
+  /** The deliveries of the flight recorder and their results, from now on. It requires the gateway's stream, in the same request or an earlier one. It needs the permission `*`. */
   deliveries?: true;
 }
 
-/** Where each stream begins: a cursor for each session that was named, and for the gateway's stream if it was asked for. */
+/** The start of each stream: a cursor for each named session, and for the gateway's stream if it was requested. */
 export interface Subscribed {
-  /** The sessions that were named. */
+  /** The named sessions. */
   sessions?: Record<string, StreamCursor>;
   gateway?: StreamCursor;
 }
@@ -190,15 +190,15 @@ export interface TurnError {
 /** One run of an agent on a session. */
 export type TurnId = string;
 
-/** What not to be told of any more. */
+/** The subscriptions to end. */
 export interface Unsubscribe {
-  /** Sessions that were named. One of an agent that is subscribed to is told of as long as that lasts. */
+  /** Named sessions. Sessions of a subscribed agent are still pushed. */
   sessions?: SessionId[];
-  /** Agents that were named. */
+  /** Named agents. */
   agents?: AgentName[];
   /** The gateway's own stream, and with it the deliveries. */
   gateway?: true;
-  /** What the flight recorder records. */
+  /** The deliveries of the flight recorder. */
   deliveries?: true;
 }
 

@@ -162,17 +162,17 @@ export interface ChatRequest {
 /** The line that stores this key in `gateway.rest.auth.keys` of the configuration. Without it, a created key of the memory store is lost at a restart. */
 export type ConfigLine = string;
 
-/** One fault of the configuration. */
+/** An error in the configuration. */
 export interface ConfigProblem {
-  /** The name of the file; null where no file is at fault. */
+  /** The name of the file; null if the error is not in a file. */
   file: string | null;
-  /** The line, from 1; null where no line is at fault. */
+  /** The line, from 1; null if there is none. */
   line: number | null;
-  /** The column, from 1; null where no line is at fault. */
+  /** The column, from 1; null if there is none. */
   column: number | null;
-  /** The key, dotted; empty where the whole file is meant. */
+  /** The key, dotted; empty for the whole file. */
   key: string;
-  /** What is wrong, and what to do. */
+  /** The error, and the remedy. */
   message: string;
 }
 
@@ -677,7 +677,7 @@ export interface MintedKey {
 /** One of the agent's models. The echo agent accepts any name. */
 export type ModelName = string;
 
-/** Keys that are different in the file but keep their old value until the gateway starts again. */
+/** Keys that changed in the file but keep their old value until a restart. */
 export type NeedsRestart = string[];
 
 /** The cursor of the next page; null on the last page. */
@@ -715,7 +715,7 @@ export interface Problem {
   retry_after_ms?: number;
 }
 
-/** What is wrong with the configuration; empty if nothing is. */
+/** The errors in the configuration; empty if there are none. */
 export type Problems = ConfigProblem[];
 
 /** `webhooks.rateLimit`, and its current rest, counted over all gateways that share a store. */
@@ -744,7 +744,7 @@ export interface ReadinessPart {
   detail?: string;
 }
 
-/** `true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on. */
+/** `true` if the configuration was read and is in force; `false` if it is not valid, so that the last valid one stays in force. */
 export type Reloaded = boolean;
 
 /** `queued`: a turn or a system event. `unmatched`: no mapping matches it now, and nothing was started. */

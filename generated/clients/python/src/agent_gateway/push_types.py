@@ -19,7 +19,7 @@ Attempt = int
 """The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
 Changed = List[str]
-"""The keys that are different now, dotted; `skills` where the skills are."""
+"""The keys that changed, dotted; `skills` if skills changed."""
 
 DeliveryId = str
 """One inbound request in the flight recorder."""
@@ -41,13 +41,13 @@ EventId = str
 """One system event that waits for an agent's heartbeat."""
 
 HealthStatus = Literal["ok", "degraded"]
-"""`degraded` as soon as one part is."""
+"""`degraded` if a part is."""
 
 MessageId = str
 """One entry of a session."""
 
 NeedsRestart = List[str]
-"""Keys that are different in the file but keep their old value until the gateway starts again."""
+"""Keys that changed in the file but keep their old value until a restart."""
 
 NodeId = str
 """One process of the gateway, with a new id at each start. Several may share one store."""
@@ -69,7 +69,7 @@ gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<use
 """
 
 StreamCursor = str
-"""Where a stream goes on after this push: opaque, for the next subscription."""
+"""The place to continue the stream after this push: opaque, for the next subscription."""
 
 Timestamp = str
 """A moment, RFC 3339 in UTC with milliseconds."""
@@ -96,10 +96,10 @@ class HealthPart(Reply):
     """One part: the store, a queue, an agent's backend, a token's age."""
 
     name: str
-    """Which part."""
+    """The name of the part."""
     status: HealthStatus
     detail: Optional[str]
-    """What is wrong with it, and what to do, or what else there is to know; null if nothing is."""
+    """The problem and the remedy, or other information; null if there is none."""
 
 
 class PushedDelivery(Reply):
@@ -121,7 +121,7 @@ class PushedDelivery(Reply):
     caller: Optional[str]
     """The name of the token or key, or of the mapping whose signature was valid; null if the sender was not authenticated."""
     bytes: int
-    """How large its body was, as far as it was read."""
+    """The size of its body, as far as it was read."""
     outcome: DeliveryOutcome
     status: Optional[int]
     """The HTTP status of the answer; null if the request was recorded before its answer, such as REST and RPC calls that
@@ -170,36 +170,34 @@ class ReplyAnnouncement(Reply):
 
 
 class SessionSize(Reply):
-    """How much of the session the agent reads with its next turn."""
+    """The part of the session that the agent reads with its next turn."""
 
     messages: int
-    """Messages that are not compacted."""
+    """The number of messages that are not compacted."""
     tokens: int
-    """Their tokens and those of the summary, as the backend counts them."""
+    """Their tokens and those of the summary, by the backend's count."""
 
 
 class Subscribe(TypedDict, total=False):
-    """What to be told of. A cursor goes on behind the push that had it; null begins now."""
+    """The streams to subscribe to. A cursor continues after its push; null starts now."""
 
     sessions: Dict[str, Optional[StreamCursor]]
     """Sessions by id, at most 1 000 on a connection. It needs the permission `session.get`."""
     agents: List[AgentName]
-    """Every session of these agents from now on, new ones too. It needs the permission `session.get`."""
+    """All sessions of these agents from now on, including new ones. It needs the permission `session.get`."""
     gateway: Optional[StreamCursor]
     """The gateway's own stream. It needs the permission `system.health`."""
     deliveries: Literal[True]
-    """What the flight recorder records, and what comes of it, from now on. It goes with the gateway's stream, in the same
-    request or from before. It needs the permission `*`.
+    """The deliveries of the flight recorder and their results, from now on. It requires the gateway's stream, in the same
+    request or an earlier one. It needs the permission `*`.
     """
 
 
 class Subscribed(Reply):
-    """Where each stream begins: a cursor for each session that was named, and for the gateway's stream if it was asked
-    for.
-    """
+    """The start of each stream: a cursor for each named session, and for the gateway's stream if it was requested."""
 
     sessions: Optional[Dict[str, StreamCursor]]
-    """The sessions that were named."""
+    """The named sessions."""
     gateway: Optional[StreamCursor]
 
 
@@ -233,16 +231,16 @@ class TurnError(Reply):
 
 
 class Unsubscribe(TypedDict, total=False):
-    """What not to be told of any more."""
+    """The subscriptions to end."""
 
     sessions: List[SessionId]
-    """Sessions that were named. One of an agent that is subscribed to is told of as long as that lasts."""
+    """Named sessions. Sessions of a subscribed agent are still pushed."""
     agents: List[AgentName]
-    """Agents that were named."""
+    """Named agents."""
     gateway: Literal[True]
     """The gateway's own stream, and with it the deliveries."""
     deliveries: Literal[True]
-    """What the flight recorder records."""
+    """The deliveries of the flight recorder."""
 
 
 class Usage(Reply):

@@ -116,7 +116,7 @@ ModelName = str
 """One of the agent's models. The echo agent accepts any name."""
 
 NeedsRestart = List[str]
-"""Keys that are different in the file but keep their old value until the gateway starts again."""
+"""Keys that changed in the file but keep their old value until a restart."""
 
 NextCursor = Optional[str]
 """The cursor of the next page; null on the last page."""
@@ -127,10 +127,12 @@ no longer stored.
 """
 
 Problems = List["ConfigProblem"]
-"""What is wrong with the configuration; empty if nothing is."""
+"""The errors in the configuration; empty if there are none."""
 
 Reloaded = bool
-"""`true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on."""
+"""`true` if the configuration was read and is in force; `false` if it is not valid, so that the last valid one stays in
+force.
+"""
 
 ReplayOutcome = Literal["queued", "unmatched"]
 """`queued`: a turn or a system event. `unmatched`: no mapping matches it now, and nothing was started."""
@@ -375,18 +377,18 @@ class ChatRequest(_ChatRequestRequired, total=False):
 
 
 class ConfigProblem(Reply):
-    """One fault of the configuration."""
+    """An error in the configuration."""
 
     file: Optional[str]
-    """The name of the file; null where no file is at fault."""
+    """The name of the file; null if the error is not in a file."""
     line: Optional[int]
-    """The line, from 1; null where no line is at fault."""
+    """The line, from 1; null if there is none."""
     column: Optional[int]
-    """The column, from 1; null where no line is at fault."""
+    """The column, from 1; null if there is none."""
     key: str
-    """The key, dotted; empty where the whole file is meant."""
+    """The key, dotted; empty for the whole file."""
     message: str
-    """What is wrong, and what to do."""
+    """The error, and the remedy."""
 
 
 class ConfigValue(Reply):

@@ -17,7 +17,7 @@ Attempt = int
 """The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
 Changed = List[str]
-"""The keys that are different now, dotted; `skills` where the skills are."""
+"""The keys that changed, dotted; `skills` if skills changed."""
 
 Channel = str
 """The place of the conversation: any text, stored with the session. If `channels` configures it, it is also an address for
@@ -34,7 +34,7 @@ ErrorName = str
 """The name of an error in the error table. Names are added over time, and do not change."""
 
 HealthStatus = Literal["ok", "degraded"]
-"""`degraded` as soon as one part is."""
+"""`degraded` if a part is."""
 
 IdempotencyKey = str
 """Makes a retry safe: printable ASCII, stored for 24 hours for this token and operation. The same key with the same body
@@ -48,7 +48,7 @@ ModelName = str
 """One of the agent's models. The echo agent accepts any name."""
 
 NeedsRestart = List[str]
-"""Keys that are different in the file but keep their old value until the gateway starts again."""
+"""Keys that changed in the file but keep their old value until a restart."""
 
 NextCursor = Optional[str]
 """The cursor of the next page; null on the last page."""
@@ -65,10 +65,12 @@ no longer stored.
 """
 
 Problems = List["ConfigProblem"]
-"""What is wrong with the configuration; empty if nothing is."""
+"""The errors in the configuration; empty if there are none."""
 
 Reloaded = bool
-"""`true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on."""
+"""`true` if the configuration was read and is in force; `false` if it is not valid, so that the last valid one stays in
+force.
+"""
 
 Seq = int
 """A place in a stream's journal; it grows by one with each entry."""
@@ -110,33 +112,33 @@ Version = str
 
 
 class Agent(Reply):
-    """A conversational agent and what it is doing now."""
+    """A conversational agent and its current activity."""
 
     agent_name: AgentName
     description: str
-    """What the agent is for, as the configuration says; empty if it says nothing."""
+    """The purpose of the agent, from the configuration; may be empty."""
     backend: str
-    """What answers for the agent, for instance `echo`."""
+    """The backend of the agent, for instance `echo`."""
     model: Optional[str]
-    """The model it uses unless a call names another; null where the backend chooses."""
+    """The model of calls that name none; null if the backend chooses."""
     state: AgentState
     paused: bool
-    """Whether the agent is paused: it takes messages and events, which wait, and starts none of them. `agents.pause` and
-    `agents.resume` of REST change it.
+    """Whether the agent is paused: it accepts messages and events, but they wait. `agents.pause` and `agents.resume` of
+    REST change it.
     """
     paused_at: Optional[Timestamp]
     """The start of the pause; null if it is not paused."""
     running: int
-    """Turns that run now."""
+    """The number of running turns."""
     queued: int
-    """Turns that wait: for their session, for room, or for a paused agent."""
+    """The number of waiting turns: for their session, for a free place, or because the agent is paused."""
     waiting_events: int
-    """System events that wait for the next heartbeat."""
+    """The number of system events that wait for the next heartbeat."""
     skills: List[SkillId]
-    """The skills it has, in the order of their names."""
+    """Its skills, in the order of their names."""
     heartbeat: Heartbeat
     last_turn_at: Optional[Timestamp]
-    """When its last turn ended; null before the first."""
+    """The time when its last turn ended; null before the first."""
 
 
 class AgentList(Reply):
@@ -148,43 +150,43 @@ class AgentList(Reply):
 
 class AgentReloadSkills(Reply):
     loaded: List[SkillId]
-    """The skills the agent has now."""
+    """The skills of the agent."""
     skipped: List[SkippedSkill]
-    """The folders that hold no valid skill."""
+    """The folders without a valid skill."""
 
 
 class AgentReload(Reply):
-    """What came of reading one agent's configuration and skills again."""
+    """The result of reloading the configuration and skills of an agent."""
 
     agent_name: AgentName
     reloaded: Reloaded
     changed: Changed
     problems: Problems
     skills: AgentReloadSkills
-    """The skill folders, as they were read."""
+    """The skill folders of this reload."""
 
 
 class ConfigProblem(Reply):
-    """One fault of the configuration."""
+    """An error in the configuration."""
 
     file: Optional[str]
-    """The name of the file; null where no file is at fault."""
+    """The name of the file; null if the error is not in a file."""
     line: Optional[int]
-    """The line, from 1; null where no line is at fault."""
+    """The line, from 1; null if there is none."""
     column: Optional[int]
-    """The column, from 1; null where no line is at fault."""
+    """The column, from 1; null if there is none."""
     key: str
-    """The key, dotted; empty where the whole file is meant."""
+    """The key, dotted; empty for the whole file."""
     message: str
-    """What is wrong, and what to do."""
+    """The error, and the remedy."""
 
 
 class Health(Reply):
-    """How the gateway is, part by part."""
+    """The health of the gateway and its parts."""
 
     status: HealthStatus
     parts: List[HealthPart]
-    """The parts that were looked at."""
+    """The checked parts."""
     store: StoreHealth
     node_id: NodeId
     uptime_ms: Uptime
@@ -195,38 +197,38 @@ class HealthPart(Reply):
     """One part: the store, a queue, an agent's backend, a token's age."""
 
     name: str
-    """Which part."""
+    """The name of the part."""
     status: HealthStatus
     detail: Optional[str]
-    """What is wrong with it, and what to do, or what else there is to know; null if nothing is."""
+    """The problem and the remedy, or other information; null if there is none."""
 
 
 class Heartbeat(Reply):
-    """The beat at which the agent handles its system events."""
+    """The heartbeat, in which the agent handles its system events."""
 
     every: str
     """The pause between two beats, or `off`."""
     next_at: Optional[Timestamp]
-    """When the next beat is due; null when none is planned, and while the agent is paused."""
+    """The time of the next beat; null if none is planned, and while the agent is paused."""
 
 
 class InfoNode(Reply):
     id: NodeId
     runtime: str
-    """What it runs on."""
+    """The runtime of the process."""
 
 
 class Info(Reply):
-    """What this gateway is and can do."""
+    """The version, surfaces, methods and limits of this gateway."""
 
     name: str
     """The name of the program."""
     version: Version
     node: InfoNode
-    """The process that answers. Several may share one store."""
+    """The answering process. Several may share one store."""
     started_at: Timestamp
     surfaces: List[Surface]
-    """The doors of the gateway, open or closed."""
+    """The surfaces of the gateway, on or off."""
     methods: List[str]
     """The RPC methods."""
     limits: Limits
@@ -237,32 +239,32 @@ class Info(Reply):
 
 
 class Limits(Reply):
-    """Past these the gateway refuses; it never drops."""
+    """Above these limits the gateway refuses new work; it never drops accepted work."""
 
     turns_per_session: int
-    """Turns that may wait in one session."""
+    """The maximum number of waiting turns in one session."""
     turns: int
-    """Turns that may wait in all."""
+    """The maximum number of waiting turns."""
     events: int
-    """System events that may wait in all."""
+    """The maximum number of waiting system events."""
     messages_per_session: int
-    """Messages one session holds."""
+    """The maximum number of messages in one session."""
     store_bytes: int
-    """Bytes the memory store holds."""
+    """The maximum size of the stored data in bytes."""
     webhook_body: int
-    """Bytes of one webhook body."""
+    """The maximum size of a webhook body in bytes."""
     rest_body: int
-    """Bytes of one REST body."""
+    """The maximum size of a REST body in bytes."""
     rpc_body: int
-    """Bytes of one RPC body or WebSocket frame."""
+    """The maximum size of an RPC body or WebSocket frame in bytes."""
     batch: int
-    """Calls in one RPC batch."""
+    """The maximum number of calls in an RPC batch."""
     tool_arguments: Optional[int]
-    """Bytes of the arguments of one tool call."""
+    """The maximum size of a tool call's arguments in bytes."""
     tool_messages: Optional[int]
-    """Bytes of the tool calls of one turn, with their results."""
+    """The maximum size of a turn's tool calls and their results in bytes."""
     usage_models: Optional[int]
-    """Models of an agent that usage is counted by, besides those of its configuration."""
+    """The maximum number of an agent's models that are counted by name, in addition to those of its configuration."""
 
 
 class Message(Reply):
@@ -270,19 +272,19 @@ class Message(Reply):
 
     message_id: MessageId
     role: Literal["user", "assistant", "system", "tool"]
-    """Who speaks."""
+    """The author of the message."""
     text: str
-    """What is said, exactly as it was sent or answered."""
+    """The text of the message, unchanged."""
     turn_id: TurnId
     seq: Seq
     created_at: Timestamp
     compacted: bool
-    """`true` if the summary stands for it, so that the agent no longer reads it."""
+    """`true` if the summary replaces it, so that the agent no longer reads it."""
     tool_calls: Optional[ToolCalls]
 
 
 class SentMessage(Reply):
-    """A message that was taken, and the turn that answers it."""
+    """A stored message, and the turn that answers it."""
 
     message_id: MessageId
     status: Literal["delivered"]
@@ -302,17 +304,17 @@ class Session(Reply):
     session_id: SessionId
     agent_name: AgentName
     channel: Optional[str]
-    """The label it was opened with, for instance `rpc`; null if there was none."""
+    """The label of its first message, for instance `rpc`; null if there was none."""
     user_id: Optional[str]
-    """Who talks to the agent; null if nobody was named."""
+    """The person who talks to the agent; null if none was named."""
     created_at: Timestamp
     updated_at: Timestamp
     message_count: int
-    """All messages that the session ever had, including compacted ones and ones that are no longer stored."""
+    """The number of all messages of the session, including compacted ones and ones that are no longer stored."""
     turns_queued: int
-    """Turns that wait in its queue; the one that runs is not counted."""
+    """The number of turns in its queue, without the running one."""
     turns_running: int
-    """Turns that run now: 0 or 1, because a session runs one turn at a time."""
+    """The number of running turns: 0 or 1, because a session runs one turn at a time."""
     preview: Preview
     """The beginning of the last message to the agent: 120 characters, with each run of white space as one space. Null if
     it is no longer stored, and in `session.list` without the permission `session.get`.
@@ -321,33 +323,33 @@ class Session(Reply):
 
 
 class SessionCompaction(Reply):
-    """What a compaction did."""
+    """The result of a compaction."""
 
     session_id: SessionId
     compacted: bool
-    """`false` if the session was short enough already, so that nothing changed."""
+    """`false` if the session was already short enough, so that nothing changed."""
     reason: Optional[str]
-    """In words, why nothing changed."""
+    """The reason why nothing changed."""
     before: SessionSize
     after: SessionSize
 
 
 class SessionDeletion(Reply):
-    """What a deletion did."""
+    """The result of a deletion."""
 
     session_id: SessionId
     deleted: Literal[True]
     """Always `true`."""
     turns_cancelled: int
-    """Queued and running turns that were cancelled."""
+    """The number of cancelled turns."""
 
 
 class SessionDetails(Reply):
-    """A session with one page of its messages, the newest first."""
+    """A session with one page of its messages, newest first."""
 
     session: Session
     summary: Optional[str]
-    """What stands for the compacted messages; null before the first compaction."""
+    """The summary of the compacted messages; null before the first compaction."""
     messages: List[Message]
     """The messages of this page."""
     turns: Optional[Dict[str, SessionTurn]]
@@ -356,7 +358,7 @@ class SessionDetails(Reply):
 
 
 class SessionList(Reply):
-    """One page of sessions, the newest created first."""
+    """One page of sessions, newest first."""
 
     sessions: List[Session]
     """The sessions of this page."""
@@ -364,12 +366,12 @@ class SessionList(Reply):
 
 
 class SessionSize(Reply):
-    """How much of the session the agent reads with its next turn."""
+    """The part of the session that the agent reads with its next turn."""
 
     messages: int
-    """Messages that are not compacted."""
+    """The number of messages that are not compacted."""
     tokens: int
-    """Their tokens and those of the summary, as the backend counts them."""
+    """Their tokens and those of the summary, by the backend's count."""
 
 
 class SessionTurn(Reply):
@@ -395,36 +397,36 @@ class SessionTurn(Reply):
 
 
 class SkippedSkill(Reply):
-    """A skill folder that was left out."""
+    """A skipped skill folder."""
 
     folder: str
     """The folder's name."""
     reason: str
-    """What is wrong with its SKILL.md, and what to do."""
+    """The error in its SKILL.md, and the remedy."""
 
 
 class StoreHealth(Reply):
-    """Where everything is kept."""
+    """The store."""
 
     type: Literal["memory", "sqlite", "postgres"]
     """The engine."""
     durable: bool
-    """`false` if the store forgets everything when the gateway stops."""
+    """`false` if the store loses its data when the gateway stops."""
 
 
 class Surface(Reply):
-    """One door."""
+    """One surface."""
 
     name: Literal["rest", "rpc", "webhooks", "console", "openai"]
-    """Which door. Names are added over time."""
+    """The name of the surface. Names are added over time."""
     enabled: bool
-    """`false` if it answers 404."""
+    """`false` if it is off and answers 404."""
     path: str
-    """Where it begins."""
+    """The beginning of its paths."""
 
 
 class SystemReload(Reply):
-    """What came of reading the whole configuration again."""
+    """The result of reloading the whole configuration."""
 
     reloaded: Reloaded
     changed: Changed
@@ -488,10 +490,10 @@ class UsageCountsTurns(Reply):
     failed: int
     """Turns without one."""
     cancelled: int
-    """Turns that somebody stopped."""
+    """Cancelled turns."""
     untold: Optional[int]
-    """Of the completed, those that `tokens` lacks, as nobody told what they used: all of an hour, agent, model, surface
-    and token without a single token. Left out where there are none.
+    """The completed turns without reported usage, which are not in `tokens`: those of an hour, agent, model, surface and
+    token without a single token. Absent if there are none.
     """
 
 
@@ -501,32 +503,32 @@ class UsageCountsLatencyMs(Reply):
 
 
 class UsageCounts(Reply):
-    """Counters. They outlive the sessions they came from."""
+    """Counters. They stay after their sessions are deleted."""
 
     messages: int
-    """Messages that started a turn."""
+    """The number of messages that started a turn."""
     turns: UsageCountsTurns
-    """Turns that ended, by how."""
+    """The number of ended turns, by their end."""
     attempts: int
-    """Attempts that reached a backend."""
+    """The number of attempts that reached a backend."""
     tokens: Usage
     latency_ms: UsageCountsLatencyMs
-    """How long attempts took, in milliseconds."""
+    """The duration of attempts, in milliseconds."""
 
 
 class UsageGroup(Reply):
-    """The part of the use that has one key."""
+    """The usage of one key."""
 
     key: str
-    """The agent, the model that answered, the surface or the token; for `hour` and `day` the moment it begins."""
+    """The agent, the model that answered, the surface or the token; for `hour` and `day` its start."""
     counts: UsageCounts
 
 
 class UsageStats(Reply):
-    """What was used in a span of time."""
+    """The usage in a period."""
 
     from_: Timestamp
     to: Timestamp
     total: UsageCounts
     groups: List[UsageGroup]
-    """The same, split as `groupBy` asks, in the order of the keys; empty without it."""
+    """The usage by `groupBy`, in the order of the keys; empty without it."""
