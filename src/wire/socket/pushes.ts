@@ -146,3 +146,12 @@ export function placeOfCursor(cursor: string): StreamPlace | undefined {
   const [, kind, epoch = "", ordinal, seq] = found;
   return { kind: kind === "s" ? "session" : "gateway", epoch, ordinal: Number(ordinal), seq: Number(seq) };
 }
+
+/** The stored entries of a stream: from `first` to `last`. A stream without entries has `last` below `first`. */
+export type StreamRange = { epoch: string; ordinal: number; first: number; last: number };
+
+/** True if the stream has all entries after the place. */
+export function isPlaceIn({ epoch, ordinal, seq }: StreamPlace, range: StreamRange): boolean {
+  const isOfStream = epoch === range.epoch && (ordinal === range.ordinal || ordinal === 0);
+  return isOfStream && seq + 1 >= range.first && seq <= range.last;
+}

@@ -6,7 +6,7 @@ import { GatewayError } from "#kit/errors.ts";
 import type { Session, SessionRef, Store, Turn } from "#store/store.ts";
 import { type DeliveryReader, pushDeliveries } from "./delivery-pushes.ts";
 import { Pump, type PumpParts, type PushSink } from "./pump.ts";
-import { createPushFrames, type PushFrames, placeOfCursor, type StreamPlace } from "./pushes.ts";
+import { createPushFrames, type PushFrames, placeOfCursor } from "./pushes.ts";
 import {
   GatewaySubscription,
   type Owner,
@@ -29,7 +29,6 @@ type SubscriberParts = PumpParts & {
 type FollowOptions = { stream: boolean; replySeq?: number | undefined };
 
 const MOST_SESSIONS = 1_000;
-const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
 
 /** The subscriptions of a connection, and the unfinished turns that it started. It is created with the first of these. */
 export class Subscriber implements Owner, AgentFollower {
@@ -143,8 +142,7 @@ export class Subscriber implements Owner, AgentFollower {
           () => this.gateway?.seq ?? 0,
         );
       for (const [n, [id, cursor]] of wanted.entries()) this.#startSession(id, found[n], cursor);
-      const isOfStream = ({ epoch }: StreamPlace) => epoch === gatewayStream.epoch;
-      if (range && this.gateway) startAt(this.gateway, from ?? null, { ...range, isOfStream });
+      if (range) this.gateway?.subscribe(from ?? null, { ...range, epoch: gatewayStream.epoch, ordinal: 0 });
       // Deliveries have no cursor: a client that resumes must list them again.
       if (request.deliveries) this.deliveries?.start(typeof from === "string");
     } finally {
@@ -182,11 +180,9 @@ export class Subscriber implements Owner, AgentFollower {
     if (!subscription) return;
     const { stream } = subscription;
     if (session) stream.setSession(session);
+    const { firstSeq = 1, lastSeq = 0 } = session ?? {};
     const { epoch } = this.#parts.store;
-    const { firstSeq: first, lastSeq: last } = session ?? NO_ENTRIES;
-    const isOfStream = (place: StreamPlace) =>
-      place.epoch === epoch && (place.ordinal === stream.ordinal || place.ordinal === 0);
-    startAt(subscription, from, { first, last, isOfStream });
+    subscription.subscribe(from, { epoch, ordinal: stream.ordinal, first: firstSeq, last: lastSeq });
     subscription.byName = true;
   }
 
@@ -219,22 +215,6 @@ export function subscribers(given: Omit<SubscriberParts, "frames"> & { hideInJso
   const epochs = { sessions: given.store.epoch, gateway: given.gatewayStream.epoch };
   const parts = { ...given, frames: createPushFrames(epochs, given.hideInJson) };
   return (sink: PushSink): Subscriber => new Subscriber(sink, parts);
-}
-
-type Range = { first: number; last: number; isOfStream: (place: StreamPlace) => boolean };
-
-/** Starts a subscription. An existing subscription continues from its place, unless the request contains a cursor. */
-function startAt(
-  subscription: SessionSubscription | GatewaySubscription,
-  from: string | null,
-  { first, last, isOfStream }: Range,
-): void {
-  const { follower, isSubscribed } = subscription;
-  const place = from === null ? undefined : placeOfCursor(from);
-  const isKnown = place !== undefined && isOfStream(place) && place.seq + 1 >= first && place.seq <= last;
-  if (place) subscription.subscribe(isKnown ? place.seq : last, !isKnown);
-  // A new subscription starts after the entries that were published since it was created.
-  else if (!isSubscribed) subscription.subscribe(Math.max(last, follower.newest), false);
 }
 
 function hasEnded({ status }: Turn): boolean {

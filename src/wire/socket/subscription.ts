@@ -4,7 +4,7 @@ import type { DeletedAt, SessionStream, SessionTaker, WrittenReply } from "#core
 import type { Entry, GatewayEntry, SessionRef, Turn } from "#store/store.ts";
 import type { Frame } from "./frame.ts";
 import type { Pump, PushSink, Source } from "./pump.ts";
-import type { PushFrames } from "./pushes.ts";
+import { isPlaceIn, type PushFrames, placeOfCursor, type StreamRange } from "./pushes.ts";
 
 /** The connection of a subscription. */
 export type Owner = {
@@ -30,7 +30,7 @@ const PAGE = 32;
 /** A connection's place in a stream. Entries that do not fit are sent later, by the pump. */
 abstract class Subscription implements Source {
   readonly owner: Owner;
-  abstract readonly follower: Pick<Follower<Entry | GatewayEntry>, "phase" | "seq" | "page" | "leave">;
+  abstract readonly follower: Pick<Follower<Entry | GatewayEntry>, "phase" | "seq" | "newest" | "page" | "leave">;
   /** The subscriber gets the entries after this one. */
   protected after = 0;
   /** True if the client's cursor is not a valid place in this stream: the client gets a `stream.reset` first. */
@@ -48,7 +48,23 @@ abstract class Subscription implements Source {
     return this.owner.sink.hasRoom;
   }
 
+  abstract get isSubscribed(): boolean;
+
   abstract gap(before: number): void;
+
+  /** Follows the stream after the entry `after`. */
+  protected abstract start(): void;
+
+  /** Starts at the cursor, or at the end of the stream if it is not a place in the stream. Without a cursor, an existing subscription continues from its place. */
+  subscribe(cursor: string | null, range: StreamRange): void {
+    const place = cursor === null ? undefined : placeOfCursor(cursor);
+    if (!place && this.isSubscribed) return;
+    this.isReset = place !== undefined && !isPlaceIn(place, range);
+    // Without a cursor, the subscription starts after the entries that were published since it was created.
+    if (place) this.after = this.isReset ? range.last : place.seq;
+    else this.after = Math.max(range.last, this.follower.newest);
+    this.start();
+  }
 
   /** The place of the subscriber in the stream. */
   get seq(): number {
@@ -88,10 +104,8 @@ export class GatewaySubscription extends Subscription implements Taker<GatewayEn
     return this.follower.phase !== "held";
   }
 
-  subscribe(from: number, isReset: boolean): void {
-    this.after = from;
-    this.isReset = isReset;
-    this.follower.start(from);
+  protected override start(): void {
+    this.follower.start(this.after);
   }
 
   wants(): boolean {
@@ -137,14 +151,10 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     return this.byName || this.byAgent;
   }
 
-  /** Subscribes to the entries after `from`. With `isReset`, the client gets a `stream.reset` first. */
-  subscribe(from: number, isReset: boolean): void {
-    this.byName = true;
-    this.after = from;
-    this.isReset = isReset;
+  protected override start(): void {
     this.#forgetReply();
     // The ends of the senders' turns may not have been published yet.
-    this.follower.start(Math.min(from, ...this.#senders.map(({ seq }) => seq - 1)));
+    this.follower.start(Math.min(this.after, ...this.#senders.map(({ seq }) => seq - 1)));
   }
 
   /** Subscribes to the entries after `before`, for a client that is subscribed to the agent. */
