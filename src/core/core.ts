@@ -17,7 +17,6 @@ import type { CoreParts } from "./parts.ts";
 import { createDeliveries } from "./recorder/deliveries.ts";
 import { DeliveryFeed } from "./recorder/delivery-feed.ts";
 import { Compactions } from "./sessions/compactions.ts";
-import { createJournal } from "./sessions/journal.ts";
 import { createSessionStreams } from "./sessions/session-streams.ts";
 import { createNameCheck } from "./sessions/sessions.ts";
 import { createStoredSessions } from "./sessions/stored-sessions.ts";
@@ -144,7 +143,6 @@ function createNouns(
     agents: createAgents(settings),
     countedModels: createCountedModels({ store, clock, events, settings }),
     skills: createSkills(),
-    journal: createJournal(),
     live,
     streams: createSessionStreams({ store, live }),
     inBackground: createBackground(),
@@ -187,7 +185,7 @@ function createNouns(
 
 /** Subscribes the parts of the core to the store. Returns a function that ends this. */
 function watchStore(store: Store, nouns: Nouns): () => void {
-  const { journal, streams, compactions, gatewayStream, runner, announcements, heartbeat, keys } = nouns;
+  const { streams, compactions, gatewayStream, runner, announcements, heartbeat, keys } = nouns;
   const { sharedReplies, deliveryFeed } = nouns;
   const worker = {
     turn: () => runner.wake(),
@@ -198,13 +196,11 @@ function watchStore(store: Store, nouns: Nouns): () => void {
     ...sharedReplies?.watcher,
     entries(session, entries, elsewhere) {
       sharedReplies?.watcher.entries(session, entries);
-      journal.watcher.entries(session, entries);
       streams.watcher.entries(session, entries);
       // The gateway on which a turn ended compacts its session.
       if (!elsewhere) compactions.watcher.entries(session, entries);
     },
     sessionDeleted(session, end) {
-      journal.watcher.sessionDeleted(session, end);
       streams.watcher.sessionDeleted(session, end);
       compactions.watcher.sessionDeleted(session);
     },
@@ -214,7 +210,7 @@ function watchStore(store: Store, nouns: Nouns): () => void {
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
     delivery: (deliveryId, change) => deliveryFeed.add(deliveryId, change),
     deliveriesLost: () => deliveryFeed.lose(),
-    wants: (session) => journal.wants(session) || streams.wants(session),
+    wants: streams.wants,
     wantsGateway: () => gatewayStream.isFollowed,
     keysChanged: () => keys.follow(),
   });

@@ -4,7 +4,6 @@ import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
 import type { Agents } from "./agents/agents.ts";
 import type { CountedModels } from "./agents/counted-models.ts";
-import type { Journal } from "./sessions/journal.ts";
 import type { SessionStreams } from "./sessions/session-streams.ts";
 import type { CoreSettings } from "./settings.ts";
 import type { Skills } from "./skills/skills.ts";
@@ -24,7 +23,6 @@ export type CoreParts = {
   agents: Agents;
   countedModels: CountedModels;
   skills: Skills;
-  journal: Journal;
   streams: SessionStreams;
   live: LiveReplies;
   inBackground: InBackground;

@@ -1,6 +1,5 @@
 import type { CoreParts } from "#core/parts.ts";
-import { isTurnEnd, type TurnEndEntry } from "#core/sessions/journal.ts";
-import { readTurnEntries } from "#core/sessions/turn-entries.ts";
+import { isTurnEnd, readTurnEntries, type TurnEndEntry } from "#core/sessions/turn-entries.ts";
 import { isEnded } from "#core/turns/turns.ts";
 import type { Pushes } from "#generated/push-types.ts";
 import { GatewayError } from "#kit/errors.ts";

@@ -3,8 +3,8 @@ import type { SessionCompaction } from "#generated/rpc-types.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import type { CompactionResult, CompactionTask, Entry, SessionRef, Surface } from "#store/store.ts";
-import { isTurnEnd } from "./journal.ts";
 import { sessionNotFound } from "./stored-sessions.ts";
+import { isTurnEnd } from "./turn-entries.ts";
 
 /** The number of messages that an automatic compaction keeps. */
 const KEEP = 20;

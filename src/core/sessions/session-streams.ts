@@ -2,8 +2,8 @@ import { type Follower, Stream, type Taker } from "#core/follow.ts";
 import { type LiveReplies, readSince } from "#core/turns/live-replies.ts";
 import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
 import { readAtTickEnd } from "#kit/tick-end.ts";
-import type { Entry, SessionRef, Store, StoreWatcher } from "#store/store.ts";
-import { isTurnEnd } from "./journal.ts";
+import type { Entry, SessionRef, Store, StoreWatcher, Turn } from "#store/store.ts";
+import { isTurnEnd, type TurnEndEntry } from "./turn-entries.ts";
 
 /** The text of a reply that is being written. `seq` is that of its `message.created`. */
 export type WrittenReply = {
@@ -37,6 +37,14 @@ export interface AgentFollower {
   joinByAgent(sessionId: string, before: number): void;
   deleted(session: SessionRef, end: DeletedAt): void;
 }
+
+/**
+ * Called with the entry that ends the turn. `erased`: the turn was deleted with its session. `not-stored`: the turn has ended, but its end
+ * could not be stored, because the store is full. The turn will run again later.
+ */
+type EndListener = (end: TurnEndEntry | "erased" | "not-stored") => void;
+/** A turn and its session. */
+type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 
 type StreamParts = {
   store: Pick<Store, "readEntries" | "getSession">;
@@ -187,19 +195,25 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
   }
 }
 
-/** The streams of the sessions that have followers. */
+/** The streams of the sessions that have followers, and the waiters for the ends of turns. */
 export function createSessionStreams(given: Omit<StreamParts, "streams">) {
   const streams = new Map<string, SessionStream>();
   const parts = { ...given, streams };
   const ofAgent: Listeners<AgentFollower> = new Map();
+  const waiters: Listeners<{ turnId: string; end: EndListener }> = new Map();
+  const notifyEnd = ({ turnId, sessionId }: TurnPlace, end: Parameters<EndListener>[0]): void =>
+    tellListeners(waiters, sessionId, (one) => one.turnId === turnId && one.end(end));
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
     entries(session, entries) {
       const { sessionId, agent } = session;
+      if (waiters.size > 0)
+        for (const entry of entries) if (isTurnEnd(entry)) notifyEnd({ turnId: entry.turnId, sessionId }, entry);
       const [first] = entries;
       if (first && ofAgent.size > 0) tellListeners(ofAgent, agent, (one) => one.joinByAgent(sessionId, first.seq - 1));
       streams.get(sessionId)?.entries(session, entries);
     },
     sessionDeleted(session, end) {
+      tellListeners(waiters, session.sessionId, (one) => one.end("erased"));
       streams.get(session.sessionId)?.deleted(session, end);
       tellListeners(ofAgent, session.agent, (one) => one.deleted(session, end));
     },
@@ -210,9 +224,13 @@ export function createSessionStreams(given: Omit<StreamParts, "streams">) {
     of: (sessionId: string): SessionStream => streams.get(sessionId) ?? new SessionStream(parts, sessionId),
     /** Follows all sessions of an agent. Returns a function that stops it. */
     followAgent: (name: string, follower: AgentFollower): (() => void) => addListener(ofAgent, name, follower),
-    /** True if the session or its agent has a follower. */
+    /** Returns a function that ends the wait. */
+    onTurnEnd: ({ turnId, sessionId }: TurnPlace, end: EndListener): (() => void) =>
+      addListener(waiters, sessionId, { turnId, end }),
+    turnNotStored: (turn: TurnPlace): void => notifyEnd(turn, "not-stored"),
+    /** True if the session or its agent has a follower, or a turn of the session has a waiter. */
     wants: ({ sessionId, agent }: Pick<SessionRef, "sessionId" | "agent">): boolean =>
-      streams.has(sessionId) || ofAgent.has(agent),
+      streams.has(sessionId) || waiters.has(sessionId) || ofAgent.has(agent),
   };
 }
 

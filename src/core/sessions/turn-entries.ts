@@ -1,6 +1,11 @@
 import { yieldToOthers } from "#kit/yield.ts";
 import type { Entry, Store, Turn } from "#store/store.ts";
-import { isTurnEnd } from "./journal.ts";
+
+export type TurnEndEntry = Extract<Entry, { name: "turn.completed" | "turn.failed" | "turn.cancelled" }>;
+
+export function isTurnEnd(entry: Entry): entry is TurnEndEntry {
+  return entry.name === "turn.completed" || entry.name === "turn.failed" || entry.name === "turn.cancelled";
+}
 
 const PAGE = 200;
 

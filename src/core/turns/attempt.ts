@@ -256,7 +256,7 @@ export function reportTrouble(parts: CoreParts, turn: Turn, error: unknown): voi
   if (STORE_TROUBLE.has(name)) parts.events.storeFailed({ operation: "runTurn", error });
   else parts.events.unexpectedError({ error, where: "runner" });
   // Waiters keep waiting for an unavailable store, which may recover. A full store needs an operator, so they are released.
-  if (name === "store-full") parts.journal.turnNotStored(turn);
+  if (name === "store-full") parts.streams.turnNotStored(turn);
 }
 
 /** The delay before the next attempt. Undefined after the last attempt, or if the backend requires a longer delay than the time that the turn has left. */

@@ -1,4 +1,4 @@
-import { isTurnEnd } from "#core/sessions/journal.ts";
+import { isTurnEnd } from "#core/sessions/turn-entries.ts";
 import { type Clock, sleep } from "#kit/clock.ts";
 import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
 import { readAtTickEnd } from "#kit/tick-end.ts";

@@ -1,7 +1,7 @@
 import type { Follower } from "#core/follow.ts";
 import type { CoreParts } from "#core/parts.ts";
-import { isTurnEnd } from "#core/sessions/journal.ts";
 import type { SessionTaker } from "#core/sessions/session-streams.ts";
+import { isTurnEnd } from "#core/sessions/turn-entries.ts";
 import type { Entry, Store, Turn } from "#store/store.ts";
 import { readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";

@@ -1,7 +1,7 @@
 import { type Agent, checkModel, requireAwake } from "#core/agents/agents.ts";
 import type { CoreParts } from "#core/parts.ts";
-import type { TurnEndEntry } from "#core/sessions/journal.ts";
 import type { SessionPlace } from "#core/sessions/sessions.ts";
+import type { TurnEndEntry } from "#core/sessions/turn-entries.ts";
 import { checkSkills } from "#core/skills/skills.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
@@ -147,7 +147,7 @@ class EndWait {
   #stopTimer: () => void;
 
   constructor(
-    { journal, clock }: TurnParts,
+    { streams, clock }: TurnParts,
     turn: Turn,
     ms: number,
     callerSignal: TurnRequest["callerSignal"],
@@ -158,7 +158,7 @@ class EndWait {
     });
     this.#clock = clock;
     this.#callerSignal = callerSignal;
-    this.#unfollow = journal.onTurnEnd(turn, (entry) => this.#end(entry === "not-stored" ? "over" : entry));
+    this.#unfollow = streams.onTurnEnd(turn, (entry) => this.#end(entry === "not-stored" ? "over" : entry));
     const asksLater = askAfterMs > 0 && askAfterMs < ms;
     if (asksLater) this.#stopTimer = clock.after(askAfterMs, () => this.#ask(ms - askAfterMs));
     else this.#stopTimer = clock.after(ms, this.#leave);

@@ -1,55 +1,6 @@
 import { expect, it } from "vitest";
-import { createJournal } from "#core/sessions/journal.ts";
 import { createLiveReplies, readSince } from "#core/turns/live-replies.ts";
 import { yieldToOthers } from "#kit/yield.ts";
-import type { Entry } from "#store/store.ts";
-
-const SESSION = { sessionId: "chat:a", agent: "main", ordinal: 1, contextBytes: 0 };
-const usage = { input: 0, output: 0 };
-function queued(turnId: string): Entry {
-  return { seq: 1, at: 0, turnId, name: "turn.queued" };
-}
-function completed(turnId: string): Entry {
-  return { seq: 2, at: 0, turnId, name: "turn.completed", usage, reply: "" };
-}
-
-it("tells who waits for a turn of its end alone, once", () => {
-  const journal = createJournal();
-  const heard: string[] = [];
-  const stop = journal.onTurnEnd({ turnId: "turn_1", sessionId: "chat:a" }, (end) => {
-    heard.push(typeof end === "string" ? end : end.name);
-    stop();
-  });
-  journal.watcher.entries(SESSION, [queued("turn_1"), completed("turn_2")]);
-  expect(heard).toEqual([]);
-  journal.watcher.entries(SESSION, [completed("turn_1")]);
-  journal.watcher.entries(SESSION, [completed("turn_1")]);
-  expect(heard).toEqual(["turn.completed"]);
-});
-
-it("tells who waits for a turn that it was erased with its session", () => {
-  const journal = createJournal();
-  const heard: unknown[] = [];
-  journal.onTurnEnd({ turnId: "turn_1", sessionId: "chat:a" }, (entry) => heard.push(entry));
-  journal.watcher.sessionDeleted({ ...SESSION, sessionId: "chat:b" }, { seq: 3, at: 0 });
-  expect(heard).toEqual([]);
-  journal.watcher.sessionDeleted(SESSION, { seq: 3, at: 0 });
-  expect(heard).toEqual(["erased"]);
-});
-
-it("notifies every waiter, even if one of them leaves during the notification", () => {
-  const journal = createJournal();
-  const heard: number[] = [];
-  const stops = [1, 2, 3].map((n) =>
-    journal.onTurnEnd({ turnId: "turn_1", sessionId: "chat:a" }, () => {
-      heard.push(n);
-      stops[0]?.();
-    }),
-  );
-  journal.watcher.entries(SESSION, [completed("turn_1")]);
-  journal.watcher.entries(SESSION, [completed("turn_1")]);
-  expect(heard).toEqual([1, 2, 3, 2, 3]);
-});
 
 it("reads a reply from any place on, while it grows", () => {
   const live = createLiveReplies();
