@@ -161,7 +161,7 @@ test("sessions are listed, shown, compacted and deleted after a question", async
   );
   expect((await run(["sessions", "compact", "chat:kept"])).out).toMatch(/^Nothing was compacted\. /);
   const unasked = await run(["sessions", "delete", "chat:kept"]);
-  expect([unasked.code, unasked.err]).toEqual([2, expect.stringContaining("Next: say it with --yes")]);
+  expect([unasked.code, unasked.err]).toEqual([2, expect.stringContaining("Next: confirm with --yes")]);
   const asked = start(["sessions", "delete", "chat:kept"], { terminal: true });
   await asked.until(({ out }) => out.includes("[y/N]"));
   asked.type("y\r");
