@@ -34,7 +34,7 @@ export function checkNames({ store, gateway, ...config }: CheckedConfig, built: 
   if (defaultAgent !== undefined && !agents.includes(defaultAgent))
     refuse(["gateway", "defaultAgent"], `names an agent ${notAmong(agents, defaultAgent, "agents")}`);
   if (defaultAgent === undefined && agents.length > 1) {
-    const message = `is missing. There are several agents (${listed(agents)}): say which one answers a request that names none, for example \`gateway: { defaultAgent: ${JSON.stringify(agents[0])} }\`.`;
+    const message = `is missing. There are several agents (${listed(agents)}): name the one for requests without an agent, for example \`gateway: { defaultAgent: ${JSON.stringify(agents[0])} }\`.`;
     refuse(["gateway", "defaultAgent"], message, "key");
   }
   if (announceTo !== undefined && !channels.includes(announceTo))
@@ -121,7 +121,7 @@ function checkModels({ agent, at, config, refuse }: Place): void {
   for (const [index, tool] of tools.entries()) {
     const server = tool.slice(0, tool.indexOf("/"));
     if (!servers.includes(server))
-      refuse([...at, "tools", index], `names a server of tools ${notAmong(servers, server, "tools")}`);
+      refuse([...at, "tools", index], `names a tool server ${notAmong(servers, server, "tools")}`);
   }
 }
 

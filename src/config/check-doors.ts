@@ -67,7 +67,7 @@ export function checkSurfaces(config: CheckedConfig, { refuse }: Findings): void
   };
   const { rest, openai, rpc, console } = gateway;
   const noKey = "there is no key: add one to gateway.rest.auth.keys, or set gateway.console.token.";
-  const restOff = "it takes the keys of REST, which is off: add one to gateway.rest.auth.keys.";
+  const restOff = "it uses the keys of REST, which is off: add one to gateway.rest.auth.keys.";
   refuseUnless(secured.rest, rest.enabled, "gateway.rest", noKey);
   refuseUnless(secured.rest && rest.enabled !== false, openai.enabled, "gateway.openai", restOff);
   refuseUnless(secured.rpc, rpc.enabled, "gateway.rpc", "there is no token: add one to gateway.rpc.auth.tokens.");

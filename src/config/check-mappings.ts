@@ -174,7 +174,7 @@ export function modelFlaw(
   const known = [...new Set([...(own === undefined ? [] : [own]), ...named])];
   if (model === undefined || ANY_MODEL.includes(backend) || known.includes(model)) return undefined;
   const hint = known.length > 0 ? meantOrListed(known, model) : "it has no `models`.";
-  return `names a model that the agent \`${name}\` does not know; ${hint}`;
+  return `names a model that the agent \`${name}\` does not have; ${hint}`;
 }
 
 /** Refuses two mappings with one session and different agents. */
@@ -203,7 +203,7 @@ function checkReach(rules: readonly Rule[], { webhooks }: CheckedConfig, refuse:
   shared.forEach((rule, index) => {
     const before = shared.slice(0, index).find((other) => covers(other, rule));
     if (!before) return;
-    const reach = `it is reached at ${webhooks.path}/${rule.name} alone. Put it first if it is meant to be tried.`;
+    const reach = `only ${webhooks.path}/${rule.name} reaches it. To have it tried there, put it first.`;
     warn(
       rule.at,
       `is never tried at ${webhooks.path}: ${before.name}, before it, matches every request that it matches; ${reach}`,

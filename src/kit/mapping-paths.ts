@@ -39,10 +39,10 @@ function headerLookup(written: string): Lookup | Flaw {
 
 function bodyLookup(written: string): Lookup | Flaw {
   const steps = written.split(".");
-  if (steps.includes("")) return { flaw: "has an empty step: between two dots stands a key or an index." };
+  if (steps.includes("")) return { flaw: "has an empty step: write a key or an index between two dots." };
   if (steps.some((step) => step.trim() !== step)) return { flaw: "has a step that begins or ends with a space." };
-  if (steps.includes("__proto__")) return { flaw: "leads nowhere: `__proto__` is never read." };
-  if (steps.length > DEEPEST) return { flaw: `is deeper than a body can be, which is ${DEEPEST} levels.` };
+  if (steps.includes("__proto__")) return { flaw: "can never match: `__proto__` is never read." };
+  if (steps.length > DEEPEST) return { flaw: `has more than ${DEEPEST} steps, the maximum depth of a body.` };
   return { in: "body", steps };
 }
 

@@ -34,7 +34,7 @@ describe("the default agent", () => {
 
   test("has to be said where there are several", async () => {
     expect(await refused({ agents: two })).toEqual([
-      'gateway.defaultAgent is missing. There are several agents (`main`, `helper`): say which one answers a request that names none, for example `gateway: { defaultAgent: "main" }`.',
+      'gateway.defaultAgent is missing. There are several agents (`main`, `helper`): name the one for requests without an agent, for example `gateway: { defaultAgent: "main" }`.',
     ]);
     const { config } = await load(withSections({ agents: two, gateway: { defaultAgent: "helper" } }));
     expect(config.gateway.defaultAgent).toBe("helper");

@@ -75,7 +75,7 @@ test("a model that the agent no longer knows refuses a reload of that agent alon
       {
         key: "webhooks.mappings.push.model",
         message:
-          "names a model that the agent `main` does not know; there is `fast`. The file may have changed since then: system.reload applies both.",
+          "names a model that the agent `main` does not have; there is `fast`. The file may have changed since then: system.reload applies both.",
       },
     ],
   });

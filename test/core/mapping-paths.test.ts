@@ -65,7 +65,7 @@ describe("a path into a body", () => {
   });
 
   it("never reads `__proto__`, not even one that the sender sent", () => {
-    expect(parseLookup("body.a.__proto__.b")).toEqual({ flaw: "leads nowhere: `__proto__` is never read." });
+    expect(parseLookup("body.a.__proto__.b")).toEqual({ flaw: "can never match: `__proto__` is never read." });
     const sent = JSON.parse('{"__proto__": {"admin": "yes"}, "a": {}}') as unknown;
     expect(find("body.admin", sent)).toBeUndefined();
     expect(find("body.a.admin", sent)).toBeUndefined();
@@ -147,12 +147,12 @@ test.each([
   ["query.x", "is neither headers.<name> nor body.<dotted path>."],
   ["Body.x", "is neither headers.<name> nor body.<dotted path>."],
   [".body.x", "is neither headers.<name> nor body.<dotted path>."],
-  ["body.", "has an empty step: between two dots stands a key or an index."],
-  ["body.a..b", "has an empty step: between two dots stands a key or an index."],
-  ["body.a.", "has an empty step: between two dots stands a key or an index."],
+  ["body.", "has an empty step: write a key or an index between two dots."],
+  ["body.a..b", "has an empty step: write a key or an index between two dots."],
+  ["body.a.", "has an empty step: write a key or an index between two dots."],
   ["body. a", "has a step that begins or ends with a space."],
   ["body.a .b", "has a step that begins or ends with a space."],
-  [`body${".a".repeat(65)}`, "is deeper than a body can be, which is 64 levels."],
+  [`body${".a".repeat(65)}`, "has more than 64 steps, the maximum depth of a body."],
   ["headers.", "names a header that no request can have."],
   ["headers.x y", "names a header that no request can have."],
   ["headers.:path", "names a header that no request can have."],

@@ -62,8 +62,8 @@ describe("a template", () => {
       "{headers.authorization}",
       "holds {headers.authorization}, which names a header that may hold a secret: mappings never read those.",
     ],
-    ["{body.a..b}", "holds {body.a..b}, which has an empty step: between two dots stands a key or an index."],
-    ["{body.__proto__}", "holds {body.__proto__}, which leads nowhere: `__proto__` is never read."],
+    ["{body.a..b}", "holds {body.a..b}, which has an empty step: write a key or an index between two dots."],
+    ["{body.__proto__}", "holds {body.__proto__}, which can never match: `__proto__` is never read."],
     ["{body.a }", "holds {body.a }, which has a step that begins or ends with a space."],
   ])("%j is refused as a path would be", (text, flaw) => {
     expect(parseTemplate(text)).toEqual({ flaw });
