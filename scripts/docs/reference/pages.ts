@@ -51,8 +51,8 @@ export function referencePages(contract: Contract): Record<string, string> {
     ),
     errors: paragraphs(
       "# Errors",
-      "REST and webhooks answer an error as `application/problem+json` (RFC 9457): the last part of its `type` is the name of an entry on this page. RPC has the name in `error.data.name`. Programs should decide by the name; it never changes.",
-      "`/rpc` answers a call with HTTP 200, also when the call failed. Only a request that is refused before its calls are read has another HTTP status, for instance 401 or 413.",
+      "REST and webhooks answer an error as `application/problem+json` (RFC 9457): the last part of its `type` is the name of an entry on this page. RPC has the name in `error.data.name`. Programs should use the name, which never changes.",
+      "`/rpc` answers a call with HTTP 200, even if the call failed. Only a request that is refused before its calls are read has another HTTP status, for instance 401 or 413.",
       ...Object.entries(errors).map(([name, { code: rpc, status, title, meaning, remedy, retry }]) => {
         const isOfCalls = ofCalls.has(name) && !BEFORE_CALLS.includes(name);
         const codes = [
@@ -86,7 +86,7 @@ function page(intro: string, groups: Group[], { prefix, openapi }: { prefix: str
 }
 
 const CLIENTS = paragraphs(
-  "The examples use the clients for [TypeScript](typescript.html) and [Python](python.html), which take the address and the tokens from the environment:",
+  "The examples use the clients for [TypeScript](typescript.html) and [Python](python.html), which read the address and the tokens from the environment:",
   block("sh", `export GATEWAY_URL=http://127.0.0.1:18789 REST_API_KEY=… RPC_TOKEN=…`, "curl"),
   block("ts", `import { Gateway } from "@agent-gateway/client";\n\nconst gateway = new Gateway();`, "TypeScript"),
   block("python", "from agent_gateway import Gateway\n\ngateway = Gateway()", "Python"),

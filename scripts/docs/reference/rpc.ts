@@ -66,7 +66,7 @@ export function pushGroups({ document, components }: Bundle, pushes: readonly Pu
     {
       name: "calls",
       title: "Calls only on the WebSocket",
-      intro: `Beside these the socket takes every [method](rpc.html). ${code("….result")} is the answer of a call.`,
+      intro: `The socket also accepts all [methods](rpc.html). ${code("….result")} is the result of a call.`,
       entries: calls.map((call) => {
         const isResult = call.name.endsWith(".result");
         const method = call.name.replace(/\.result$/, "");
