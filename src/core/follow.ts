@@ -11,9 +11,9 @@ export interface Taker<E> {
   wants(entry: E): boolean;
   take(entry: E): void;
   /** Called before the next entry if earlier ones are missing: the stream continues after `before`. */
-  gap(before: number): void;
+  onGap(before: number): void;
   /** Called when backfill starts. The taker must call its follower's `page` until that returns false. */
-  behind(): void;
+  onBackfill(): void;
 }
 
 /** A stream of entries and its followers. */
@@ -31,10 +31,10 @@ export abstract class Stream<E extends StreamEntry, T extends Taker<E> = Taker<E
   abstract read(after: number, limit: number): Promise<readonly E[]>;
 
   /** Called when a follower has reached the current end of the stream. */
-  caughtUp(_follower: Follower<E, T>): void {}
+  onCaughtUp(_follower: Follower<E, T>): void {}
 
   /** Called when the last follower has left. */
-  abandoned(): void {}
+  onAbandoned(): void {}
 
   /** Passes on new entries. Called within the store's notification, with each entry once and in the order of `seq`. */
   publish(entries: readonly E[]): void {
@@ -61,8 +61,8 @@ const NEXT = -1;
 export class Follower<E extends StreamEntry, T extends Taker<E> = Taker<E>> {
   readonly stream: Stream<E, T>;
   readonly taker: T;
-  /** `held`: the follower has not started, and only `newest` is updated. */
-  phase: "held" | "backfill" | "live" | "over" = "held";
+  /** `idle`: the follower has not started, and only `newest` is updated. */
+  phase: "idle" | "backfill" | "live" | "closed" = "idle";
   /** The `seq` of the last entry that was taken or skipped. */
   seq = 0;
   /** The `seq` of the newest entry that was published. */
@@ -76,7 +76,7 @@ export class Follower<E extends StreamEntry, T extends Taker<E> = Taker<E>> {
   /** Starts after the entry `from`, in backfill. */
   start(from: number): void {
     this.seq = from;
-    this.#fallBehind();
+    this.#startBackfill();
   }
 
   /** Starts live: with the next published entry, or after the entry `from`, if no entry after `from` was published yet. */
@@ -96,49 +96,49 @@ export class Follower<E extends StreamEntry, T extends Taker<E> = Taker<E>> {
     if (this.seq === NEXT) this.seq = entry.seq - 1;
     if (entry.seq <= this.seq) return;
     const isWanted = this.taker.wants(entry);
-    if (entry.seq > this.seq + 1 || (isWanted && this.taker.isFull)) this.#fallBehind();
+    if (entry.seq > this.seq + 1 || (isWanted && this.taker.isFull)) this.#startBackfill();
     else this.#pass(entry, isWanted);
   }
 
   /** Passes on a page of stored entries while there is room. Returns true if there are more. The taker then calls `page` again, after the pages of other followers. */
   async page(limit: number): Promise<boolean> {
     const { seq: from, newest, stream, taker } = this;
-    if (!this.#isBehind) return false;
+    if (!this.#isInBackfill) return false;
     const page = await stream.read(from, limit);
     // The follower has left or was restarted at another place during the read.
-    if (!this.#isBehind || this.seq !== from) return this.#isBehind;
+    if (!this.#isInBackfill || this.seq !== from) return this.#isInBackfill;
     const before = (page[0]?.seq ?? 0) - 1;
     if (before > from) {
       this.seq = before;
-      taker.gap(before);
+      taker.onGap(before);
     }
     for (const entry of page) {
       const isWanted = taker.wants(entry);
       if (isWanted && !taker.hasRoom) return true;
       this.#pass(entry, isWanted);
-      if (!this.#isBehind) return false;
+      if (!this.#isInBackfill) return false;
     }
     // An entry may be published before it can be read: an empty page is read again only if there are newer entries.
-    const isNews = this.newest > this.seq && (page.length > 0 || this.newest !== newest);
-    if (page.length === limit || isNews) return true;
+    const hasNewer = this.newest > this.seq && (page.length > 0 || this.newest !== newest);
+    if (page.length === limit || hasNewer) return true;
     this.phase = "live";
-    stream.caughtUp(this);
+    stream.onCaughtUp(this);
     return false;
   }
 
   leave(): void {
-    this.phase = "over";
+    this.phase = "closed";
     const { stream } = this;
-    if (stream.followers.delete(this) && stream.followers.size === 0) stream.abandoned();
+    if (stream.followers.delete(this) && stream.followers.size === 0) stream.onAbandoned();
   }
 
-  get #isBehind(): boolean {
+  get #isInBackfill(): boolean {
     return this.phase === "backfill";
   }
 
-  #fallBehind(): void {
+  #startBackfill(): void {
     this.phase = "backfill";
-    this.taker.behind();
+    this.taker.onBackfill();
   }
 
   #pass(entry: E, isWanted: boolean): void {

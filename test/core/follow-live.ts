@@ -7,8 +7,8 @@ export function followLive<E extends StreamEntry>(stream: Stream<E>, take: (entr
     hasRoom: true,
     wants: () => true,
     take,
-    gap() {},
-    behind() {},
+    onGap() {},
+    onBackfill() {},
   });
   follower.startLive();
   return () => follower.leave();

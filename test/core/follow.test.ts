@@ -4,12 +4,12 @@ import { Stream, type Taker } from "#core/follow.ts";
 
 type Item = { seq: number };
 
-/** A stream over a plain list, whose reads are answered by the test one by one. `told` lags behind `stored`, as the notifications of an engine do. */
+/** A stream over a plain list, whose reads are answered by the test one by one. `lastPublished` is behind `stored`, as the notifications of an engine do. */
 class ListStream extends Stream<Item> {
   stored: Item[] = [];
   last = 0;
-  told = 0;
-  abandons = 0;
+  lastPublished = 0;
+  abandonedCount = 0;
   readonly pending: { answer(): void; fail(): void }[] = [];
 
   override read(after: number, limit: number): Promise<readonly Item[]> {
@@ -25,14 +25,16 @@ class ListStream extends Stream<Item> {
     for (let n = 0; n < count; n++) this.stored.push({ seq: ++this.last });
   }
 
-  tell(): void {
-    const news = Array.from({ length: this.last - this.told }, (_, n) => ({ seq: this.told + n + 1 }));
-    this.told = this.last;
-    this.publish(news);
+  publishAll(): void {
+    const entries = Array.from({ length: this.last - this.lastPublished }, (_, n) => ({
+      seq: this.lastPublished + n + 1,
+    }));
+    this.lastPublished = this.last;
+    this.publish(entries);
   }
 
-  override abandoned(): void {
-    this.abandons++;
+  override onAbandoned(): void {
+    this.abandonedCount++;
   }
 }
 
@@ -56,11 +58,11 @@ class ListTaker implements Taker<Item> {
     this.got.push(seq);
   }
 
-  gap(before: number): void {
+  onGap(before: number): void {
     this.got.push(`gap ${before}`);
   }
 
-  behind(): void {
+  onBackfill(): void {
     this.isBehind = true;
   }
 }
@@ -72,13 +74,13 @@ type Step =
   | { do: "append" | "erase"; count: number }
   | { do: "restart"; from: number }
   | { do: "startLive"; isPlaceGiven: boolean }
-  | { do: "tell" | "pull" | "answer" | "fail" | "fill" | "drain" | "leave" };
+  | { do: "publishAll" | "pull" | "answer" | "fail" | "fill" | "drain" | "leave" };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constantFrom("append" as const, "erase" as const), count: fc.nat(5) }) },
   {
     weight: 8,
-    arbitrary: fc.record({ do: fc.constantFrom("tell" as const, "pull" as const, "answer" as const) }),
+    arbitrary: fc.record({ do: fc.constantFrom("publishAll" as const, "pull" as const, "answer" as const) }),
   },
   {
     weight: 2,
@@ -93,7 +95,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 async function play(steps: readonly Step[], start: number, isPicky: boolean) {
   const stream = new ListStream();
   stream.append(3);
-  stream.tell();
+  stream.publishAll();
   const taker = new ListTaker(isPicky);
   const follower = stream.follow(taker);
   const erased = new Set<number>();
@@ -116,7 +118,7 @@ async function play(steps: readonly Step[], start: number, isPicky: boolean) {
   for (const one of steps) {
     if (one.do === "append") stream.append(one.count);
     else if (one.do === "erase") for (const { seq } of stream.stored.splice(0, one.count)) erased.add(seq);
-    else if (one.do === "tell") stream.tell();
+    else if (one.do === "publishAll") stream.publishAll();
     else if (one.do === "pull") pull();
     else if (one.do === "answer" || one.do === "fail") stream.pending.shift()?.[one.do]();
     else if (one.do === "fill") Object.assign(taker, FULL);
@@ -124,7 +126,7 @@ async function play(steps: readonly Step[], start: number, isPicky: boolean) {
     else if (one.do === "restart" || one.do === "startLive") {
       if (left !== undefined) continue;
       taker.got.length = 0;
-      from = one.do === "restart" ? Math.min(one.from, stream.last) : stream.told;
+      from = one.do === "restart" ? Math.min(one.from, stream.last) : stream.lastPublished;
       if (one.do === "restart") follower.start(from);
       else if (one.isPlaceGiven) follower.startLive(from);
       else follower.startLive();
@@ -132,10 +134,10 @@ async function play(steps: readonly Step[], start: number, isPicky: boolean) {
       follower.leave();
       left ??= taker.got.length;
     }
-    if (one.do !== "tell" && one.do !== "append") await settle();
+    if (one.do !== "publishAll" && one.do !== "append") await settle();
   }
   Object.assign(taker, EMPTY);
-  stream.tell();
+  stream.publishAll();
   for (let n = 0; n < 200 && (taker.isBehind || isPulling); n++) {
     pull();
     stream.pending.shift()?.answer();
@@ -152,7 +154,7 @@ describe("a follower", () => {
         const { stream, taker, follower, erased, left, from } = await play(steps, start, isPicky);
         if (left !== undefined) {
           expect(taker.got).toHaveLength(left);
-          expect(stream.abandons).toBe(1);
+          expect(stream.abandonedCount).toBe(1);
           return;
         }
         expect(follower.phase).toBe("live");
@@ -180,9 +182,9 @@ describe("a follower", () => {
     stream.append(3);
     const taker = new ListTaker(false);
     stream.follow(taker).startLive();
-    stream.told = 3;
+    stream.lastPublished = 3;
     stream.append(2);
-    stream.tell();
+    stream.publishAll();
     expect(taker.got).toEqual([4, 5]);
     expect(stream.pending).toEqual([]);
   });

@@ -106,12 +106,12 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
   }
 
   /** Passes the text so far to a follower that starts in the middle of a reply. */
-  override caughtUp({ taker }: Follower<Entry, SessionTaker>): void {
+  override onCaughtUp({ taker }: Follower<Entry, SessionTaker>): void {
     this.pollForReply();
     this.notifyIfQuiet(taker);
   }
 
-  override abandoned(): void {
+  override onAbandoned(): void {
     const { streams } = this.#parts;
     if (streams.get(this.sessionId) === this) streams.delete(this.sessionId);
     this.#stop();

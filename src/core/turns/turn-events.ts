@@ -153,11 +153,11 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
     this.#wake();
   }
 
-  gap(): void {
+  onGap(): void {
     this.#isGap = true;
   }
 
-  behind(): void {
+  onBackfill(): void {
     this.#wake();
   }
 

@@ -187,7 +187,7 @@ export class Connection implements PushSink {
   }
 
   /** Closes a connection that is too slow. The client may resume with its cursors. */
-  cut(): void {
+  closeTooSlow(): void {
     if (!this.isOpen) return;
     this.parts.events.socketCut({ requestId: this.origin.requestId, caller: this.caller.name });
     this.close(CLOSE.tooSlow, "too slow: resume with your cursors");

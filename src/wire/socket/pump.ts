@@ -14,7 +14,7 @@ export type PushSink = {
   /** Called if a push was held back: the subscriber is then notified when there is room again. */
   hold(): void;
   /** Closes the connection, because it has no room for a push that cannot wait. */
-  cut(): void;
+  closeTooSlow(): void;
 };
 
 /** A source of pushes that wait until the connection has room. */
@@ -45,7 +45,7 @@ export class Pump {
 
   add(source: Source): void {
     this.#waiting.add(source);
-    if (this.#waiting.size > MOST_WAITING) this.#sink.cut();
+    if (this.#waiting.size > MOST_WAITING) this.#sink.closeTooSlow();
     this.startSoon();
   }
 

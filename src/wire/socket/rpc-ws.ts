@@ -165,7 +165,7 @@ function createConnections(clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS 
     stopTimer = all.size > 0 ? clock.after(pingMs / CHECKS_A_PING, checkConnections) : undefined;
     const now = clock.monotonic();
     for (const connection of all) {
-      if (connection.heldSince !== 0 && now - connection.heldSince >= stuckMs) connection.cut();
+      if (connection.heldSince !== 0 && now - connection.heldSince >= stuckMs) connection.closeTooSlow();
       if (now < connection.pingAt) continue;
       connection.pingAt = now + pingMs;
       connection.ping();

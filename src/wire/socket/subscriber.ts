@@ -105,7 +105,7 @@ export class Subscriber implements Owner, AgentFollower {
   /** Pushes the end of a deleted session. */
   deleted(session: SessionRef, end: DeletedAt): void {
     // The entry of a deleted session cannot be read later, so a full connection is closed.
-    if (this.sink.isFull) this.sink.cut();
+    if (this.sink.isFull) this.sink.closeTooSlow();
     else this.sink.push(this.frames.deleted(end, session));
   }
 

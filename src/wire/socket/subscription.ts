@@ -50,7 +50,7 @@ abstract class Subscription implements Source {
 
   abstract get isSubscribed(): boolean;
 
-  abstract gap(before: number): void;
+  abstract onGap(before: number): void;
 
   /** Follows the stream after the entry `after`. */
   protected abstract start(): void;
@@ -71,18 +71,18 @@ abstract class Subscription implements Source {
     return Math.max(this.after, this.follower.seq);
   }
 
-  behind(): void {
+  onBackfill(): void {
     this.owner.pump.add(this);
   }
 
   page(): Promise<boolean> {
-    if (this.isReset) this.gap(this.after);
+    if (this.isReset) this.onGap(this.after);
     this.isReset = false;
     return this.follower.page(PAGE);
   }
 
   leave(): void {
-    if (this.follower.phase === "over") return;
+    if (this.follower.phase === "closed") return;
     this.isReset = false;
     this.follower.leave();
     this.owner.pump.delete(this);
@@ -101,7 +101,7 @@ export class GatewaySubscription extends Subscription implements Taker<GatewayEn
   }
 
   get isSubscribed(): boolean {
-    return this.follower.phase !== "held";
+    return this.follower.phase !== "idle";
   }
 
   protected override start(): void {
@@ -116,7 +116,7 @@ export class GatewaySubscription extends Subscription implements Taker<GatewayEn
     this.owner.sink.push(this.owner.frames.gateway(entry));
   }
 
-  gap(before: number): void {
+  onGap(before: number): void {
     const { sink, frames } = this.owner;
     sink.push(frames.reset(frames.gatewayCursor(before), undefined));
   }
@@ -184,7 +184,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     const { stream, follower } = this;
     const { turnId, seq } = sender;
     this.#senders = [...this.#senders, sender];
-    if (follower.phase === "held") {
+    if (follower.phase === "idle") {
       if (isNew) follower.startLive();
       else follower.start(seq - 1);
     }
@@ -204,7 +204,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
   }
 
   hasSender(sender: Sender): boolean {
-    return this.follower.phase !== "over" && this.#senders.includes(sender);
+    return this.follower.phase !== "closed" && this.#senders.includes(sender);
   }
 
   removeSender(sender: Sender): void {
@@ -248,7 +248,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     }
   }
 
-  gap(before: number): void {
+  onGap(before: number): void {
     const { sink, frames } = this.owner;
     if (!this.isSubscribed || before < this.after) return;
     sink.push(frames.reset(frames.sessionCursor(this.stream, before), this.stream.sessionId));

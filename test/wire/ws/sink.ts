@@ -17,7 +17,7 @@ export function createSink(): TestSink {
       this.names.push(JSON.parse(frame.subarray(frame.indexOf("{")).toString()).method);
     },
     hold() {},
-    cut() {
+    closeTooSlow() {
       this.cuts++;
     },
   };
