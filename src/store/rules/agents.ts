@@ -1,5 +1,6 @@
 import type { AgentCounts, Turn, TurnEnd } from "#store/store.ts";
 import { appendNews } from "./gateway.ts";
+import { NO_SEQ } from "./journal.ts";
 import type { AgentRecord, Records, Rule } from "./records.ts";
 
 function agentOf(records: Records, agent: string): AgentRecord {
@@ -36,7 +37,8 @@ export const setPaused: Rule<"setPaused"> = (records, agent, { paused, now, stre
   if ((before.pausedAt !== undefined) === paused) return { pausedAt: before.pausedAt, isChanged: false };
   const pausedAt = paused ? now : undefined;
   records.agents.put({ ...before, pausedAt });
-  appendNews(records, [{ name: paused ? "agent.paused" : "agent.resumed", agentName: agent }], now, streamKeep);
+  const name = paused ? "agent.paused" : "agent.resumed";
+  appendNews(records, [{ seq: NO_SEQ, at: now, name, agentName: agent }], streamKeep);
   if (!paused) {
     records.notify({ kind: "work", of: "turn" });
     records.notify({ kind: "work", of: "beat" });

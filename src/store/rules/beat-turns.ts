@@ -78,13 +78,13 @@ function endWithoutMore(records: Records, order: BeatOrder, run: BeatRun, dead: 
 
 /** The message to the agent: each event with its id, time, sender, text and metadata. */
 function textOfEvents(events: readonly SystemEvent[]): string {
-  let text = events.length === 1 ? "1 system event" : `${events.length} system events, the oldest first`;
+  const lines = [events.length === 1 ? "1 system event" : `${events.length} system events, the oldest first`];
   let n = 0;
   for (const event of events) {
-    text += `\n\n${++n}. ${headOf(event)}\n${event.text}`;
-    if (event.metadata !== undefined) text += `\nmetadata: ${event.metadata}`;
+    lines.push("", `${++n}. ${headOf(event)}`, event.text);
+    if (event.metadata !== undefined) lines.push(`metadata: ${event.metadata}`);
   }
-  return text;
+  return lines.join("\n");
 }
 
 function headOf({ eventId, createdAt, caller, attempts }: SystemEvent): string {

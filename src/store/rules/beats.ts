@@ -1,5 +1,7 @@
+import type { GatewayEntry } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
 import { appendNews } from "./gateway.ts";
+import { NO_SEQ } from "./journal.ts";
 import type { BeatRecord, BeatRun, Records, Rule } from "./records.ts";
 
 export const planBeat: Rule<"planBeat"> = (records, agent, { delayMs, soonest }) => {
@@ -78,7 +80,8 @@ export function endRun(
   putBeat(records, { ...record, run: undefined, dueAt });
   if (events === 0) return;
   const nextAt = wallTimeOf(records, dueAt) ?? null;
-  appendNews(records, [{ name: "heartbeat.ran", agentName: agent, events, turnIds, nextAt }], now, streamKeep);
+  const ran: GatewayEntry = { seq: NO_SEQ, at: now, name: "heartbeat.ran", agentName: agent, events, turnIds, nextAt };
+  appendNews(records, [ran], streamKeep);
 }
 
 export function findBeat(records: Records, agent: string): BeatRecord {

@@ -1,7 +1,8 @@
-import type { GatewayNews, Store, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
+import type { GatewayEntry, Store, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
 import { askForBeat, endBatch } from "./beats.ts";
 import { addDeliveryStep, endDelivery, keepDelivery, notifyOutcome } from "./deliveries.ts";
 import { appendNews } from "./gateway.ts";
+import { NO_SEQ } from "./journal.ts";
 import { findKey, keepKey } from "./keys.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { scanBack } from "./pages.ts";
@@ -36,7 +37,7 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
     records.notify({ kind: "recorded", deliveryId: delivery.deliveryId });
   }
   if (idempotency) keepKey(records, idempotency, { eventId });
-  appendNews(records, [{ name: "event.queued", eventId, agentName: agent }], now, streamKeep);
+  appendNews(records, [{ seq: NO_SEQ, at: now, name: "event.queued", eventId, agentName: agent }], streamKeep);
   if (order.beatNow) askForBeat(records, agent);
   return { event, replayed: false };
 };
@@ -93,38 +94,39 @@ export const requeueEvent: Rule<"requeueEvent"> = (records, eventId, { now, beat
   records.events.put({ event, isTaken: false });
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1, deadEvents: -1 });
   notifyOutcome(records, event.deliveryId);
-  appendNews(records, [{ name: "event.queued", eventId, agentName: agent }], now, streamKeep);
+  appendNews(records, [{ seq: NO_SEQ, at: now, name: "event.queued", eventId, agentName: agent }], streamKeep);
   if (beatNow) askForBeat(records, agent);
   return event;
 };
 
 export const failQueuedEvents: Rule<"failQueuedEvents"> = (records, agent, reason, { now, streamKeep, limit }) => {
-  const news: GatewayNews[] = [];
+  const news: GatewayEntry[] = [];
   const taken = records.events.free(agent, 0, limit);
   for (const { event } of taken) {
     records.agents.count(agent, { waitingEvents: -1 });
     news.push(endEvent(records, { ...event, reason }, "dead", now));
   }
-  appendNews(records, news, now, streamKeep);
+  appendNews(records, news, streamKeep);
   return taken.length;
 };
 
 /** The events of an order, all of which must wait for the agent; nothing is kept yet. */
 export function findFreeEvents(records: Records, agent: string, ids: readonly string[]): EventRecord[] {
-  const found = ids.flatMap((eventId) => records.events.find(eventId) ?? []);
-  const free = found.filter(({ event, isTaken }) => event.status === "queued" && event.agent === agent && !isTaken);
-  if (free.length < ids.length || new Set(ids).size < ids.length) {
+  const free: EventRecord[] = [];
+  for (const eventId of new Set(ids)) {
+    const record = records.events.find(eventId);
+    if (record?.event.status === "queued" && record.event.agent === agent && !record.isTaken) free.push(record);
+  }
+  if (free.length < ids.length) {
     throw refuse("internal", "An event of the turn does not wait for its agent.");
   }
   return free;
 }
 
-/** The turn works on these events from now on. */
-export function takeEvents(records: Records, events: readonly EventRecord[], turnId: string): void {
-  for (const { event } of events) {
-    records.events.put({ event: { ...event, turnId }, isTaken: true });
-    records.agents.count(event.agent, { waitingEvents: -1 });
-  }
+/** The turn works on these events of the agent from now on. */
+export function takeEvents(records: Records, agent: string, events: readonly EventRecord[], turnId: string): void {
+  for (const { event } of events) records.events.put({ event: { ...event, turnId }, isTaken: true });
+  records.agents.count(agent, { waitingEvents: -events.length });
 }
 
 /** Ends the events of a turn that ends: each is handled, returned to the queue, or dead after its last failed turn. The beat can then continue. */
@@ -135,7 +137,7 @@ export function endEvents(
 ): void {
   if (open.task?.kind !== "beat") return;
   const { ids, maxAttempts, streamKeep } = open.task;
-  const news: GatewayNews[] = [];
+  const news: GatewayEntry[] = [];
   const dead: string[] = [];
   let returned = 0;
   for (const { event } of ids.flatMap((eventId) => records.events.find(eventId) ?? [])) {
@@ -155,7 +157,7 @@ export function endEvents(
       dead.push(event.eventId);
     }
   }
-  appendNews(records, news, now, streamKeep);
+  appendNews(records, news, streamKeep);
   endBatch(records, turn, { dead, returned }, { now, streamKeep });
 }
 
@@ -169,16 +171,16 @@ function reasonOf(status: TurnEnd["status"], error: TurnError | undefined): stri
   return error === undefined ? `The turn was ${status}.` : (error.detail ?? error.name);
 }
 
-/** Ends an event that is not counted as waiting. Answers the news for the gateway's stream. */
-function endEvent(records: Records, event: SystemEvent, status: "handled" | "dead", now: number): GatewayNews {
+/** Ends an event that is not counted as waiting. Returns the entry for the gateway's stream. */
+function endEvent(records: Records, event: SystemEvent, status: "handled" | "dead", now: number): GatewayEntry {
   const { eventId, agent: agentName, turnId = "", attempts, reason = "" } = event;
   records.events.put({ event: { ...event, status, endedAt: now }, isTaken: false });
   records.agents.count(agentName, status === "dead" ? { openEvents: -1, deadEvents: 1 } : { openEvents: -1 });
   endDelivery(records, event.deliveryId);
   notifyOutcome(records, event.deliveryId);
   return status === "handled"
-    ? { name: "event.handled", eventId, agentName, turnId }
-    : { name: "event.dead", eventId, agentName, attempts, reason };
+    ? { seq: NO_SEQ, at: now, name: "event.handled", eventId, agentName, turnId }
+    : { seq: NO_SEQ, at: now, name: "event.dead", eventId, agentName, attempts, reason };
 }
 
 /** Lets go of the first `limit` events that ended before `time`. Answers their number. */

@@ -1,20 +1,23 @@
-import type { GatewayEntry, GatewayNews } from "#store/store.ts";
+import type { GatewayEntry } from "#store/store.ts";
+import { NO_SEQ } from "./journal.ts";
 import type { Records, Rule } from "./records.ts";
 
-/** Appends to the gateway's stream, which keeps its newest `keep` entries. */
-export function appendNews(records: Records, news: readonly GatewayNews[], at: number, keep: number): GatewayEntry[] {
+/** Appends new entries to the gateway's stream, which keeps its newest `keep` entries, and gives them their `seq`. */
+export function appendNews(records: Records, entries: readonly GatewayEntry[], keep: number): void {
+  if (entries.length === 0) return;
   const { gateway } = records;
-  const first = gateway.last + 1;
-  const entries = news.map((one, n): GatewayEntry => ({ seq: first + n, at, ...one }));
-  if (entries.length === 0) return entries;
+  let { last } = gateway;
+  for (const entry of entries) entry.seq = ++last;
   gateway.append(entries);
   if (gateway.last - gateway.first >= keep) gateway.eraseBefore(gateway.last - keep + 1);
   records.notify({ kind: "gateway", entries });
-  return entries;
 }
 
-export const appendGatewayEntry: Rule<"appendGatewayEntry"> = (records, news, { now, keep }) =>
-  appendNews(records, [news], now, keep)[0] as GatewayEntry;
+export const appendGatewayEntry: Rule<"appendGatewayEntry"> = (records, news, { now, keep }) => {
+  const entry: GatewayEntry = { seq: NO_SEQ, at: now, ...news };
+  appendNews(records, [entry], keep);
+  return entry;
+};
 
 export const readGatewayEntries: Rule<"readGatewayEntries"> = ({ gateway }, { after, limit }) => ({
   entries: gateway.after(after, limit),

@@ -55,7 +55,7 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
   if (delivery) {
     keepDelivery(records, delivery, { turnId, sessionId, messageId: order.messageId, agent }, order.recorder);
   }
-  if (events) takeEvents(records, events, turnId);
+  if (events) takeEvents(records, agent, events, turnId);
   if (isClaimed)
     return { turn: record.turn, replayed: false, claimed: claimedTurn(record, claim.node, order, lastSeq) };
   if (isFirst) records.notify({ kind: "work", of: "turn" });
