@@ -25,7 +25,7 @@ function openBatches() {
     offset: 0,
     post: (message) => posted.push(message),
   });
-  const run = (calls: Call[]) => batches.run({ calls, overtakes: false });
+  const run = (calls: Call[]) => batches.run({ calls, isOutOfOrder: false });
   return { db, batches, run, answers: () => posted.at(-1) as Answers, posted };
 }
 

@@ -21,7 +21,7 @@ function openSyncing() {
   const syncs: ((error?: unknown) => void)[] = [];
   db.sync = (synced) => syncs.push(synced);
   const batches = new Batches(db, { records: new SqliteRecords(db), offset: 0, post: (one) => posted.push(one) });
-  const run = (call: Call, overtakes = false) => batches.run({ calls: [call], overtakes });
+  const run = (call: Call, isOutOfOrder = false) => batches.run({ calls: [call], isOutOfOrder });
   return { batches, run, posted, endSync: (error?: unknown) => syncs.shift()?.(error), syncs };
 }
 

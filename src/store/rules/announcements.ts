@@ -1,6 +1,6 @@
 import type { AnnouncementClaim, AnnouncementResult, ClaimedAnnouncement, TurnAnnouncement } from "#store/store.ts";
 import { addDeliveryStep, notifyOutcome } from "./deliveries.ts";
-import { firstOf, freed, holds, leaseFor, makeDueReady } from "./leases.ts";
+import { firstOf, holds, leaseFor, makeDueReady, withoutLease } from "./leases.ts";
 import { refuse } from "./limits.ts";
 import type { AnnouncementRecord, Lease, OpenTurnRecord, Records, Rule, TurnRecord } from "./records.ts";
 import { findTurn, withReply } from "./turn-lookup.ts";
@@ -98,7 +98,7 @@ export const releaseAnnouncement: Rule<"releaseAnnouncement"> = (records, claim,
   if (!record) return false;
   const { announcement } = record;
   const again = { ...announcement, attempts: announcement.attempts + 1 };
-  records.announcements.put({ ...record, announcement: again, ...freed(records, delayMs) });
+  records.announcements.put({ ...record, announcement: again, ...withoutLease(records, delayMs) });
   records.notify({ kind: "work", of: "announcement" });
   showAttempt(records, turn, record, result);
   return true;
@@ -126,6 +126,6 @@ function showAttempt(
 /** Announcements whose node has let their lease end can be claimed again. */
 export function freeLostAnnouncements(records: Records): void {
   const lost = records.announcements.leaseEnded(records.moment.time);
-  for (const record of lost) records.announcements.put({ ...record, ...freed(records) });
+  for (const record of lost) records.announcements.put({ ...record, ...withoutLease(records) });
   if (lost.length > 0) records.notify({ kind: "work", of: "announcement" });
 }

@@ -18,7 +18,7 @@ export function leaseFor(records: Records, node: string, leaseMs: number): Lease
 }
 
 /** The fields of work without a lease, which can be claimed now or after `delayMs`. */
-export function freed({ moment }: Records, delayMs = 0): { dueAt: number | undefined; lease: undefined } {
+export function withoutLease({ moment }: Records, delayMs = 0): { dueAt: number | undefined; lease: undefined } {
   return { dueAt: delayMs > 0 ? moment.time + delayMs : undefined, lease: undefined };
 }
 

@@ -6,7 +6,7 @@ import { endCompaction } from "./compactions.ts";
 import { endDelivery } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
-import { freed } from "./leases.ts";
+import { withoutLease } from "./leases.ts";
 import { previewOf } from "./previews.ts";
 import { passOn } from "./queues.ts";
 import { isCompaction, type OpenTurnRecord, type Records, type SessionRecord } from "./records.ts";
@@ -122,7 +122,7 @@ export function requeueTurn(records: Records, record: OpenTurnRecord, now: numbe
   records.turns.put({
     ...record,
     turn: { ...turn, status: "queued" },
-    open: { ...open, readyOrder, ...freed(records, delayMs) },
+    open: { ...open, readyOrder, ...withoutLease(records, delayMs) },
   });
   records.notify({ kind: "work", of: "turn" });
 }

@@ -21,8 +21,8 @@ export type WorkerOrder = {
 /** A method of the store, called at `now` by the wall clock and `time` by the monotonic one. */
 export type Call = { id: number; name: string; now: number; time: number; args: readonly unknown[] };
 
-/** The calls of one message. `overtakes`: all calls only read, and are sent before the previous message has been processed. */
-export type CallOrder = { calls: Call[]; overtakes: boolean };
+/** The calls of one message. `isOutOfOrder`: all calls only read, and are sent before the previous message has been processed. */
+export type CallOrder = { calls: Call[]; isOutOfOrder: boolean };
 
 export type Refusal = { name: ErrorName; detail: string | undefined; extra: ErrorExtra };
 
@@ -33,7 +33,7 @@ export type Answer = { id: number; value?: unknown; refusal?: Refusal; news?: re
 export type Answers = {
   kind: "answers";
   answers: Answer[];
-  /** True if a message that did not overtake another was processed: the next can be sent. */
+  /** True if a message in order was processed: the next can be sent. */
   isFree: boolean;
   /** True if the disk syncs slowly: read-only calls can run during a sync. */
   isSlow: boolean;

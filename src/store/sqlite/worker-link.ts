@@ -41,7 +41,7 @@ export class WorkerLink {
   /** The calls that go with the next message. */
   #calls: Call[] = [];
   #isPlanned = false;
-  /** True if the disk syncs slowly: read-only calls do not wait for a sync, and overtake calls that write. */
+  /** True if the disk syncs slowly: read-only calls do not wait for a sync, and run before waiting writes. */
   #isSlow = false;
   /** A message is on its way: calls that come meanwhile go with the next, and share a commit. */
   #isBusy = false;
@@ -108,7 +108,7 @@ export class WorkerLink {
       const id = ++this.#lastId;
       this.#calls.push({ id, name, now: this.clock.now(), time: this.clock.monotonic(), args });
       this.#waiting.set(id, { resolve, reject });
-      if (!this.#isBusy || this.#overtakes(name)) this.#plan();
+      if (!this.#isBusy || this.#runsDuringSync(name)) this.#plan();
     });
   }
 
@@ -159,17 +159,17 @@ export class WorkerLink {
   };
 
   #send(): void {
-    const overtakes = this.#isBusy;
-    const calls = overtakes ? this.#calls.filter(({ name }) => this.#overtakes(name)) : this.#calls;
+    const isOutOfOrder = this.#isBusy;
+    const calls = isOutOfOrder ? this.#calls.filter(({ name }) => this.#runsDuringSync(name)) : this.#calls;
     if (calls.length === 0 || !this.#port) return;
-    const order: CallOrder = { calls, overtakes };
+    const order: CallOrder = { calls, isOutOfOrder };
     this.#port.postMessage(order);
-    this.#calls = overtakes ? this.#calls.filter(({ name }) => !this.#overtakes(name)) : [];
+    this.#calls = isOutOfOrder ? this.#calls.filter(({ name }) => !this.#runsDuringSync(name)) : [];
     this.#isBusy = true;
     this.#seen = 0;
   }
 
-  #overtakes(name: string): boolean {
+  #runsDuringSync(name: string): boolean {
     return this.#isSlow && isReading(name);
   }
 

@@ -75,16 +75,16 @@ export class Batches {
   }
 
   /** Runs them, and a piece of the work that was parked before. */
-  run({ calls, overtakes }: CallOrder): void {
+  run({ calls, isOutOfOrder }: CallOrder): void {
     const parked = this.#parked.shift();
     try {
       if (this.#isFull && calls.some(({ name, time }) => name === PING && time >= this.#refused.until)) this.#probe();
       const answers = this.#runTogether(calls);
       this.#dropNewsOfTurns(calls, answers);
       this.#answers.push(...answers);
-      if (parked) this.#goOn(parked);
+      if (parked) this.#continueParked(parked);
       this.#records.trim();
-      this.#isFree ||= !overtakes;
+      this.#isFree ||= !isOutOfOrder;
       if (!this.#isSyncing) this.#syncAndAnswer();
     } catch (error) {
       this.#lose(error);
@@ -199,8 +199,8 @@ export class Batches {
     return undefined;
   }
 
-  /** It only reads: where it fails, nothing of it is half done. */
-  #goOn(parked: Parked): void {
+  /** Runs the next piece. Parked calls only read, so a failure leaves no partial change. */
+  #continueParked(parked: Parked): void {
     const { id, name } = parked;
     try {
       const answer = this.#runPiece(parked);

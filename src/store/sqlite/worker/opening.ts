@@ -7,8 +7,8 @@ const LEASE_MS = 30_000;
 /** A clock that was set back while the gateway was down must not hold a turn for ever. */
 const LONGEST_DELAY_MS = 3_600_000;
 
-/** This process opens its file again: its claims go on. */
-export function goOnWithClaims(records: SqliteRecords): void {
+/** Called when this process opens its file again: its claims continue. */
+export function resumeClaims(records: SqliteRecords): void {
   const endsAt = records.moment.time + LEASE_MS;
   for (const record of records.turns.open()) setLease(records, record, endsAt);
   endLeases(records.announcements, endsAt);

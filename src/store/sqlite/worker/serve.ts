@@ -7,12 +7,12 @@ import { Batches } from "./batches.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { failureOf, OpenFailure } from "./failures.ts";
 import { migrate, newestOf } from "./migrate.ts";
-import { goOnWithClaims, takeOver } from "./opening.ts";
+import { resumeClaims, takeOver } from "./opening.ts";
 import { SqliteRecords } from "./records.ts";
 import { checkLog } from "./wal.ts";
 
 const VERSION = newestOf(migrations);
-const NO_CALLS: CallOrder = { calls: [], overtakes: true };
+const NO_CALLS: CallOrder = { calls: [], isOutOfOrder: true };
 
 /** Opens the file and answers calls until the port closes. */
 export function serve({ port, ...order }: WorkerOrder): void {
@@ -58,7 +58,7 @@ function open({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "por
   }
   const records = new SqliteRecords(db);
   records.moment = { now, time: time + offset };
-  if (isOurs) goOnWithClaims(records);
+  if (isOurs) resumeClaims(records);
   else notices.push(...takeOver(records));
   records.flush();
   db.commit();
