@@ -81,8 +81,8 @@ export class Subscriber implements Owner, AgentFollower {
     const isEnded = hasEnded(turn);
     const sender = { turnId, seq, stream: stream && !isEnded, call };
     // The turn of a queued or repeated message may have begun before this call. On another gateway, it may even have ended.
-    const mayHaveBegun = !isEnded && replySeq === undefined;
-    const mayHaveEnded = mayHaveBegun && this.#parts.store.shared !== undefined;
+    const mayHaveBegun = replySeq === undefined;
+    const mayHaveEnded = isEnded || (mayHaveBegun && this.#parts.store.shared !== undefined);
     const isFollowed = this.#sessions.has(sessionId);
     const subscription = this.#subscriptionOf(sessionId);
     subscription.stream.agent ??= agent;

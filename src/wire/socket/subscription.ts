@@ -185,7 +185,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     const { turnId, seq } = sender;
     this.#senders = [...this.#senders, sender];
     if (follower.phase === "idle") {
-      if (isNew) follower.startLive();
+      if (isNew) follower.startLive(replySeq);
       else follower.start(seq - 1);
     }
     if (!sender.stream) return;
@@ -265,7 +265,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     if (stream.ordinal === 0 || !(isInReply || this.#streamerOf(reply.turnId))) return;
     this.#openReply(reply);
     const offset = this.#offset;
-    if (offset >= reply.length) return;
+    if (this.#replyOf !== reply.turnId || offset >= reply.length) return;
     // A piece that does not fit is skipped.
     this.#offset = reply.length;
     if (!owner.sink.isFull) owner.sink.push(owner.frames.piece(stream, reply, offset));
@@ -309,6 +309,8 @@ export class SessionSubscription extends Subscription implements SessionTaker {
   #openReply({ turnId, seq }: { turnId: string; seq: number }): void {
     // An earlier reply of the turn may be read again for its sender.
     if (seq <= this.#replySeq) return;
+    // The reply of the turn before has not ended for its sender, whose rest must be sent first.
+    if (turnId !== this.#replyOf && this.#streamerOf(this.#replyOf)) return;
     this.#replyOf = turnId;
     this.#replySeq = seq;
     this.#offset = 0;
