@@ -184,9 +184,9 @@ export type BeatOrder = {
   /** The most events of a turn, the most bytes of their texts and metadata, and the failed turns after which an event is dead. */
   batch: { limit: number; bytes: number; maxAttempts: number };
   /** The time until the next beat; undefined if none is planned. */
-  everyMs: number | undefined;
-  /** The time until the next beat if `everyMs` is undefined and events were returned. */
-  leftoverMs: number;
+  intervalMs: number | undefined;
+  /** The time until the next beat if `intervalMs` is undefined and events were returned. */
+  returnedDelayMs: number;
   /** The number of waiting events. With an interval, more than a batch of them make the next beat due immediately, unless events were returned. */
   waitingEvents: number;
   streamKeep: number;

@@ -88,8 +88,8 @@ export function beatOrder(world: World, options: BeatOptions = {}): BeatOrder {
   const { text: _, outside: __, context: ___, ...order } = world.order({ limits: limits ?? {} });
   return {
     turn: { ...order, session, surface: "heartbeat", caller: "heartbeat", claim },
-    everyMs: 60_000,
-    leftoverMs: 7_000,
+    intervalMs: 60_000,
+    returnedDelayMs: 7_000,
     waitingEvents: 0,
     streamKeep: STREAM_KEEP,
     ...rest,

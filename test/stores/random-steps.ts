@@ -276,7 +276,7 @@ function createSteps(worlds: Both<World>, random: Random) {
       agent: random.pick(AGENTS),
       node: random.pick([undefined, "node_a"]),
       batch: { limit: 1 + random.below(4), maxAttempts: 2 },
-      everyMs: random.pick([undefined, 50, 7_000]),
+      intervalMs: random.pick([undefined, 50, 7_000]),
       waitingEvents: random.below(6),
       limits: LIMITS,
     };

@@ -135,8 +135,8 @@ function orderOf(
       claim,
     },
     batch: BATCH,
-    everyMs: jittered(agent.heartbeatMs),
-    leftoverMs: LEFTOVER_BEAT_MS,
+    intervalMs: jittered(agent.heartbeatMs),
+    returnedDelayMs: LEFTOVER_BEAT_MS,
     waitingEvents: store.agentCounts(name).waitingEvents,
     streamKeep: GATEWAY_STORED_ENTRIES,
   };

@@ -66,11 +66,11 @@ function newRun(records: Records): BeatRun {
 }
 
 function endWithoutMore(records: Records, order: BeatOrder, run: BeatRun, dead: readonly SystemEvent[]): BeatStep {
-  const { turn, everyMs, leftoverMs, waitingEvents, batch, streamKeep } = order;
+  const { turn, intervalMs, returnedDelayMs, waitingEvents, batch, streamKeep } = order;
   const { events, turnIds, returned, began } = run;
   // An early beat causes no additional calls to the backend: full batches need the same number of turns now or later.
-  const hasMore = events > 0 && returned === 0 && everyMs !== undefined && waitingEvents > batch.limit;
-  const delayMs = hasMore ? 0 : (everyMs ?? (returned > 0 ? leftoverMs : undefined));
+  const hasMore = events > 0 && returned === 0 && intervalMs !== undefined && waitingEvents > batch.limit;
+  const delayMs = hasMore ? 0 : (intervalMs ?? (returned > 0 ? returnedDelayMs : undefined));
   endRun(records, turn.session.agent, run, { now: turn.now, delayMs, streamKeep });
   const ms = Math.round(records.moment.time - began);
   return { outcome: "ended", events, turns: turnIds.length, returned, ms, dead };

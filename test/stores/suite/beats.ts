@@ -182,7 +182,7 @@ export function beatsTests(engine: Engine): void {
       expect(await startBeat(world)).toEqual(ended);
       expect(await dueIn(world)).toBe(60_000);
       await world.clock.advance(60_000);
-      expect(await startBeat(world, { everyMs: undefined })).toEqual(ended);
+      expect(await startBeat(world, { intervalMs: undefined })).toEqual(ended);
       expect(await dueIn(world)).toBeUndefined();
       expect(await news(world)).toEqual([]);
       expect(await world.store.getSession(MAIN)).toBeUndefined();
@@ -291,12 +291,15 @@ export function beatsTests(engine: Engine): void {
       ["an interval, more than a batch of waiting events and returned events", 60_000, true, 3, 60_000],
       ["no interval", undefined, false, 3, undefined],
       ["no interval and returned events", undefined, true, 3, 7_000],
-    ] as const)("plans the next beat for an agent with %s", async ([, everyMs, isFailed, count, next], { world }) => {
-      await queueEvent(world, { beatNow: true });
-      await world.end(await claimBeat(world), isFailed ? FAILED : {});
-      await startBeat(world, { everyMs, waitingEvents: count, batch: { limit: 2 } });
-      expect(await dueIn(world)).toBe(next);
-    });
+    ] as const)(
+      "plans the next beat for an agent with %s",
+      async ([, intervalMs, isFailed, count, next], { world }) => {
+        await queueEvent(world, { beatNow: true });
+        await world.end(await claimBeat(world), isFailed ? FAILED : {});
+        await startBeat(world, { intervalMs, waitingEvents: count, batch: { limit: 2 } });
+        expect(await dueIn(world)).toBe(next);
+      },
+    );
 
     it("is followed immediately by exactly one more beat if an event requested one during it", async ({ world }) => {
       for (let n = 0; n < 3; n++) await queueEvent(world);
