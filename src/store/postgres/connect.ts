@@ -15,11 +15,11 @@ const types = {
 } as pg.CustomTypesConfig;
 
 /**
- * Each statement is planned once, often while the tables are empty. These settings favour indexes, so that the plan is also good for large
- * tables. The timeout ends the transaction of a suspended gateway, so that other gateways do not wait for its locks.
+ * Each statement is planned once, often while the tables are empty. These settings favour indexes, also for the order of rows, so that the plan is
+ * also good for large tables. The timeout ends the transaction of a suspended gateway, so that other gateways do not wait for its locks.
  */
 const SETTINGS = `select set_config(name, case name when 'plan_cache_mode' then 'force_generic_plan' else 'off' end, false)
-    from pg_settings where name in ('plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit');
+    from pg_settings where name in ('plan_cache_mode', 'enable_seqscan', 'enable_sort', 'enable_hashjoin', 'enable_mergejoin', 'jit');
   set idle_in_transaction_session_timeout = 10000`;
 
 /** A connection to a server that accepts writes, the index of the server's URL, and the server's timeline. */

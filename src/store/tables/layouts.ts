@@ -100,7 +100,7 @@ export const EVENTS = {
   orders: {
     all: { by: "ordinal" },
     free: { by: "ordinal", of: "agent", only: "is_free" },
-    ended: { by: "ended_at" },
+    ended: { by: "ended_at", hasTies: true },
   },
   weigh: ({ event }) => EVENT_BYTES + textBytes(event.text) + textBytes(event.metadata) + textBytes(event.reason),
 } satisfies Layout<EventRecord>;
@@ -121,7 +121,7 @@ export const KEYS = {
   table: "idempotency_keys",
   key: "key",
   columns: { key: ["text", ({ key }) => key], expires_at: ["integer", ({ expiresAt }) => expiresAt] },
-  orders: { byEnd: { by: "expires_at" } },
+  orders: { byEnd: { by: "expires_at", hasTies: true } },
   weigh: ({ key, hash }) => KEY_BYTES + textBytes(key) + textBytes(hash),
 } satisfies Layout<KeyRecord>;
 
@@ -149,7 +149,7 @@ export const USAGE = {
   table: "usage",
   key: "counter",
   columns: { counter: ["text", counterOf], hour: ["integer", ({ hour }) => hour, "fixed"] },
-  orders: { byHour: { by: "hour" } },
+  orders: { byHour: { by: "hour", hasTies: true } },
   weigh: () => COUNT_BYTES,
 } satisfies Layout<UsageCount>;
 
@@ -183,7 +183,7 @@ export const OPEN_TURNS = {
     waited: { by: "ready", of: "agent", only: "waited" },
     other: { by: "ready", of: "agent", only: "other" },
     compact: { by: "ready", of: "agent", only: "compact" },
-    due: { by: "due" },
+    due: { by: "due", hasTies: true },
   },
   weigh: weighTurn,
   isSaved: (before, after) => before.turn !== after.turn || !isOnlyExtended(before.open, after.open),
@@ -238,7 +238,7 @@ export const ANNOUNCEMENTS = {
   orders: {
     ofSession: { by: "place", of: "session" },
     ready: { by: "place", of: "channel", only: "ready" },
-    due: { by: "due" },
+    due: { by: "due", hasTies: true },
   },
   weigh: () => ANNOUNCEMENT_BYTES,
   isSaved: (before, after) => !isOnlyExtended(before, after),
@@ -258,3 +258,16 @@ export const ERASURES = {
   isLive: true,
   columns: { id: ["integer", ({ ordinal }) => ordinal] },
 } satisfies Layout<{ ordinal: number }>;
+
+/** The tables that may become large. */
+export const LARGE_LAYOUTS = [SESSIONS, TURNS, EVENTS, DELIVERIES, KEYS, SUMMARIES, USAGE] satisfies Layout<never>[];
+export const LIVE_LAYOUTS = [
+  OPEN_TURNS,
+  LATE_ATTEMPTS,
+  AGENTS,
+  COUNTS,
+  BEATS,
+  ANNOUNCEMENTS,
+  API_KEYS,
+  ERASURES,
+] satisfies Layout<never>[];

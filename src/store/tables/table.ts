@@ -5,9 +5,9 @@ type Field = Key | boolean | undefined;
 
 /**
  * An order of the records that have a value in the column `by`: in each group that shares the column `of`, only records where
- * `only` is true.
+ * `only` is true. With `hasTies`, several records may have the same value, and are in the order of their keys in a database.
  */
-export type Order = { readonly by: string; readonly of?: string; readonly only?: string };
+export type Order = { readonly by: string; readonly of?: string; readonly only?: string; readonly hasTies?: true };
 
 /** The type of a column's values. A `text` may contain any characters. */
 export type ColumnType = "text" | "integer" | "number" | "boolean";
