@@ -67,20 +67,19 @@ create index notes_by_end on notes (ends, id) where ends is not null;
 create index`);
 });
 
-type Search = { name: string; sql: string };
+type Search = { name: string; sql: string; values: number };
+type Dialect = { isTrue(column: string): string; value(n: number): string };
 
 /** A search in each order: for the first records of a group, and for those beyond a bound. */
-function searchesOf(layouts: readonly Layout<never>[], isTrue: (column: string) => string, value: string): Search[] {
+function searchesOf(layouts: readonly Layout<never>[], { isTrue, value }: Dialect): Search[] {
   return layouts.flatMap(({ table, key, orders = {} }) =>
     Object.entries<Order>(orders).flatMap(([name, { by, of, only, hasTies }]) =>
-      ["", ` and ${by} < ${value}`].map((bound) => {
-        const group = [...(only ? [isTrue(only)] : []), ...(of ? [`${of} = ${value}`] : [])];
-        const where = [...group, `${by} is not null${bound}`].join(" and ");
-        const ties = hasTies ? `, ${key}` : "";
-        return {
-          name: `${table} ${name}`,
-          sql: `select body from ${table} where ${where} order by ${by}${ties} limit 10`,
-        };
+      [false, true].map((isBound) => {
+        const compared = [...(of ? [`${of} =`] : []), ...(isBound ? [`${by} <`] : [])];
+        const conditions = [...(only ? [isTrue(only)] : []), ...compared.map((of, n) => `${of} ${value(n + 1)}`)];
+        const where = [...conditions, `${by} is not null`].join(" and ");
+        const sql = `select body from ${table} where ${where} order by ${by}${hasTies ? `, ${key}` : ""} limit 10`;
+        return { name: `${table} ${name}`, sql, values: compared.length };
       }),
     ),
   );
@@ -89,7 +88,7 @@ function searchesOf(layouts: readonly Layout<never>[], isTrue: (column: string) 
 it("finds the records of each order of a large table of SQLite by an index", () => {
   const db = new Database(":memory:");
   db.exec(sqliteSchema(LARGE_LAYOUTS));
-  for (const { name, sql } of searchesOf(LARGE_LAYOUTS, (column) => `${column} = 1`, "?")) {
+  for (const { name, sql } of searchesOf(LARGE_LAYOUTS, { isTrue: (column) => `${column} = 1`, value: () => "?" })) {
     const plan = db.prepare(`explain query plan ${sql}`).all() as { detail: string }[];
     const steps = plan.map(({ detail }) => detail).join("; ");
     expect(steps, name).not.toContain("TEMP B-TREE");
@@ -109,10 +108,11 @@ await postgresTests((server) => {
     afterAll(async () => await client.end());
 
     it("finds the records of each order by an index, with the settings of the engine", async () => {
-      for (const { name, sql } of searchesOf([...LARGE_LAYOUTS, ...LIVE_LAYOUTS], (column) => column, "$1")) {
+      const dialect = { isTrue: (column: string) => column, value: (n: number) => `$${n}` };
+      for (const { name, sql, values } of searchesOf([...LARGE_LAYOUTS, ...LIVE_LAYOUTS], dialect)) {
         await client.query(`prepare search as ${sql}`);
-        const value = sql.includes("$1") ? "(null)" : "";
-        const { rows } = await client.query(`explain execute search${value}`);
+        const nulls = Array(values).fill("null").join(", ");
+        const { rows } = await client.query(`explain execute search${nulls && `(${nulls})`}`);
         const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
         expect(plan, name).toContain("Index Scan using");
         expect(plan, name).not.toMatch(/Seq Scan|Sort|Filter/);
