@@ -1,13 +1,10 @@
 import type { Stream } from "#store/rules/records.ts";
-import type { Entry, GatewayEntry } from "#store/store.ts";
+import type { Entry } from "#store/store.ts";
+import { type AnyEntry, decodeEntries, encodeEntries, GATEWAY } from "#store/tables/journal-rows.ts";
 import { weighEntry } from "#store/tables/layouts.ts";
 import { bytesOf } from "../text.ts";
 import type { Database, Query, Run } from "./database.ts";
 
-/** The gateway's stream is kept like the journal of a session that has no such ordinal. */
-const GATEWAY = 0;
-
-type AnyEntry = Entry | GatewayEntry;
 type Row = [firstSeq: number, body: string];
 
 const ROWS_A_SCAN = 64;
@@ -66,7 +63,7 @@ export class Journals {
     if (this.#unwritten.size === 0) return;
     this.#db.begin();
     for (const [session, entries] of this.#unwritten) {
-      this.#insert(session, (entries[0] as AnyEntry).seq, encode(entries));
+      this.#insert(session, (entries[0] as AnyEntry).seq, encodeEntries(entries));
     }
     this.#unwritten.clear();
   }
@@ -123,7 +120,7 @@ export class Journals {
       for (const entry of entries) if (entry.seq < seq) this.#state.bytes -= weighEntry(entry as Entry);
       this.#delete(session, Math.min(seq, (entries.at(-1)?.seq ?? 0) + 1));
       const left = entries.filter((entry) => entry.seq >= seq);
-      if (left.length > 0) this.#insert(session, seq, encode(left));
+      if (left.length > 0) this.#insert(session, seq, encodeEntries(left));
     }
   }
 
@@ -140,55 +137,6 @@ export class Journals {
   }
 }
 
-/** The end of a turn repeats its reply, which mostly is the text of the entry before it: that is kept once. */
-function encode(entries: readonly AnyEntry[]): string {
-  return JSON.stringify(
-    entries.map((entry, n) =>
-      "reply" in entry && entry.reply === textOf(entries[n - 1]) ? { ...entry, reply: undefined } : entry,
-    ),
-  );
-}
-
 function decode(body: string): AnyEntry[] {
-  const entries = JSON.parse(body) as AnyEntry[];
-  for (const [n, entry] of entries.entries()) {
-    if (entry.name === "turn.completed" || entry.name === "turn.cancelled")
-      entry.reply ??= textOf(entries[n - 1]) ?? "";
-  }
-  return entries;
-}
-
-function textOf(entry: AnyEntry | undefined): string | undefined {
-  return entry?.name === "message.completed" ? entry.text : undefined;
-}
-
-/** The number of dropped entries that may still be in the file before their rows are deleted. */
-const DELETED_TOGETHER = 1_000;
-
-/** The range of the entries that the gateway's stream keeps. */
-export type GatewayEnds = { first: number; last: number };
-
-/** The gateway's stream, whose oldest entries go with nearly each that comes: their rows are deleted many at a time. */
-export function gatewayStream(journals: Journals, ends: GatewayEnds): Stream<GatewayEntry> {
-  const rows = journals.of<GatewayEntry>(GATEWAY);
-  return {
-    get first() {
-      return ends.first;
-    },
-    get last() {
-      return ends.last;
-    },
-    append: (entries) => {
-      rows.append(entries);
-      ends.last += entries.length;
-    },
-    after: (seq, limit) => rows.after(Math.max(seq, ends.first - 1), limit),
-    before: (seq, limit) => rows.before(seq, limit).filter((entry) => entry.seq >= ends.first),
-    eraseBefore: (seq) => {
-      const before = ends.first;
-      ends.first = Math.max(before, Math.min(seq, ends.last + 1));
-      const isRound = Math.floor(before / DELETED_TOGETHER) < Math.floor(ends.first / DELETED_TOGETHER);
-      if (isRound || ends.first > ends.last) journals.dropRows(GATEWAY, ends.first);
-    },
-  };
+  return decodeEntries(JSON.parse(body));
 }

@@ -1,10 +1,11 @@
 import { countsOf } from "#store/rules/agents.ts";
 import type { AgentCounts, Entry } from "#store/store.ts";
+import { type GatewayEnds, gatewayStream } from "#store/tables/journal-rows.ts";
 import { AGENTS, BEATS, COUNTS } from "#store/tables/layouts.ts";
 import { newState, type State, TableRecords } from "#store/tables/table-records.ts";
 import { bytesOf, freeBytesOf } from "../text.ts";
 import type { Database } from "./database.ts";
-import { type GatewayEnds, gatewayStream, Journals } from "./journal.ts";
+import { Journals } from "./journal.ts";
 import { liveRows } from "./live-rows.ts";
 import { StoredTable } from "./table.ts";
 
