@@ -1,13 +1,12 @@
 import type { Clock } from "#kit/clock.ts";
 import { newBareId } from "#kit/ids.ts";
 import { yieldToOthers } from "#kit/yield.ts";
-import { countsOf } from "#store/rules/agents.ts";
 import { isPieces, notifyWatcher, type Pieces } from "#store/rules/records.ts";
 import { type RuleName, rules } from "#store/rules/rules.ts";
 import type { Entry, GatewayEntry, Store, StoreWatcher } from "#store/store.ts";
 import { weighEntry } from "#store/tables/layouts.ts";
 import { MemoryTable } from "#store/tables/table.ts";
-import { newState, TableRecords } from "#store/tables/table-records.ts";
+import { newBookmarks, newState, TableRecords } from "#store/tables/table-records.ts";
 import { ArrayStream } from "./stream.ts";
 
 /**
@@ -28,8 +27,8 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
     ping: async () => {},
     ...methodsOf(clock, records, watchers),
     stats: () => records.totals,
-    agentCounts: (agent) => countsOf(records, agent),
-    openAgents: async () => records.agents.open(),
+    agentCounts: (agent) => records.agentCounts(agent),
+    openAgents: async () => records.openAgents(),
     [Symbol.asyncDispose]: async () => watchers.clear(),
   };
 }
@@ -44,8 +43,8 @@ class MemoryRecords extends TableRecords {
     };
     super({
       state,
+      bookmarks: newBookmarks(),
       table: (layout, changed) => new MemoryTable(layout, changed),
-      live: (layout, changed) => new MemoryTable(layout, changed),
       journal: (ordinal) => {
         const journal = journals.get(ordinal) ?? new ArrayStream<Entry>(weigh);
         journals.set(ordinal, journal);

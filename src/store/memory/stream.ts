@@ -17,7 +17,7 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   #newest: E[] = [];
   first = 1;
 
-  /** `weigh` sees each entry as it comes, and once more as it goes. */
+  /** `weigh` is called with each entry that is appended or erased. */
   constructor(weigh?: (entry: E, by: 1 | -1) => void) {
     this.#weigh = weigh;
   }
@@ -44,9 +44,13 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
     return this.#between(end - limit, end).reverse();
   }
 
+  erase(oldest: readonly E[]): void {
+    for (const entry of oldest) this.#weigh?.(entry, -1);
+    this.eraseBefore((oldest.at(-1)?.seq ?? 0) + 1);
+  }
+
+  /** Of a stream without weights. Nothing is unpacked: a full stream of fixed length loses an entry with each new one. */
   eraseBefore(seq: number): void {
-    // Without a weight nothing is unpacked. A full stream of fixed length loses an entry with each new one.
-    if (this.#weigh) for (const entry of this.#between(this.first, seq)) this.#weigh(entry, -1);
     this.first = Math.max(this.first, Math.min(seq, this.last + 1));
     const chunks = Math.min(Math.floor((this.first - this.#start) / CHUNK), this.#chunks.length);
     this.#chunks.splice(0, chunks);

@@ -1,7 +1,17 @@
 import type { AgentCounts, Turn, TurnEnd } from "#store/store.ts";
 import { appendNews } from "./gateway.ts";
 import { NO_SEQ } from "./journal.ts";
-import type { AgentRecord, Records, Rule } from "./records.ts";
+import type { AgentCount, AgentRecord, BeatRecord, Counts, Records, Rule } from "./records.ts";
+
+export const NOTHING_OPEN: Readonly<Counts> = {
+  queued: 0,
+  running: 0,
+  compactions: 0,
+  waitingEvents: 0,
+  openEvents: 0,
+  deadEvents: 0,
+};
+type OpenCount = "queued" | "running" | "compactions" | "waitingEvents";
 
 function agentOf(records: Records, agent: string): AgentRecord {
   return records.agents.find(agent) ?? { agent, lastEndedAt: undefined, failing: false, pausedAt: undefined };
@@ -11,11 +21,16 @@ export function isPaused(records: Records, agent: string): boolean {
   return records.agents.find(agent)?.pausedAt !== undefined;
 }
 
-export function countsOf(records: Records, agent: string): AgentCounts {
-  const { lastEndedAt, failing, pausedAt } = agentOf(records, agent);
-  const nextBeatAt = records.beats.find(agent)?.nextAt;
-  const { queued, running, compactions, waitingEvents } = records.agents.counts(agent);
-  return { queued, running, compactions, waitingEvents, nextBeatAt, lastEndedAt, failing, pausedAt };
+/** The counts of an agent, from its records. */
+export function countsOf(count: AgentCount | undefined, agent?: AgentRecord, beat?: BeatRecord): AgentCounts {
+  const { queued, running, compactions, waitingEvents } = count ?? NOTHING_OPEN;
+  const { lastEndedAt, failing = false, pausedAt } = agent ?? {};
+  return { queued, running, compactions, waitingEvents, nextBeatAt: beat?.nextAt, lastEndedAt, failing, pausedAt };
+}
+
+/** True for an agent with turns or events that have not ended. */
+export function isOpen({ queued, running, compactions, waitingEvents }: Pick<Counts, OpenCount>): boolean {
+  return queued + running + compactions + waitingEvents > 0;
 }
 
 /** Counts that a turn ends, which `turn` shows as it was before. */

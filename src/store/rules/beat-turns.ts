@@ -51,10 +51,9 @@ export const startBeat: Rule<"startBeat"> = (records, order) => {
 
 /** A new beat. It takes the events that are queued now. */
 function newRun(records: Records): BeatRun {
-  const through = records.last("event");
   return {
     began: records.moment.time,
-    through,
+    through: records.next("event"),
     after: 0,
     events: 0,
     turnIds: [],

@@ -6,7 +6,7 @@ export const startCompaction: Rule<"startCompaction"> = (records, order) => {
   const found = records.sessions.find(sessionId);
   if (!found) throw refuse("session-not-found", `No session has the id ${sessionId}.`);
   const { ordinal, agent, lastSeq } = found.session;
-  const queue = records.queue(ordinal);
+  const queue = records.turns.queue(ordinal);
   const waiting = queue.filter((record) => record.turn.status === "queued" || isCompaction(record)).length;
   if (waiting >= limits.turnsPerSession) {
     throw refuse("session-busy", `${waiting} turns and compactions wait in the session.`);

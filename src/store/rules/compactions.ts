@@ -17,7 +17,7 @@ export function endCompaction(records: Records, record: CompactionRecord, end: C
 /** Deletes a compaction, which leaves the queue of its session. */
 export function deleteCompaction(records: Records, record: CompactionRecord, result: CompactionResult): void {
   const { ordinal, place, turn } = record;
-  const isFirst = records.firstInQueue(ordinal)?.place === place;
+  const isFirst = records.turns.firstInQueue(ordinal)?.place === place;
   records.turns.delete(record);
   if (turn.status === "queued") records.agents.count(turn.agent, { compactions: -1 });
   if (isFirst) passOn(records, ordinal);

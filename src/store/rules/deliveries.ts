@@ -22,7 +22,7 @@ import {
   type Rule,
   type RuleInPieces,
 } from "./records.ts";
-import { findTurn, listedTurn } from "./turn-lookup.ts";
+import { findTurn } from "./turn-lookup.ts";
 
 /** Strangers fill no more than this part of the recorder's bytes. */
 const REFUSED_SHARE = 8;
@@ -149,8 +149,8 @@ function showListed(record: DeliveryRecord, result: DeliveryResult): RecordedDel
 /** The work of an earlier delivery counts for that: a repeat has only its message. */
 function resultOf(records: Records, record: DeliveryRecord): DeliveryResult {
   const { delivery, turnId, eventId, refusal } = record;
-  const event = eventId === undefined ? undefined : records.events.listed(eventId)?.event;
-  const turn = turnId === undefined || eventId !== undefined ? undefined : listedTurn(records, turnId);
+  const event = eventId === undefined ? undefined : records.events.find(eventId)?.event;
+  const turn = turnId === undefined || eventId !== undefined ? undefined : findTurn(records, turnId)?.turn;
   const preview = event ? previewOf(event.text) : turn?.preview;
   if (delivery.answer !== "accepted") {
     const isErased = turnId !== undefined && eventId === undefined && !turn;
@@ -189,7 +189,7 @@ function tokensOf({ status, endedAt, usage }: Turn): number | undefined {
 
 export const readDeliveries: Rule<"readDeliveries"> = (records, deliveryIds) =>
   deliveryIds.flatMap((deliveryId) => {
-    const record = records.deliveries.listed(deliveryId);
+    const record = records.deliveries.find(deliveryId);
     return record ? showListed(record, resultOf(records, record)) : [];
   });
 
@@ -223,7 +223,7 @@ function* placeBefore(records: Records, { before = "", cursor }: DeliveryQuery):
     const errors = [{ pointer: "query:before", message: "cannot be used together with `cursor`" }];
     throw new GatewayError("invalid-request", "Send either `before` or `cursor`.", { errors });
   }
-  const record = records.deliveries.listed(before);
+  const record = records.deliveries.find(before);
   if (record) return record.place;
   const time = timePartOf(before);
   if (time === undefined) throw refuse("delivery-not-found", `${before} is not the id of a delivery.`);

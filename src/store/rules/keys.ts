@@ -1,4 +1,5 @@
 import { GatewayError } from "#kit/errors.ts";
+import type { ApiKey } from "#store/store.ts";
 import { refuse } from "./limits.ts";
 import type { Records, Rule } from "./records.ts";
 
@@ -26,28 +27,35 @@ export function keepKey(
   records.keys.put({ key, hash, expiresAt, turnId, eventId });
 }
 
-export const listKeys: Rule<"listKeys"> = ({ apiKeys }) => apiKeys.all();
+export const listKeys: Rule<"listKeys"> = ({ apiKeys }) => apiKeys.all().map(({ key }) => key);
 
-export const createKey: Rule<"createKey"> = ({ apiKeys }, key) => {
-  if (apiKeys.find(key.keyId)) throw new GatewayError("internal", "key id in use");
-  apiKeys.put({ ...key });
+export const createKey: Rule<"createKey"> = (records, key) => {
+  if (records.apiKeys.find(key.keyId)) throw new GatewayError("internal", "key id in use");
+  putKey(records, key);
 };
 
-export const replaceKey: Rule<"replaceKey"> = ({ apiKeys }, keyId, key, endsAt) => {
-  const old = apiKeys.find(keyId);
-  if (!old || old.replacedBy !== undefined) return false;
-  apiKeys.put({ ...old, replacedBy: key.keyId, expiresAt: Math.min(old.expiresAt ?? endsAt, endsAt) });
-  apiKeys.put({ ...key });
+function putKey(records: Records, key: ApiKey): void {
+  records.apiKeys.put({ key: { ...key }, place: records.next("place") });
+}
+
+export const replaceKey: Rule<"replaceKey"> = (records, keyId, key, endsAt) => {
+  const old = records.apiKeys.find(keyId);
+  if (!old || old.key.replacedBy !== undefined) return false;
+  const expiresAt = Math.min(old.key.expiresAt ?? endsAt, endsAt);
+  records.apiKeys.put({ ...old, key: { ...old.key, replacedBy: key.keyId, expiresAt } });
+  putKey(records, key);
   return true;
 };
 
 export const revokeKey: Rule<"revokeKey"> = ({ apiKeys }, keyId) => {
-  const isStored = apiKeys.find(keyId) !== undefined;
-  if (isStored) apiKeys.delete(keyId);
-  return isStored;
+  const found = apiKeys.find(keyId);
+  if (found) apiKeys.delete(found);
+  return found !== undefined;
 };
 
 export const touchKey: Rule<"touchKey"> = ({ apiKeys }, keyId, now) => {
-  const key = apiKeys.find(keyId);
-  if (key) apiKeys.put({ ...key, lastUsedAt: Math.max(now, key.lastUsedAt ?? 0) });
+  const found = apiKeys.find(keyId);
+  if (!found) return;
+  const { key } = found;
+  apiKeys.put({ ...found, key: { ...key, lastUsedAt: Math.max(now, key.lastUsedAt ?? 0) } });
 };

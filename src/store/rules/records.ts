@@ -186,6 +186,13 @@ export type CountChange = Partial<
   Record<"queued" | "running" | "compactions" | "waitingEvents" | "openEvents" | "deadEvents", number>
 >;
 
+/** Counts of an agent, or of all agents together. */
+export type Counts = Required<CountChange>;
+export type AgentCount = { readonly agent: string } & Counts;
+
+/** `place`: the oldest key has the smallest. */
+export type ApiKeyRecord = { readonly key: ApiKey; readonly place: number };
+
 export type Totals = ReturnType<Store["stats"]>;
 
 /** The memory of the rules from one order to the next. It belongs to the process: an engine need not keep it. */
@@ -200,15 +207,25 @@ export type Bookmarks = {
 
 /** Numbered entries, of which the oldest may have been erased. */
 export interface Stream<E extends { seq: number }> {
-  /** The `seq` of the oldest that is kept, or of the next to come. */
-  readonly first: number;
-  /** The `seq` of the newest ever. */
-  readonly last: number;
   append(entries: readonly E[]): void;
   /** The entries after `seq`, in order. */
   after(seq: number, limit: number): E[];
   /** The entries before `seq`, newest first. An engine may leave out tool calls, unless they are asked for. */
   before(seq: number, limit: number, withToolCalls?: boolean): E[];
+}
+
+/** The entries of a session. It stays when the session goes, until all of it is erased. */
+export interface Journal extends Stream<Entry> {
+  /** Erases the oldest entries, which are these. */
+  erase(oldest: readonly Entry[]): void;
+}
+
+/** The gateway's own entries. */
+export interface GatewayStream extends Stream<GatewayEntry> {
+  /** The `seq` of the oldest that is kept, or of the next to come. */
+  readonly first: number;
+  /** The `seq` of the newest ever. */
+  readonly last: number;
   /** Erases all before `seq`. */
   eraseBefore(seq: number): void;
 }
@@ -268,8 +285,6 @@ export interface Records {
   readonly bookmarks: Bookmarks;
   setBookmarks(change: Partial<Bookmarks>): void;
   next(series: "session" | "event" | "place" | "order"): number;
-  /** The last number that `next` gave. */
-  last(series: "event"): number;
   notify(news: News): void;
 
   readonly sessions: StoredRecords<SessionRecord> & {
@@ -283,14 +298,15 @@ export interface Records {
      */
     after(ordinal: number, limit: number, unusedSince: number): SessionRecord[];
   };
-  /** The journal of a session, by its ordinal. It stays when the session goes, until all of it is erased. */
-  journal(ordinal: number): Stream<Entry>;
-  /** Unfinished turns of a session, by their places. */
-  queue(ordinal: number): readonly OpenTurnRecord[];
-  /** The first of that queue. */
-  firstInQueue(ordinal: number): OpenTurnRecord | undefined;
+  /** The journal of a session, by its ordinal. */
+  journal(ordinal: number): Journal;
   /** Sessions that are gone, and of whose journal some is left. */
-  readonly erasures: { first(): number | undefined; add(ordinal: number): void; delete(ordinal: number): void };
+  readonly erasures: {
+    /** The smallest ordinal. */
+    first(): number | undefined;
+    add(ordinal: number): void;
+    delete(ordinal: number): void;
+  };
   readonly summaries: {
     find(ordinal: number): SummaryRecord | undefined;
     put(record: SummaryRecord): void;
@@ -300,8 +316,10 @@ export interface Records {
   /** The session of a turn is put before the turn is. An engine may give a turn that has ended with its reply. */
   readonly turns: StoredRecords<TurnRecord> &
     Leased<OpenTurnRecord> & {
-      /** The same as `find`; an engine may leave out the reply. */
-      listed(turnId: string): TurnRecord | undefined;
+      /** Unfinished turns of a session, by their places. */
+      queue(ordinal: number): readonly OpenTurnRecord[];
+      /** The first of that queue. */
+      firstInQueue(ordinal: number): OpenTurnRecord | undefined;
       /** Turns that have not ended, in any order; of one agent or of all. */
       open(agent?: string): OpenTurnRecord[];
       /** Turns with a smaller id, the greatest first. */
@@ -320,8 +338,6 @@ export interface Records {
   };
 
   readonly events: StoredRecords<EventRecord> & {
-    /** The same as `find`; an engine may cut off the text and leave out the metadata. */
-    listed(eventId: string): EventRecord | undefined;
     /** Queued ones of an agent that no turn works on, with a greater ordinal, by that. */
     free(agent: string, after: number, limit: number): EventRecord[];
     /** Events with a smaller ordinal, newest first. */
@@ -340,8 +356,6 @@ export interface Records {
     };
 
   readonly deliveries: StoredRecords<DeliveryRecord> & {
-    /** The same as `find`; an engine may leave out the headers, the body and the steps. */
-    listed(deliveryId: string): DeliveryRecord | undefined;
     /** The number and the bytes of the kept deliveries: of refused strangers, or of all others. */
     shelf(ofStrangers: boolean): { readonly size: number; readonly bytes: number };
     /** The delivery with the smallest `endedOrder` on that shelf. */
@@ -358,27 +372,18 @@ export interface Records {
     find(agent: string): AgentRecord | undefined;
     put(record: AgentRecord): void;
     count(agent: string, change: CountChange): void;
-    counts(agent: string): Pick<AgentCounts, "queued" | "running" | "compactions" | "waitingEvents">;
-    /** Agents with turns or events that have not ended, in any order. */
-    open(): string[];
   };
   readonly usage: {
     /** Adds to the counters of that hour, agent, model, surface and caller. */
     add(of: Omit<UsageCount, keyof UsageCounts>, change: Partial<UsageCounts>): void;
-    /** The first hour that has counters, from `from` on. */
-    nextHour(from: number): number | undefined;
-    /** Counters whose hour lies in [from, to), by their hours. */
-    between(from: number, to: number, agent?: string): UsageCount[];
-    /** Deletes counters whose hour ended at `time` or earlier: all, or the first thousand. */
-    deleteEndedBy(time: number): void;
+    /** The counters after one, or of an hour and later, by their hours. */
+    after(place: UsageCount | number, limit: number): UsageCount[];
+    delete(counter: UsageCount): void;
   };
-  readonly gateway: Stream<GatewayEntry>;
-  readonly apiKeys: {
-    /** In the order of their making. */
-    all(): ApiKey[];
-    find(keyId: string): ApiKey | undefined;
-    put(key: ApiKey): void;
-    delete(keyId: string): void;
+  readonly gateway: GatewayStream;
+  readonly apiKeys: StoredRecords<ApiKeyRecord> & {
+    /** By their places. */
+    all(): ApiKeyRecord[];
   };
 }
 

@@ -54,7 +54,7 @@ export const getSession: Rule<"getSession"> = (records, sessionId) => {
 
 /** Only the first of a session's queue may run. */
 function withRunning(records: Records, { session }: SessionRecord): ListedSession {
-  const first = records.firstInQueue(session.ordinal);
+  const first = records.turns.firstInQueue(session.ordinal);
   const turnsRunning = first?.turn.status === "running" && !isCompaction(first) ? 1 : 0;
   return Object.assign({ turnsRunning }, session);
 }
@@ -69,7 +69,7 @@ export const listSessions: Rule<"listSessions"> = (records, { agent, limit, curs
 export const deleteSession: Rule<"deleteSession"> = (records, sessionId, now) => {
   const found = records.sessions.find(sessionId);
   if (!found) return undefined;
-  const turnsCancelled = records.queue(found.session.ordinal).filter((record) => !isCompaction(record)).length;
+  const turnsCancelled = records.turns.queue(found.session.ordinal).filter((record) => !isCompaction(record)).length;
   forgetSession(records, found, now);
   return { turnsCancelled };
 };
@@ -84,11 +84,11 @@ export function forgetSession(
   now: number,
 ): number {
   // From the end of the queue, so that nothing behind what ends is told to begin.
-  for (const record of [...records.queue(ordinal)].reverse()) {
+  for (const record of [...records.turns.queue(ordinal)].reverse()) {
     if (isCompaction(record)) abandonCompaction(records, record);
     else if (record.turn.status === "queued") finishTurn(records, record, cancelledAt(now));
   }
-  const running = records.firstInQueue(ordinal);
+  const running = records.turns.firstInQueue(ordinal);
   if (running) abandonTurn(records, running, now);
   for (const announcement of records.announcements.ofSession(ordinal)) records.announcements.delete(announcement);
   records.summaries.delete(ordinal);
@@ -129,8 +129,8 @@ export function eraseJournal(records: Records, ordinal: number, limit: number): 
     const turn = entry.name === "turn.queued" ? records.turns.find(entry.turnId) : undefined;
     if (turn?.ordinal === ordinal) eraseTurn(records, turn);
   }
-  journal.eraseBefore(entries.length < limit ? journal.last + 1 : (entries.at(-1)?.seq ?? 0) + 1);
-  if (journal.first > journal.last) records.erasures.delete(ordinal);
+  journal.erase(entries);
+  if (entries.length < limit) records.erasures.delete(ordinal);
   return entries.length;
 }
 

@@ -7,7 +7,7 @@ import type { Records, Rule, SessionRecord, TurnRecord } from "./records.ts";
 import { eraseJournal, eraseTurn, forgetSession } from "./sessions.ts";
 import { endOpenTurn, requeueTurn } from "./turn-ends.ts";
 import { bySession } from "./turns.ts";
-import { keepLateAttempt } from "./usage.ts";
+import { forgetUsageBefore, keepLateAttempt } from "./usage.ts";
 
 /** The number of records that a sweep looks at before it lets others run: a millisecond or two. */
 const SLICE = 250;
@@ -22,7 +22,7 @@ export const sweep: Rule<"sweep"> = (records, request) => {
   giveLostTurnsBack(records, request);
   freeLostAnnouncements(records);
   for (const late of records.lateAttempts.endedBy(records.moment.time)) records.lateAttempts.delete(late);
-  records.usage.deleteEndedBy(request.usageBefore);
+  forgetUsageBefore(records, request.usageBefore);
   forgetNewsBefore(records, request.gatewayBefore);
   let left = SLICE;
   left -= eraseMore(records, left * ENTRIES_A_STEP) / ENTRIES_A_STEP;
@@ -89,7 +89,7 @@ function sweepSession(
   const { sessionId, ordinal, updatedAt } = record.session;
   const bound = sessionId.startsWith("webhook:") ? webhookSessionsBefore : sessionsBefore;
   const isUnfinished =
-    records.firstInQueue(ordinal) !== undefined || records.announcements.ofSession(ordinal).length > 0;
+    records.turns.firstInQueue(ordinal) !== undefined || records.announcements.ofSession(ordinal).length > 0;
   if (updatedAt <= bound && !isUnfinished) {
     return { steps: 1 + forgetSession(records, record, now) / ENTRIES_A_STEP, isDone: true };
   }
@@ -127,7 +127,7 @@ function ageHead(
     cut = entry.seq + 1;
     if (turn) eraseTurn(records, turn);
   }
-  journal.eraseBefore(cut);
+  journal.erase(entries.filter(({ seq }) => seq < cut));
   const isDone = entries.length < limit || cut <= (entries.at(-1)?.seq ?? 0);
   records.sessions.put({
     ...record,

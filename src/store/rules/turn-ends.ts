@@ -33,7 +33,7 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
     replyPreview: reply === undefined ? undefined : previewOf(reply),
     announcement: status === "completed" ? announceReply(records, before, now) : undefined,
   };
-  const isFirst = records.firstInQueue(ordinal)?.place === place;
+  const isFirst = records.turns.firstInQueue(ordinal)?.place === place;
   const entries = endEntries(ended, open.replyMessageId, reply, end);
   const { lastSeq } = appendEntries(records, session, now, entries, {
     messages: reply === undefined ? 0 : 1,

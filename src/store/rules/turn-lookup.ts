@@ -23,12 +23,6 @@ export function findTurn(records: Records, turnId: string): TurnRecord | undefin
   return record && records.sessions.at(record.ordinal, record.turn.sessionId) && record;
 }
 
-/** The same, for lists. */
-export function listedTurn(records: Records, turnId: string): Turn | undefined {
-  const record = records.turns.listed(turnId);
-  return record && records.sessions.at(record.ordinal, record.turn.sessionId) && record.turn;
-}
-
 export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {
   const before = query.cursor === undefined ? undefined : decodePlace(query.cursor);
   if (query.status === "queued" || query.status === "running") return listOpenTurns(records, query, before);

@@ -33,7 +33,7 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
 
   const before = known ?? newSession(records, order);
   const { agent, ordinal } = before.session;
-  const isFirst = records.firstInQueue(ordinal) === undefined;
+  const isFirst = records.turns.firstInQueue(ordinal) === undefined;
   const isClaimed = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
   const preview = previewOf(text);
   const record = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst, preview);

@@ -66,7 +66,7 @@ export function countLateAttempt(
 
 type UsageQuery = Parameters<Store["readUsage"]>[0];
 
-/** The number of hours whose counters are read together, or of counters of one hour. */
+/** The number of counters that are read together. */
 const COUNTERS_A_PIECE = 1_000;
 
 /** Calls `use` for all counters of a query, in the order of their hours. */
@@ -75,15 +75,25 @@ function* readCounters(
   { from, to, agent }: UsageQuery,
   use: (count: UsageCount) => void,
 ): Pieces<void> {
-  let left = COUNTERS_A_PIECE;
-  for (let hour = usage.nextHour(from); hour !== undefined && hour < to; hour = usage.nextHour(hour + 1)) {
-    const counts = usage.between(hour, hour + 1, agent);
-    for (const count of counts) use(count);
-    left -= counts.length + 1;
-    if (left > 0) continue;
+  for (let place: number | UsageCount = from; ; ) {
+    const counts: UsageCount[] = usage.after(place, COUNTERS_A_PIECE);
+    for (const count of counts) {
+      if (count.hour >= to) return;
+      if (agent === undefined || count.agent === agent) use(count);
+    }
+    const last = counts.at(-1);
+    if (!last || counts.length < COUNTERS_A_PIECE) return;
+    place = last;
     yield;
-    left = COUNTERS_A_PIECE;
   }
+}
+
+/** Deletes the oldest counters whose hour ended at `time` or earlier, at most a thousand. */
+export function forgetUsageBefore({ usage }: Records, time: number): void {
+  const isEnded = ({ hour }: UsageCount) => hour + HOUR <= time;
+  // Most sweeps find nothing to delete.
+  if (usage.after(0, 1).every((first) => !isEnded(first))) return;
+  for (const count of usage.after(0, COUNTERS_A_PIECE).filter(isEnded)) usage.delete(count);
 }
 
 export const readUsage: RuleInPieces<"readUsage"> = function* (records, query) {

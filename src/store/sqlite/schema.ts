@@ -91,6 +91,19 @@ DROP TABLE runs;
 -- A kind has the name of its table.
 UPDATE live SET kind = CASE kind WHEN 'turn' THEN 'open_turns' WHEN 'agent' THEN 'agents' WHEN 'counts' THEN 'agent_counts' WHEN 'beat' THEN 'beats'
   WHEN 'announcement' THEN 'announcements' WHEN 'key' THEN 'api_keys' WHEN 'erasure' THEN 'erasures' ELSE 'late_attempts' END;
+
+UPDATE live SET body = json_object('agent', body ->> '$.agent', 'queued', ifnull(body ->> '$.counts.queued', 0), 'running', ifnull(body ->> '$.counts.running', 0),
+  'compactions', 0, 'waitingEvents', ifnull(body ->> '$.counts.waitingEvents', 0), 'openEvents', ifnull(body ->> '$.counts.openEvents', 0),
+  'deadEvents', ifnull(body ->> '$.counts.deadEvents', 0)) WHERE kind = 'agent_counts';
+UPDATE live SET body = '{"key":' || body || ',"place":' || (place - 1 - (SELECT max(place) FROM live)) || '}' WHERE kind = 'api_keys';
+
+DROP INDEX usage_by_hour;
+ALTER TABLE usage DROP COLUMN hour;
+
+UPDATE meta SET value = json_remove(json_set(value, '$.version', 0, '$.open', (SELECT json_object('queued', ifnull(sum(body ->> '$.queued'), 0),
+  'running', ifnull(sum(body ->> '$.running'), 0), 'compactions', 0, 'waitingEvents', ifnull(sum(body ->> '$.waitingEvents'), 0), 'openEvents', ifnull(sum(body ->> '$.openEvents'), 0),
+  'deadEvents', ifnull(sum(body ->> '$.deadEvents'), 0)) FROM live WHERE kind = 'agent_counts'),
+  '$.announcements', (SELECT count(*) FROM live WHERE kind = 'announcements')), '$.bookmarks') WHERE name = 'state';
 `;
 
 /** Statements, in order, and never changed once released. The first upgrades a file from the version of `start` to the next. */

@@ -1,5 +1,5 @@
 /** Numbered entries as rows of a table: the entries that a transaction appends to a stream share a row. */
-import type { Stream } from "#store/rules/records.ts";
+import type { GatewayStream, Stream } from "#store/rules/records.ts";
 import type { Entry, GatewayEntry, ToolCall } from "#store/store.ts";
 
 /** The gateway's stream is stored like the journal of a session. A session does not have this ordinal. */
@@ -52,14 +52,14 @@ const DELETED_TOGETHER = 1_000;
 export type GatewayEnds = { first: number; last: number };
 
 type Journals = {
-  of<E extends AnyEntry>(session: number): Stream<E>;
+  stream<E extends AnyEntry>(session: number): Stream<E>;
   /** Deletes the rows of which all entries are before `seq`. */
   dropRows(session: number, seq: number): void;
 };
 
 /** The gateway's stream. Nearly each new entry removes the oldest one, so rows are deleted many at a time. */
-export function gatewayStream(journals: Journals, ends: GatewayEnds): Stream<GatewayEntry> {
-  const rows = journals.of<GatewayEntry>(GATEWAY);
+export function gatewayStream(journals: Journals, ends: GatewayEnds): GatewayStream {
+  const rows = journals.stream<GatewayEntry>(GATEWAY);
   return {
     get first() {
       return ends.first;

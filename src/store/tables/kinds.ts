@@ -1,32 +1,43 @@
 /** The queries of the rules for each kind of record, answered by its table. */
+import { NOTHING_OPEN } from "#store/rules/agents.ts";
 import {
+  type AgentCount,
+  type AgentRecord,
   type AnnouncementRecord,
+  type ApiKeyRecord,
+  type CountChange,
+  type Counts,
   type DeliveryRecord,
   type EventRecord,
   isOfStranger,
   isOpen,
   type KeyRecord,
   type LateAttempt,
-  type Lease,
   type OpenTurnRecord,
   type Records,
+  type SessionRecord,
   type TurnRecord,
 } from "#store/rules/records.ts";
 import type { UsageCount } from "#store/store.ts";
-import { HOUR, NO_COUNTS } from "#store/usage-counts.ts";
+import { NO_COUNTS } from "#store/usage-counts.ts";
 import {
   ANNOUNCEMENTS,
+  API_KEYS,
   counterOf,
   DELIVERIES,
+  ERASURES,
   EVENTS,
+  hourOf,
   KEYS,
+  LATE_ATTEMPTS,
   lateAttemptKey,
   OPEN_TURNS,
+  SESSIONS,
   TURNS,
   USAGE,
   weighDelivery,
 } from "./layouts.ts";
-import type { Changed, MemoryTable, Order, RecordTable } from "./table.ts";
+import type { Changed, Order, RecordTable } from "./table.ts";
 
 /** The recorder's deliveries of refused strangers, or all others. `ended`: the number that may be deleted. */
 type Shelf = { size: number; bytes: number; ended: number };
@@ -34,14 +45,26 @@ export type Shelves = { refused: Shelf; others: Shelf };
 
 /** The number of deliveries that are looked up together when the oldest are deleted. */
 const ENDED_TOGETHER = 64;
-const COUNTERS_TOGETHER = 1_000;
-export function turnRecords(open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] {
-  const { waited, other, compact, due } = OPEN_TURNS.orders;
-  const lanes = { waited, other, compact };
-  const find = (turnId: string): TurnRecord | undefined => open.find(turnId) ?? ended.find(turnId);
+
+export function sessionRecords(table: RecordTable<SessionRecord>): Records["sessions"] {
+  const { all, ofAgent } = SESSIONS.orders;
   return {
-    find,
-    listed: find,
+    ...storedIn(table),
+    at: (ordinal, sessionId) => {
+      const found = table.find(sessionId);
+      return found?.session.ordinal === ordinal ? found : undefined;
+    },
+    before: (below, limit, of) => table.scan(of === undefined ? all : ofAgent, { of, below, limit, newestFirst: true }),
+    after: (above, limit) => table.scan(all, { above, limit }),
+  };
+}
+
+export function turnRecords(open: RecordTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] {
+  const { all, ofAgent, queue, waited, other, compact } = OPEN_TURNS.orders;
+  const lanes = { waited, other, compact };
+  return {
+    ...leased(open, OPEN_TURNS.orders, ({ open: { dueAt } }) => dueAt),
+    find: (turnId) => open.find(turnId) ?? ended.find(turnId),
     put: (record) => {
       if (isOpen(record)) {
         open.put(record);
@@ -54,17 +77,19 @@ export function turnRecords(open: MemoryTable<OpenTurnRecord>, ended: RecordTabl
       open.delete(turnId);
       ended.delete(turnId);
     },
-    open: (agent) => open.filter(({ turn }) => agent === undefined || turn.agent === agent),
+    queue: (of) => open.scan(queue, { of }),
+    firstInQueue: (of) => open.first(queue, of),
+    open: (of) => open.scan(of === undefined ? all : ofAgent, { of }),
     before: (below, limit) => {
-      const unfinished: TurnRecord[] = open.filter(({ turn }) => below === undefined || turn.turnId < below);
-      const found = unfinished.concat(ended.scan(TURNS.orders.all, { below, limit, newestFirst: true }));
-      return found.sort((a, b) => (a.turn.turnId < b.turn.turnId ? 1 : -1)).slice(0, limit);
+      const newest = { below, limit, newestFirst: true };
+      const found: TurnRecord[] = open.scan(all, newest);
+      return found
+        .concat(ended.scan(TURNS.orders.all, newest))
+        .sort((a, b) => (a.turn.turnId < b.turn.turnId ? 1 : -1))
+        .slice(0, limit);
     },
     readyAgents: () => [...new Set(Object.values(lanes).flatMap((lane) => open.groups(lane)))] as string[],
     firstReady: (of, lane) => open.first(lanes[lane], of),
-    dueBy: (time) => open.scan(due, { upTo: time }),
-    nextDueAt: () => open.first(due)?.open.dueAt,
-    leaseEnded: (time) => open.filter(({ open: { lease } }) => lease !== undefined && lease.endsAt <= time),
   };
 }
 
@@ -72,7 +97,6 @@ export function eventRecords(table: RecordTable<EventRecord>): Records["events"]
   const { all, free, ended } = EVENTS.orders;
   return {
     ...storedIn(table),
-    listed: (eventId) => table.find(eventId),
     free: (of, above, limit) => table.scan(free, { of, above, limit }),
     before: newestFirst(table, all),
     endedBefore: (below, limit) => table.scan(ended, { below, limit }),
@@ -101,7 +125,6 @@ export function deliveryRecords(
   const oldest: [refused: string[], others: string[]] = [[], []];
   return {
     ...storedIn(table),
-    listed: (deliveryId) => table.find(deliveryId),
     shelf: shelfOf,
     firstEnded: (of) => {
       if (shelfOf(of).ended === 0) return undefined;
@@ -126,59 +149,78 @@ export function keyRecords(table: RecordTable<KeyRecord>): Records["keys"] {
 }
 
 export function usageRecords(table: RecordTable<UsageCount>): Records["usage"] {
-  const { byHour } = USAGE.orders;
   return {
-    // A counter is changed in place: only the table refers to it.
     add: (of, change) => {
       const count = table.find(counterOf(of)) ?? { ...of, ...NO_COUNTS };
       let name: keyof typeof change;
       for (name in change) count[name] += change[name] ?? 0;
       table.put(count);
     },
-    nextHour: (from) => table.scan(byHour, { above: from - 1, limit: 1 })[0]?.hour,
-    between: (from, below, agent) =>
-      table
-        .scan(byHour, { above: from - 1, below })
-        .filter((count) => agent === undefined || count.agent === agent)
-        .map((count) => ({ ...count })),
-    deleteEndedBy: (time) => {
-      for (const count of table.scan(byHour, { upTo: time - HOUR, limit: COUNTERS_TOGETHER })) {
-        table.delete(counterOf(count));
+    after: (place, limit) => {
+      const above = typeof place === "number" ? hourOf(place) : counterOf(place);
+      return table.scan(USAGE.orders.all, { above, limit }).map((count) => ({ ...count }));
+    },
+    delete: (count) => table.delete(counterOf(count)),
+  };
+}
+
+/** `totals`: the counts of all agents together. */
+export function agentRecords(
+  agents: RecordTable<AgentRecord>,
+  counts: RecordTable<AgentCount>,
+  totals: Counts,
+): Records["agents"] {
+  return {
+    ...storedIn(agents),
+    count: (agent, change) => {
+      const count = counts.find(agent) ?? { agent, ...NOTHING_OPEN };
+      let name: keyof CountChange;
+      for (name in change) {
+        const by = change[name] ?? 0;
+        count[name] += by;
+        totals[name] += by;
       }
+      counts.put(count);
     },
   };
 }
 
-export function announcementRecords(table: MemoryTable<AnnouncementRecord>): Records["announcements"] {
-  const { ofSession, ready, due } = ANNOUNCEMENTS.orders;
+export function announcementRecords(table: RecordTable<AnnouncementRecord>): Records["announcements"] {
+  const { ofSession, ready } = ANNOUNCEMENTS.orders;
   return {
-    ...leased(table),
+    ...storedIn(table),
+    ...leased(table, ANNOUNCEMENTS.orders, ({ dueAt }) => dueAt),
     ofSession: (of) => table.scan(ofSession, { of }),
     readyChannels: () => table.groups(ready) as string[],
     firstReady: (of) => table.first(ready, of),
-    dueBy: (time) => table.scan(due, { upTo: time }),
-    nextDueAt: () => table.first(due)?.dueAt,
   };
 }
 
-export function lateAttemptRecords(table: MemoryTable<LateAttempt>): Records["lateAttempts"] {
+export function lateAttemptRecords(table: RecordTable<LateAttempt>): Records["lateAttempts"] {
   return {
     ...storedIn(table),
     find: (turnId, fence) => table.find(lateAttemptKey(turnId, fence)),
-    endedBy: (time) => table.filter(({ endsAt }) => endsAt <= time),
+    endedBy: (time) => table.scan(LATE_ATTEMPTS.orders.byEnd, { upTo: time }),
   };
 }
 
-export function erasureRecords(table: MemoryTable<{ ordinal: number }>): Records["erasures"] {
+export function apiKeyRecords(table: RecordTable<ApiKeyRecord>): Records["apiKeys"] {
   return {
-    first: () => table.all()[0]?.ordinal,
+    ...storedIn(table),
+    all: () => table.scan(API_KEYS.orders.all, {}),
+  };
+}
+
+export function erasureRecords(table: RecordTable<{ ordinal: number }>): Records["erasures"] {
+  return {
+    first: () => table.first(ERASURES.orders.all)?.ordinal,
     add: (ordinal) => table.put({ ordinal }),
     delete: (ordinal) => table.delete(ordinal),
   };
 }
 
 /** The queries that all records share. */
-export function storedIn<R extends object>(table: RecordTable<R>) {
+function storedIn<R extends object>(table: RecordTable<R>) {
   return {
     find: (key: string) => table.find(key),
     put: (record: R) => table.put(record),
@@ -190,10 +232,18 @@ function newestFirst<R extends object>(table: RecordTable<R>, order: Order) {
   return (below: number, limit: number): R[] => table.scan(order, { below, limit, newestFirst: true });
 }
 
-/** The queries that all records with a lease share. */
-export function leased<R extends { readonly lease: Lease | undefined }>(table: MemoryTable<R>) {
+/** The queries that all leased records share. */
+function leased<R extends object>(
+  table: RecordTable<R>,
+  { leases, due }: { leases: Order; due: Order },
+  dueAtOf: (record: R) => number | undefined,
+) {
   return {
-    ...storedIn(table),
-    leaseEnded: (time: number) => table.filter(({ lease }) => lease !== undefined && lease.endsAt <= time),
+    leaseEnded: (time: number) => table.scan(leases, { upTo: time }),
+    dueBy: (time: number) => table.scan(due, { upTo: time }),
+    nextDueAt: () => {
+      const first = table.first(due);
+      return first && dueAtOf(first);
+    },
   };
 }

@@ -1,10 +1,12 @@
-/** The tables of an engine in this process, as data. */
+/** The tables of the engines, as data. */
+import { createHash } from "node:crypto";
 import { laneOf } from "#store/rules/leases.ts";
 import {
+  type AgentCount,
   type AgentRecord,
   type AnnouncementRecord,
+  type ApiKeyRecord,
   type BeatRecord,
-  type CountChange,
   type DeliveryRecord,
   type EventRecord,
   isOfStranger,
@@ -12,12 +14,11 @@ import {
   type LateAttempt,
   type Lease,
   type OpenTurnRecord,
-  type Records,
   type SessionRecord,
   type SummaryRecord,
   type TurnRecord,
 } from "#store/rules/records.ts";
-import type { ApiKey, Entry, TurnAnnouncement, UsageCount } from "#store/store.ts";
+import type { Entry, TurnAnnouncement, UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
 import type { Layout } from "./table.ts";
 
@@ -132,24 +133,37 @@ export const SUMMARIES = {
   weigh: ({ summary, except }) => SUMMARY_BYTES + textBytes(summary.text) + except.length * 8,
 } satisfies Layout<SummaryRecord>;
 
-type CounterOf = Parameters<Records["usage"]["add"]>[0];
+type Counter = Omit<UsageCount, keyof UsageCounts>;
 
 let last = { hour: Number.NaN, agent: "", model: "", surface: "", caller: "", key: "" };
+/** The length of the names in a key: an index of PostgreSQL accepts no long texts. */
+const LONGEST_NAMES = 250;
 
-/** The key of a counter. The last one is cached, because consecutive calls mostly have the same. */
-export function counterOf({ hour, agent, model, surface, caller }: CounterOf): string {
+/** The key of a counter begins with its hour. The last one is cached, because consecutive calls mostly have the same. */
+export function counterOf({ hour, agent, model, surface, caller }: Counter): string {
   const isLast = last.hour === hour && last.agent === agent && last.model === model;
   if (isLast && last.surface === surface && last.caller === caller) return last.key;
-  const key = `${hour} ${JSON.stringify([agent, model, surface, caller])}`;
+  const names = JSON.stringify([agent, model, surface, caller]);
+  const key = `${hourOf(hour)} ${names.length <= LONGEST_NAMES ? names : hashOf(names)}`;
   last = { hour, agent, model, surface, caller, key };
   return key;
+}
+
+/** The beginning of the keys of an hour's counters. */
+export function hourOf(hour: number): string {
+  return String(Math.max(Math.ceil(hour), 0)).padStart(13, "0");
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
 }
 
 export const USAGE = {
   table: "usage",
   key: "counter",
-  columns: { counter: ["text", counterOf], hour: ["integer", ({ hour }) => hour, "fixed"] },
-  orders: { byHour: { by: "hour", hasTies: true } },
+  isMutable: true,
+  columns: { counter: ["text", counterOf] },
+  orders: { all: { by: "counter" } },
   weigh: () => COUNT_BYTES,
 } satisfies Layout<UsageCount>;
 
@@ -177,8 +191,12 @@ export const OPEN_TURNS = {
     compact: ["boolean", ({ open }) => laneOf(open) === "compact"],
     ready: ["integer", ({ open }) => open.readyOrder],
     due: ["number", ({ open }) => open.dueAt],
+    lease_ends: ["number", ({ open }) => open.lease?.endsAt],
   },
   orders: {
+    all: { by: "id", isRare: true },
+    ofAgent: { by: "id", of: "agent", isRare: true },
+    leases: { by: "lease_ends", hasTies: true, isRare: true },
     queue: { by: "place", of: "session" },
     waited: { by: "ready", of: "agent", only: "waited" },
     other: { by: "ready", of: "agent", only: "other" },
@@ -197,7 +215,11 @@ export const LATE_ATTEMPTS = {
   table: "late_attempts",
   key: "id",
   isLive: true,
-  columns: { id: ["text", ({ turnId, fence }) => lateAttemptKey(turnId, fence)] },
+  columns: {
+    id: ["text", ({ turnId, fence }) => lateAttemptKey(turnId, fence)],
+    ends_at: ["number", ({ endsAt }) => endsAt],
+  },
+  orders: { byEnd: { by: "ends_at", hasTies: true, isRare: true } },
 } satisfies Layout<LateAttempt>;
 
 export const AGENTS = {
@@ -207,13 +229,13 @@ export const AGENTS = {
   columns: { id: ["text", ({ agent }) => agent] },
 } satisfies Layout<AgentRecord>;
 
-export type AgentCount = { readonly agent: string; readonly counts: Required<CountChange> };
-
 export const COUNTS = {
   table: "agent_counts",
   key: "id",
   isLive: true,
+  isMutable: true,
   columns: { id: ["text", ({ agent }) => agent] },
+  orders: { all: { by: "id", isRare: true } },
 } satisfies Layout<AgentCount>;
 
 export const BEATS = {
@@ -234,8 +256,10 @@ export const ANNOUNCEMENTS = {
     place: ["integer", ({ place }) => place],
     ready: ["boolean", ({ lease, dueAt }) => !lease && dueAt === undefined],
     due: ["number", ({ dueAt }) => dueAt],
+    lease_ends: ["number", ({ lease }) => lease?.endsAt],
   },
   orders: {
+    leases: { by: "lease_ends", hasTies: true, isRare: true },
     ofSession: { by: "place", of: "session" },
     ready: { by: "place", of: "channel", only: "ready" },
     due: { by: "due", hasTies: true },
@@ -248,8 +272,9 @@ export const API_KEYS = {
   table: "api_keys",
   key: "id",
   isLive: true,
-  columns: { id: ["text", ({ keyId }) => keyId] },
-} satisfies Layout<ApiKey>;
+  columns: { id: ["text", ({ key }) => key.keyId], place: ["integer", ({ place }) => place, "fixed"] },
+  orders: { all: { by: "place", isRare: true } },
+} satisfies Layout<ApiKeyRecord>;
 
 /** Sessions that are gone, and of whose journal some is left. */
 export const ERASURES = {
@@ -257,10 +282,12 @@ export const ERASURES = {
   key: "id",
   isLive: true,
   columns: { id: ["integer", ({ ordinal }) => ordinal] },
+  orders: { all: { by: "id" } },
 } satisfies Layout<{ ordinal: number }>;
 
 /** The tables that may become large. */
 export const LARGE_LAYOUTS = [SESSIONS, TURNS, EVENTS, DELIVERIES, KEYS, SUMMARIES, USAGE] satisfies Layout<never>[];
+/** The tables with few records. */
 export const LIVE_LAYOUTS = [
   OPEN_TURNS,
   LATE_ATTEMPTS,

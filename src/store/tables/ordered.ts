@@ -22,10 +22,11 @@ export class Ordered<K extends number | string, V> {
   }
 
   add(key: K, value: V): void {
-    let at = this.#keys.length;
-    while (at > 0 && (this.#keys[at - 1] as K) > key) at--;
+    const length = this.#keys.length;
+    const isLast = length === 0 || (this.#keys[length - 1] as K) <= key;
+    const at = isLast ? length : this.#placeAfter(key);
     this.#size++;
-    if (at === this.#keys.length) {
+    if (isLast) {
       this.#keys.push(key);
       this.#values.push(value);
       return;

@@ -1,28 +1,32 @@
+import { countsOf, isOpen, NOTHING_OPEN } from "#store/rules/agents.ts";
 import type {
-  AnnouncementRecord,
+  AgentCount,
   Bookmarks,
-  CountChange,
+  Counts,
+  GatewayStream,
+  Journal,
   News,
-  OpenTurnRecord,
   Records,
-  Stream,
+  Totals,
 } from "#store/rules/records.ts";
-import type { Entry, GatewayEntry } from "#store/store.ts";
+import type { AgentCounts, UsageCount } from "#store/store.ts";
+import type { GatewayEnds } from "./journal-rows.ts";
 import {
+  agentRecords,
   announcementRecords,
+  apiKeyRecords,
   deliveryRecords,
   erasureRecords,
   eventRecords,
   keyRecords,
   lateAttemptRecords,
   type Shelves,
-  storedIn,
+  sessionRecords,
   turnRecords,
   usageRecords,
 } from "./kinds.ts";
 import {
   AGENTS,
-  type AgentCount,
   ANNOUNCEMENTS,
   API_KEYS,
   BEATS,
@@ -38,122 +42,188 @@ import {
   TURNS,
   USAGE,
 } from "./layouts.ts";
-import type { Changed, Layout, MemoryTable, RecordTable } from "./table.ts";
+import type { Changed, Layout, RecordTable } from "./table.ts";
 
 /** Numbers about the whole store: to count anew takes long. */
 export type State = {
+  /** Counts the transactions that write, in an engine that needs it. */
+  version: number;
   numbers: { session: number; event: number; place: number; order: number };
   sessions: number;
   /** The weight of all but the recorder's. */
   bytes: number;
   shelves: Shelves;
-  bookmarks: Bookmarks;
+  /** The counts of all agents together. */
+  open: Counts;
+  announcements: number;
+  gateway: GatewayEnds;
 };
 
 export function newState(): State {
   return {
+    version: 0,
     numbers: { session: 0, event: 0, place: 0, order: 0 },
     sessions: 0,
     bytes: 0,
     shelves: { refused: { size: 0, bytes: 0, ended: 0 }, others: { size: 0, bytes: 0, ended: 0 } },
-    bookmarks: { isWaitedNext: true, sweptTo: 0, recorderBytes: Number.MAX_SAFE_INTEGER },
+    open: { ...NOTHING_OPEN },
+    announcements: 0,
+    gateway: { first: 1, last: 0 },
   };
 }
 
+export function totalsOf({ sessions, bytes, shelves, open, announcements }: State): Totals {
+  const deliveryBytes = shelves.refused.bytes + shelves.others.bytes;
+  return {
+    sessions,
+    turnsQueued: open.queued,
+    turnsRunning: open.running,
+    eventsQueued: open.openEvents,
+    eventsDead: open.deadEvents,
+    announcements,
+    deliveries: shelves.refused.size + shelves.others.size,
+    bytes: bytes + deliveryBytes,
+    deliveryBytes,
+  };
+}
+
+/** The bookmarks of a process that has just started. */
+export function newBookmarks(): Bookmarks {
+  return { isWaitedNext: true, sweptTo: 0, recorderBytes: Number.MAX_SAFE_INTEGER };
+}
+
 /** The parts of the records in which engines differ. */
-type Parts = {
+export type Parts = {
+  /** Changed in its place. */
   state: State;
-  /** Makes a table that may become large. */
+  bookmarks: Bookmarks;
+  /** The table of a layout. It calls `changed` with each change. */
   table<R extends object>(layout: Layout<R>, changed: Changed<R>): RecordTable<R>;
-  /** Makes a table that is held in memory whole. Each record that is already in its file counts as a change. */
-  live<R extends object>(layout: Layout<R>, changed?: Changed<R>): MemoryTable<R>;
-  journal(ordinal: number): Stream<Entry>;
-  gateway: Stream<GatewayEntry>;
+  journal(ordinal: number): Journal;
+  gateway: GatewayStream;
 };
 
 const NO_NEWS: News[] = [];
-const NOTHING_OPEN = { queued: 0, running: 0, compactions: 0, waitingEvents: 0, openEvents: 0, deadEvents: 0 };
 
-/** The records of an engine in this process, in tables. */
+/** The records of an engine, in tables. Each kind is made at its first use. */
 export class TableRecords implements Records {
-  readonly #state: State;
-  readonly #openTurns: MemoryTable<OpenTurnRecord>;
-  readonly #announcements: MemoryTable<AnnouncementRecord>;
-  /** The counts of all agents together. */
-  readonly #totals = { ...NOTHING_OPEN };
+  readonly #parts: Parts;
+  #sessions: Records["sessions"] | undefined;
+  #turns: Records["turns"] | undefined;
+  #lateAttempts: Records["lateAttempts"] | undefined;
+  #events: Records["events"] | undefined;
+  #beats: Records["beats"] | undefined;
+  #announcements: Records["announcements"] | undefined;
+  #deliveries: Records["deliveries"] | undefined;
+  #keys: Records["keys"] | undefined;
+  #summaries: Records["summaries"] | undefined;
+  #agents: Records["agents"] | undefined;
+  #usage: Records["usage"] | undefined;
+  #apiKeys: Records["apiKeys"] | undefined;
+  #erasures: Records["erasures"] | undefined;
+  #countTable: RecordTable<AgentCount> | undefined;
   #news: News[] = NO_NEWS;
 
   moment = { now: 0, time: 0 };
   readonly journal: Records["journal"];
   readonly gateway: Records["gateway"];
-  readonly sessions: Records["sessions"];
-  readonly turns: Records["turns"];
-  readonly events: Records["events"];
-  readonly deliveries: Records["deliveries"];
-  readonly keys: Records["keys"];
-  readonly summaries: Records["summaries"];
-  readonly usage: Records["usage"];
-  readonly agents: Records["agents"];
-  readonly beats: Records["beats"];
-  readonly announcements: Records["announcements"];
-  readonly apiKeys: Records["apiKeys"];
-  readonly erasures: Records["erasures"];
-  readonly lateAttempts: Records["lateAttempts"];
 
   constructor(parts: Parts) {
-    this.#state = parts.state;
-    const table = <R extends object>(layout: Layout<R>) => parts.table(layout, this.#weighing(layout));
-    const live = <R extends object>(layout: Layout<R>) => parts.live(layout, this.#weighing(layout));
-    this.#openTurns = live(OPEN_TURNS);
-    this.#announcements = live(ANNOUNCEMENTS);
+    this.#parts = parts;
     this.journal = parts.journal;
     this.gateway = parts.gateway;
-    this.sessions = this.#sessionRecords(parts);
-    this.turns = turnRecords(this.#openTurns, table(TURNS));
-    this.events = eventRecords(table(EVENTS));
-    this.deliveries = deliveryRecords((changed) => parts.table(DELIVERIES, changed), this.#state.shelves);
-    this.keys = keyRecords(table(KEYS));
-    this.summaries = table(SUMMARIES);
-    this.usage = usageRecords(table(USAGE));
-    this.agents = this.#agentRecords(parts);
-    this.beats = storedIn(live(BEATS));
-    this.announcements = announcementRecords(this.#announcements);
-    this.apiKeys = live(API_KEYS);
-    this.erasures = erasureRecords(live(ERASURES));
-    this.lateAttempts = lateAttemptRecords(live(LATE_ATTEMPTS));
   }
 
-  get totals(): Records["totals"] {
-    const { sessions, bytes, shelves } = this.#state;
-    const deliveryBytes = shelves.refused.bytes + shelves.others.bytes;
-    const { queued, running, openEvents, deadEvents } = this.#totals;
-    return {
-      sessions,
-      turnsQueued: queued,
-      turnsRunning: running,
-      eventsQueued: openEvents,
-      eventsDead: deadEvents,
-      announcements: this.#announcements.size,
-      deliveries: shelves.refused.size + shelves.others.size,
-      bytes: bytes + deliveryBytes,
-      deliveryBytes,
-    };
+  get sessions(): Records["sessions"] {
+    const { state } = this.#parts;
+    this.#sessions ??= sessionRecords(
+      this.#table(SESSIONS, (before, after) => {
+        state.sessions += (after ? 1 : 0) - (before ? 1 : 0);
+      }),
+    );
+    return this.#sessions;
+  }
+
+  get turns(): Records["turns"] {
+    this.#turns ??= turnRecords(this.#table(OPEN_TURNS), this.#table(TURNS));
+    return this.#turns;
+  }
+
+  get lateAttempts(): Records["lateAttempts"] {
+    this.#lateAttempts ??= lateAttemptRecords(this.#table(LATE_ATTEMPTS));
+    return this.#lateAttempts;
+  }
+
+  get events(): Records["events"] {
+    this.#events ??= eventRecords(this.#table(EVENTS));
+    return this.#events;
+  }
+
+  get beats(): Records["beats"] {
+    this.#beats ??= this.#table(BEATS);
+    return this.#beats;
+  }
+
+  get announcements(): Records["announcements"] {
+    const { state } = this.#parts;
+    this.#announcements ??= announcementRecords(
+      this.#table(ANNOUNCEMENTS, (before, after) => {
+        state.announcements += (after ? 1 : 0) - (before ? 1 : 0);
+      }),
+    );
+    return this.#announcements;
+  }
+
+  get deliveries(): Records["deliveries"] {
+    const { state, table } = this.#parts;
+    this.#deliveries ??= deliveryRecords((changed) => table(DELIVERIES, changed), state.shelves);
+    return this.#deliveries;
+  }
+
+  get keys(): Records["keys"] {
+    this.#keys ??= keyRecords(this.#table(KEYS));
+    return this.#keys;
+  }
+
+  get summaries(): Records["summaries"] {
+    this.#summaries ??= this.#table(SUMMARIES);
+    return this.#summaries;
+  }
+
+  get agents(): Records["agents"] {
+    this.#agents ??= agentRecords(this.#table(AGENTS), this.#counts, this.#parts.state.open);
+    return this.#agents;
+  }
+
+  get usage(): Records["usage"] {
+    this.#usage ??= usageRecords(this.#table<UsageCount>(USAGE));
+    return this.#usage;
+  }
+
+  get apiKeys(): Records["apiKeys"] {
+    this.#apiKeys ??= apiKeyRecords(this.#table(API_KEYS));
+    return this.#apiKeys;
+  }
+
+  get erasures(): Records["erasures"] {
+    this.#erasures ??= erasureRecords(this.#table(ERASURES));
+    return this.#erasures;
+  }
+
+  get totals(): Totals {
+    return totalsOf(this.#parts.state);
   }
 
   get bookmarks(): Bookmarks {
-    return this.#state.bookmarks;
+    return this.#parts.bookmarks;
   }
 
   setBookmarks(change: Partial<Bookmarks>): void {
-    Object.assign(this.#state.bookmarks, change);
+    Object.assign(this.#parts.bookmarks, change);
   }
 
   next(series: Parameters<Records["next"]>[0]): number {
-    return ++this.#state.numbers[series];
-  }
-
-  last(series: "event"): number {
-    return this.#state.numbers[series];
+    return ++this.#parts.state.numbers[series];
   }
 
   notify(news: News): void {
@@ -169,75 +239,27 @@ export class TableRecords implements Records {
     return news;
   }
 
-  queue(ordinal: number): ReturnType<Records["queue"]> {
-    return this.#openTurns.scan(OPEN_TURNS.orders.queue, { of: ordinal });
+  agentCounts(agent: string): AgentCounts {
+    return countsOf(this.#counts.find(agent), this.agents.find(agent), this.beats.find(agent));
   }
 
-  firstInQueue(ordinal: number): ReturnType<Records["firstInQueue"]> {
-    return this.#openTurns.first(OPEN_TURNS.orders.queue, ordinal);
+  /** Agents with turns or events that have not ended. */
+  openAgents(): string[] {
+    return this.#counts.scan(COUNTS.orders.all, {}).flatMap((counts) => (isOpen(counts) ? counts.agent : []));
   }
 
-  /** The channels of all announcements. */
-  channels(): string[] {
-    return [...new Set(this.#announcements.all().map(({ announcement }) => announcement.channel))];
+  get #counts(): RecordTable<AgentCount> {
+    this.#countTable ??= this.#table(COUNTS);
+    return this.#countTable;
   }
 
-  #weighing<R>({ weigh = () => 0 }: Layout<R>): Changed<R> {
-    const state = this.#state;
-    return (before, after) => {
-      state.bytes += (after ? weigh(after) : 0) - (before ? weigh(before) : 0);
-    };
-  }
-
-  #sessionRecords(parts: Parts): Records["sessions"] {
-    const weigh = this.#weighing(SESSIONS);
-    const table = parts.table(SESSIONS, (before, after) => {
-      this.#state.sessions += (after ? 1 : 0) - (before ? 1 : 0);
-      weigh(before, after);
+  /** A table whose records count for the bytes of the store. */
+  #table<R extends object>(layout: Layout<R>, changed?: Changed<R>): RecordTable<R> {
+    const { state, table } = this.#parts;
+    const { weigh } = layout;
+    return table(layout, (before, after) => {
+      if (weigh) state.bytes += (after ? weigh(after) : 0) - (before ? weigh(before) : 0);
+      changed?.(before, after);
     });
-    const { all, ofAgent } = SESSIONS.orders;
-    return {
-      ...storedIn(table),
-      at: (ordinal, sessionId) => {
-        const found = table.find(sessionId);
-        return found?.session.ordinal === ordinal ? found : undefined;
-      },
-      before: (below, limit, of) =>
-        table.scan(of === undefined ? all : ofAgent, { of, below, limit, newestFirst: true }),
-      after: (above, limit) => table.scan(all, { above, limit }),
-    };
-  }
-
-  #agentRecords(parts: Parts): Records["agents"] {
-    const table = parts.live(AGENTS);
-    const add = (to: AgentCount["counts"], change: CountChange): void => {
-      let name: keyof CountChange;
-      for (name in change) to[name] = (to[name] ?? 0) + (change[name] ?? 0);
-    };
-    const counts = parts.live(COUNTS, (before, after) => {
-      if (!before && after) add(this.#totals, after.counts);
-    });
-    return {
-      ...storedIn(table),
-      // Counts are changed in their place: nobody has them but the table.
-      count: (agent, change) => {
-        const known = counts.find(agent);
-        if (known) {
-          add(known.counts, change);
-          add(this.#totals, change);
-        }
-        counts.put(known ?? { agent, counts: { ...NOTHING_OPEN, ...change } });
-      },
-      counts: (agent) => {
-        const { queued, running, compactions = 0, waitingEvents } = counts.find(agent)?.counts ?? NOTHING_OPEN;
-        return { queued, running, compactions, waitingEvents };
-      },
-      open: () =>
-        counts
-          .all()
-          .flatMap(({ agent, counts: { queued, running, compactions = 0, waitingEvents } }) =>
-            queued + running + compactions + waitingEvents > 0 ? agent : [],
-          ),
-    };
   }
 }

@@ -5,9 +5,16 @@ type Field = Key | boolean | undefined;
 
 /**
  * An order of the records that have a value in the column `by`: in each group that shares the column `of`, only records where
- * `only` is true. With `hasTies`, several records may have the same value, and are in the order of their keys in a database.
+ * `only` is true. With `hasTies`, several records may have the same value, and are in the order of their keys in a database. `isRare`: it is used so
+ * rarely that a table in memory has no index for it.
  */
-export type Order = { readonly by: string; readonly of?: string; readonly only?: string; readonly hasTies?: true };
+export type Order = {
+  readonly by: string;
+  readonly of?: string;
+  readonly only?: string;
+  readonly hasTies?: true;
+  readonly isRare?: true;
+};
 
 /** The type of a column's values. A `text` may contain any characters. */
 export type ColumnType = "text" | "integer" | "number" | "boolean";
@@ -25,6 +32,8 @@ export type Layout<R> = {
   weigh?(record: R): number;
   /** True for few or unfinished records, which an engine in this process holds in memory whole. */
   isLive?: true;
+  /** True for flat records that are changed in their place before they are put. An engine that repeats rules hands out copies. */
+  isMutable?: true;
   /** For a live table that is also stored in a file: returns true if a change must be saved. Without it, all changes are saved. */
   isSaved?(before: R, after: R): boolean;
 };
@@ -40,9 +49,12 @@ export interface RecordTable<R> {
   find(key: Key): R | undefined;
   put(record: R): void;
   delete(key: Key): void;
+  /** The records of a group in an order, within a range. Those with the same `by` are in any order. */
   scan(order: Order, scan: Scan): R[];
   /** The first record of a group in an order. */
   first(order: Order, of?: Key | boolean): R | undefined;
+  /** The groups of an order that have records. */
+  groups(order: Order): Key[];
 }
 
 function fieldOf<R>({ columns }: Layout<R>, column: string): (record: R) => Field {
@@ -56,21 +68,20 @@ export function keyField<R>(layout: Layout<R>): (record: R) => Key {
   return fieldOf(layout, layout.key) as (record: R) => Key;
 }
 
-/** Records in memory, in the order in which they were put first. */
+/** Records in memory. */
 export class MemoryTable<R extends object> implements RecordTable<R> {
   readonly #changed: Changed<R>;
   readonly keyOf: (record: R) => Key;
   readonly #rows = new Map<Key, R>();
   readonly #indexes: readonly Index<R>[];
+  readonly #rare: readonly Index<R>[];
 
   constructor(layout: Layout<R>, changed: Changed<R> = () => {}) {
     this.#changed = changed;
     this.keyOf = keyField(layout);
-    this.#indexes = Object.values(layout.orders ?? {}).map((order) => new Index(layout, order));
-  }
-
-  get size(): number {
-    return this.#rows.size;
+    const indexes = Object.values(layout.orders ?? {}).map((order) => new Index(layout, order));
+    this.#indexes = indexes.filter(({ order }) => !order.isRare);
+    this.#rare = indexes.filter(({ order }) => order.isRare);
   }
 
   find(key: Key): R | undefined {
@@ -78,60 +89,57 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   }
 
   put(record: R): void {
-    const key = this.keyOf(record);
-    const before = this.#rows.get(key);
-    this.#rows.set(key, record);
-    this.#move(key, before, record);
+    const before = this.#set(record);
+    this.#changed(before, record);
+  }
+
+  /** Puts a stored record, which is not a change. */
+  load(record: R): void {
+    this.#set(record);
   }
 
   delete(key: Key): void {
     const before = this.find(key);
     if (!before) return;
     this.#rows.delete(key);
-    this.#move(key, before, undefined);
-  }
-
-  all(): R[] {
-    return this.filter(() => true);
-  }
-
-  filter(matches: (record: R) => boolean): R[] {
-    const found: R[] = [];
-    for (const record of this.#rows.values()) if (matches(record)) found.push(record);
-    return found;
+    for (const index of this.#indexes) index.move(key, before, undefined);
+    this.#changed(before, undefined);
   }
 
   scan(order: Order, scan: Scan): R[] {
     const found: R[] = [];
-    for (const key of this.#groupsOf(order)?.get(scan.of)?.scan(scan) ?? []) found.push(this.find(key) as R);
+    for (const key of this.#groupsOf(order).get(scan.of)?.scan(scan) ?? []) found.push(this.find(key) as R);
     return found;
   }
 
   first(order: Order, of?: Key | boolean): R | undefined {
-    const key = this.#groupsOf(order)?.get(of)?.first;
+    const key = this.#groupsOf(order).get(of)?.first;
     return key === undefined ? undefined : this.find(key);
   }
 
-  /** The groups of an order that hold something. */
   groups(order: Order): Key[] {
-    return [...(this.#groupsOf(order)?.keys() ?? [])] as Key[];
+    return [...this.#groupsOf(order).keys()] as Key[];
   }
 
-  #groupsOf(order: Order): Index<R>["groups"] | undefined {
+  #set(record: R): R | undefined {
+    const key = this.keyOf(record);
+    const before = this.#rows.get(key);
+    this.#rows.set(key, record);
+    for (const index of this.#indexes) index.move(key, before, record);
+    return before;
+  }
+
+  #groupsOf(order: Order): Index<R>["groups"] {
     for (const index of this.#indexes) if (index.order === order) return index.groups;
-    return undefined;
-  }
-
-  #move(key: Key, before: R | undefined, after: R | undefined): void {
-    for (const index of this.#indexes) index.move(key, before, after);
-    this.#changed(before, after);
+    for (const index of this.#rare) if (index.order === order) return index.groupsOf(this.#rows);
+    throw new Error(`There is no order by ${order.by}.`);
   }
 }
 
 /** The keys of records in an order. */
 class Index<R> {
   readonly order: Order;
-  readonly groups = new Map<Field, Ordered<Key, Key>>();
+  groups = new Map<Field, Ordered<Key, Key>>();
   /** A group that became empty, for the next one to begin: most last for one turn. */
   #spare: Ordered<Key, Key> | undefined;
   readonly #groupOf: (record: R) => Field;
@@ -144,6 +152,15 @@ class Index<R> {
     const isIn = only === undefined ? () => true : fieldOf(layout, only);
     this.#groupOf = of === undefined ? () => undefined : fieldOf(layout, of);
     this.#placeOf = (record) => (isIn(record) ? placeOf(record) : undefined);
+  }
+
+  /** The groups of these records, for an order without an index. */
+  groupsOf(rows: ReadonlyMap<Key, R>): Index<R>["groups"] {
+    this.groups = new Map();
+    for (const [key, record] of rows) this.move(key, undefined, record);
+    const { groups } = this;
+    this.groups = new Map();
+    return groups;
   }
 
   move(key: Key, before: R | undefined, after: R | undefined): void {

@@ -250,7 +250,7 @@ export class Batches {
   #reload(calls: readonly Call[]): void {
     this.#db.rollback();
     const before = this.#records;
-    this.#records = new SqliteRecords(this.#db);
+    this.#records = new SqliteRecords(this.#db, before.bookmarks);
     keepLeases(this.#records, before);
     const ids = new Set(calls.map(({ id }) => id));
     for (const { id } of this.#parked) if (!ids.has(id)) this.#answers.push({ id, refusal: ROLLED_BACK });

@@ -1,4 +1,4 @@
-import type { Stream } from "#store/rules/records.ts";
+import type { Journal, Stream } from "#store/rules/records.ts";
 import type { Entry } from "#store/store.ts";
 import { type AnyEntry, decodeEntries, encodeEntries, GATEWAY } from "#store/tables/journal-rows.ts";
 import { weighEntry } from "#store/tables/layouts.ts";
@@ -35,19 +35,15 @@ export class Journals {
   }
 
   /** The journal of a session, by its ordinal. */
-  of<E extends AnyEntry>(session: number): Stream<E> {
-    const journals = this;
+  of(session: number): Journal {
+    return { ...this.stream<Entry>(session), erase: (oldest) => this.#erase(session, oldest) };
+  }
+
+  stream<E extends AnyEntry>(session: number): Stream<E> {
     return {
-      get first() {
-        return journals.#endsOf(session)[0];
-      },
-      get last() {
-        return journals.#endsOf(session)[1];
-      },
       append: (entries) => this.#append(session, entries),
       after: (seq, limit) => this.#readAfter(session, seq, limit) as E[],
       before: (seq, limit) => this.#readBefore(session, seq, limit) as E[],
-      eraseBefore: (seq) => this.#erase(session, seq),
     };
   }
 
@@ -112,28 +108,17 @@ export class Journals {
     }
   }
 
-  #erase(session: number, seq: number): void {
+  #erase(session: number, oldest: readonly Entry[]): void {
+    const last = oldest.at(-1)?.seq;
+    if (last === undefined) return;
+    for (const entry of oldest) this.#state.bytes -= weighEntry(entry);
     this.flush();
-    for (let rows = this.#rowsBefore(session, seq); rows.length > 0; rows = this.#rowsBefore(session, seq)) {
-      this.#db.begin();
-      const entries = rows.flatMap(([, body]) => decode(body));
-      for (const entry of entries) if (entry.seq < seq) this.#state.bytes -= weighEntry(entry as Entry);
-      this.#delete(session, Math.min(seq, (entries.at(-1)?.seq ?? 0) + 1));
-      const left = entries.filter((entry) => entry.seq >= seq);
-      if (left.length > 0) this.#insert(session, seq, encodeEntries(left));
-    }
-  }
-
-  /** The oldest rows that hold entries before `seq`. */
-  #rowsBefore(session: number, seq: number): Row[] {
-    return this.#after.all<Row>([session, session, 0, ROWS_A_SCAN]).filter(([firstSeq]) => firstSeq < seq);
-  }
-
-  #endsOf(session: number): [first: number, last: number] {
-    this.flush();
-    const [newest] = this.#before.all<Row>([session, Number.MAX_SAFE_INTEGER, 1]);
-    const [oldest] = this.#after.all<Row>([session, session, 0, 1]);
-    return [oldest?.[0] ?? 1, newest ? (decode(newest[1]).at(-1)?.seq ?? 0) : 0];
+    this.#db.begin();
+    // The last row may have entries that stay.
+    const [row] = this.#after.all<Row>([session, session, last, 1]);
+    const left = row ? decode(row[1]).filter(({ seq }) => seq > last) : [];
+    this.#delete(session, last + 1);
+    if (left.length > 0) this.#insert(session, last + 1, encodeEntries(left));
   }
 }
 

@@ -1,34 +1,43 @@
-import { type Changed, keyField, type Layout, MemoryTable } from "#store/tables/table.ts";
+import { LIVE_LAYOUTS } from "#store/tables/layouts.ts";
+import { type Changed, type Layout, MemoryTable } from "#store/tables/table.ts";
 import { bytesOf, freeBytesOf, toSql } from "../text.ts";
 import type { Database } from "./database.ts";
 
 /**
- * The rows of the tables that are held in memory whole: unfinished work, and kinds with few records. They are read at the start
- * alone, in the order in which they were put first. `tell` is told of each record that is loaded or changed.
+ * The rows of the tables that are held in memory whole: unfinished work, and kinds with few records. They are read once, at the start.
+ * `notify` is called with the table and the id of each record that is loaded or changed.
  */
-export function liveRows(db: Database, tell: (kind: string, id: string) => void) {
+export function liveRows(db: Database, notify: (kind: string, id: string) => void) {
   const read = db.query(`SELECT ${freeBytesOf("id")}, ${bytesOf("body")} FROM live WHERE kind = ? ORDER BY place`);
   const inPlace = "ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body";
   const put = db.run(`INSERT INTO live (kind, id, body) VALUES (?, ?, ?) ${inPlace}`);
   const remove = db.run("DELETE FROM live WHERE kind = ? AND id = ?");
   const changes = new Map<string, { kind: string; id: string; record: object | undefined }>();
 
-  /** A table in memory whose records are kept as rows, too. It begins with the rows that already exist. */
-  const table = <R extends object>(layout: Layout<R>, changed: Changed<R> = () => {}): MemoryTable<R> => {
+  /** The changes of a record before and after it, by the name of its table. */
+  const listeners = new Map<string, Changed<never>>();
+  const load = <R extends object>(layout: Layout<R>): MemoryTable<R> => {
     const { table: kind, isSaved = () => true } = layout;
-    const keyOf = keyField(layout);
-    let isLoaded = false;
-    const made = new MemoryTable(layout, (before, after) => {
-      changed(before, after);
-      const id = String(keyOf((after ?? before) as R));
-      tell(kind, id);
-      const isChange = isLoaded && !(before && after && !isSaved(before, after));
-      if (isChange) changes.set(`${kind} ${id}`, { kind, id, record: after });
+    const made = new MemoryTable<R>(layout, (before, after) => {
+      (listeners.get(kind) as Changed<R>)(before, after);
+      const id = String(made.keyOf((after ?? before) as R));
+      notify(kind, id);
+      if (before && after && !isSaved(before, after)) return;
+      changes.set(`${kind} ${id}`, { kind, id, record: after });
     });
     // An id is read to see that it is text.
-    for (const [, body] of read.all<[id: string, body: string]>([kind])) made.put(JSON.parse(body) as R);
-    isLoaded = true;
+    for (const [id, body] of read.all<[id: string, body: string]>([kind])) {
+      made.load(JSON.parse(body) as R);
+      notify(kind, String(id));
+    }
     return made;
+  };
+  const tables = new Map(LIVE_LAYOUTS.map((layout: Layout<never>) => [layout.table, load(layout)]));
+
+  /** The table in memory of a layout. Its changes are also written to rows. */
+  const table = <R extends object>({ table: kind }: Layout<R>, changed: Changed<R>): MemoryTable<R> => {
+    listeners.set(kind, changed);
+    return tables.get(kind) as unknown as MemoryTable<R>;
   };
 
   const flush = (): void => {

@@ -35,7 +35,7 @@ export function takeOver(records: SqliteRecords): StoreNotice[] {
 function isBlocked(records: SqliteRecords, { ordinal, place, turn, open }: OpenTurnRecord): boolean {
   const { readyOrder, dueAt, lease } = open;
   const isWaiting = turn.status === "queued" && readyOrder === undefined && dueAt === undefined && !lease;
-  return isWaiting && records.firstInQueue(ordinal)?.place === place;
+  return isWaiting && records.turns.firstInQueue(ordinal)?.place === place;
 }
 
 /** Sets the end of all leases. Returns the number of leases. */

@@ -1,8 +1,7 @@
-import { countsOf } from "#store/rules/agents.ts";
-import type { AgentCounts, Entry } from "#store/store.ts";
-import { type GatewayEnds, gatewayStream } from "#store/tables/journal-rows.ts";
+import type { AgentCounts } from "#store/store.ts";
+import { gatewayStream } from "#store/tables/journal-rows.ts";
 import { AGENTS, BEATS, COUNTS } from "#store/tables/layouts.ts";
-import { newState, type State, TableRecords } from "#store/tables/table-records.ts";
+import { newBookmarks, newState, type State, TableRecords } from "#store/tables/table-records.ts";
 import { bytesOf, freeBytesOf } from "../text.ts";
 import type { Database } from "./database.ts";
 import { Journals } from "./journal.ts";
@@ -23,39 +22,44 @@ export class SqliteRecords extends TableRecords {
   readonly #held: readonly { trim(): void }[];
   readonly #changedAgents: Set<string>;
 
-  constructor(db: Database) {
+  constructor(db: Database, bookmarks = newBookmarks()) {
     const changedAgents = new Set<string>();
-    const state = stateRow(db);
-    const { bytes } = state.state;
+    const { state, flush } = stateRow(db);
     const live = liveRows(db, (kind, id) => {
       if (OF_AGENTS.has(kind)) changedAgents.add(id);
     });
-    const journals = new Journals(db, state.state);
+    const journals = new Journals(db, state);
     const tables: { flush(): void; trim(): void }[] = [];
     super({
-      state: state.state,
+      state,
+      bookmarks,
       table: (layout, changed) => {
+        if (layout.isLive) return live.table(layout, changed);
         const table = new StoredTable(db, layout, changed);
         tables.push(table);
         return table;
       },
-      live: (layout, changed) => live.table(layout, changed),
-      journal: (ordinal) => journals.of<Entry>(ordinal),
-      gateway: gatewayStream(journals, state.state.gateway),
+      journal: (ordinal) => journals.of(ordinal),
+      gateway: gatewayStream(journals, state.gateway),
     });
-    // Loading a record adds nothing to the kept bytes.
-    state.state.bytes = bytes;
     this.#changedAgents = changedAgents;
     this.#held = tables;
-    this.#written = [...tables, live, journals, state];
+    // `tables` grows: a table is made at its first use.
+    this.#written = [{ flush: () => flushAll(tables) }, live, journals, { flush }];
     this.#readSessions(db);
   }
 
-  /** How the agents are of which something has changed since the last call. */
+  /** The counts of the agents that changed since the last call. */
   takeChangedAgents(): [agent: string, counts: AgentCounts][] {
-    const changed = [...this.#changedAgents].map((agent): [string, AgentCounts] => [agent, countsOf(this, agent)]);
+    const changed = [...this.#changedAgents].map((agent): [string, AgentCounts] => [agent, this.agentCounts(agent)]);
     this.#changedAgents.clear();
     return changed;
+  }
+
+  /** The channels of the announcements that can be claimed, now or after a delay. */
+  channels(): string[] {
+    const due = this.announcements.dueBy(Infinity).map(({ announcement }) => announcement.channel);
+    return [...new Set([...this.announcements.readyChannels(), ...due])];
   }
 
   /** True if a turn can be claimed, now or after its delay. */
@@ -65,7 +69,7 @@ export class SqliteRecords extends TableRecords {
 
   /** Writes all changes. */
   flush(): void {
-    for (const one of this.#written) one.flush();
+    flushAll(this.#written);
   }
 
   /** Drops records that are held only because they were used. */
@@ -91,23 +95,21 @@ export class SqliteRecords extends TableRecords {
   }
 }
 
-type StoreState = State & { gateway: GatewayEnds };
-
-export function newStoreState(): StoreState {
-  return { ...newState(), gateway: { first: 1, last: 0 } };
+function flushAll(written: readonly { flush(): void }[]): void {
+  for (const one of written) one.flush();
 }
 
 /** The numbers about the whole store go into the file with each batch. */
 function stateRow(db: Database) {
   let [written = ""] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'state'`).get<[string]>([]) ?? [];
-  const stored = written === "" ? newStoreState() : (JSON.parse(written) as StoreState);
+  const state = written === "" ? newState() : (JSON.parse(written) as State);
   const put = db.run("INSERT OR REPLACE INTO meta (name, value) VALUES ('state', ?)");
   const flush = (): void => {
-    const text = JSON.stringify(stored);
+    const text = JSON.stringify(state);
     if (text === written) return;
     db.begin();
     put(text);
     written = text;
   };
-  return { state: stored, flush };
+  return { state, flush };
 }

@@ -7,7 +7,7 @@ import {
   type RecordTable,
   type Scan,
 } from "#store/tables/table.ts";
-import { bytesOf, toSql } from "../text.ts";
+import { bytesOf, freeBytesOf, toSql } from "../text.ts";
 import type { Database, Query, Run, Value } from "./database.ts";
 
 /** The number of a table's records that stay in memory between two batches. */
@@ -94,6 +94,16 @@ export class StoredTable<R extends object> implements RecordTable<R> {
 
   first(order: Order, of?: Key | boolean): R | undefined {
     return this.scan(order, { of, limit: 1 })[0];
+  }
+
+  groups({ by, of, only }: Order): Key[] {
+    this.flush();
+    const condition = only === undefined ? "" : `${only} = 1 AND `;
+    const sql = `SELECT DISTINCT ${freeBytesOf(of ?? "NULL")} FROM ${this.#layout.table} WHERE ${condition}${by} IS NOT NULL`;
+    return this.#db
+      .query(sql)
+      .all<[Key]>([])
+      .map(([group]) => group);
   }
 
   flush(): void {
