@@ -38,8 +38,10 @@ function literalOf(text: string): string {
 export function quote(text: string): Sql {
   return markValue(literalOf(text), "text");
 }
-export function textList(texts: Iterable<string>): Sql {
-  return markValue(`array[${[...texts].map(literalOf).join(",")}]::text[]`, "text[]");
+/** A list of texts; undefined ones are null. */
+export function textList(texts: Iterable<string | undefined>): Sql {
+  const literals = [...texts].map((text) => (text === undefined ? "null" : literalOf(text)));
+  return markValue(`array[${literals.join(",")}]::text[]`, "text[]");
 }
 export function numberList(numbers: Iterable<number>): Sql {
   return markValue(`array[${[...numbers].join(",")}]::bigint[]`, "bigint[]");

@@ -1,0 +1,179 @@
+import type pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ArrayStream } from "#store/memory/stream.ts";
+import { Servers } from "#store/postgres/connect.ts";
+import { RECORD_TABLES } from "#store/postgres/migrations/schema.ts";
+import { Journals } from "#store/postgres/records/journal.ts";
+import { planOf, type Row, type Sql } from "#store/postgres/records/sql.ts";
+import { Transaction } from "#store/postgres/records/transaction.ts";
+import type { Stream } from "#store/rules/records.ts";
+import type { Entry } from "#store/store.ts";
+import { type AnyEntry, GATEWAY, gatewayStream } from "#store/tables/journal-rows.ts";
+import { weighEntry } from "#store/tables/layouts.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { postgresTests } from "#test/harness/postgres.ts";
+import { createRandom } from "#test/harness/random.ts";
+
+const random = createRandom(43);
+
+function entry(seq: number): Entry {
+  const of = { seq, at: 1_000 + seq, turnId: `turn_${seq}` };
+  const text = random.pick(["short", "with\0null", "half \ud800", "é".repeat(200)]);
+  const toolCalls = random.chance(0.5) ? [{ name: "look", arguments: "{}", result: "\udc00" }] : undefined;
+  if (seq % 3 === 0) return { name: "turn.queued", ...of };
+  if (seq % 3 === 1) {
+    return { name: "message.completed", ...of, messageId: `msg_${seq}`, text, toolCalls } as Entry;
+  }
+  return { name: "turn.completed", ...of, usage: { input: 1, output: 2 }, model: undefined, reply: text } as Entry;
+}
+
+/** The next entries; the end of a turn repeats the text before it. */
+function entries(first: number, count: number): Entry[] {
+  const made = Array.from({ length: count }, (_, n) => entry(first + n));
+  for (const [n, one] of made.entries()) {
+    const before = made[n - 1];
+    if (one.name === "turn.completed" && before?.name === "message.completed") one.reply = before.text;
+  }
+  return made;
+}
+
+async function query(client: pg.Client, statement: Sql): Promise<Row[]> {
+  const { text, values } = planOf(statement);
+  return (await client.query(text.replace(/\$(\d+)/g, (_, n) => values[n - 1] as string))).rows;
+}
+
+type Weighed = { bytes: number };
+
+/** Runs work in passes, as a transaction does, and saves its changes. Returns its answer and the number of exchanges before that. */
+async function transact<T>(client: pg.Client, state: Weighed, work: (journals: Journals) => T): Promise<[T, number]> {
+  const transaction = new Transaction(createManualClock(), false);
+  let bytes = 0;
+  const journals = new Journals(transaction, (change) => {
+    bytes += change;
+  });
+  for (let exchanges = 0; ; exchanges++) {
+    transaction.reset();
+    bytes = 0;
+    const answer = work(journals);
+    const wanted = transaction.wanted();
+    for (const { sql, take } of wanted) take(await query(client, sql));
+    if (wanted.length > 0) continue;
+    for (const statement of transaction.saved()) await query(client, statement);
+    state.bytes += bytes;
+    return [answer, exchanges];
+  }
+}
+
+/** What a stream answers to reads at its ends and in between. */
+function readAll(stream: Stream<AnyEntry>, last: number) {
+  const { first } = stream;
+  const seqs = [0, first - 1, first + 2, last - 4, last + 10, Infinity];
+  return seqs.flatMap((seq) =>
+    [1, 5, 500].map((limit) => [seq, limit, stream.after(seq, limit), stream.before(seq, limit, true)]),
+  );
+}
+
+await postgresTests((server) => {
+  describe("the journals of PostgreSQL", () => {
+    let client: pg.Client;
+    beforeAll(async () => {
+      client = await new Servers([await server.createDatabase()]).connect();
+      await client.query(RECORD_TABLES);
+    });
+    afterAll(async () => await client.end());
+
+    it("read and erase as an array does, also entries of the same transaction", async () => {
+      const state = { bytes: 0 };
+      let weight = 0;
+      const array = new ArrayStream<Entry>((one, by) => {
+        weight += by * weighEntry(one);
+      });
+      await transact(client, state, (journals) => journals.of(8).append(entries(1, 5)));
+      const others = state.bytes;
+      for (let step = 0; step < 25; step++) {
+        const appended = entries(array.last + 1, random.below(9));
+        const erased = random.chance(0.4)
+          ? array.first + random.below(array.last - array.first + appended.length + 2)
+          : 0;
+        const erasesFirst = random.chance(0.3) && erased <= array.last;
+        const change = (stream: Stream<Entry>) => {
+          if (erasesFirst) stream.eraseBefore(erased);
+          stream.append(appended);
+          if (random.chance(0.5)) stream.after(array.first - 1, 500);
+          if (!erasesFirst) stream.eraseBefore(erased);
+          return readAll(stream as Stream<never>, array.last);
+        };
+        const expected = change(array);
+        const [during] = await transact(client, state, (journals) => change(journals.of(7)));
+        expect(during).toEqual(expected);
+        const [after] = await transact(client, state, (journals) => {
+          const journal = journals.of<Entry>(7);
+          return { read: readAll(journal as Stream<never>, array.last), isEmpty: journal.first > journal.last };
+        });
+        if (array.first <= array.last) expect(after).toEqual({ read: expected, isEmpty: false });
+        else expect(after.isEmpty).toBe(true);
+        expect(state.bytes).toBe(others + weight);
+      }
+      const [untouched] = await transact(client, state, (journals) => journals.of(8).after(0, 10).length);
+      expect(untouched).toBe(5);
+    });
+
+    it("leaves out tool calls unless they are asked for", async () => {
+      const state = { bytes: 0 };
+      const toolCalls = [{ name: "look", arguments: "{}", result: "42" }];
+      const message = { name: "message.completed", seq: 1, at: 1, turnId: "t", messageId: "m", text: "so", toolCalls };
+      await transact(client, state, (journals) => journals.of(9).append([message as unknown as Entry]));
+      const [without] = await transact(client, state, (journals) => journals.of(9).before(Infinity, 1));
+      const [withCalls] = await transact(client, state, (journals) => journals.of(9).before(Infinity, 1, true));
+      expect(without).toEqual([{ ...message, toolCalls: undefined }]);
+      expect(withCalls).toEqual([message]);
+    });
+
+    it("erases what was read before without another exchange", async () => {
+      const state = { bytes: 0 };
+      for (const first of [1, 4, 7])
+        await transact(client, state, (journals) => journals.of(10).append(entries(first, 3)));
+      const [, some] = await transact(client, state, (journals) => {
+        const journal = journals.of(10);
+        const read = journal.after(0, 5);
+        journal.eraseBefore((read.at(-1)?.seq ?? 0) + 1);
+      });
+      const [isEmpty, all] = await transact(client, state, (journals) => {
+        const journal = journals.of(10);
+        journal.after(5, 100);
+        journal.eraseBefore(journal.last + 1);
+        return journal.first > journal.last;
+      });
+      expect([some, isEmpty, all]).toEqual([1, true, 1]);
+      expect(state.bytes).toBe(0);
+      const { rows } = await client.query("select from journal where session = 10");
+      expect(rows).toHaveLength(0);
+    });
+
+    it("keep the gateway's stream, whose rows are deleted many at a time", async () => {
+      const state = { bytes: 0 };
+      const ends = { first: 1, last: 0 };
+      for (let n = 1; n <= 1_050; n += 50) {
+        let changed = { ...ends };
+        await transact(client, state, (journals) => {
+          changed = { ...ends };
+          const stream = gatewayStream(journals, changed);
+          stream.append(
+            Array.from({ length: 50 }, (_, at) => ({ seq: n + at, at: n, name: "agent.connected" }) as never),
+          );
+          if (stream.last - stream.first >= 20) stream.eraseBefore(stream.last - 19);
+        });
+        Object.assign(ends, changed);
+      }
+      expect(ends).toEqual({ first: 1_031, last: 1_050 });
+      const [seqs] = await transact(client, state, (journals) =>
+        gatewayStream(journals, { ...ends })
+          .after(0, 100)
+          .map(({ seq }) => seq),
+      );
+      expect(seqs).toEqual(Array.from({ length: 20 }, (_, n) => 1_031 + n));
+      const { rows } = await client.query("select first_seq from journal where session = $1", [GATEWAY]);
+      expect(rows.map(({ first_seq }) => first_seq)).toEqual([951, 1_001]);
+    });
+  });
+});
