@@ -1,12 +1,9 @@
-import type { Stream } from "#store/rules/records.ts";
+import type { Journal, Stream } from "#store/rules/records.ts";
 import type { Entry } from "#store/store.ts";
 import { type AnyEntry, decodeEntries, encodeApart, GATEWAY } from "#store/tables/journal-rows.ts";
 import { weighEntry } from "#store/tables/layouts.ts";
 import { bounded, numberList, type Row, type Sql, sql, textList } from "./sql.ts";
 import type { Part, Transaction } from "./transaction.ts";
-
-/** A stored row: its entries, and the `seq` of the first entry of the stream. */
-type Stored = { readonly entries: readonly AnyEntry[]; readonly head: number };
 
 /** The streams of a transaction: the journals of sessions by their ordinals. The entries that it appends to a stream share a row. */
 export class Journals implements Part {
@@ -23,17 +20,26 @@ export class Journals implements Part {
     transaction.add(this);
   }
 
-  of<E extends AnyEntry>(session: number): Stream<E> {
+  /** The journal of a session, by its ordinal. */
+  of(session: number): Journal {
+    return this.#of(session) as Journal;
+  }
+
+  stream<E extends AnyEntry>(session: number): Stream<E> {
+    return this.#of(session) as Stream<AnyEntry> as Stream<E>;
+  }
+
+  dropRows(session: number, seq: number): void {
+    this.#dropped.set(session, seq);
+  }
+
+  #of(session: number): PostgresJournal {
     let journal = this.#journals.get(session);
     if (!journal) {
       journal = new PostgresJournal(this.#transaction, session, session === GATEWAY ? () => {} : this.#weigh);
       this.#journals.set(session, journal);
     }
-    return journal as Stream<AnyEntry> as Stream<E>;
-  }
-
-  dropRows(session: number, seq: number): void {
-    this.#dropped.set(session, seq);
+    return journal;
   }
 
   reset(): void {
@@ -79,14 +85,6 @@ function insertion(rows: readonly { session: number; entries: readonly AnyEntry[
   return sql`insert into journal (session, first_seq, at, body, calls) select * from unnest(${columns.join(", ")})`;
 }
 
-function firstOf({ entries }: Stored): number {
-  return entries[0]?.seq ?? 0;
-}
-
-function lastOf({ entries }: Stored): number {
-  return entries.at(-1)?.seq ?? 0;
-}
-
 /**
  * A journal as a transaction sees it: its stored rows, and over them the changes of this pass. The `seq` of its entries have no gaps, so the rows that
  * hold a range of entries are found by the first `seq` of each.
@@ -95,10 +93,8 @@ class PostgresJournal implements Stream<AnyEntry> {
   readonly #transaction: Transaction;
   readonly #session: Sql;
   readonly #weigh: (bytes: number) => void;
-  /** The rows that this pass has read whole, by the `seq` of their first entry. */
-  #rows = new Map<number, Stored>();
-  /** True if the last row is one of them, or if there are none. */
-  #isEndRead = false;
+  /** The rows that this pass has read whole. */
+  #rows: AnyEntry[][] = [];
   appended: AnyEntry[] = [];
   erasedBefore = 0;
   /** The other entries of a row of which some are erased. */
@@ -108,15 +104,6 @@ class PostgresJournal implements Stream<AnyEntry> {
     this.#transaction = transaction;
     this.#session = bounded(session);
     this.#weigh = weigh;
-  }
-
-  get first(): number {
-    const [first] = this.#ends();
-    return Math.max(first ?? this.appended[0]?.seq ?? 1, this.erasedBefore);
-  }
-
-  get last(): number {
-    return this.appended.at(-1)?.seq ?? this.#ends()[1] ?? 0;
   }
 
   append(entries: readonly AnyEntry[]): void {
@@ -135,25 +122,22 @@ class PostgresJournal implements Stream<AnyEntry> {
     const left = limit - newest.length;
     if (left <= 0 || this.#isAppended(1)) return newest.slice(0, limit);
     const end = Math.min(seq, this.appended[0]?.seq ?? Infinity);
-    const stored = this.#readBefore(end, left, withToolCalls).flatMap(({ entries }) => entries.toReversed());
-    const kept = stored.filter((entry) => entry.seq < end && entry.seq >= this.erasedBefore);
-    return [...newest, ...kept.slice(0, left)];
+    const stored = this.#readBefore(end, left, withToolCalls);
+    const found = stored.filter((entry) => entry.seq < end && entry.seq >= this.erasedBefore);
+    return [...newest, ...found.slice(0, left)];
   }
 
-  eraseBefore(seq: number): void {
-    if (seq <= Math.max(this.erasedBefore, 1)) return;
-    const rows = this.#rowsBefore(seq);
-    const stored = rows.flatMap(({ entries }) => entries);
-    const erased = [...stored, ...this.appended].filter((entry) => entry.seq < seq && entry.seq >= this.erasedBefore);
-    this.#weigh(-weightOf(erased));
-    this.erasedBefore = seq;
-    this.rest = stored.filter((entry) => entry.seq >= seq);
-    this.appended = this.appended.filter((entry) => entry.seq >= seq);
+  erase(oldest: readonly AnyEntry[]): void {
+    const last = oldest.at(-1)?.seq;
+    if (last === undefined) return;
+    this.#weigh(-weightOf(oldest));
+    this.erasedBefore = last + 1;
+    this.appended = this.appended.filter(({ seq }) => seq > last);
+    this.rest = (this.#rowOf(last) ?? []).filter(({ seq }) => seq > last);
   }
 
   reset(): void {
-    this.#rows = new Map();
-    this.#isEndRead = false;
+    this.#rows = [];
     this.appended = [];
     this.erasedBefore = 0;
     this.rest = [];
@@ -164,63 +148,48 @@ class PostgresJournal implements Stream<AnyEntry> {
     return (this.appended[0]?.seq ?? Infinity) <= seq;
   }
 
-  /** The `seq` of the first and the last stored entry. */
-  #ends(): [first?: number, last?: number] {
-    if (this.#isAppended(1)) return [];
-    const rows = this.#isEndRead ? [...this.#rows.values()] : this.#readBefore(Infinity, 1, false);
-    const [first] = rows;
-    return first ? [first.head, Math.max(...rows.map(lastOf))] : [];
+  /** The stored row of an entry. A rule has mostly read it. */
+  #rowOf(seq: number): AnyEntry[] | undefined {
+    const isIn = (row: AnyEntry[]) => (row[0]?.seq ?? Infinity) <= seq && (row.at(-1)?.seq ?? 0) >= seq;
+    const found = this.#rows.find(isIn);
+    if (found || this.#isAppended(seq)) return found;
+    this.#readFrom(seq, 1);
+    return this.#rows.find(isIn);
   }
 
   #readFrom(seq: number, limit: number): AnyEntry[] {
     const [from, session] = [bounded(seq), this.#session];
+    const first = sql`select max(first_seq) from journal where session = ${session} and first_seq <= ${from}`;
+    const head = sql`select min(first_seq) from journal where session = ${session}`;
     const rows = this.#read(
       sql`body, calls`,
-      sql`first_seq >= coalesce((select max(first_seq) from journal where session = ${session} and first_seq <= ${from}), 0)
-      and first_seq < greatest(${from}, (${this.#head})) + ${bounded(limit)} order by first_seq`,
+      sql`first_seq >= coalesce((${first}), 0) and first_seq < greatest(${from}, (${head})) + ${bounded(limit)} order by first_seq`,
     );
-    for (const row of rows) this.#rows.set(firstOf(row), row);
-    const found = rows.flatMap(({ entries }) => entries).filter((entry) => entry.seq >= seq);
-    this.#isEndRead ||= found.length < limit;
-    return found.slice(0, limit);
+    this.#rows.push(...rows);
+    return rows
+      .flat()
+      .filter((entry) => entry.seq >= seq)
+      .slice(0, limit);
   }
 
-  /** The rows that hold the last `limit` entries before `seq`, the newest first. */
-  #readBefore(seq: number, limit: number, withToolCalls: boolean): Stored[] {
-    const session = this.#session;
+  /** The entries of the rows that hold the last `limit` entries before `seq`, the newest first. */
+  #readBefore(seq: number, limit: number, withToolCalls: boolean): AnyEntry[] {
+    const [end, session] = [bounded(seq), this.#session];
     const newest = sql`select max(first_seq) from journal where session = ${session}`;
-    const from = sql`select max(first_seq) from journal where session = ${session} and first_seq <= least(${bounded(seq)}, (${newest}) + 1) - ${bounded(limit)}`;
-    const where = sql`first_seq < ${bounded(seq)} and first_seq >= coalesce((${from}), 0) order by first_seq desc`;
-    return this.#read(withToolCalls ? sql`body, calls` : sql`body`, where);
+    const from = sql`least(${end}, (${newest}) + 1) - ${bounded(limit)}`;
+    const first = sql`select max(first_seq) from journal where session = ${session} and first_seq <= ${from}`;
+    const where = sql`first_seq < ${end} and first_seq >= coalesce((${first}), 0) order by first_seq desc`;
+    return this.#read(withToolCalls ? sql`body, calls` : sql`body`, where).flatMap((row) => row.toReversed());
   }
 
-  /** The rows with entries before `seq`, in order. A rule that erases entries has mostly read them. */
-  #rowsBefore(seq: number): Stored[] {
-    if (this.#isAppended(1)) return [];
-    const found: Stored[] = [];
-    const head = [...this.#rows.values()][0]?.head ?? 0;
-    let next = head;
-    for (let row = this.#rows.get(head); row && next < seq; row = this.#rows.get(next)) {
-      found.push(row);
-      next = lastOf(row) + 1;
-    }
-    if (next >= seq || (this.#isEndRead && next > (this.#ends()[1] ?? 0))) return found;
-    return this.#read(sql`body, calls`, sql`first_seq < ${bounded(seq)} order by first_seq`);
-  }
-
-  get #head(): Sql {
-    return sql`select min(first_seq) from journal where session = ${this.#session}`;
-  }
-
-  #read(columns: Sql, where: Sql): Stored[] {
-    const found = sql`select ${columns}, (${this.#head}) as head from journal where session = ${this.#session} and ${where}`;
-    return this.#transaction.read(found).map(storedOf);
+  #read(columns: Sql, where: Sql): AnyEntry[][] {
+    const found = sql`select ${columns} from journal where session = ${this.#session} and ${where}`;
+    return this.#transaction.read(found).map(entriesOf);
   }
 }
 
-function storedOf({ body, calls, head }: Row): Stored {
-  const entries = decodeEntries(body as AnyEntry[], (calls ?? undefined) as Parameters<typeof decodeEntries>[1]);
-  return { entries, head: head as number };
+function entriesOf({ body, calls }: Row): AnyEntry[] {
+  return decodeEntries(body as AnyEntry[], (calls ?? undefined) as Parameters<typeof decodeEntries>[1]);
 }
 
 function weightOf(entries: readonly AnyEntry[]): number {
