@@ -3,18 +3,7 @@ import type pg from "pg";
 import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
 import { failureOf } from "./errors.ts";
-import { MIGRATIONS } from "./migrations/migrations.ts";
-
-/**
- * `oldest` is the oldest version whose gateways work with the schema after this step. If `oldest` equals `version`, `agent-gateway migrate`
- * runs the step while all gateways are stopped. `release` is the first release with this version.
- */
-export type Migration = {
-  readonly version: number;
-  readonly oldest: number;
-  readonly sql: string;
-  readonly release?: string;
-};
+import { MIGRATIONS, type Migration } from "./migrations/migrations.ts";
 
 /** The advisory lock: one gateway or command at a time updates the schema. */
 const LOCK = [4_712, 5];
@@ -101,7 +90,7 @@ function releaseOf(version: number, migrations: readonly Migration[]): string {
   return migrations.findLast((step) => step.version <= version && step.release)?.release ?? String(version);
 }
 
-/** Runs the steps after version `from`, each in a transaction. Returns the number of steps. */
+/** Runs the steps after version `from`, each in a transaction. Version 0: creates the schema first. Returns the number of steps. */
 export async function runSteps(
   client: pg.Client,
   from: number,
@@ -109,12 +98,13 @@ export async function runSteps(
   patience = BESIDE_GATEWAYS,
   report: (line: string) => void = () => {},
 ): Promise<number> {
-  const steps = migrations.filter((step) => step.version > from);
+  const created = from === 0 ? migrations.find(({ schema }) => schema !== undefined) : undefined;
+  const steps = migrations.filter((step) => step.version >= (created?.version ?? from + 1));
   let at = from;
   for (const step of steps) {
     report(`Upgrading the schema from version ${at} to ${step.version}.`);
     await inTransaction(client, at, step.version, patience, async () => {
-      await client.query(step.sql);
+      await client.query(step === created ? (step.schema as string) : step.sql);
       const row = [step.version, step.oldest];
       await client.query("insert into gateway_migrations (version, oldest) values ($1, $2)", row);
     });

@@ -2,8 +2,8 @@ import type pg from "pg";
 import { GatewayError } from "#kit/errors.ts";
 import { Servers } from "./connect.ts";
 import { unavailable } from "./errors.ts";
-import { LOCK_WAIT_MS, lockWithin, type Migration, OID, refusal, runSteps, underLock, versionOf } from "./migrate.ts";
-import { MIGRATIONS } from "./migrations/migrations.ts";
+import { LOCK_WAIT_MS, lockWithin, OID, refusal, runSteps, underLock, versionOf } from "./migrate.ts";
+import { MIGRATIONS, type Migration } from "./migrations/migrations.ts";
 
 type Upgraded = { from: number; to: number };
 

@@ -1,19 +1,26 @@
-import { BEATS_AS_TURNS, COMPACTIONS_AS_TURNS } from "./beats.ts";
 import { PREVIEWS } from "./previews.ts";
-import { GATEWAY_TABLES, INBOUND_TABLES, TURN_TABLES } from "./tables.ts";
-
-/** Each write updates the counts, so a gateway of version 0.2.0 that still runs after the upgrade cannot write anything. */
-const COUNTERS = /* sql */ `
-alter table counts rename to counters;
-`;
+import { RECORD_TABLES, SHARED_TABLES } from "./schema.ts";
 
 /**
- * The steps that create the schema, from the first released version on. A released step never changes. A step with an earlier `oldest` runs while
- * gateways of that version use the database: it may add tables and columns with a default, and may remove unused ones. A step whose
- * `oldest` is its own version may do anything: `agent-gateway migrate` runs it.
+ * `oldest` is the oldest version whose gateways work with the schema after this step. If `oldest` equals `version`, `agent-gateway migrate`
+ * runs the step while all gateways are stopped. `release` is the first release with this version. The newest version has the whole `schema`, for a
+ * database without one.
  */
-export const MIGRATIONS = [
-  { version: 6, oldest: 6, release: "0.2.0", sql: `${TURN_TABLES}${INBOUND_TABLES}${GATEWAY_TABLES}` },
+export type Migration = {
+  readonly version: number;
+  readonly oldest: number;
+  readonly sql: string;
+  readonly release?: string;
+  readonly schema?: string;
+};
+
+/**
+ * The steps from the schema of one version to the next, from the first released version on. A released step never changes. A step with an earlier
+ * `oldest` runs while gateways of that version use the database: it may add tables and columns with a default, and may remove unused ones. A step
+ * whose `oldest` is its own version may do anything: `agent-gateway migrate` runs it.
+ */
+export const MIGRATIONS: readonly Migration[] = [
+  { version: 6, oldest: 6, release: "0.2.0", sql: "" },
   { version: 7, oldest: 6, sql: PREVIEWS },
-  { version: 8, oldest: 8, sql: `${BEATS_AS_TURNS}${COMPACTIONS_AS_TURNS}${COUNTERS}` },
-] as const;
+  { version: 8, oldest: 8, sql: "", schema: `${RECORD_TABLES}${SHARED_TABLES}` },
+];
