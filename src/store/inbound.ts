@@ -174,11 +174,8 @@ export type Delivery = {
   headers: string;
   /** As it came, with a character for each byte; undefined where bodies are switched off, or after its session was deleted. */
   body: string | undefined;
-  /**
-   * False if bodies were switched off when it was recorded: then it has no previews of its message and reply. Undefined in records of version 6,
-   * which have previews only if they have a body.
-   */
-  showsWords: boolean | undefined;
+  /** False if bodies were switched off when it was recorded: then it has no previews of its message and reply. */
+  showsWords: boolean;
   bytes: number;
   answer: DeliveryAnswer;
   /** The HTTP status of the answer, where that was given before it was recorded. */

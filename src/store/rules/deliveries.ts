@@ -44,9 +44,13 @@ export function keepDelivery(
   endedOrder?: number,
 ): void {
   const { turnId, sessionId, messageId, eventId, agent } = work;
+  const { headers, body, ...facts } = delivery;
+  const place = records.next("order");
   const record = {
-    delivery,
-    place: records.next("order"),
+    delivery: facts,
+    // Each character is a byte.
+    contentBytes: headers.length + (body?.length ?? 0),
+    place,
     turnId,
     sessionId: turnId === undefined ? undefined : sessionId,
     messageId,
@@ -57,6 +61,7 @@ export function keepDelivery(
     refusal: delivery.answer === "refused" ? refusalOf(delivery) : undefined,
   };
   records.deliveries.put(record);
+  records.contents.put({ place, headers, body });
   records.setBookmarks({ recorderBytes: recorder.bytes });
   if (isOfStranger(record)) deleteOldest(records, true, recorder.refused, recorder.bytes / REFUSED_SHARE);
   else deleteOldest(records, false, recorder.entries, recorder.bytes);
@@ -76,13 +81,14 @@ export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, record
 };
 
 /** Lets the oldest ended deliveries go, until the shelf is within its limits. */
-function deleteOldest({ deliveries }: Records, ofStrangers: boolean, entries: number, bytes: number): void {
+function deleteOldest({ deliveries, contents }: Records, ofStrangers: boolean, entries: number, bytes: number): void {
   for (let deleted = 0; deleted < MOST_AT_ONCE; deleted++) {
     const shelf = deliveries.shelf(ofStrangers);
     if (shelf.size <= entries && shelf.bytes <= bytes) return;
     const oldest = deliveries.firstEnded(ofStrangers);
     if (!oldest) return;
     deliveries.delete(oldest);
+    contents.delete(oldest.place);
   }
 }
 
@@ -109,17 +115,16 @@ export const addDeliveryStep: Rule<"addDeliveryStep"> = (records, deliveryId, st
 /** Erases its content, also from its steps: its turn was erased. */
 export function eraseContent(records: Records, deliveryId: string | undefined): void {
   const record = deliveryId === undefined ? undefined : records.deliveries.find(deliveryId);
-  if (record) records.deliveries.put(withoutContent(record));
+  if (!record) return;
+  const content = records.contents.find(record.place);
+  if (content) records.contents.put({ ...content, body: undefined });
+  records.deliveries.put({ ...withoutDetails(record), contentBytes: content?.headers.length ?? 0 });
 }
 
-function withoutContent(record: DeliveryRecord): DeliveryRecord {
+function withoutDetails(record: DeliveryRecord): DeliveryRecord {
   const { delivery, refusal } = record;
   const steps = delivery.steps.map((step) => ({ ...step, detail: undefined }));
-  return {
-    ...record,
-    delivery: { ...delivery, body: undefined, steps },
-    refusal: refusal && withoutDetail(refusal),
-  };
+  return { ...record, delivery: { ...delivery, steps }, refusal: refusal && withoutDetail(refusal) };
 }
 
 function withoutDetail({ name }: DeliveryError): DeliveryError {
@@ -129,21 +134,25 @@ function withoutDetail({ name }: DeliveryError): DeliveryError {
 export const getDelivery: Rule<"getDelivery"> = (records, deliveryId) => {
   const record = records.deliveries.find(deliveryId);
   if (!record) return undefined;
-  // Its session is gone: it will be erased soon, or repeats an earlier request.
+  const { headers = "", body } = records.contents.find(record.place) ?? {};
+  // The session was deleted: the delivery will be erased soon, or repeats an earlier request.
   const isErased = record.turnId !== undefined && !findTurn(records, record.turnId);
-  const shown = isErased ? withoutContent(record) : record;
-  return showDelivery(shown, resultOf(records, shown));
+  const shown = isErased ? withoutDetails(record) : record;
+  return showDelivery(shown, resultOf(records, shown), { headers, body: isErased ? undefined : body });
 };
 
-function showDelivery(record: DeliveryRecord, result: DeliveryResult): RecordedDelivery {
-  const { delivery, turnId, eventId, sessionId, messageId, agent } = record;
-  const { showsWords = delivery.body !== undefined } = delivery;
-  const shown = showsWords ? result : { ...result, preview: undefined, replyPreview: undefined };
-  return Object.assign({ turnId, eventId, sessionId, messageId, agent }, delivery, shown, { showsWords });
+function showDelivery(
+  { delivery, turnId, eventId, sessionId, messageId, agent }: DeliveryRecord,
+  result: DeliveryResult,
+  content: Pick<Delivery, "headers" | "body">,
+): RecordedDelivery {
+  const shown = delivery.showsWords ? result : { ...result, preview: undefined, replyPreview: undefined };
+  return Object.assign({ turnId, eventId, sessionId, messageId, agent }, delivery, content, shown);
 }
 
 function showListed(record: DeliveryRecord, result: DeliveryResult): RecordedDelivery {
-  return showDelivery({ ...record, delivery: { ...record.delivery, headers: "", body: undefined, steps: [] } }, result);
+  const { delivery } = record;
+  return showDelivery({ ...record, delivery: { ...delivery, steps: [] } }, result, { headers: "", body: undefined });
 }
 
 /** The work of an earlier delivery counts for that: a repeat has only its message. */

@@ -144,7 +144,9 @@ export type AnnouncementRecord = {
 };
 
 export type DeliveryRecord = Readonly<WorkIds> & {
-  readonly delivery: Delivery;
+  readonly delivery: Omit<Delivery, "headers" | "body">;
+  /** The size of its content. */
+  readonly contentBytes: number;
   readonly place: number;
   /** Its place among the deliveries that the recorder may let go; undefined while its work goes on. */
   readonly endedOrder: number | undefined;
@@ -153,6 +155,9 @@ export type DeliveryRecord = Readonly<WorkIds> & {
   /** Why it was refused. Records of earlier versions do not have it. */
   readonly refusal?: DeliveryError | undefined;
 };
+
+/** The content of a delivery, which has the same place. Lists do not read it. */
+export type ContentRecord = { readonly place: number } & Readonly<Pick<Delivery, "headers" | "body">>;
 
 /** True for a refused request of a stranger. */
 export function isOfStranger({ delivery, isOfCaller }: DeliveryRecord): boolean {
@@ -362,6 +367,11 @@ export interface Records {
     firstEnded(ofStrangers: boolean): DeliveryRecord | undefined;
     /** Deliveries with a smaller place, newest first. */
     before(place: number, limit: number): DeliveryRecord[];
+  };
+  readonly contents: {
+    find(place: number): ContentRecord | undefined;
+    put(content: ContentRecord): void;
+    delete(place: number): void;
   };
   readonly keys: StoredRecords<KeyRecord> & {
     /** Keys that end at `time` or earlier; it may leave out some that were put after one that ends later. */

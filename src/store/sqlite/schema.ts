@@ -97,6 +97,17 @@ UPDATE live SET body = json_object('agent', body ->> '$.agent', 'queued', ifnull
   'deadEvents', ifnull(body ->> '$.counts.deadEvents', 0)) WHERE kind = 'agent_counts';
 UPDATE live SET body = '{"key":' || body || ',"place":' || (place - 1 - (SELECT max(place) FROM live)) || '}' WHERE kind = 'api_keys';
 
+-- The content of a delivery. A size is counted in characters of the text that JSON escapes, as the text itself may have a NUL.
+CREATE TABLE contents (place INTEGER PRIMARY KEY, body TEXT NOT NULL);
+INSERT INTO contents SELECT place, '{"place":' || place || ',"headers":' || (body -> '$.delivery.headers') ||
+  ifnull(',"body":' || (body -> '$.delivery.body'), '') || '}' FROM deliveries;
+UPDATE deliveries SET body = json_set(json_remove(body, '$.delivery.headers', '$.delivery.body'),
+  '$.contentBytes', length(replace(escaped, '\\', '')) - 2 * (length(escaped) - length(replace(escaped, '\\u', ''))),
+  '$.delivery.showsWords', json(ifnull(body -> '$.delivery.showsWords', iif(body -> '$.delivery.body' IS NULL, 'false', 'true'))))
+FROM (SELECT at, replace(substr(headers, 2, length(headers) - 2) || substr(content, 2, length(content) - 2), '\\\\', 'x') AS escaped FROM
+  (SELECT place AS at, body -> '$.delivery.headers' AS headers, ifnull(body -> '$.delivery.body', '""') AS content FROM deliveries))
+WHERE at = place;
+
 DROP INDEX usage_by_hour;
 ALTER TABLE usage DROP COLUMN hour;
 

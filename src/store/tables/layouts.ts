@@ -7,6 +7,7 @@ import {
   type AnnouncementRecord,
   type ApiKeyRecord,
   type BeatRecord,
+  type ContentRecord,
   type DeliveryRecord,
   type EventRecord,
   isOfStranger,
@@ -56,9 +57,8 @@ function weighAnnouncement(announcement: TurnAnnouncement | undefined): number {
   return announcement ? TURN_ANNOUNCEMENT_BYTES + textBytes(announcement.reason) : 0;
 }
 
-export function weighDelivery({ delivery: { headers, path, body, steps }, refusal }: DeliveryRecord): number {
-  // Headers have characters of one byte each.
-  const bytes = DELIVERY_BYTES + headers.length + textBytes(path) + (body?.length ?? 0) + textBytes(refusal?.detail);
+export function weighDelivery({ delivery: { path, steps }, contentBytes, refusal }: DeliveryRecord): number {
+  const bytes = DELIVERY_BYTES + contentBytes + textBytes(path) + textBytes(refusal?.detail);
   return steps.reduce((sum, { detail }) => sum + STEP_BYTES + textBytes(detail), bytes);
 }
 
@@ -117,6 +117,13 @@ export const DELIVERIES = {
   },
   orders: { all: { by: "place" }, ended: { by: "ended_order", of: "refused" } },
 } satisfies Layout<DeliveryRecord>;
+
+/** The shelf of a delivery counts the bytes of its content. */
+export const CONTENTS = {
+  table: "contents",
+  key: "place",
+  columns: { place: ["integer", ({ place }) => place] },
+} satisfies Layout<ContentRecord>;
 
 export const KEYS = {
   table: "idempotency_keys",
@@ -286,7 +293,16 @@ export const ERASURES = {
 } satisfies Layout<{ ordinal: number }>;
 
 /** The tables that may become large. */
-export const LARGE_LAYOUTS = [SESSIONS, TURNS, EVENTS, DELIVERIES, KEYS, SUMMARIES, USAGE] satisfies Layout<never>[];
+export const LARGE_LAYOUTS = [
+  SESSIONS,
+  TURNS,
+  EVENTS,
+  DELIVERIES,
+  CONTENTS,
+  KEYS,
+  SUMMARIES,
+  USAGE,
+] satisfies Layout<never>[];
 /** The tables with few records. */
 export const LIVE_LAYOUTS = [
   OPEN_TURNS,

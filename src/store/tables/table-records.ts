@@ -30,6 +30,7 @@ import {
   ANNOUNCEMENTS,
   API_KEYS,
   BEATS,
+  CONTENTS,
   COUNTS,
   DELIVERIES,
   ERASURES,
@@ -97,8 +98,8 @@ export type Parts = {
   /** Changed in its place. */
   state: State;
   bookmarks: Bookmarks;
-  /** The table of a layout. It calls `changed` with each change. */
-  table<R extends object>(layout: Layout<R>, changed: Changed<R>): RecordTable<R>;
+  /** The table of a layout. It calls `changed` with each change. Without that, it need not know a record to delete it. */
+  table<R extends object>(layout: Layout<R>, changed?: Changed<R>): RecordTable<R>;
   journal(ordinal: number): Journal;
   gateway: GatewayStream;
 };
@@ -115,6 +116,7 @@ export class TableRecords implements Records {
   #beats: Records["beats"] | undefined;
   #announcements: Records["announcements"] | undefined;
   #deliveries: Records["deliveries"] | undefined;
+  #contents: Records["contents"] | undefined;
   #keys: Records["keys"] | undefined;
   #summaries: Records["summaries"] | undefined;
   #agents: Records["agents"] | undefined;
@@ -178,6 +180,11 @@ export class TableRecords implements Records {
     const { state, table } = this.#parts;
     this.#deliveries ??= deliveryRecords((changed) => table(DELIVERIES, changed), state.shelves);
     return this.#deliveries;
+  }
+
+  get contents(): Records["contents"] {
+    this.#contents ??= this.#table(CONTENTS);
+    return this.#contents;
   }
 
   get keys(): Records["keys"] {
@@ -257,6 +264,7 @@ export class TableRecords implements Records {
   #table<R extends object>(layout: Layout<R>, changed?: Changed<R>): RecordTable<R> {
     const { state, table } = this.#parts;
     const { weigh } = layout;
+    if (!weigh && !changed) return table(layout);
     return table(layout, (before, after) => {
       if (weigh) state.bytes += (after ? weigh(after) : 0) - (before ? weigh(before) : 0);
       changed?.(before, after);

@@ -119,12 +119,9 @@ export function listingDeliveriesTests(engine: Engine): void {
       const previews = { preview: "hello", replyPreview: "good day" };
       const none = { preview: undefined, replyPreview: undefined };
       const cases = [
-        ["dlv_1", true, "{}", true, true],
-        ["dlv_2", true, undefined, true, true],
-        ["dlv_3", false, "{}", false, false],
-        // As version 6 stored it.
-        ["dlv_4", undefined, "{}", false, true],
-        ["dlv_5", undefined, undefined, false, false],
+        ["dlv_1", true, "{}"],
+        ["dlv_2", true, undefined],
+        ["dlv_3", false, "{}"],
       ] as const;
       for (const [id, showsWords, body] of cases) {
         await world.start({ text: "hello", delivery: hookOf(id, { showsWords, body }) });
@@ -132,9 +129,10 @@ export function listingDeliveriesTests(engine: Engine): void {
       }
       const listed = (await world.store.listDeliveries({ limit: 10 })).items.reverse();
       expect(await world.store.readDeliveries(cases.map(([id]) => id))).toEqual(listed);
-      for (const [n, [id, , , inLists, alone]] of cases.entries()) {
-        expect(listed[n]).toMatchObject({ deliveryId: id, showsWords: inLists, ...(inLists ? previews : none) });
-        expect(await world.store.getDelivery(id)).toMatchObject({ showsWords: alone, ...(alone ? previews : none) });
+      for (const [n, [id, showsWords]] of cases.entries()) {
+        const shown = { deliveryId: id, showsWords, ...(showsWords ? previews : none) };
+        expect(listed[n]).toMatchObject(shown);
+        expect(await world.store.getDelivery(id)).toMatchObject(shown);
       }
     });
 

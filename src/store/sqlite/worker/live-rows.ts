@@ -19,7 +19,7 @@ export function liveRows(db: Database, notify: (kind: string, id: string) => voi
   const load = <R extends object>(layout: Layout<R>): MemoryTable<R> => {
     const { table: kind, isSaved = () => true } = layout;
     const made = new MemoryTable<R>(layout, (before, after) => {
-      (listeners.get(kind) as Changed<R>)(before, after);
+      (listeners.get(kind) as Changed<R> | undefined)?.(before, after);
       const id = String(made.keyOf((after ?? before) as R));
       notify(kind, id);
       if (before && after && !isSaved(before, after)) return;
@@ -35,8 +35,8 @@ export function liveRows(db: Database, notify: (kind: string, id: string) => voi
   const tables = new Map(LIVE_LAYOUTS.map((layout: Layout<never>) => [layout.table, load(layout)]));
 
   /** The table in memory of a layout. Its changes are also written to rows. */
-  const table = <R extends object>({ table: kind }: Layout<R>, changed: Changed<R>): MemoryTable<R> => {
-    listeners.set(kind, changed);
+  const table = <R extends object>({ table: kind }: Layout<R>, changed?: Changed<R>): MemoryTable<R> => {
+    if (changed) listeners.set(kind, changed);
     return tables.get(kind) as unknown as MemoryTable<R>;
   };
 

@@ -20,7 +20,7 @@ const HELD = 250;
 export class StoredTable<R extends object> implements RecordTable<R> {
   readonly #db: Database;
   readonly #layout: Layout<R>;
-  readonly #changed: Changed<R>;
+  readonly #changed: Changed<R> | undefined;
   readonly keyOf: (record: R) => Key;
   readonly #byKey: Query;
   readonly #scans = new Map<string, Query>();
@@ -30,7 +30,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   /** The keys of records that were put or deleted: a deleted one is not held. */
   readonly #unwritten = new Set<Key>();
 
-  constructor(db: Database, layout: Layout<R>, changed: Changed<R>) {
+  constructor(db: Database, layout: Layout<R>, changed?: Changed<R>) {
     const { table, key, columns } = layout;
     this.#db = db;
     this.#layout = layout;
@@ -59,15 +59,17 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     const before = this.#held.get(key);
     // The row of a deleted record may have other values in fixed columns.
     if (!before && this.#unwritten.has(key)) this.flush();
-    this.#changed(before, record);
+    this.#changed?.(before, record);
     this.#held.set(key, record);
     this.#unwritten.add(key);
   }
 
   delete(key: Key): void {
-    const record = this.find(key);
-    if (!record) return;
-    this.#changed(record, undefined);
+    if (this.#changed) {
+      const record = this.find(key);
+      if (!record) return;
+      this.#changed(record, undefined);
+    }
     this.#held.delete(key);
     this.#unwritten.add(key);
   }
