@@ -33,9 +33,24 @@ function object(fields: { readonly [name: string]: Json }): Json {
 function when(condition: string, json: Json): Json {
   return `case when ${condition} then ${json} end`;
 }
-/** The bytes of a text. Of an encoded text they are those of its JSON. */
+/** A JSON string with another text for each escape: an \`x\`, or \`half\` for a lone surrogate. */
+function withoutEscapes(json: Json, half: string): string {
+  const plain = `regexp_replace(${json}, '\\\\\\\\', 'x', 'g')`;
+  const whole = `regexp_replace(${plain}, '\\\\u[dD][89a-fA-F]..', '${half}', 'g')`;
+  return `regexp_replace(${whole}, '\\\\(u....|.)', 'x', 'g')`;
+}
+/** The bytes of a text in UTF-8, of which a lone surrogate has three. */
 function bytesOf(column: string): string {
-  return `coalesce(octet_length(${column}), 0)`;
+  return `coalesce(case when ascii(${column}) = 1 then ${bytesOfString(`substr(${column}, 2)`)} else octet_length(${column}) end, 0)`;
+}
+function bytesOfString(json: Json): string {
+  return `coalesce(octet_length(${withoutEscapes(json, "xxx")}) - 2, 0)`;
+}
+/** The length of a text as JavaScript counts it. */
+function lengthOf(column: string): string {
+  const long = (text: string) => `length(regexp_replace(${text}, '[\\U00010000-\\U0010FFFF]', 'xx', 'g'))`;
+  const decoded = withoutEscapes(`substr(${column}, 2)`, "x");
+  return `case when ascii(${column}) = 1 then ${long(decoded)} - 2 else ${long(column)} end`;
 }
 
 function usage(input: string, output: string, more: Json): Json {
@@ -55,11 +70,6 @@ function stringIn(column: string, name: string): Json {
 function otherIn(column: string, name: string): Json {
   return `substring(${column} from '"${name}":(true|false|-?[0-9.eE+-]+)')`;
 }
-/** The bytes of a JSON string. Escapes of texts that PostgreSQL cannot store count as they are written. */
-function bytesOfString(json: Json): string {
-  return `coalesce((case when (${json}) ~ '\\\\u(0000|[dD][89a-fA-F])' then octet_length(${json}) - 2 else octet_length((${json})::json #>> '{}') end), 0)`;
-}
-
 /** Raises a notice with the number of converted records, or an error if some are missing. */
 const REPORT = /* sql */ `
 create function pg_temp.report(what text, made bigint, expected bigint) returns void language plpgsql as $$
@@ -276,21 +286,19 @@ ${report("rows of the gateway's stream", "journal where session = 0", "old_gatew
 const EVENTS = /* sql */ `
 insert into events (event_id, ordinal, agent, is_queued, ended_at, body)
 select event_id, ordinal, agent, state = 'queued', ended_at, (${object({
-  event: object({
-    eventId: value("event_id"),
-    agent: value("agent"),
-    text: free("text"),
-    metadata: free("metadata"),
-    caller: free("caller"),
-    status: value("state"),
-    attempts: whole("attempts"),
-    createdAt: whole("created_at"),
-    endedAt: whole("ended_at"),
-    turnId: value("turn_id"),
-    reason: free("reason"),
-    deliveryId: free("delivery_id"),
-    ordinal: whole("ordinal"),
-  }),
+  eventId: value("event_id"),
+  agent: value("agent"),
+  text: free("text"),
+  metadata: free("metadata"),
+  caller: free("caller"),
+  status: value("state"),
+  attempts: whole("attempts"),
+  createdAt: whole("created_at"),
+  endedAt: whole("ended_at"),
+  turnId: value("turn_id"),
+  reason: free("reason"),
+  deliveryId: free("delivery_id"),
+  ordinal: whole("ordinal"),
 })})::json from old_events;
 ${report("events", "events", "old_events")}`;
 
@@ -343,8 +351,6 @@ select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, (${object({
 ${report("deliveries", "deliveries", "old_deliveries")}`;
 
 const NAMES = `'[' || concat_ws(',', ${value("agent")}, ${free("model")}, ${value("surface")}, ${free("caller")}) || ']'`;
-/** The length that JavaScript counts. */
-const NAMES_LENGTH = `length(regexp_replace(names, '[\\U00010000-\\U0010FFFF]', 'xx', 'g'))`;
 const COUNTED = "messages completed failed cancelled attempts input output cached reasoning cost".split(" ");
 const SMALL_TABLES = /* sql */ `
 insert into idempotency_keys (key, expires_at, body)
@@ -357,7 +363,7 @@ select key, expires_at, (${object({
 })})::json from old_idempotency_keys;
 ${report("idempotency keys", "idempotency_keys", "old_idempotency_keys")}
 insert into usage (counter, body)
-select lpad(hour::text, 13, '0') || ' ' || case when ${NAMES_LENGTH} <= 250 then names
+select lpad(hour::text, 13, '0') || ' ' || case when ${lengthOf("names")} <= 250 then names
     else rtrim(translate(encode(sha256(convert_to(names, 'UTF8')), 'base64'), '+/', '-_'), '=') end, (${object({
       hour: whole("hour"),
       agent: value("agent"),
@@ -483,13 +489,13 @@ function countsWith(sum: string): { [name: string]: Json } {
 
 /** The weights of records, as the layouts count them. */
 const WEIGHTS = [
-  `select 800 + length(session_id) + length(channel) + length(user_id) + ${bytesOf("preview")} from old_sessions`,
+  `select 800 + ${lengthOf("session_id")} + ${lengthOf("channel")} + ${lengthOf("user_id")} + ${bytesOf("preview")} from old_sessions`,
   `select 200 + ${bytesOf("summary")} + 8 * cardinality(summary_except) from old_sessions where summary is not null`,
   `select 640 + ${bytesOf("detail")} + ${bytesOf("preview")} + ${bytesOf("reply_preview")} + case when ended_at is null then 200 else 0 end
     + case when announcement is null then 0 else 60 + ${bytesOfString(stringIn("announcement", "reason"))} end from old_turns`,
   `select 110 + case when name like 'message.%' then ${bytesOf("text")} + ${bytesOf("context")} else 0 end from old_entries`,
   `select 400 + ${bytesOf("text")} + ${bytesOf("metadata")} + ${bytesOf("reason")} from old_events`,
-  `select 200 + ${bytesOf("key")} + ${bytesOf("hash")} from old_idempotency_keys`,
+  "select 200 + octet_length(key) + octet_length(hash) from old_idempotency_keys",
   "select 400 from usage",
   "select 500 from announcements",
 ];
