@@ -154,7 +154,6 @@ export type TurnOrder = {
   delivery: Delivery | undefined;
   limits: StoreLimits;
   recorder: RecorderLimits;
-  task: BeatTask | undefined;
   /**
    * The number of announcements and agents in the chain that started it, and the channel that gets its reply when it completes.
    * Undefined for a direct message whose reply goes to no channel.
@@ -180,7 +179,7 @@ export type TurnStart = { turn: Turn; replayed: boolean; claimed: ClaimedTurn | 
 
 /** A request for the next turn of an agent's beat. */
 export type BeatOrder = {
-  turn: Omit<TurnOrder, "text" | "outside" | "context" | "task" | "announce" | "delivery" | "idempotency">;
+  turn: Omit<TurnOrder, "text" | "outside" | "context" | "announce" | "delivery" | "idempotency">;
   /** The most events of a turn, the most bytes of their texts and metadata, and the failed turns after which an event is dead. */
   batch: { limit: number; bytes: number; maxAttempts: number };
   /** The time until the next beat; undefined if none is planned. */

@@ -1,3 +1,4 @@
+import { expect } from "vitest";
 import { newId } from "#kit/ids.ts";
 import type {
   BeatOrder,
@@ -45,24 +46,19 @@ export async function queueEvent(world: World, options: EventOptions = {}): Prom
   return (await world.store.queueEvent(eventOrder(world, options))).event;
 }
 
-/** Starts a turn that takes these events, in a session of its own, and claims it. */
+/** Claims a turn that takes these events, which must be the oldest that wait. It begins a new beat, in a session of its own. */
 export async function takeEvents(
   world: World,
   ids: readonly string[],
   options: { agent?: string; maxAttempts?: number; session?: string } = {},
 ): Promise<ClaimedTurn> {
-  const { agent = "main", maxAttempts = 3, session = world.newId("beat") } = options;
-  const now = world.clock.now();
-  const { claimed } = await world.store.startTurn(
-    world.order({
-      session,
-      agent,
-      surface: "heartbeat",
-      task: { kind: "beat", ids, maxAttempts, streamKeep: STREAM_KEEP },
-      claim: { now, node: "node_a", leaseMs: LEASE_MS, replyMessageId: world.newId("msg") },
-    }),
-  );
-  if (!claimed) throw new Error("the turn was not claimed at once");
+  const { agent = "main", maxAttempts = 3, session: sessionId = world.newId("beat") } = options;
+  await endBeat(world, agent);
+  await planBeat(world, 0, false, agent);
+  const order = beatOrder(world, { agent, node: "node_a", batch: { limit: ids.length, maxAttempts } });
+  const session = { ...order.turn.session, sessionId };
+  const claimed = claimedBy(await world.store.startBeat({ ...order, turn: { ...order.turn, session } }));
+  expect(claimed.task).toMatchObject({ ids });
   return claimed;
 }
 
@@ -104,15 +100,24 @@ export function startBeat(world: World, options: BeatOptions = {}): Promise<Beat
 
 /** The next turn of the agent's beat, claimed at once. */
 export async function claimBeat(world: World, options: BeatOptions = {}): Promise<ClaimedTurn> {
-  const step = await startBeat(world, { node: "node_a", ...options });
+  return claimedBy(await startBeat(world, { node: "node_a", ...options }));
+}
+
+function claimedBy(step: BeatStep): ClaimedTurn {
   const claimed = step.outcome === "started" ? step.started.claimed : undefined;
   if (!claimed) throw new Error(`the beat is ${step.outcome}`);
   return claimed;
 }
 
-/** Has one turn after another take the event, until it has failed so often. */
+/** Has one turn after another take the event, which must be the oldest that waits, until it has failed so often. The beat ends with the last. */
 export async function failEvent(world: World, eventId: string, times = 1, how: Partial<TurnEnd> = {}): Promise<void> {
   for (let n = 0; n < times; n++) await world.end(await takeEvents(world, [eventId]), { status: "failed", ...how });
+  await endBeat(world);
+}
+
+/** Ends the beat of an agent between two of its turns. */
+function endBeat(world: World, agent = "main"): Promise<void> {
+  return world.store.dropBeat(agent, { now: world.clock.now(), streamKeep: STREAM_KEEP });
 }
 
 /** Ids of events that wait, as a beat would read them. */

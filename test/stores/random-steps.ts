@@ -14,7 +14,7 @@ import type {
 import { createRandom, type Random } from "#test/harness/random.ts";
 import { allAnswers } from "./all-answers.ts";
 import { startCompaction } from "./compactions.ts";
-import { eventOrder, STREAM_KEEP, startBeat, waiting } from "./inbound.ts";
+import { eventOrder, STREAM_KEEP, startBeat } from "./inbound.ts";
 import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, silent, used, usedMore, type World } from "./world.ts";
 
 const AGENTS = ["one", "two"];
@@ -146,11 +146,6 @@ function createSteps(worlds: Both<World>, random: Random) {
     return ({ newId }: World) => ({ ...deliveryOf(newId("dlv"), body), ...rest });
   };
   const someKey = () => ({ key: random.pick(KEYS), hash: random.chance(0.8) ? "same" : "other" });
-  const someEvents = async (agent: string) => {
-    const ids = random.chance(0.3) ? (await waiting(worlds[0], { agent })).filter(() => random.chance(0.5)) : [];
-    const task = { kind: "beat", ids: ids.slice(0, 5), maxAttempts: 2, streamKeep: STREAM_KEEP } as const;
-    return ids.length > 0 ? task : undefined;
-  };
 
   const start: Step = async () => {
     const session = random.pick(SESSIONS);
@@ -161,7 +156,6 @@ function createSteps(worlds: Both<World>, random: Random) {
       agent,
       limits: LIMITS,
       recorder: RECORDER,
-      task: await someEvents(agent),
       text: random.pick(TEXTS),
       model: random.pick([undefined, "fast", "ü"]),
       skillIds: random.pick([[], ["a", "b"]]),

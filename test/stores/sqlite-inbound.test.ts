@@ -92,8 +92,8 @@ describe("a file that is opened again", () => {
   it("goes on with its counts, with the stream's places, and with the recorder's finished and unfinished", async () => {
     await using world = await openWorld(sqlite);
     const recorder = { ...RECORDER, entries: 2 };
-    const open = await queueEvent(world, { delivery: deliveryOf("dlv_open"), recorder });
     const dead = await queueEvent(world, { delivery: deliveryOf("dlv_dead"), recorder });
+    const open = await queueEvent(world, { delivery: deliveryOf("dlv_open"), recorder });
     await failEvent(world, dead.eventId, 3);
     const before = { stats: world.store.stats(), news: await news(world) };
     await world.reopen();

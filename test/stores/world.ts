@@ -85,7 +85,6 @@ export function turnOrder(now: number, options: WorldOptions = {}): TurnOrder {
     delivery: undefined,
     recorder: RECORDER,
     context: undefined,
-    task: undefined,
     announce: undefined,
     claim: undefined,
     ...rest,

@@ -248,7 +248,6 @@ function orderOf(parts: TurnParts, request: TurnRequest, agent: Agent, claim: Tu
     waited: isWaitedFor(request),
     idempotency: request.idempotency && { ...request.idempotency, expiresAt: now + IDEMPOTENCY_MS },
     delivery: request.delivery,
-    task: undefined,
     announce: request.announce ?? (request.hops ? { channel: undefined, hops: request.hops } : undefined),
     limits: limits.store,
     recorder: limits.recorder,

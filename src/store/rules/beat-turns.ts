@@ -3,7 +3,7 @@ import type { BeatOrder, BeatStep, SystemEvent } from "#store/store.ts";
 import { endRun, findBeat, isDue, putBeat } from "./beats.ts";
 import { findWaiting } from "./events.ts";
 import type { BeatRun, Records, Rule } from "./records.ts";
-import { startTurn } from "./turns.ts";
+import { startTurnWith } from "./turns.ts";
 
 /** The fields of an order that are the same for each beat's turn. */
 const WITHOUT = { outside: true, context: undefined, delivery: undefined, idempotency: undefined };
@@ -14,7 +14,7 @@ export const startBeat: Rule<"startBeat"> = (records, order) => {
   if (!isDue(records, beat)) return { outcome: "not-due" };
   const run = beat.run ?? newRun(records);
   const events = findWaiting(records, { agent, after: run.after, through: run.through, ...order.batch });
-  const dead = run.dead.flatMap((eventId) => records.events.find(eventId)?.event ?? []);
+  const dead = run.dead.flatMap((eventId) => records.events.find(eventId) ?? []);
   const last = events.at(-1);
   if (!last) {
     // A beat that finds no events answers the request as well.
@@ -25,13 +25,11 @@ export const startBeat: Rule<"startBeat"> = (records, order) => {
   const { maxAttempts } = order.batch;
   const ids = events.map(({ eventId }) => eventId);
   const hops = hopsOfEvents(events);
-  const started = startTurn(records, {
-    ...order.turn,
-    ...WITHOUT,
-    text: textOfEvents(events),
-    announce: hops > 0 ? { channel: undefined, hops } : undefined,
-    task: { kind: "beat", ids, maxAttempts, streamKeep: order.streamKeep },
-  });
+  const announce = hops > 0 ? { channel: undefined, hops } : undefined;
+  const task = { kind: "beat", ids, maxAttempts, streamKeep: order.streamKeep } as const;
+  const turn = { ...order.turn, ...WITHOUT, text: textOfEvents(events), announce };
+  const started = startTurnWith(records, turn, task);
+  records.agents.count(agent, { waitingEvents: -events.length });
   putBeat(records, {
     agent,
     dueAt: undefined,
@@ -39,6 +37,7 @@ export const startBeat: Rule<"startBeat"> = (records, order) => {
     isAsked: beat.run !== undefined && beat.isAsked,
     run: {
       ...run,
+      before: run.after,
       after: last.ordinal,
       events: run.events + events.length,
       turnIds: [...run.turnIds, turnId],
@@ -54,6 +53,7 @@ function newRun(records: Records): BeatRun {
   return {
     began: records.moment.time,
     through: records.next("event"),
+    before: 0,
     after: 0,
     events: 0,
     turnIds: [],

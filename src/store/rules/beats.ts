@@ -84,6 +84,15 @@ export function endRun(
   appendNews(records, [ran], streamKeep);
 }
 
+/** The events that a turn of the agent's beat works on: the queued ones with `before` < ordinal <= `after`. */
+export function batchOf(
+  records: Records,
+  agent: string,
+): { turnId: string; before: number; after: number } | undefined {
+  const run = records.beats.find(agent)?.run;
+  return run?.openTurnId === undefined ? undefined : { turnId: run.openTurnId, before: run.before, after: run.after };
+}
+
 export function findBeat(records: Records, agent: string): BeatRecord {
   return records.beats.find(agent) ?? { agent, dueAt: undefined, nextAt: undefined, isAsked: false, run: undefined };
 }

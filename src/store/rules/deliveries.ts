@@ -158,7 +158,7 @@ function showListed(record: DeliveryRecord, result: DeliveryResult): RecordedDel
 /** The work of an earlier delivery counts for that: a repeat has only its message. */
 function resultOf(records: Records, record: DeliveryRecord): DeliveryResult {
   const { delivery, turnId, eventId, refusal } = record;
-  const event = eventId === undefined ? undefined : records.events.find(eventId)?.event;
+  const event = eventId === undefined ? undefined : records.events.find(eventId);
   const turn = turnId === undefined || eventId !== undefined ? undefined : findTurn(records, turnId)?.turn;
   const preview = event ? previewOf(event.text) : turn?.preview;
   if (delivery.answer !== "accepted") {

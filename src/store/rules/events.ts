@@ -1,12 +1,12 @@
 import type { GatewayEntry, Store, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
-import { askForBeat, endBatch } from "./beats.ts";
+import { askForBeat, batchOf, endBatch } from "./beats.ts";
 import { addDeliveryStep, endDelivery, keepDelivery, notifyOutcome } from "./deliveries.ts";
 import { appendNews } from "./gateway.ts";
 import { NO_SEQ } from "./journal.ts";
 import { findKey, keepKey } from "./keys.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { scanBack } from "./pages.ts";
-import type { EventRecord, OpenTurnRecord, Records, Rule, RuleInPieces } from "./records.ts";
+import type { OpenTurnRecord, Records, Rule, RuleInPieces } from "./records.ts";
 
 export const queueEvent: Rule<"queueEvent"> = (records, order) => {
   const known = order.idempotency && findEventReplay(records, order.idempotency, order.now);
@@ -30,7 +30,7 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
     deliveryId: delivery?.deliveryId,
     ordinal: records.next("event"),
   };
-  records.events.put({ event, isTaken: false });
+  records.events.put(event);
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1 });
   if (delivery) {
     keepDelivery(records, delivery, { eventId, agent }, recorder);
@@ -45,9 +45,9 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
 export const findEventReplay: Rule<"findEventReplay"> = (records, key, now) => {
   const eventId = findKey(records, key, now, "eventId");
   if (eventId === undefined) return undefined;
-  const record = records.events.find(eventId);
-  if (!record) throw refuse("event-not-found", "The event of this idempotency key is no longer stored.");
-  return record.event;
+  const event = getEvent(records, eventId);
+  if (!event) throw refuse("event-not-found", "The event of this idempotency key is no longer stored.");
+  return event;
 };
 
 export const readQueuedEvents: Rule<"readQueuedEvents"> = (records, query) => findWaiting(records, query);
@@ -58,27 +58,53 @@ export function findWaiting(
 ): SystemEvent[] {
   const events: SystemEvent[] = [];
   let left = bytes;
-  for (const { event } of records.events.free(agent, after, limit)) {
+  for (const event of findFree(records, agent, { after, through }, limit)) {
     left -= bytesOf(event);
-    if (event.ordinal > through || (left < 0 && events.length > 0)) break;
+    if (left < 0 && events.length > 0) break;
     events.push(event);
   }
   return events;
 }
 
-export const getEvent: Rule<"getEvent"> = (records, eventId) => records.events.find(eventId)?.event;
+/** Queued events of an agent that no turn works on: those below the batch of its beat and above it. */
+function findFree(
+  records: Records,
+  agent: string,
+  { after, through }: { after: number; through: number },
+  limit: number,
+): SystemEvent[] {
+  const batch = batchOf(records, agent);
+  if (!batch) return records.events.queued(agent, { after, through }, limit);
+  const below = { after, through: Math.min(through, batch.before) };
+  const events = records.events.queued(agent, below, limit);
+  if (events.length === limit) return events;
+  const above = { after: Math.max(after, batch.after), through };
+  return events.concat(records.events.queued(agent, above, limit - events.length));
+}
+
+export const getEvent: Rule<"getEvent"> = (records, eventId) => {
+  const event = records.events.find(eventId);
+  return event && withTurn(records, event);
+};
+
+/** The event with the turn that works on it. */
+function withTurn(records: Records, event: SystemEvent): SystemEvent {
+  const batch = event.status === "queued" ? batchOf(records, event.agent) : undefined;
+  const isTaken = batch && batch.before < event.ordinal && event.ordinal <= batch.after;
+  return isTaken ? { ...event, turnId: batch.turnId } : event;
+}
 
 function bytesOf({ text, metadata }: SystemEvent): number {
   return Buffer.byteLength(text) + Buffer.byteLength(metadata ?? "");
 }
 
-export const listEvents: RuleInPieces<"listEvents"> = ({ events }, { agent, status, limit, cursor }) =>
+export const listEvents: RuleInPieces<"listEvents"> = (records, { agent, status, limit, cursor }) =>
   scanBack({
-    before: (ordinal, most) => events.before(ordinal, most),
-    placeOf: ({ event }) => event.ordinal,
-    show: ({ event }) => {
+    before: (ordinal, most) => records.events.before(ordinal, most),
+    placeOf: ({ ordinal }) => ordinal,
+    show: (event) => {
       const matches = (status ?? event.status) === event.status && (agent ?? event.agent) === event.agent;
-      return matches ? event : undefined;
+      return matches ? withTurn(records, event) : undefined;
     },
     bytesOf,
     limit,
@@ -86,12 +112,12 @@ export const listEvents: RuleInPieces<"listEvents"> = ({ events }, { agent, stat
   });
 
 export const requeueEvent: Rule<"requeueEvent"> = (records, eventId, { now, beatNow, streamKeep }) => {
-  const record = records.events.find(eventId);
-  if (record?.event.status !== "dead") return record?.event;
-  const { agent } = record.event;
+  const dead = records.events.find(eventId);
+  if (dead?.status !== "dead") return dead && withTurn(records, dead);
+  const { agent } = dead;
   const ordinal = records.next("event");
-  const event: SystemEvent = { ...record.event, status: "queued", attempts: 0, endedAt: undefined, ordinal };
-  records.events.put({ event, isTaken: false });
+  const event: SystemEvent = { ...dead, status: "queued", attempts: 0, endedAt: undefined, ordinal };
+  records.events.put(event);
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1, deadEvents: -1 });
   notifyOutcome(records, event.deliveryId);
   appendNews(records, [{ seq: NO_SEQ, at: now, name: "event.queued", eventId, agentName: agent }], streamKeep);
@@ -101,33 +127,14 @@ export const requeueEvent: Rule<"requeueEvent"> = (records, eventId, { now, beat
 
 export const failQueuedEvents: Rule<"failQueuedEvents"> = (records, agent, reason, { now, streamKeep, limit }) => {
   const news: GatewayEntry[] = [];
-  const taken = records.events.free(agent, 0, limit);
-  for (const { event } of taken) {
+  const free = findFree(records, agent, { after: 0, through: Infinity }, limit);
+  for (const event of free) {
     records.agents.count(agent, { waitingEvents: -1 });
     news.push(endEvent(records, { ...event, reason }, "dead", now));
   }
   appendNews(records, news, streamKeep);
-  return taken.length;
+  return free.length;
 };
-
-/** The events of an order, all of which must wait for the agent; nothing is kept yet. */
-export function findFreeEvents(records: Records, agent: string, ids: readonly string[]): EventRecord[] {
-  const free: EventRecord[] = [];
-  for (const eventId of new Set(ids)) {
-    const record = records.events.find(eventId);
-    if (record?.event.status === "queued" && record.event.agent === agent && !record.isTaken) free.push(record);
-  }
-  if (free.length < ids.length) {
-    throw refuse("internal", "An event of the turn does not wait for its agent.");
-  }
-  return free;
-}
-
-/** The turn works on these events of the agent from now on. */
-export function takeEvents(records: Records, agent: string, events: readonly EventRecord[], turnId: string): void {
-  for (const { event } of events) records.events.put({ event: { ...event, turnId }, isTaken: true });
-  records.agents.count(agent, { waitingEvents: -events.length });
-}
 
 /** Ends the events of a turn that ends: each is handled, returned to the queue, or dead after its last failed turn. The beat can then continue. */
 export function endEvents(
@@ -140,7 +147,8 @@ export function endEvents(
   const news: GatewayEntry[] = [];
   const dead: string[] = [];
   let returned = 0;
-  for (const { event } of ids.flatMap((eventId) => records.events.find(eventId) ?? [])) {
+  for (const found of ids.flatMap((eventId) => records.events.find(eventId) ?? [])) {
+    const event = { ...found, turnId: turn.turnId };
     if (status === "completed") {
       news.push(endEvent(records, event, "handled", now));
       continue;
@@ -148,7 +156,7 @@ export function endEvents(
     const attempts = event.attempts + 1;
     const failed = { ...event, attempts, reason: reasonOf(status, error) };
     if (attempts < maxAttempts) {
-      records.events.put({ event: failed, isTaken: false });
+      records.events.put(failed);
       records.agents.count(turn.agent, { waitingEvents: 1 });
       noteReturn(records, failed, turn.turnId, now);
       returned++;
@@ -174,7 +182,7 @@ function reasonOf(status: TurnEnd["status"], error: TurnError | undefined): stri
 /** Ends an event that is not counted as waiting. Returns the entry for the gateway's stream. */
 function endEvent(records: Records, event: SystemEvent, status: "handled" | "dead", now: number): GatewayEntry {
   const { eventId, agent: agentName, turnId = "", attempts, reason = "" } = event;
-  records.events.put({ event: { ...event, status, endedAt: now }, isTaken: false });
+  records.events.put({ ...event, status, endedAt: now });
   records.agents.count(agentName, status === "dead" ? { openEvents: -1, deadEvents: 1 } : { openEvents: -1 });
   endDelivery(records, event.deliveryId);
   notifyOutcome(records, event.deliveryId);
@@ -186,9 +194,9 @@ function endEvent(records: Records, event: SystemEvent, status: "handled" | "dea
 /** Lets go of the first `limit` events that ended before `time`. Answers their number. */
 export function forgetEventsBefore(records: Records, time: number, limit: number): number {
   const ended = records.events.endedBefore(time, limit);
-  for (const record of ended) {
-    records.events.delete(record);
-    if (record.event.status === "dead") records.agents.count(record.event.agent, { deadEvents: -1 });
+  for (const event of ended) {
+    records.events.delete(event);
+    if (event.status === "dead") records.agents.count(event.agent, { deadEvents: -1 });
   }
   return ended.length;
 }

@@ -99,9 +99,6 @@ export type SummaryRecord = {
   readonly except: readonly number[];
 };
 
-/** `isTaken`: a turn works on it. */
-export type EventRecord = { readonly event: SystemEvent; readonly isTaken: boolean };
-
 export type BeatRecord = {
   readonly agent: string;
   /** The monotonic time at which the next is due; undefined when none is planned. */
@@ -119,6 +116,8 @@ export type BeatRun = {
   readonly began: number;
   /** The beat takes events with `after` < ordinal <= `through`. */
   readonly through: number;
+  /** The open turn works on all queued events of the agent with `before` < ordinal <= `after`. They are not written until it ends. */
+  readonly before: number;
   readonly after: number;
   /** The number of events in the turns of the beat, and how many of them were returned to the queue. */
   readonly events: number;
@@ -342,13 +341,13 @@ export interface Records {
     endedBy(time: number): LateAttempt[];
   };
 
-  readonly events: StoredRecords<EventRecord> & {
-    /** Queued ones of an agent that no turn works on, with a greater ordinal, by that. */
-    free(agent: string, after: number, limit: number): EventRecord[];
+  readonly events: StoredRecords<SystemEvent> & {
+    /** Queued ones of an agent with `after` < ordinal <= `through`, by that. */
+    queued(agent: string, range: { after: number; through: number }, limit: number): SystemEvent[];
     /** Events with a smaller ordinal, newest first. */
-    before(ordinal: number, limit: number): EventRecord[];
+    before(ordinal: number, limit: number): SystemEvent[];
     /** Events that ended before `time`, in the order of their ends. */
-    endedBefore(time: number, limit: number): EventRecord[];
+    endedBefore(time: number, limit: number): SystemEvent[];
   };
   readonly beats: Omit<StoredRecords<BeatRecord>, "delete">;
   readonly announcements: StoredRecords<AnnouncementRecord> &

@@ -1,9 +1,18 @@
 import { GatewayError } from "#kit/errors.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, Entry, Lane, StoreLimits, TurnOrder } from "#store/store.ts";
+import type {
+  BeatTask,
+  Claim,
+  ClaimedTurn,
+  ClaimRequest,
+  Entry,
+  Lane,
+  StoreLimits,
+  TurnOrder,
+  TurnStart,
+} from "#store/store.ts";
 import { isPaused } from "./agents.ts";
 import { extendAnnouncement } from "./announcements.ts";
 import { keepDelivery } from "./deliveries.ts";
-import { findFreeEvents, takeEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, keepKey } from "./keys.ts";
 import { firstOf, holds, laneOf, leaseFor, makeDueReady } from "./leases.ts";
@@ -23,20 +32,22 @@ import { addUsed, cancelledAt, endOpenTurn, requeueTurn } from "./turn-ends.ts";
 import { findTurn, withReply } from "./turn-lookup.ts";
 import { countLateAttempt, countMessage } from "./usage.ts";
 
-export const startTurn: Rule<"startTurn"> = (records, order) => {
+export const startTurn: Rule<"startTurn"> = (records, order) => startTurnWith(records, order, undefined);
+
+/** Starts a turn, or one with a task. */
+export function startTurnWith(records: Records, order: TurnOrder, task: BeatTask | undefined): TurnStart {
   const replayed = order.idempotency && findReplay(records, order.idempotency, order.now);
   if (replayed) return { turn: replayed, replayed: true, claimed: undefined };
   const { now, turnId, text, idempotency, delivery, claim } = order;
   const known = records.sessions.find(order.session.sessionId);
   checkSession(records, known, order);
-  const events = order.task && findFreeEvents(records, order.session.agent, order.task.ids);
 
   const before = known ?? newSession(records, order);
   const { agent, ordinal } = before.session;
   const isFirst = records.turns.firstInQueue(ordinal) === undefined;
   const isClaimed = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
   const preview = previewOf(text);
-  const record = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst, preview);
+  const record = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst, preview, task);
   const queued: Entry = { seq: NO_SEQ, at: now, turnId, name: "turn.queued" };
   const entries = isClaimed
     ? [messageEntry(order), queued, startedEntry(record), replyEntry(record)]
@@ -55,12 +66,11 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
   if (delivery) {
     keepDelivery(records, delivery, { turnId, sessionId, messageId: order.messageId, agent }, order.recorder);
   }
-  if (events) takeEvents(records, agent, events, turnId);
   if (isClaimed)
     return { turn: record.turn, replayed: false, claimed: claimedTurn(record, claim.node, order, lastSeq) };
   if (isFirst) records.notify({ kind: "work", of: "turn" });
   return { turn: record.turn, replayed: false, claimed: undefined };
-};
+}
 
 export const findReplay: Rule<"findReplay"> = (records, key, now) => {
   const turnId = findKey(records, key, now, "turnId");
@@ -115,6 +125,7 @@ function newTurn(
   claim: TurnOrder["claim"],
   isFirst: boolean,
   preview: string,
+  task: BeatTask | undefined,
 ): OpenTurnRecord {
   return {
     turn: {
@@ -147,7 +158,7 @@ function newTurn(
     open: {
       waited: order.waited,
       countedModel: order.countedModel,
-      task: order.task,
+      task,
       announce: order.announce,
       replyMessageId: claim?.replyMessageId ?? "",
       spentMs: 0,

@@ -8,7 +8,6 @@ import {
   type CountChange,
   type Counts,
   type DeliveryRecord,
-  type EventRecord,
   isOfStranger,
   isOpen,
   type KeyRecord,
@@ -18,7 +17,7 @@ import {
   type SessionRecord,
   type TurnRecord,
 } from "#store/rules/records.ts";
-import type { UsageCount } from "#store/store.ts";
+import type { SystemEvent, UsageCount } from "#store/store.ts";
 import { NO_COUNTS } from "#store/usage-counts.ts";
 import {
   ANNOUNCEMENTS,
@@ -93,11 +92,11 @@ export function turnRecords(open: RecordTable<OpenTurnRecord>, ended: RecordTabl
   };
 }
 
-export function eventRecords(table: RecordTable<EventRecord>): Records["events"] {
-  const { all, free, ended } = EVENTS.orders;
+export function eventRecords(table: RecordTable<SystemEvent>): Records["events"] {
+  const { all, queued, ended } = EVENTS.orders;
   return {
     ...storedIn(table),
-    free: (of, above, limit) => table.scan(free, { of, above, limit }),
+    queued: (of, { after, through }, limit) => table.scan(queued, { of, above: after, upTo: through, limit }),
     before: newestFirst(table, all),
     endedBefore: (below, limit) => table.scan(ended, { below, limit }),
   };

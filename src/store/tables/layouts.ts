@@ -9,7 +9,6 @@ import {
   type BeatRecord,
   type ContentRecord,
   type DeliveryRecord,
-  type EventRecord,
   isOfStranger,
   type KeyRecord,
   type LateAttempt,
@@ -19,7 +18,7 @@ import {
   type SummaryRecord,
   type TurnRecord,
 } from "#store/rules/records.ts";
-import type { Entry, TurnAnnouncement, UsageCount, UsageCounts } from "#store/store.ts";
+import type { Entry, SystemEvent, TurnAnnouncement, UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
 import type { Layout } from "./table.ts";
 
@@ -92,19 +91,19 @@ export const EVENTS = {
   table: "events",
   key: "event_id",
   columns: {
-    event_id: ["text", ({ event }) => event.eventId],
-    ordinal: ["integer", ({ event }) => event.ordinal],
-    agent: ["text", ({ event }) => event.agent, "fixed"],
-    is_free: ["boolean", ({ event, isTaken }) => event.status === "queued" && !isTaken],
-    ended_at: ["integer", ({ event }) => event.endedAt],
+    event_id: ["text", ({ eventId }) => eventId],
+    ordinal: ["integer", ({ ordinal }) => ordinal],
+    agent: ["text", ({ agent }) => agent, "fixed"],
+    is_queued: ["boolean", ({ status }) => status === "queued"],
+    ended_at: ["integer", ({ endedAt }) => endedAt],
   },
   orders: {
     all: { by: "ordinal" },
-    free: { by: "ordinal", of: "agent", only: "is_free" },
+    queued: { by: "ordinal", of: "agent", only: "is_queued" },
     ended: { by: "ended_at", hasTies: true },
   },
-  weigh: ({ event }) => EVENT_BYTES + textBytes(event.text) + textBytes(event.metadata) + textBytes(event.reason),
-} satisfies Layout<EventRecord>;
+  weigh: ({ text, metadata, reason }) => EVENT_BYTES + textBytes(text) + textBytes(metadata) + textBytes(reason),
+} satisfies Layout<SystemEvent>;
 
 export const DELIVERIES = {
   table: "deliveries",

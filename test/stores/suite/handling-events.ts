@@ -1,8 +1,19 @@
 import { describe, expect } from "vitest";
 import type { ClaimedTurn, GatewayNews } from "#store/store.ts";
-import { failEvent, news, queueEvent, STREAM_KEEP, takeEvents, toldNews, waiting } from "../inbound.ts";
+import {
+  eventOrder,
+  failEvent,
+  news,
+  planBeat,
+  queueEvent,
+  STREAM_KEEP,
+  startBeat,
+  takeEvents,
+  toldNews,
+  waiting,
+} from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
-import { deliveryOf, type Engine, LEASE_MS, LOST, refusal, type World } from "../world.ts";
+import { deliveryOf, type Engine, LEASE_MS, LOST, type World } from "../world.ts";
 
 async function ofEvent(world: World, eventId: string): Promise<GatewayNews[]> {
   return (await news(world)).filter((one) => "eventId" in one && one.eventId === eventId);
@@ -28,30 +39,29 @@ export function handlingEventsTests(engine: Engine): void {
       const { turnId } = (await takeEvents(world, [eventId])).claim;
       const taken = { status: "queued", attempts: 0, turnId, endedAt: undefined };
       expect(await world.store.getEvent(eventId)).toMatchObject(taken);
-      expect(await refusal(takeEvents(world, [eventId]))).toBe("internal");
+      expect((await world.store.listEvents({ limit: 1 })).items).toMatchObject([taken]);
+      expect((await startBeat(world)).outcome).toBe("not-due");
       expect(await waiting(world)).toEqual([]);
     });
 
-    it.for<[string, (world: World, eventId: string) => Promise<string[]>]>([
-      ["is not there", async () => ["evt_unknown"]],
-      ["comes twice", async (_, eventId) => [eventId, eventId]],
-      ["is another agent's", async (world: World) => [(await queueEvent(world, { agent: "other" })).eventId]],
-      [
-        "ended",
-        async (world: World) => {
-          const { eventId } = await queueEvent(world);
-          await world.end(await takeEvents(world, [eventId]));
-          return [eventId];
-        },
-      ],
-    ])("starts no turn, and takes nothing, when one of its events %s", async ([, idsOf], { world }) => {
-      const { eventId } = await queueEvent(world);
-      const ids = [eventId, ...(await idsOf(world, eventId))];
-      const before = world.store.stats();
-      expect(await refusal(takeEvents(world, ids, { session: "beat:1" }))).toBe("internal");
-      expect({ ...world.store.stats(), bytes: 0 }).toEqual({ ...before, bytes: 0 });
-      expect(await world.store.getSession("beat:1")).toBeUndefined();
-      expect(await waiting(world)).toEqual([eventId]);
+    it("leaves those to others that come while the turn works, and those of other agents", async ({ world }) => {
+      const taken = await queueEvent(world);
+      await queueEvent(world, { agent: "other" });
+      const claimed = await takeEvents(world, [taken.eventId]);
+      const later = await queueEvent(world);
+      expect(later.ordinal).toBeGreaterThan(taken.ordinal);
+      expect(await world.store.getEvent(later.eventId)).toEqual(later);
+      expect(await waiting(world)).toEqual([later.eventId]);
+      await world.end(claimed, { status: "failed" });
+      expect(await waiting(world)).toEqual([taken.eventId, later.eventId]);
+      expect(await waiting(world, { agent: "other" })).toHaveLength(1);
+    });
+
+    it("shows the turn of an event to a repeat of its request", async ({ world }) => {
+      const { eventId } = await queueEvent(world, { key: "k" });
+      const { turnId } = (await takeEvents(world, [eventId])).claim;
+      const order = eventOrder(world, { key: "k" });
+      expect(await world.store.queueEvent(order)).toMatchObject({ event: { eventId, turnId }, replayed: true });
     });
 
     it("has handled them when the turn completes, in the same transaction", async ({ world }) => {
@@ -122,7 +132,6 @@ export function handlingEventsTests(engine: Engine): void {
         { name: "event.dead", eventId, agentName: "main", attempts: 3, reason: "it broke" },
       ]);
       expect(await waiting(world)).toEqual([]);
-      expect(await refusal(takeEvents(world, [eventId]))).toBe("internal");
     });
 
     it("stays with its turn while that waits to be tried again", async ({ world }) => {
@@ -207,6 +216,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect((await news(world)).at(-1)).toEqual({ name: "event.queued", eventId: event.eventId, agentName: "main" });
       await world.sweep({ eventsBefore: world.clock.now() + 1 });
       expect(await waiting(world)).toEqual([behind.eventId, event.eventId]);
+      await world.end(await takeEvents(world, [behind.eventId]));
       await failEvent(world, event.eventId, 3);
       expect(await world.store.getEvent(event.eventId)).toMatchObject({ status: "dead", attempts: 3 });
       await world.sweep({ eventsBefore: world.clock.now() + 1 });
@@ -229,24 +239,24 @@ export function handlingEventsTests(engine: Engine): void {
       const ids: string[] = [];
       for (let n = 0; n < 4; n++) ids.push((await queueEvent(world)).eventId);
       const other = await queueEvent(world, { agent: "other" });
-      await takeEvents(world, [ids[1] as string]);
+      await takeEvents(world, [ids[0] as string]);
       expect(await giveUp(world, "main", 2)).toBe(2);
       expect(await waiting(world)).toEqual([ids[3]]);
       expect(await giveUp(world, "main", 2)).toBe(1);
       expect(await giveUp(world, "main", 2)).toBe(0);
       const reason = "The agent is gone.";
       const dead = { status: "dead", attempts: 0, reason, endedAt: world.clock.now() };
-      for (const n of [0, 2, 3]) expect(await world.store.getEvent(ids[n] as string)).toMatchObject(dead);
-      expect(await world.store.getEvent(ids[1] as string)).toMatchObject({ status: "queued" });
+      for (const n of [1, 2, 3]) expect(await world.store.getEvent(ids[n] as string)).toMatchObject(dead);
+      expect(await world.store.getEvent(ids[0] as string)).toMatchObject({ status: "queued" });
       expect(await waiting(world, { agent: "other" })).toEqual([other.eventId]);
       const told = (await news(world)).filter(({ name }) => name === "event.dead");
       expect(told).toEqual(
-        [0, 2, 3].map((n) => ({ name: "event.dead", eventId: ids[n], agentName: "main", attempts: 0, reason })),
+        [1, 2, 3].map((n) => ({ name: "event.dead", eventId: ids[n], agentName: "main", attempts: 0, reason })),
       );
     });
 
     it("can be read after its end until it is past its time, and while it waits for ever", async ({ world }) => {
-      const [handled, dead, open, taken] = [
+      const [handled, dead, taken, open] = [
         await queueEvent(world),
         await queueEvent(world),
         await queueEvent(world),
@@ -257,7 +267,7 @@ export function handlingEventsTests(engine: Engine): void {
       await takeEvents(world, [taken.eventId]);
       const kept = async () => {
         const events = await Promise.all(
-          [handled, dead, open, taken].map(({ eventId }) => world.store.getEvent(eventId)),
+          [handled, dead, taken, open].map(({ eventId }) => world.store.getEvent(eventId)),
         );
         return events.map((event) => event !== undefined);
       };
@@ -301,33 +311,20 @@ export function handlingEventsTests(engine: Engine): void {
       expect(world.store.stats().deliveries).toBe(2);
     });
 
-    it("lets the deliveries of turns that end at once go turn by turn, each turn's before those of its events", async ({
-      world,
-    }) => {
-      const recorder = { entries: 6, bytes: 1e9, refused: 2 };
-      for (const turn of ["one", "two"]) {
-        const [first, second] = [
-          await queueEvent(world, { delivery: deliveryOf(`dlv_${turn}_1`), recorder }),
-          await queueEvent(world, { delivery: deliveryOf(`dlv_${turn}_2`), recorder }),
-        ];
-        await world.start({
-          session: `chat:${turn}`,
-          delivery: deliveryOf(`dlv_${turn}`),
-          recorder,
-          task: {
-            kind: "beat",
-            ids: [first.eventId, second.eventId],
-            maxAttempts: 1,
-            streamKeep: STREAM_KEEP,
-          },
-        });
-      }
-      await world.start({ session: "chat:three", delivery: deliveryOf("dlv_three"), recorder });
+    it("lets the deliveries of turns that end at once go turn by turn", async ({ world }) => {
+      const recorder = { entries: 3, bytes: 1e9, refused: 2 };
+      const start = (name: string) =>
+        world.start({ session: `chat:${name}`, delivery: deliveryOf(`dlv_${name}`), recorder });
+      await start("one");
+      for (const n of [1, 2]) await queueEvent(world, { delivery: deliveryOf(`dlv_event_${n}`), recorder });
+      await planBeat(world, 0);
+      expect(await startBeat(world, { batch: { maxAttempts: 1 } })).toMatchObject({ outcome: "started" });
+      await start("two");
       await world.store.failQueuedTurns("main", LOST, world.clock.now());
       const gone: string[] = [];
-      const ended = ["dlv_one", "dlv_one_1", "dlv_one_2", "dlv_two", "dlv_two_1", "dlv_two_2", "dlv_three"];
+      const ended = ["dlv_one", "dlv_event_1", "dlv_event_2", "dlv_two"];
       // The first makes room for those that could not be let go before.
-      for (let n = 0; n < 6; n++) {
+      for (let n = 0; n < 3; n++) {
         await world.store.recordDelivery({ ...deliveryOf(`dlv_more_${n}`), answer: "unmatched" }, recorder);
         for (const id of ended) if (!gone.includes(id) && !(await world.store.getDelivery(id))) gone.push(id);
         expect(gone).toEqual(ended.slice(0, n + 2));

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import type { Store } from "#store/store.ts";
-import { eventOrder, queueEvent, startBeat, takeEvents, waiting } from "../inbound.ts";
+import { eventOrder, queueEvent, startBeat, waiting } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, LEASE_MS, refusal, times, type World } from "../world.ts";
 
@@ -103,14 +103,6 @@ export function overlappingTests(engine: Engine): void {
       const outcomes = await Promise.all(times(20, () => refusal(queueEvent(world, { limits: { events: 5 } }))));
       expect(outcomes.filter((outcome) => outcome === "gateway-busy")).toHaveLength(15);
       await expectStats(world, { eventsQueued: 5 });
-    });
-
-    it("gives an event to one of several turns that want it, and refuses the others", async ({ world }) => {
-      const { eventId } = await queueEvent(world);
-      const outcomes = await Promise.all(times(10, () => refusal(takeEvents(world, [eventId]))));
-      expect(outcomes.filter((outcome) => outcome === "not refused")).toHaveLength(1);
-      expect(outcomes.filter((outcome) => outcome === "internal")).toHaveLength(9);
-      await expectStats(world, { turnsRunning: 1 });
     });
 
     it("starts one turn of a beat for any number of concurrent calls", async ({ world }) => {

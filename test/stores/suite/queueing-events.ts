@@ -142,7 +142,9 @@ export function queueingEventsTests(engine: Engine): void {
       const { eventId } = await queueEvent(world, { limits, text: "x".repeat(60_000) });
       expect(await refusal(queueEvent(world, { limits }))).toBe("store-full");
       expect(await refusal(world.start({ limits }))).toBe("store-full");
-      await world.end(await takeEvents(world, [eventId]));
+      const claimed = await takeEvents(world, [eventId]);
+      await world.end(claimed);
+      await world.store.deleteSession(claimed.claim.sessionId, world.clock.now());
       expect(await refusal(queueEvent(world, { limits }))).toBe("store-full");
       await world.sweep({ eventsBefore: world.clock.now() + 1 });
       expect(await refusal(queueEvent(world, { limits }))).toBe("not refused");
@@ -186,8 +188,9 @@ export function queueingEventsTests(engine: Engine): void {
       const events = await queueMany(world, 4);
       const [first, second, third, fourth] = idsOf(events) as [string, string, string, string];
       await world.end(await takeEvents(world, [first]));
-      await takeEvents(world, [third]);
-      expect(await waiting(world)).toEqual([second, fourth]);
+      await takeEvents(world, [second]);
+      expect(await waiting(world)).toEqual([third, fourth]);
+      expect(await waiting(world, { limit: 1 })).toEqual([third]);
     });
 
     it("lists all, newest queued first, page by page, with whatever state and agent is asked for", async ({
@@ -228,13 +231,17 @@ export function queueingEventsTests(engine: Engine): void {
     });
 
     it("goes on behind a cursor whatever comes and goes meanwhile", async ({ world }) => {
-      const [first, second, third] = idsOf(await queueMany(world, 3)) as [string, string, string];
-      const { items, next } = await world.store.listEvents({ limit: 1 });
-      expect(idsOf(items)).toEqual([third]);
+      const [first, second, third, fourth] = idsOf(await queueMany(world, 4)) as [string, string, string, string];
+      const { items, next } = await world.store.listEvents({ limit: 2 });
+      expect(idsOf(items)).toEqual([fourth, third]);
       await queueMany(world, 2);
-      await world.end(await takeEvents(world, [third, second]));
-      await world.sweep({ eventsBefore: world.clock.now() + 1 });
+      await world.end(await takeEvents(world, [first]));
+      await failEvent(world, second, 3);
+      await world.end(await takeEvents(world, [third]));
+      await world.store.requeueEvent(second, { now: world.clock.now(), beatNow: false, streamKeep: STREAM_KEEP });
       expect(idsOf((await world.store.listEvents({ limit: 9, cursor: next ?? "" })).items)).toEqual([first]);
+      await world.sweep({ eventsBefore: world.clock.now() + 1 });
+      expect((await world.store.listEvents({ limit: 9, cursor: next ?? "" })).items).toEqual([]);
       for (const cursor of ["", "x", "c0", "c-1", "C1", "c1 "]) {
         expect(await refusal(world.store.listEvents({ limit: 1, cursor }))).toBe("invalid-params");
       }
@@ -266,7 +273,7 @@ export function queueingEventsTests(engine: Engine): void {
       expect(counts()).toEqual([2, 1, 1]);
       await world.store.requeueEvent(second, { now: world.clock.now(), beatNow: false, streamKeep: STREAM_KEEP });
       expect(counts()).toEqual([3, 0, 2]);
-      await world.end(await takeEvents(world, [second, third]));
+      await world.end(await takeEvents(world, [third, second]));
       expect(counts()).toEqual([1, 0, 0]);
       expect(world.store.agentCounts("other").waitingEvents).toBe(1);
       await world.store.failQueuedEvents("other", "gone", { now: world.clock.now(), streamKeep: 1, limit: 9 });

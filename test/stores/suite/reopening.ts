@@ -49,7 +49,7 @@ export function reopeningTests(engine: Engine): void {
       await world.end(await takeEvents(world, [handled]));
       await failEvent(world, dead, 3);
       const working = await takeEvents(world, [taken]);
-      await queueEvent(world, { key: "k", beatNow: true });
+      await queueEvent(world, { key: "k", agent: "third", beatNow: true });
       await world.store.planBeat("other", { now: world.clock.now(), delayMs: 5_000, soonest: false });
       const { turnId } = await world.start({ session: "chat:b", announce: { channel: "ops", hops: 1 } });
       await world.end(await world.claimNext());
@@ -61,7 +61,7 @@ export function reopeningTests(engine: Engine): void {
         waiting: await waiting(world),
         news: await news(world),
         deliveries: await world.store.listDeliveries({ limit: 10 }),
-        beats: [await world.store.readBeat("main"), await world.store.readBeat("other")],
+        beats: await Promise.all(["main", "other", "third"].map((agent) => world.store.readBeat(agent))),
       });
       const before = await read();
       await world.reopen();
@@ -69,7 +69,7 @@ export function reopeningTests(engine: Engine): void {
       expect((await queueEvent(world, { key: "k" })).ordinal).toBe(before.events.items[0]?.ordinal);
       expect((await queueEvent(world)).ordinal).toBeGreaterThan(before.events.items[0]?.ordinal ?? Infinity);
       const claim = { now: world.clock.now(), node: "node_b", leaseMs: LEASE_MS };
-      expect(await world.store.dueBeats(["main", "other"])).toEqual({ due: ["main"], nextDueInMs: 5_000 });
+      expect(await world.store.dueBeats(["main", "other", "third"])).toEqual({ due: ["third"], nextDueInMs: 5_000 });
       const { announcements } = await world.store.claimAnnouncements({ ...claim, limit: 9, freeOf: () => 9 });
       expect(announcements.map(({ announcement }) => announcement)).toMatchObject([
         { turnId, channel: "ops", hops: 1 },
