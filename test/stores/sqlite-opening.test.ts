@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { migrations, start } from "#store/sqlite/schema.ts";
+import { migrations, OLDEST } from "#store/sqlite/schema.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
 import { openDatabase } from "#store/sqlite/worker/database.ts";
 import { newestOf } from "#store/sqlite/worker/migrate.ts";
@@ -36,7 +36,7 @@ describe("opening a SQLite store", () => {
   it("refuses a file from before the first released version", async () => {
     const path = newPath();
     await (await open(path))[Symbol.asyncDispose]();
-    write(path, `PRAGMA user_version = ${start.version - 1}`);
+    write(path, `PRAGMA user_version = ${OLDEST - 1}`);
     await expect(open(path)).rejects.toThrow(
       `The SQLite file ${path} is from before 0.2.0: it has version 3, and this gateway supports 4 and later. Set store.path to another file.`,
     );

@@ -1,121 +1,163 @@
-/** The version of a new file; no earlier version was released. Each record is a row with the columns that queries need and the record as JSON. */
+import { LARGE_LAYOUTS } from "#store/tables/layouts.ts";
+import { sqliteSchema } from "#store/tables/schema.ts";
+
+/** The oldest version that is upgraded: that of 0.2.0. */
+export const OLDEST = 4;
+
+/** The tables of a new file. Each record is a row with the columns that queries need and the record as JSON. */
 export const start = {
-  version: 4,
+  version: 5,
   sql: `
-CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+create table meta (name text primary key, value) without rowid;
 
--- Records that are held in memory whole: turns that have not ended, agents and their counts, beats, announcements, API keys, deleted sessions
--- whose journal is not erased yet. In the order in which each was first stored.
-CREATE TABLE live (place INTEGER PRIMARY KEY, kind TEXT NOT NULL, id NOT NULL, body TEXT NOT NULL);
-CREATE UNIQUE INDEX live_by_id ON live (kind, id);
-
--- used: when it was used last; head: the bound from which on the head of its journal may be erased.
-CREATE TABLE sessions (
-  ordinal INTEGER PRIMARY KEY,
-  session_id NOT NULL,
-  agent NOT NULL,
-  used INTEGER NOT NULL,
-  head INTEGER,
-  body TEXT NOT NULL
-);
-CREATE UNIQUE INDEX sessions_by_id ON sessions (session_id);
-CREATE INDEX sessions_by_agent ON sessions (agent, ordinal);
+-- Records that are held in memory whole, by the names of their tables, and the numbers about the whole store.
+create table live (kind text, id, body text not null, primary key (kind, id)) without rowid;
 
 -- Entries that were appended in one batch, from first_seq on. The gateway's stream has the session 0.
-CREATE TABLE journal (
-  session INTEGER NOT NULL,
-  first_seq INTEGER NOT NULL,
-  body TEXT NOT NULL,
-  PRIMARY KEY (session, first_seq)
-) WITHOUT ROWID;
+create table journal (
+  session integer not null,
+  first_seq integer not null,
+  body text not null,
+  primary key (session, first_seq)
+) without rowid;
 
-CREATE TABLE summaries (session INTEGER PRIMARY KEY, body TEXT NOT NULL);
-
--- Turns that have ended, without their replies: the journal has these.
-CREATE TABLE turns (turn_id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
-
-CREATE TABLE events (
-  ordinal INTEGER PRIMARY KEY,
-  event_id TEXT NOT NULL,
-  agent NOT NULL,
-  is_free INTEGER NOT NULL,
-  ended_at INTEGER,
-  body TEXT NOT NULL
-);
-CREATE UNIQUE INDEX events_by_id ON events (event_id);
-CREATE INDEX events_free ON events (agent, ordinal) WHERE is_free = 1;
-CREATE INDEX events_ended ON events (ended_at, ordinal) WHERE ended_at IS NOT NULL;
-
-CREATE TABLE deliveries (
-  place INTEGER PRIMARY KEY,
-  delivery_id TEXT NOT NULL,
-  refused INTEGER NOT NULL,
-  ended_order INTEGER,
-  body TEXT NOT NULL
-);
-CREATE UNIQUE INDEX deliveries_by_id ON deliveries (delivery_id);
-CREATE INDEX deliveries_ended ON deliveries (refused, ended_order) WHERE ended_order IS NOT NULL;
-
-CREATE TABLE idempotency_keys (key PRIMARY KEY, expires_at INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX idempotency_keys_by_end ON idempotency_keys (expires_at);
-
-CREATE TABLE usage (counter PRIMARY KEY, hour INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX usage_by_hour ON usage (hour);
-`,
+${sqliteSchema(LARGE_LAYOUTS)}`,
 };
 
-/** Replaces the `events` of a beat's turn with a task, and the lease of a running beat with its turn. A running beat without a turn becomes due. */
-const BEATS_AS_TURNS = `
-UPDATE live SET body = json_remove(
-  json_set(body, '$.open.task', json_set(json_extract(body, '$.open.events'), '$.kind', 'beat')), '$.open.events')
-WHERE kind = 'turn' AND json_extract(body, '$.open.events') IS NOT NULL;
+/**
+ * The beats of 0.2.0 have a lease, and the turn of a beat has `events`. They become a run and a task. Each open turn of a beat gets a run, which has
+ * the range of the events that turns of the agent work on. A running beat without a turn becomes due.
+ */
+const BEATS = `
+update live set body = json_remove(json_set(body, '$.open.task', json_set(body -> '$.open.events', '$.kind', 'beat')), '$.open.events')
+where kind = 'turn' and body ->> '$.open.events' is not null;
 
-CREATE TEMP TABLE runs AS SELECT json_extract(body, '$.turn.agent') AS agent, max(id) AS turn_id, json_object(
+create temp table runs as select body ->> '$.turn.agent' as agent, max(id) as turn_id, json_object(
   'began', unixepoch() * 1000,
-  'through', coalesce((SELECT json_extract(value, '$.numbers.event') FROM meta WHERE name = 'state'), 0),
-  'after', coalesce((SELECT max(ordinal) FROM events WHERE event_id IN (SELECT value FROM json_each(live.body, '$.open.task.ids'))), 0),
+  'through', coalesce((select value ->> '$.numbers.event' from meta where name = 'state'), 0),
+  'before', 0,
+  'after', 0,
   'events', json_array_length(body, '$.open.task.ids'),
   'returned', 0,
   'turnIds', json_array(id),
   'openTurnId', id,
   'dead', json_array(),
-  'isLast', json('false')) AS run
-FROM live WHERE kind = 'turn' AND json_extract(body, '$.open.task') IS NOT NULL GROUP BY agent;
-UPDATE live SET body = json_remove(json_set(body, '$.run', json((SELECT run FROM runs WHERE agent = id))), '$.lease', '$.fence')
-WHERE kind = 'beat' AND json_extract(body, '$.lease') IS NOT NULL AND id IN (SELECT agent FROM runs);
-UPDATE live SET body = json_remove(json_set(body, '$.dueAt', 0), '$.lease')
-WHERE kind = 'beat' AND json_extract(body, '$.lease') IS NOT NULL;
-UPDATE live SET body = json_remove(body, '$.fence') WHERE kind = 'beat';
-DROP TABLE runs;
-
--- A kind has the name of its table.
-UPDATE live SET kind = CASE kind WHEN 'turn' THEN 'open_turns' WHEN 'agent' THEN 'agents' WHEN 'counts' THEN 'agent_counts' WHEN 'beat' THEN 'beats'
-  WHEN 'announcement' THEN 'announcements' WHEN 'key' THEN 'api_keys' WHEN 'erasure' THEN 'erasures' ELSE 'late_attempts' END;
-
-UPDATE live SET body = json_object('agent', body ->> '$.agent', 'queued', ifnull(body ->> '$.counts.queued', 0), 'running', ifnull(body ->> '$.counts.running', 0),
-  'compactions', 0, 'waitingEvents', ifnull(body ->> '$.counts.waitingEvents', 0), 'openEvents', ifnull(body ->> '$.counts.openEvents', 0),
-  'deadEvents', ifnull(body ->> '$.counts.deadEvents', 0)) WHERE kind = 'agent_counts';
-UPDATE live SET body = '{"key":' || body || ',"place":' || (place - 1 - (SELECT max(place) FROM live)) || '}' WHERE kind = 'api_keys';
-
--- The content of a delivery. A size is counted in characters of the text that JSON escapes, as the text itself may have a NUL.
-CREATE TABLE contents (place INTEGER PRIMARY KEY, body TEXT NOT NULL);
-INSERT INTO contents SELECT place, '{"place":' || place || ',"headers":' || (body -> '$.delivery.headers') ||
-  ifnull(',"body":' || (body -> '$.delivery.body'), '') || '}' FROM deliveries;
-UPDATE deliveries SET body = json_set(json_remove(body, '$.delivery.headers', '$.delivery.body'),
-  '$.contentBytes', length(replace(escaped, '\\', '')) - 2 * (length(escaped) - length(replace(escaped, '\\u', ''))),
-  '$.delivery.showsWords', json(ifnull(body -> '$.delivery.showsWords', iif(body -> '$.delivery.body' IS NULL, 'false', 'true'))))
-FROM (SELECT at, replace(substr(headers, 2, length(headers) - 2) || substr(content, 2, length(content) - 2), '\\\\', 'x') AS escaped FROM
-  (SELECT place AS at, body -> '$.delivery.headers' AS headers, ifnull(body -> '$.delivery.body', '""') AS content FROM deliveries))
-WHERE at = place;
-
-DROP INDEX usage_by_hour;
-ALTER TABLE usage DROP COLUMN hour;
-
-UPDATE meta SET value = json_remove(json_set(value, '$.version', 0, '$.open', (SELECT json_object('queued', ifnull(sum(body ->> '$.queued'), 0),
-  'running', ifnull(sum(body ->> '$.running'), 0), 'compactions', 0, 'waitingEvents', ifnull(sum(body ->> '$.waitingEvents'), 0), 'openEvents', ifnull(sum(body ->> '$.openEvents'), 0),
-  'deadEvents', ifnull(sum(body ->> '$.deadEvents'), 0)) FROM live WHERE kind = 'agent_counts'),
-  '$.announcements', (SELECT count(*) FROM live WHERE kind = 'announcements')), '$.bookmarks') WHERE name = 'state';
+  'isLast', json('false')) as run
+from live where kind = 'turn' and body ->> '$.open.task' is not null group by agent;
+update runs set run = json_set(run, '$.before', lowest - 1, '$.after', highest)
+from (select agent as of_agent, min(ordinal) as lowest, max(ordinal) as highest from events where is_free = 0 and ended_at is null group by agent)
+where of_agent = agent;
+update live set body = json_remove(json_set(body, '$.run', json(run)), '$.lease', '$.fence') from runs where kind = 'beat' and id = agent;
+update live set body = json_remove(json_set(body, '$.dueAt', 0), '$.lease') where kind = 'beat' and body ->> '$.lease' is not null;
+update live set body = json_remove(body, '$.fence') where kind = 'beat';
+drop table runs;
 `;
 
-/** Statements, in order, and never changed once released. The first upgrades a file from the version of `start` to the next. */
-export const migrations: readonly string[] = [BEATS_AS_TURNS];
+/** A size is counted in the characters of a text as JSON escapes it, because the text itself may have a NUL. */
+const CONTENTS = `
+create table contents (place integer primary key, body text not null);
+insert into contents select place, '{"place":' || place || ',"headers":' || (body -> '$.delivery.headers') ||
+  ifnull(',"body":' || (body -> '$.delivery.body'), '') || '}' from old_deliveries;
+
+create table deliveries (
+  delivery_id text not null,
+  place integer primary key,
+  refused integer,
+  ended_order integer,
+  body text not null
+);
+insert into deliveries select delivery_id, place, refused, ended_order, json_set(json_remove(body, '$.delivery.headers', '$.delivery.body'),
+  '$.contentBytes', length(replace(escaped, '\\', '')) - 2 * (length(escaped) - length(replace(escaped, '\\u', ''))),
+  '$.delivery.showsWords', json(ifnull(body -> '$.delivery.showsWords', iif(body -> '$.delivery.body' is null, 'false', 'true'))))
+from (select *, replace(substr(headers, 2, length(headers) - 2) || substr(content, 2, length(content) - 2), '\\\\', 'x') as escaped
+  from (select *, body -> '$.delivery.headers' as headers, ifnull(body -> '$.delivery.body', '""') as content from old_deliveries));
+create unique index deliveries_by_key on deliveries (delivery_id);
+create index deliveries_ended on deliveries (refused, ended_order) where ended_order is not null;
+`;
+
+/** Keys of the API were in the order of their rows. The counts of agents and of the whole store are flat. */
+const LIVE = `
+create table live (kind text, id, body text not null, primary key (kind, id)) without rowid;
+insert into live select case kind when 'turn' then 'open_turns' when 'beat' then 'beats' when 'agent' then 'agents' when 'announcement' then 'announcements'
+  when 'erasure' then 'erasures' else 'late_attempts' end, id, body from old_live where kind not in ('counts', 'key');
+insert into live select 'api_keys', id, '{"key":' || body || ',"place":' || (place - 1 - (select max(place) from old_live)) || '}'
+from old_live where kind = 'key';
+
+create temp table counted as select id as agent, coalesce(body ->> '$.counts.queued', 0) as queued, coalesce(body ->> '$.counts.running', 0) as running,
+  coalesce(body ->> '$.counts.waitingEvents', 0) as waiting, coalesce(body ->> '$.counts.openEvents', 0) as open,
+  coalesce(body ->> '$.counts.deadEvents', 0) as dead from old_live where kind = 'counts';
+insert into live select 'agent_counts', agent, json_object('agent', agent, 'queued', queued, 'running', running, 'compactions', 0,
+  'waitingEvents', waiting, 'openEvents', open, 'deadEvents', dead) from counted;
+insert into live select 'all', 'state', json_remove(json_set(value, '$.version', 0,
+  '$.open', (select json_object('queued', ifnull(sum(queued), 0), 'running', ifnull(sum(running), 0), 'compactions', 0,
+    'waitingEvents', ifnull(sum(waiting), 0), 'openEvents', ifnull(sum(open), 0), 'deadEvents', ifnull(sum(dead), 0)) from counted),
+  '$.announcements', (select count(*) from live where kind = 'announcements')), '$.bookmarks') from meta where name = 'state';
+delete from meta where name = 'state';
+drop table counted;
+`;
+
+/** The tables of version 4 whose rows change. Those of `turns`, `journal` and `summaries` stay as they are. */
+const CHANGED = ["live", "sessions", "events", "deliveries", "idempotency_keys", "usage"];
+/** Their indexes, whose names the new ones may have. */
+const INDEXES = [
+  "live_by_id",
+  "sessions_by_id",
+  "sessions_by_agent",
+  "events_by_id",
+  "events_free",
+  "events_ended",
+  "deliveries_by_id",
+  "deliveries_ended",
+  "idempotency_keys_by_end",
+  "usage_by_hour",
+];
+
+const FROM_4 = `
+${BEATS}
+${INDEXES.map((name) => `drop index ${name};`).join("\n")}
+${CHANGED.map((name) => `alter table ${name} rename to old_${name};`).join("\n")}
+${CONTENTS}${LIVE}
+create table sessions (
+  ordinal integer primary key,
+  session_id text not null,
+  agent text,
+  used integer,
+  head integer,
+  body text not null
+);
+insert into sessions select ordinal, session_id, agent, used, head, body from old_sessions;
+create unique index sessions_by_key on sessions (session_id);
+create index sessions_of_agent on sessions (agent, ordinal) where ordinal is not null;
+
+create table events (
+  event_id text not null,
+  ordinal integer primary key,
+  agent text,
+  is_queued integer,
+  ended_at integer,
+  body text not null
+);
+insert into events select event_id, ordinal, agent, ended_at is null, ended_at, body -> '$.event' from old_events;
+create unique index events_by_key on events (event_id);
+create index events_queued on events (agent, ordinal) where is_queued = 1 and ordinal is not null;
+create index events_ended on events (ended_at, event_id) where ended_at is not null;
+
+create table idempotency_keys (
+  key text primary key,
+  expires_at integer,
+  body text not null
+) without rowid;
+insert into idempotency_keys select key, expires_at, body from old_idempotency_keys;
+create index idempotency_keys_by_end on idempotency_keys (expires_at, key) where expires_at is not null;
+
+create table usage (
+  counter text primary key,
+  body text not null
+) without rowid;
+insert into usage select counter, body from old_usage;
+
+${CHANGED.map((name) => `drop table old_${name};`).join("\n")}
+`;
+
+/** Statements, in order, and never changed once released. The first upgrades a file from the oldest version to the next. */
+export const migrations: readonly string[] = [FROM_4];

@@ -1,6 +1,6 @@
 import { migrations as known } from "#store/sqlite/schema.ts";
 
-export { start } from "#store/sqlite/schema.ts";
+export { OLDEST, start } from "#store/sqlite/schema.ts";
 
 /** Migrates a file to a version that does not exist yet: a column with a default, a table, an index. */
 export const step = `

@@ -8,7 +8,7 @@ import type { Database } from "./database.ts";
  * `notify` is called with the table and the id of each record that is loaded or changed.
  */
 export function liveRows(db: Database, notify: (kind: string, id: string) => void) {
-  const read = db.query(`SELECT ${freeBytesOf("id")}, ${bytesOf("body")} FROM live WHERE kind = ? ORDER BY place`);
+  const read = db.query(`SELECT ${freeBytesOf("id")}, ${bytesOf("body")} FROM live WHERE kind = ?`);
   const inPlace = "ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body";
   const put = db.run(`INSERT INTO live (kind, id, body) VALUES (?, ?, ?) ${inPlace}`);
   const remove = db.run("DELETE FROM live WHERE kind = ? AND id = ?");

@@ -1,5 +1,5 @@
 import { newBareId } from "#kit/ids.ts";
-import { migrations, start } from "../schema.ts";
+import { migrations, OLDEST, start } from "../schema.ts";
 import type { Database } from "./database.ts";
 import { kindOf, OpenFailure } from "./failures.ts";
 
@@ -10,7 +10,7 @@ const PAGE_BYTES = 8_192;
 
 /** The version that all migrations lead to. */
 export function newestOf(all: readonly string[]): number {
-  return start.version + all.length;
+  return OLDEST + all.length;
 }
 
 /**
@@ -29,9 +29,9 @@ export function migrate(db: Database, path: string, now: number, all: readonly s
       `The SQLite file ${path} was written by a newer gateway: it has version ${version}, and this gateway supports up to ${newestOf(all)}.`,
     );
   }
-  if (version > 0 && version < start.version) {
+  if (version > 0 && version < OLDEST) {
     throw new OpenFailure(
-      `The SQLite file ${path} is from before 0.2.0: it has version ${version}, and this gateway supports ${start.version} and later. Set store.path to another file.`,
+      `The SQLite file ${path} is from before 0.2.0: it has version ${version}, and this gateway supports ${OLDEST} and later. Set store.path to another file.`,
     );
   }
   // It writes, so only now.
@@ -45,7 +45,7 @@ export function migrate(db: Database, path: string, now: number, all: readonly s
     });
   }
   for (let at = version === 0 ? start.version : version; at < newestOf(all); at++) {
-    const migration = all[at - start.version] as string;
+    const migration = all[at - OLDEST] as string;
     step(db, path, at, at + 1, () => db.exec(migration));
   }
   return version;

@@ -101,9 +101,12 @@ function flushAll(written: readonly { flush(): void }[]): void {
 
 /** The numbers about the whole store go into the file with each batch. */
 function stateRow(db: Database) {
-  let [written = ""] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'state'`).get<[string]>([]) ?? [];
+  let [written = ""] =
+    db.query(`SELECT ${bytesOf("body")} FROM live WHERE kind = 'all' AND id = 'state'`).get<[string]>([]) ?? [];
   const state = written === "" ? newState() : (JSON.parse(written) as State);
-  const put = db.run("INSERT OR REPLACE INTO meta (name, value) VALUES ('state', ?)");
+  const put = db.run(
+    "INSERT INTO live (kind, id, body) VALUES ('all', 'state', ?) ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body",
+  );
   const flush = (): void => {
     const text = JSON.stringify(state);
     if (text === written) return;

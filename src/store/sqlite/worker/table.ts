@@ -74,7 +74,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     this.#unwritten.add(key);
   }
 
-  scan({ by, of, only }: Order, { of: group, above, below, upTo, limit = Infinity, newestFirst }: Scan): R[] {
+  scan({ by, of, only, hasTies }: Order, { of: group, above, below, upTo, limit = Infinity, newestFirst }: Scan): R[] {
     const conditions = only === undefined ? [] : [`${only} = 1`];
     const values: Value[] = [];
     const where = (condition: string, value: Key | boolean | undefined): void => {
@@ -87,7 +87,8 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     where(`${by} < ?`, below);
     where(`${by} <= ?`, upTo);
     const direction = newestFirst ? "DESC" : "ASC";
-    const sql = `WHERE ${[...conditions, `${by} IS NOT NULL`].join(" AND ")} ORDER BY ${by} ${direction} LIMIT ?`;
+    const ties = hasTies ? `, ${this.#layout.key} ${direction}` : "";
+    const sql = `WHERE ${[...conditions, `${by} IS NOT NULL`].join(" AND ")} ORDER BY ${by} ${direction}${ties} LIMIT ?`;
     const query = this.#scans.get(sql) ?? this.#select(sql);
     this.#scans.set(sql, query);
     this.flush();

@@ -1,0 +1,106 @@
+import { writeFileSync } from "node:fs";
+import Libsql from "libsql";
+import { expect, it, onTestFinished } from "vitest";
+import { isOfStranger } from "#store/rules/records.ts";
+import { start } from "#store/sqlite/schema.ts";
+import { freeBytesOf } from "#store/sqlite/text.ts";
+import { type Database, openDatabase } from "#store/sqlite/worker/database.ts";
+import { migrate } from "#store/sqlite/worker/migrate.ts";
+import { decodeEntries } from "#store/tables/journal-rows.ts";
+import { DELIVERIES, LARGE_LAYOUTS, LIVE_LAYOUTS, weighDelivery, weighEntry } from "#store/tables/layouts.ts";
+import type { Column, Layout } from "#store/tables/table.ts";
+import type { State } from "#store/tables/table-records.ts";
+import { newPath } from "../sqlite-engine.ts";
+import { fixture } from "./released.ts";
+
+type AnyLayout = Layout<Record<string, never>>;
+
+/** A file of version 0.2.0, upgraded. */
+function upgraded(): Database {
+  const path = newPath();
+  for (const suffix of ["", "-wal"]) writeFileSync(`${path}${suffix}`, fixture(`sqlite${suffix}`));
+  const db = openDatabase(path);
+  onTestFinished(() => db.close());
+  expect(migrate(db, path, 1)).toBe(4);
+  return db;
+}
+
+function catalogOf(rows: readonly [name: string, sql: string][]): string[] {
+  const normalized = rows.map(([, sql]) =>
+    sql
+      .toLowerCase()
+      .replace(/"|--.*/g, "")
+      .replace(/\s*([(),]|\s)\s*/g, "$1"),
+  );
+  return normalized.map((sql) => sql.replaceAll(/\s+/g, " ")).sort();
+}
+
+function bodiesOf<T>(db: Database, from: string): T[] {
+  const rows = db.query(`SELECT CAST(body AS BLOB) FROM ${from}`).all<[string]>([]);
+  return rows.map(([body]) => JSON.parse(body) as T);
+}
+
+function stateOf(db: Database): State {
+  return bodiesOf<State>(db, "live WHERE kind = 'all'")[0] as State;
+}
+
+it("gives a file of version 0.2.0 the tables and indexes of a new file", () => {
+  const query = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL";
+  const fresh = new Libsql(":memory:");
+  fresh.exec(start.sql);
+  const expected = fresh.prepare(query).raw().all() as [string, string][];
+  fresh.close();
+  expect(catalogOf(upgraded().query(query).all([]))).toEqual(catalogOf(expected));
+});
+
+it("gives each row of version 0.2.0 the columns of its record", () => {
+  const db = upgraded();
+  for (const { table, columns } of LARGE_LAYOUTS as readonly unknown[] as AnyLayout[]) {
+    const fields = Object.entries<Column<Record<string, never>>>(columns);
+    const names = fields.map(([name]) => freeBytesOf(name)).join(", ");
+    const rows = db.query(`SELECT CAST(body AS BLOB), ${names} FROM ${table}`).all<[string, ...unknown[]]>([]);
+    expect(rows, table).not.toEqual([]);
+    for (const [body, ...values] of rows) {
+      const record = JSON.parse(body);
+      const expected = fields
+        .map(([, [, of]]) => of(record) ?? null)
+        .map((of) => (typeof of === "boolean" ? Number(of) : of));
+      expect(values, table).toEqual(expected);
+    }
+  }
+  const kinds = db.query("SELECT DISTINCT kind FROM live").all<[string]>([]).flat();
+  expect(["all", ...LIVE_LAYOUTS.map(({ table }) => table)]).toEqual(expect.arrayContaining(kinds));
+});
+
+it("counts the records of version 0.2.0 as this version does", () => {
+  const db = upgraded();
+  const state = stateOf(db);
+  const weighed = [...LARGE_LAYOUTS, ...LIVE_LAYOUTS] as readonly unknown[] as AnyLayout[];
+  const entries = bodiesOf<[]>(db, "journal WHERE session > 0").flatMap((row) => decodeEntries(row));
+  let bytes = entries.reduce((sum, entry) => sum + weighEntry(entry as Parameters<typeof weighEntry>[0]), 0);
+  for (const { table, weigh, isLive } of weighed) {
+    if (!weigh) continue;
+    const records = bodiesOf<Record<string, never>>(db, isLive ? `live WHERE kind = '${table}'` : table);
+    for (const record of records) bytes += weigh(record);
+  }
+  expect(state.bytes).toBe(bytes);
+  const deliveries = bodiesOf<Parameters<typeof weighDelivery>[0]>(db, DELIVERIES.table);
+  for (const [shelf, isRefused] of [
+    ["refused", true],
+    ["others", false],
+  ] as const) {
+    const own = deliveries.filter((record) => isOfStranger(record) === isRefused);
+    expect(state.shelves[shelf]).toEqual({
+      size: own.length,
+      bytes: own.reduce((sum, record) => sum + weighDelivery(record), 0),
+      ended: own.filter(({ endedOrder }) => endedOrder !== undefined).length,
+    });
+  }
+  const counts = bodiesOf<Record<string, number>>(db, "live WHERE kind = 'agent_counts'");
+  for (const [name, total] of Object.entries(state.open)) {
+    expect(
+      counts.reduce((sum, count) => sum + (count[name] ?? Number.NaN), 0),
+      name,
+    ).toBe(total);
+  }
+});
