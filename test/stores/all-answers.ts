@@ -9,11 +9,10 @@ export async function allAnswers(store: Store): Promise<unknown> {
   const turns = (await store.listTurns(page)).items;
   const events = (await store.listEvents(page)).items;
   const deliveries = (await store.listDeliveries(page)).items;
-  const { bytes: _, deliveryBytes: __, ...stats } = store.stats();
   const agents = [...new Set(sessions.map(({ agent }) => agent))].sort();
   const queued = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 100, bytes: 1e9 };
   const answers = {
-    stats,
+    stats: store.stats(),
     sessions,
     turns: await Promise.all(turns.map(({ turnId }) => store.getTurn(turnId))),
     events,

@@ -44,10 +44,10 @@ export function keepDelivery(
   endedOrder?: number,
 ): void {
   const { turnId, sessionId, messageId, eventId, agent } = work;
-  const { headers, body, ...facts } = delivery;
+  const { headers, body } = delivery;
   const place = records.next("order");
   const record = {
-    delivery: facts,
+    delivery: withoutContent(delivery),
     // Each character is a byte.
     contentBytes: headers.length + (body?.length ?? 0),
     place,
@@ -65,6 +65,29 @@ export function keepDelivery(
   records.setBookmarks({ recorderBytes: recorder.bytes });
   if (isOfStranger(record)) deleteOldest(records, true, recorder.refused, recorder.bytes / REFUSED_SHARE);
   else deleteOldest(records, false, recorder.entries, recorder.bytes);
+}
+
+/** Written out: a rest of an object that was made in several places is slow. */
+function withoutContent(delivery: Delivery): DeliveryRecord["delivery"] {
+  return {
+    deliveryId: delivery.deliveryId,
+    at: delivery.at,
+    surface: delivery.surface,
+    operation: delivery.operation,
+    method: delivery.method,
+    path: delivery.path,
+    address: delivery.address,
+    requestId: delivery.requestId,
+    caller: delivery.caller,
+    showsWords: delivery.showsWords,
+    bytes: delivery.bytes,
+    answer: delivery.answer,
+    status: delivery.status,
+    mapping: delivery.mapping,
+    replayOf: delivery.replayOf,
+    senderId: delivery.senderId,
+    steps: delivery.steps,
+  };
 }
 
 /** The reason of the refusal, from its step. */
