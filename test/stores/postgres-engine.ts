@@ -2,6 +2,7 @@ import pg from "pg";
 import { afterAll } from "vitest";
 import { createPostgresStore } from "#store/postgres/postgres.ts";
 import type { Store } from "#store/store.ts";
+import { newState } from "#store/tables/table-records.ts";
 import type { ManualClock } from "#test/harness/clock.ts";
 import type { TestPostgres } from "#test/harness/postgres.ts";
 import { recyclePostgres } from "#test/harness/postgres-recycler.ts";
@@ -11,7 +12,7 @@ import type { Engine } from "./world.ts";
 const CONNECTIONS = 3;
 
 const TABLES = `select quote_ident(tablename) as name from pg_tables
-  where schemaname = current_schema() and tablename not in ('gateway_migrations', 'gateway_place')`;
+  where schemaname = current_schema() and tablename not in ('gateway_migrations', 'gateway_state')`;
 
 /**
  * Answers the url of a schema of one's own, which holds nothing whenever it is asked for: made once, as that takes longest, and emptied by
@@ -35,7 +36,8 @@ export function emptySchema(server: Pick<TestPostgres, "createSchema">): () => P
     kept = new pg.Client({ connectionString: url });
     await kept.connect();
     const { rows } = await kept.query(TABLES);
-    text = `${rows.map(({ name }) => `delete from ${name};`).join("")} update gateway_place set first = 1, last = 0`;
+    const state = JSON.stringify(newState());
+    text = `${rows.map(({ name }) => `delete from ${name};`).join("")} update gateway_state set body = '${state}'`;
     return kept;
   };
   return async () => {

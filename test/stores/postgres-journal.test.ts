@@ -46,7 +46,7 @@ type Weighed = { bytes: number };
 
 /** Runs work in passes, as a transaction does, and saves its changes. Returns its answer and the number of exchanges before that. */
 async function transact<T>(client: pg.Client, state: Weighed, work: (journals: Journals) => T): Promise<[T, number]> {
-  const transaction = new Transaction(createManualClock(), false);
+  const transaction = new Transaction(createManualClock());
   let bytes = 0;
   const journals = new Journals(transaction, (change) => {
     bytes += change;
@@ -58,7 +58,7 @@ async function transact<T>(client: pg.Client, state: Weighed, work: (journals: J
     const wanted = transaction.wanted();
     for (const { sql, take } of wanted) take(await query(client, sql));
     if (wanted.length > 0) continue;
-    for (const statement of transaction.saved()) await query(client, statement);
+    for (const { sql } of transaction.saved()) await query(client, sql);
     state.bytes += bytes;
     return [answer, exchanges];
   }

@@ -1,91 +1,93 @@
+import { countsOf, isOpen } from "#store/rules/agents.ts";
+import type { AgentCount, AgentRecord, BeatRecord, BeatRun } from "#store/rules/records.ts";
 import type { AgentCounts, Store } from "#store/store.ts";
-import type { BeatRow, EndRow } from "./records/agents.ts";
-import { type CommittedChanges, totalsOf } from "./records/records.ts";
+import { newState, type State, totalsOf } from "#store/tables/table-records.ts";
 
-type Beat = Pick<BeatRow, "version" | "noted" | "nextAt" | "pausedAt"> & { isRunning: boolean };
-
-/** The counts of all gateways together, at one moment. */
-type CountsSnapshot = {
-  counts: ReadonlyMap<string, number>;
-  beats: readonly BeatRow[];
-  ends: readonly EndRow[];
-  time: number;
+/** What a transaction knew or changed: the state, and records of agents. */
+type Known = {
+  state: State;
+  counts: readonly AgentCount[];
+  agents: readonly AgentRecord[];
+  beats: readonly BeatRecord[];
 };
+/** A record, and the version of the state that came with it. */
+type Versioned<R> = { readonly version: number; readonly record: R };
 
 /** The counts that this process knows without a query: the result of the last poll, updated by its own transactions since then. */
 export class CachedCounts {
-  #counts = new Map<string, number>();
-  readonly #beats = new Map<string, Beat>();
-  readonly #ends = new Map<string, EndRow>();
+  #state = newState();
+  readonly #counts = new Map<string, Versioned<AgentCount>>();
+  readonly #agents = new Map<string, Versioned<AgentRecord>>();
+  readonly #beats = new Map<string, Versioned<BeatRecord>>();
 
-  committed({ deltas, beats, ends }: CommittedChanges): void {
-    for (const [name, change] of deltas) this.#counts.set(name, this.of(name) + change);
-    for (const beat of beats) this.#updateBeat(beat);
-    for (const end of ends) this.#ends.set(end.agent, end);
+  /** Learns what is newer than the known. */
+  learn({ state, counts, agents, beats }: Known): void {
+    const { version } = state;
+    if (version >= this.#state.version) this.#state = state;
+    for (const record of counts) update(this.#counts, version, record);
+    for (const record of agents) update(this.#agents, version, record);
+    for (const record of beats) update(this.#beats, version, record);
   }
 
   /**
-   * Replaces the counts. Returns the time until the first beat that is newly due, because its time has changed, its turn has ended or it is no
-   * longer running or paused. Undefined if there is none. This gateway has to check for such a beat: the gateway that planned it may have stopped by then.
+   * Learns the records of all agents. Returns the time until the first beat that is newly due, because its time has changed, its turn has ended or it is
+   * no longer running or paused. Undefined if there is none. This gateway has to check for such a beat: the gateway that planned it may have stopped by
+   * then.
    */
-  replace({ counts, beats, ends, time }: CountsSnapshot): number | undefined {
-    this.#counts = new Map(counts);
-    for (const end of ends) this.#ends.set(end.agent, end);
+  replace(known: Known, time: number): number | undefined {
+    const before = new Map(known.beats.map(({ agent }) => [agent, this.#viewOf(agent)]));
+    this.learn(known);
     let firstIn: number | undefined;
-    for (const beat of beats) {
-      const before = this.#beats.get(beat.agent);
-      const { run, dueAt, pausedAt, noted } = beat;
-      if (!this.#updateBeat(beat) || run?.openTurnId !== undefined) continue;
-      const wasBlocked = before?.isRunning === true || before?.pausedAt !== undefined;
-      const isSame = before?.noted === noted && !wasBlocked;
-      if (!run && (isSame || dueAt === undefined || pausedAt !== undefined)) continue;
-      firstIn = Math.min(firstIn ?? Infinity, run || dueAt === undefined ? 0 : dueAt - time);
+    for (const [agent, was] of before) {
+      const { beat, isPaused } = this.#viewOf(agent);
+      if (!beat || beat.run?.openTurnId !== undefined) continue;
+      const isSameTime = was.beat?.dueAt === beat.dueAt;
+      if (isSameTime && was.isPaused === isPaused && isSameRun(was.beat?.run, beat.run)) continue;
+      const wasBlocked = was.beat?.run !== undefined || was.isPaused;
+      if (!beat.run && ((isSameTime && !wasBlocked) || beat.dueAt === undefined || isPaused)) continue;
+      firstIn = Math.min(firstIn ?? Infinity, beat.run || beat.dueAt === undefined ? 0 : beat.dueAt - time);
     }
     return firstIn;
   }
 
-  readonly stats: Store["stats"] = () => totalsOf((name) => this.of(name));
+  readonly stats: Store["stats"] = () => totalsOf(this.#state);
 
-  readonly agentCounts = (agent: string): AgentCounts => {
-    const { nextAt, pausedAt } = this.#beats.get(agent) ?? {};
-    const { lastEndedAt, failing = false } = this.#ends.get(agent) ?? {};
-    return {
-      queued: this.of(`queued ${agent}`),
-      running: this.of(`running ${agent}`),
-      compactions: this.of(`compactions ${agent}`),
-      waitingEvents: this.of(`waiting ${agent}`),
-      nextBeatAt: nextAt,
-      pausedAt,
-      lastEndedAt,
-      failing,
-    };
-  };
-
-  /** True if a beat is running whose agent is not paused. */
-  isBeating(): boolean {
-    for (const { isRunning, pausedAt } of this.#beats.values()) if (isRunning && pausedAt === undefined) return true;
-    return false;
-  }
+  readonly agentCounts = (agent: string): AgentCounts =>
+    countsOf(this.#counts.get(agent)?.record, this.#agents.get(agent)?.record, this.#beats.get(agent)?.record);
 
   /** True if turns or compactions are queued. */
   hasQueued(): boolean {
-    for (const [name, count] of this.#counts) {
-      if (count > 0 && (name === "queued" || name.startsWith("compactions "))) return true;
+    const { queued, compactions } = this.#state.open;
+    return queued + compactions > 0;
+  }
+
+  openAgents(): string[] {
+    return [...this.#counts.values()].flatMap(({ record }) => (isOpen(record) ? record.agent : []));
+  }
+
+  /** True if a beat is running whose agent is not paused. */
+  isBeating(): boolean {
+    for (const { record } of this.#beats.values()) {
+      if (record.run && this.#agents.get(record.agent)?.record.pausedAt === undefined) return true;
     }
     return false;
   }
 
-  of(name: string): number {
-    return this.#counts.get(name) ?? 0;
+  #viewOf(agent: string) {
+    const isPaused = this.#agents.get(agent)?.record.pausedAt !== undefined;
+    return { beat: this.#beats.get(agent)?.record, isPaused };
   }
+}
 
-  /** Returns false if this version of the beat has been processed already. */
-  #updateBeat({ agent, version, noted, nextAt, pausedAt, run }: BeatRow): boolean {
-    const before = this.#beats.get(agent);
-    if (before && version <= before.version) return false;
-    // If the due time is unchanged, `nextAt` is kept: the difference between the clocks varies, and callers must not see the time move.
-    const at = before?.noted === noted ? before?.nextAt : nextAt;
-    this.#beats.set(agent, { version, noted, nextAt: at, pausedAt, isRunning: run !== undefined });
-    return true;
-  }
+function isSameRun(one: BeatRun | undefined, other: BeatRun | undefined): boolean {
+  return one?.began === other?.began && one?.openTurnId === other?.openTurnId && one?.after === other?.after;
+}
+
+function update<R extends { readonly agent: string }>(
+  known: Map<string, Versioned<R>>,
+  version: number,
+  record: R,
+): void {
+  const before = known.get(record.agent);
+  if (!before || version >= before.version) known.set(record.agent, { version, record });
 }

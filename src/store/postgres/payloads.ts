@@ -71,7 +71,7 @@ function shortRefOf({ ordinal, sessionId, agent, contextBytes }: SessionRef): Re
   return [ordinal, encodeText(sessionId), agent, contextBytes];
 }
 
-export function refOf([, ordinal, sessionId, agent, contextBytes]: readonly [
+export function sessionOf([, ordinal, sessionId, agent, contextBytes]: readonly [
   "e" | "d",
   ...Ref,
   ...number[],

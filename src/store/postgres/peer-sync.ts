@@ -1,18 +1,22 @@
 import type pg from "pg";
 import type { Clock } from "#kit/clock.ts";
-import { deliveryChange } from "#store/rules/records.ts";
+import { refOf } from "#store/rules/journal.ts";
+import { deliveryChange, type SessionRecord } from "#store/rules/records.ts";
 import type { CompactionResult, Entry, GatewayEntry, SessionRef, StoreWatcher } from "#store/store.ts";
+import { AGENTS, BEATS, COUNTS } from "#store/tables/layouts.ts";
+import type { State } from "#store/tables/table-records.ts";
 import type { CachedCounts } from "./cached-counts.ts";
 import { EntryReorderer } from "./entry-reorderer.ts";
-import { type Change, newsOf, type PeerNews, payloadsOf, refOf } from "./payloads.ts";
-import { ENDS, readBeat, readEnd } from "./records/agents.ts";
+import { type Change, newsOf, type PeerNews, payloadsOf, sessionOf } from "./payloads.ts";
 import type { CommittedChanges, PostgresRecords } from "./records/records.ts";
-import { number, quote, type Row, type Sql, sql } from "./records/sql.ts";
+import { quote, sql } from "./records/sql.ts";
 
-/** The sessions with writes since a time, and for each the `seq` of the first entry since then, among its last 50. */
-const MISSED = `select s.ordinal, s.session_id, s.agent, s.context_bytes, s.last_seq,
-    (select min(e.seq) from (select seq, at from entries where session = s.ordinal order by seq desc limit 50) as e where e.at >= $1) as from_seq
-  from sessions s where s.updated_at >= $1 order by s.ordinal desc limit 5000`;
+/** The sessions with entries since a time, and the `seq` of the first entry since then. */
+const MISSED = `select s.body, j.from_seq from (
+    select session, min(first_seq) as from_seq from journal where at >= $1 and session > 0 group by session order by session desc limit 5000
+  ) as j join sessions s on s.ordinal = j.session`;
+/** The most entries of a session that are looked up after a reconnect. */
+const MOST_MISSED = 50;
 const MINUTE = 60_000;
 /** A gateway that has not polled for this time is not counted. If no other gateway is counted, no notifications are sent. */
 const UNSEEN_MS = 10_000;
@@ -94,7 +98,7 @@ export class PeerSync {
 
   /** Notifies the watchers of changes that this gateway committed. */
   committed(committed: CommittedChanges): void {
-    this.#parts.known.committed(committed);
+    this.#parts.known.learn(committed);
     for (const of of committed.news) {
       if ("deliveryId" in of && of.deliveryId !== undefined) this.#delivery(of.deliveryId, deliveryChange(of));
       if (of.kind === "entries") this.#entries.entries(of.session, of.entries);
@@ -131,40 +135,51 @@ export class PeerSync {
 
   /** Skips the entries of the gateway stream that exist when this gateway starts. */
   async begin(client: pg.Client): Promise<void> {
-    const { rows } = await client.query("select last from gateway_place");
-    this.#gateway.begin(GATEWAY, rows[0].last);
+    const { rows } = await client.query("select body from gateway_state");
+    this.#gateway.begin(GATEWAY, (rows[0].body as State).gateway.last);
   }
 
   /** Reads the sessions with writes during the time without a connection for notifications. */
   async catchUp(client: pg.Client): Promise<void> {
     this.#deliveriesLost();
     const { rows } = await client.query(MISSED, [this.#snapshotAt - MINUTE]);
-    for (const { ordinal, session_id, agent, context_bytes, from_seq, last_seq } of rows) {
-      const session = refOf(["e", ordinal, session_id, agent, context_bytes]);
-      void this.#entries.elsewhere(session, from_seq ?? last_seq, last_seq);
+    for (const { body, from_seq } of rows) {
+      const { session } = body as SessionRecord;
+      void this.#entries.elsewhere(refOf(session), Math.max(from_seq, session.lastSeq - MOST_MISSED), session.lastSeq);
     }
   }
 
   /** Records that this gateway is alive, and reads the state of the others for `applySnapshot`. */
   readonly snapshot = (records: PostgresRecords): PeerSnapshot => {
     const { node } = this.#parts;
-    const { transaction } = records;
-    const [state] = transaction.read(stateOf(node, transaction.sqlTime));
+    const { transaction, turns, announcements, moment } = records;
+    const [peers] = transaction.read(
+      "nodes_count_others",
+      sql`select count(*) as nodes from nodes where node <> ${quote(node)} and seen > ${NOW} - ${UNSEEN_MS}`,
+    );
     transaction.run(
+      "nodes_save",
       sql`insert into nodes (node, seen) values (${quote(node)}, ${NOW}) on conflict (node) do update set seen = excluded.seen`,
     );
-    for (const statement of CLEANUP) transaction.run(statement);
+    for (const [name, statement] of Object.entries(CLEANUP)) transaction.run(name, statement);
+    const agents = records.all(AGENTS);
+    const paused = new Set(agents.flatMap(({ agent, pausedAt }) => (pausedAt === undefined ? [] : agent)));
+    const isDue = (dueAt = Infinity) => dueAt <= moment.time;
+    const isReady = (agent: string) => !paused.has(agent) || turns.firstReady(agent, "compact") !== undefined;
     return {
-      counts: new Map(
-        transaction
-          .read(sql`select name, sum(value)::bigint as value from counters group by name`)
-          .map(({ name, value }) => [name as string, number(value)]),
-      ),
-      beats: transaction.read(sql`select * from beats`).map((row) => readBeat(row, transaction)),
-      ends: transaction.read(sql`select t.* from ${ENDS}`).map(readEnd),
-      time: transaction.time,
-      state: state ?? {},
-      changes: () => records.changes(),
+      state: structuredClone(records.state),
+      counts: records.all(COUNTS),
+      beats: records.all(BEATS),
+      agents,
+      time: moment.time,
+      nodes: (peers?.nodes as number | undefined) ?? 0,
+      hasTurns: turns.readyAgents().some(isReady) || isDue(turns.nextDueAt()),
+      hasAnnouncements: announcements.readyChannels().length > 0 || isDue(announcements.nextDueAt()),
+      keys: records.apiKeys
+        .all()
+        .map(({ key }) => [key.keyId, key.expiresAt])
+        .join(),
+      cancelled: records.cancelledTurns().map(({ turn }) => turn.turnId),
     };
   };
 
@@ -174,22 +189,21 @@ export class PeerSync {
     // The other gateways may have sent no notifications, because they did not count this one.
     if (this.#wasUnseen) this.#deliveriesLost();
     this.#wasUnseen = before > 0 && this.#snapshotAt - before > UNSEEN_MS;
-    const { nodes, keys, cancelled, gateway, ready, announcement } = snapshot.state as State;
+    const { nodes, keys, cancelled, state, hasTurns, hasAnnouncements, time } = snapshot;
     this.#peers = nodes;
-    const dueIn = this.#parts.known.replace(snapshot);
-    // Other calls in the same transaction may have changed the counts after they were read.
-    this.#parts.known.committed(snapshot.changes());
+    const dueIn = this.#parts.known.replace(snapshot, time);
     const areKeysNew = this.#keys !== undefined && this.#keys !== keys;
     this.#keys = keys;
     for (const watcher of this.watchers) {
       if (dueIn !== undefined) watcher.work("beat", dueIn);
-      if (ready) watcher.work("turn");
-      if (announcement) watcher.work("announcement");
+      if (hasTurns) watcher.work("turn");
+      if (hasAnnouncements) watcher.work("announcement");
       if (areKeysNew) watcher.keysChanged?.();
     }
     this.#stopped = new Set([...this.#stopped].filter((id) => cancelled.includes(id)));
     for (const id of cancelled) this.#cancel(id);
-    void this.#gateway.elsewhere(GATEWAY, gateway, gateway);
+    const { last } = state.gateway;
+    void this.#gateway.elsewhere(GATEWAY, last, last);
   }
 
   close(): void {
@@ -211,11 +225,11 @@ export class PeerSync {
     switch (change[0]) {
       case "e": {
         const [from, through] = [change[5], change[6]];
-        if (through >= from) void this.#entries.elsewhere(refOf(change), from, through);
+        if (through >= from) void this.#entries.elsewhere(sessionOf(change), from, through);
         break;
       }
       case "d":
-        this.#deleted(refOf(change), { seq: change[5], at: change[6] });
+        this.#deleted(sessionOf(change), { seq: change[5], at: change[6] });
         break;
       case "c":
         this.#cancel(change[1]);
@@ -253,34 +267,26 @@ export class PeerSync {
   }
 }
 
-type PeerSnapshot = Parameters<CachedCounts["replace"]>[0] & { state: Row; changes(): CommittedChanges };
-/** `keys` changes whenever a key is created, expires or is revoked. */
-type State = {
+type PeerSnapshot = Parameters<CachedCounts["replace"]>[0] & {
+  /** The time of the database's clock. */
+  time: number;
+  /** The number of other gateways. */
   nodes: number;
-  gateway: number;
-  ready: boolean;
-  announcement: boolean;
+  /** True if a turn or an announcement can be claimed. */
+  hasTurns: boolean;
+  hasAnnouncements: boolean;
+  /** Changes whenever a key is created, expires or is revoked. */
   keys: string;
-  cancelled: string[];
+  /** The running turns that were cancelled. */
+  cancelled: readonly string[];
 };
 
 /** The current time of the database's clock, in milliseconds. Gateways compare their times by this clock. */
 const NOW = "(select extract(epoch from clock_timestamp())::double precision * 1000)";
 
-function stateOf(node: string, time: Sql): Sql {
-  return sql`select
-  (select count(*) from nodes where node <> ${quote(node)} and seen > ${NOW} - ${UNSEEN_MS}) as nodes,
-  (select last from gateway_place) as gateway,
-  exists (select from turns t where t.ready_at <= ${time} and (t.lane = 'compact' or not exists (
-    select from beats b where b.agent = t.agent and b.paused_at is not null))) as ready,
-  exists (select from announcements where not is_claimed and due <= ${time}) as announcement,
-  (select json_build_array(count(*), max(ordinal), sum(expires_at)) from api_keys)::text as keys,
-  (select coalesce(json_agg(turn_id), '[]') from turns where status = 'running' and is_cancelled) as cancelled`;
-}
-
-/** Deletes old rows. */
-const CLEANUP = [
-  sql`delete from nodes where seen < ${NOW} - 60000`,
-  sql`delete from rate_counts where ends_at < ${NOW}`,
-  sql`delete from reply_texts where at < clock_timestamp() - interval '1 hour'`,
-];
+/** The statements that delete old rows. */
+const CLEANUP = {
+  nodes_delete_old: sql`delete from nodes where seen < ${NOW} - 60000`,
+  rate_counts_delete_old: sql`delete from rate_counts where ends_at < ${NOW}`,
+  reply_texts_delete_old: sql`delete from reply_texts where at < clock_timestamp() - interval '1 hour'`,
+};

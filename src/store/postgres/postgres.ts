@@ -3,7 +3,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
 import { isPieces } from "#store/rules/records.ts";
 import { isReading, type RuleName, rules } from "#store/rules/rules.ts";
-import type { BeatOrder, BeatStep, EventOrder, Store, StoreNotice, TurnEnd, TurnOrder } from "#store/store.ts";
+import type { BeatOrder, EventOrder, Store, StoreNotice, TurnEnd, TurnOrder } from "#store/store.ts";
 import { CachedCounts } from "./cached-counts.ts";
 import { drop, Servers } from "./connect.ts";
 import { unavailable } from "./errors.ts";
@@ -12,8 +12,11 @@ import { migrate } from "./migrate.ts";
 import { Notifications } from "./notifications.ts";
 import { PeerSync } from "./peer-sync.ts";
 import { Pool } from "./pool.ts";
-import { newMemory, type PostgresRecords } from "./records/records.ts";
-import { double, quote, type Sql, sql } from "./records/sql.ts";
+import { ahead } from "./records/ahead.ts";
+import { Memory } from "./records/memory.ts";
+import type { PostgresRecords } from "./records/records.ts";
+import { double, quote, sql } from "./records/sql.ts";
+import type { NamedSql } from "./records/transaction.ts";
 import { sharedStore } from "./shared.ts";
 import { TransactionBatcher } from "./transaction-batcher.ts";
 
@@ -64,13 +67,16 @@ export async function createPostgresStore({
     notify: (payload) => notifications.notify(payload),
     poll: () => void poll().catch(() => {}),
   });
-  const parts = { clock, pool, memory: newMemory(), committed: peers.committed.bind(peers) };
+  const parts = { clock, pool, memory: new Memory(), committed: peers.committed.bind(peers) };
   const notificationsOf = (changes: Parameters<PeerSync["payloads"]>[0]) =>
-    peers.payloads(changes).map((payload) => sql`select pg_notify(${quote(channel)}, ${quote(payload)})`);
+    peers.payloads(changes).map((payload) => ({
+      name: "peers_notify",
+      sql: sql`select pg_notify(${quote(channel)}, ${quote(payload)})`,
+    }));
   const lock = lockOf(channel);
   const writer = new TransactionBatcher({ ...parts, notificationsOf, lock, atOnce: 1 });
   const pauseOf = createEventThrottle({
-    waiting: () => counts.of("events"),
+    waiting: () => counts.stats().eventsQueued,
     isBeating: () => counts.isBeating(),
     time: () => clock.monotonic(),
   });
@@ -116,12 +122,12 @@ export async function createPostgresStore({
       return () => peers.watchers.delete(watcher);
     },
     ping: async () => {
-      await reader.run((records) => records.transaction.read(sql`select 1 as here`));
+      await reader.run(() => {});
     },
     ...methods,
     stats: counts.stats,
     agentCounts: counts.agentCounts,
-    openAgents: () => reader.run(openAgents),
+    openAgents: async () => counts.openAgents(),
     [Symbol.asyncDispose]: async () => {
       peers.close();
       if (!pool.isAway) await writer.run((records) => unregister(records, node)).catch(() => {});
@@ -139,22 +145,15 @@ function methodsOf(runnerOf: (name: string) => TransactionBatcher) {
     const run = rule as (records: PostgresRecords, ...args: never[]) => unknown;
     const runner = runnerOf(name);
     const bytesOf = BYTES[name as RuleName];
-    const start = name === "startBeat" ? startBeat : run;
-    methods[name] = (...args) => runner.run((records) => answerOf(start(records, ...args)), bytesOf?.(...args));
+    const answer = (records: PostgresRecords, args: never[]): unknown => {
+      ahead[name as RuleName]?.(records, ...args);
+      return answerOf(run(records, ...args));
+    };
+    methods[name] = (...args) => runner.run((records) => answer(records, args), bytesOf?.(...args));
   }
   return methods as {
     [Name in keyof Methods]: (...args: Parameters<Methods[Name]>) => Promise<Awaited<ReturnType<Methods[Name]>>>;
   };
-}
-
-/** The rule reads the beat first. The records that it reads next are requested in the same pass as the beat. */
-function startBeat(records: PostgresRecords, order: BeatOrder): BeatStep {
-  const { agent, sessionId } = order.turn.session;
-  records.agents.find(agent);
-  records.sessions.find(sessionId);
-  records.last("event");
-  for (const lane of ["waited", "other"] as const) records.turns.firstReady(agent, lane);
-  return rules.startBeat(records, order);
 }
 
 /** Runs a rule that is a generator to its end. */
@@ -167,28 +166,15 @@ function answerOf(answer: unknown): unknown {
 }
 
 /** The lock for writes in this schema of the database. The channel's name ends with the schema's oid. */
-function lockOf(channel: string): Sql {
-  return sql`select pg_advisory_xact_lock(7, ${Number(/\d+$/.exec(channel)?.[0]) | 0})`;
-}
-
-/** The agents with unfinished turns or queued events. */
-const OPEN_AGENTS = sql`with recursive waited_for as (
-    (select agent from events where state = 'queued' order by agent limit 1)
-    union all
-    select (select e.agent from events e where e.state = 'queued' and e.agent > w.agent order by e.agent limit 1)
-    from waited_for w where w.agent is not null
-  )
-  select agent from turns where ended_at is null union select agent from waited_for where agent is not null`;
-
-function openAgents(records: PostgresRecords): string[] {
-  return records.transaction.read(OPEN_AGENTS).map(({ agent }) => agent as string);
+function lockOf(channel: string): NamedSql {
+  return { name: "writers_lock", sql: sql`select pg_advisory_xact_lock(7, ${Number(/\d+$/.exec(channel)?.[0]) | 0})` };
 }
 
 /** Removes this gateway from the list of gateways. Its agents stay known for a while: the row of `gateways` is only marked as older. */
 function unregister({ transaction }: PostgresRecords, node: string): void {
   const closed = sql`least(seen, ${double(transaction.time)} - 10000)`;
-  transaction.run(sql`update gateways set seen = ${closed} where node = ${quote(node)}`);
-  transaction.run(sql`delete from nodes where node = ${quote(node)}`);
+  transaction.run("gateways_close", sql`update gateways set seen = ${closed} where node = ${quote(node)}`);
+  transaction.run("nodes_delete", sql`delete from nodes where node = ${quote(node)}`);
 }
 
 /** Connects to the database, and updates its schema. */

@@ -1,8 +1,8 @@
 import type { RateCount, RateLeft, ReplyText, SharedStore } from "#store/store.ts";
 import type { PeerNews } from "./payloads.ts";
 import type { PeerSync } from "./peer-sync.ts";
+import type { Rate } from "./records/rates.ts";
 import type { PostgresRecords } from "./records/records.ts";
-import type { Rate } from "./records/small-tables.ts";
 import { double, json, number, quote, type Row, type Sql, sql, text, textList } from "./records/sql.ts";
 import { encodeText } from "./texts.ts";
 import type { TransactionBatcher } from "./transaction-batcher.ts";
@@ -15,13 +15,13 @@ const DAY = 86_400_000;
 const SLICES = 60;
 
 export function sharedStore({ node, reader, writer, others }: Parts): SharedStore {
-  /** `make` gets the SQL expression for the current time. */
-  const write = (make: (time: Sql) => Sql[]): Promise<void> =>
+  /** `make` gets the SQL expression for the current time, and returns statements by their names. */
+  const write = (make: (time: Sql) => Readonly<Record<string, Sql>>): Promise<void> =>
     writer.run(({ transaction }) => {
-      for (const one of make(transaction.sqlTime)) transaction.run(one);
+      for (const [name, one] of Object.entries(make(transaction.sqlTime))) transaction.run(name, one);
     });
-  const read = async (make: (time: Sql) => Sql): Promise<readonly Row[]> =>
-    await reader.run(({ transaction }) => transaction.read(make(transaction.sqlTime)));
+  const read = async (name: string, make: (time: Sql) => Sql): Promise<readonly Row[]> =>
+    await reader.run(({ transaction }) => transaction.read(name, make(transaction.sqlTime)));
 
   return {
     countRequest: (key, limit) => writer.run((records) => countRequest(records, key, limit)),
@@ -30,14 +30,15 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
     gateways: () => others.count,
 
     haveAgents: async (agents) => {
-      await write((time) => [
-        sql`insert into gateways (node, agents, seen) values (${quote(node)}, ${textList(agents)}, ${time})
+      await write((time) => ({
+        gateways_save: sql`insert into gateways (node, agents, seen) values (${quote(node)}, ${textList(agents)}, ${time})
         on conflict (node) do update set agents = excluded.agents, seen = excluded.seen`,
-        sql`delete from gateways where seen < ${time} - ${DAY}`,
-      ]);
+        gateways_delete_old: sql`delete from gateways where seen < ${time} - ${DAY}`,
+      }));
     },
     missingAgents: async (agents, withinMs) => {
       const rows = await read(
+        "gateways_missing_agents",
         (time) => sql`select name from unnest(${textList(agents)}) as of (name)
         where not exists (select from gateways where seen > ${time} - ${double(withinMs)} and name = any (agents))`,
       );
@@ -52,10 +53,10 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
         return { ...of, turn_id: turnId, message_id: messageId, text: encodeText(text) };
       });
       const names = "session_id, seq, place, length, turn_id, message_id, text";
-      await write(() => [
-        sql`insert into reply_texts (${names}) select ${names} from json_to_recordset(${json(rows)}) as of (
+      await write(() => ({
+        reply_texts_insert: sql`insert into reply_texts (${names}) select ${names} from json_to_recordset(${json(rows)}) as of (
         session_id text, seq bigint, place integer, length integer, turn_id text, message_id text, text text) on conflict do nothing`,
-      ]);
+      }));
       const sessionIds = [...new Set(pieces.map(({ sessionId }) => sessionId))];
       await others.notify(noticesOf("textsPut", sessionIds));
     },
@@ -64,6 +65,7 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
       const wanted = new Map(places.map((place) => [place.sessionId, place]));
       const rows = places.map(({ sessionId, seq, offset }) => ({ session: encodeText(sessionId), seq, place: offset }));
       const found = await read(
+        "reply_texts_load",
         () => sql`select t.session_id, t.seq, t.place, t.turn_id, t.message_id, t.text
         from json_to_recordset(${json(rows)}) as of (session text, seq bigint, place integer)
         join reply_texts t on t.session_id = of.session and t.seq = (select max(n.seq) from reply_texts n where n.session_id = of.session)
@@ -85,10 +87,10 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
 
     dropTexts: async (replies) => {
       const rows = replies.map(({ sessionId, seq }) => ({ session: encodeText(sessionId), seq }));
-      await write(() => [
-        sql`delete from reply_texts t using json_to_recordset(${json(rows)}) as of (session text, seq bigint)
+      await write(() => ({
+        reply_texts_delete: sql`delete from reply_texts t using json_to_recordset(${json(rows)}) as of (session text, seq bigint)
         where t.session_id = of.session and t.seq = of.seq`,
-      ]);
+      }));
     },
   };
 }
@@ -118,8 +120,7 @@ function countRequest(records: PostgresRecords, key: string, { maxRequests, wind
   const last = counted.at(-1);
   if (last && last.slice >= slice) last.count++;
   else counted.push({ slice, count: 1, endsIn: windowMs });
-  records.rates.put({
-    key,
+  records.rates.put(key, {
     slices: counted.map((part) => part.slice),
     counts: counted.map(({ count }) => count),
     widthMs,

@@ -3,9 +3,10 @@ import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { failureOf, unavailable } from "./errors.ts";
 import type { Pool } from "./pool.ts";
-import { type CommittedChanges, type Memory, openRecords, type PostgresRecords } from "./records/records.ts";
-import { planOf, type Row, type Sql, sql } from "./records/sql.ts";
-import { type Statement, Transaction } from "./records/transaction.ts";
+import type { Memory } from "./records/memory.ts";
+import { type CommittedChanges, type PostgresRecords, TransactionRecords } from "./records/records.ts";
+import { planOf, type Row, sql } from "./records/sql.ts";
+import { type NamedSql, type Statement, Transaction } from "./records/transaction.ts";
 
 type Rule = (records: PostgresRecords) => unknown;
 /** A call: the rule to run in a transaction, and the callbacks for its result. */
@@ -24,19 +25,22 @@ const PATIENCE_MS = 5;
 /** The interval at which the outcome of a commit is polled if its answer was lost. */
 const COMMIT_POLL_MS = 100;
 
-const TRANSACTION = sql`select txid_current() as id`;
-const READING = "begin isolation level repeatable read read only";
+const BEGIN = { name: "begin", sql: "begin" };
+const READING = { name: "begin", sql: "begin isolation level repeatable read read only" };
+const TRANSACTION = { name: "transaction_id", sql: sql`select txid_current() as id` };
+const COMMIT = { name: "commit", sql: "commit" };
+const UNPREPARED: ReadonlySet<string> = new Set([BEGIN.name, COMMIT.name]);
 
 type BatcherParts = {
   clock: Clock;
   pool: Pool;
   memory: Memory;
   /** The statement that takes the lock for writes, which one gateway holds at a time. Undefined for orders that only read. */
-  lock: Sql | undefined;
+  lock: NamedSql | undefined;
   /** The most transactions at a time. */
   atOnce: number;
   /** The statements that notify other gateways of the changes. */
-  notificationsOf(changes: CommittedChanges): Sql[];
+  notificationsOf(changes: CommittedChanges): NamedSql[];
   /** Computes the pause after a transaction from its duration. */
   pauseOf?: (tookMs: number) => number;
   /** Called after a commit, before its callers get their answers. */
@@ -161,7 +165,7 @@ const STATUS = "select case when $1 < txid_snapshot_xmax(txid_current_snapshot()
 /** One attempt at a transaction. */
 class Attempt {
   readonly #parts: BatcherParts;
-  readonly #records: PostgresRecords;
+  readonly #records: TransactionRecords;
   #orders: readonly Order[];
   #outcomes: Outcome[] = [];
   /** The id of the transaction. Set just before its changes are sent: earlier, nothing can be committed. */
@@ -170,27 +174,27 @@ class Attempt {
   constructor(parts: BatcherParts, orders: readonly Order[]) {
     this.#parts = parts;
     this.#orders = orders;
-    this.#records = openRecords(new Transaction(parts.clock, parts.lock !== undefined), parts.memory);
+    this.#records = new TransactionRecords(new Transaction(parts.clock), parts.memory, parts.lock !== undefined);
   }
 
   async run(client: pg.Client): Promise<Outcome[]> {
     const { lock, notificationsOf } = this.#parts;
-    let begin = lock === undefined ? [READING] : ["begin", lock, TRANSACTION];
+    let begin: NamedSql[] = lock === undefined ? [READING] : [BEGIN, lock, TRANSACTION];
     let id: string | undefined;
     try {
       for (let wanted = this.#pass(); wanted.length > 0 || begin.length > 0; wanted = this.#pass()) {
-        const answers = await query(client, [...begin, ...wanted.map(({ sql }) => sql)]);
+        const answers = await query(client, [...begin, ...wanted]);
         if (begin.length > 1) id = answers[begin.length - 1]?.[0]?.id as string;
         for (const [n, { take }] of wanted.entries()) take(answers[begin.length + n] ?? []);
         begin = [];
       }
-      const saved = lock === undefined ? [] : this.#records.transaction.saved();
+      const saved = lock === undefined ? [] : this.#records.saved();
       if (saved.length === 0) {
         await client.query("commit");
         return this.#outcomes;
       }
       this.id = id;
-      await query(client, [...saved, ...notificationsOf(this.#records.changes()), "commit"]);
+      await query(client, [...saved, ...notificationsOf(this.#records.changes()), COMMIT]);
     } catch (error) {
       if (failureOf(error) !== "lost") await client.query("rollback").catch(() => {});
       throw error;
@@ -200,15 +204,16 @@ class Attempt {
 
   /** Reports the changes as committed, and returns the outcomes. */
   succeed(): Outcome[] {
-    this.#parts.committed(this.#records.committedChanges());
+    this.#records.remember();
+    this.#parts.committed(this.#records.changes());
     return this.#outcomes;
   }
 
   /** Runs all orders once. Returns the statements that load the missing records; none if the results are valid. */
   #pass(): Statement[] {
     for (;;) {
-      this.#records.transaction.reset();
-      this.#outcomes = this.#orders.map((order) => outcomeOf(order, this.#records));
+      const records = this.#records.begin();
+      this.#outcomes = this.#orders.map((order) => outcomeOf(order, records));
       const wanted = this.#records.transaction.wanted();
       const broken = this.#outcomes.find(({ error }) => error !== undefined && !(error instanceof GatewayError));
       if (wanted.length > 0 || !broken) return wanted;
@@ -234,26 +239,35 @@ function outcomeOf(order: Order, records: PostgresRecords): Outcome {
   }
 }
 
-/** For each connection, the names of its prepared statements by their texts. */
-const planNames = new WeakMap<pg.Client, Map<string, string>>();
-let planCount = 0;
+/** The prepared statements of a connection: their names by their texts, and how often each name was given. */
+type Plans = { names: Map<string, string>; readonly given: Map<string, number> };
+const plansOf = new WeakMap<pg.Client, Plans>();
 
 /** Sends several statements together. Returns the rows of each. */
-async function query(client: pg.Client, statements: readonly Sql[]): Promise<Row[][]> {
-  const known = planNames.get(client) ?? new Map<string, string>();
+async function query(client: pg.Client, statements: readonly NamedSql[]): Promise<Row[][]> {
+  const plans = plansOf.get(client) ?? { names: new Map(), given: new Map() };
+  plansOf.set(client, plans);
+  const { names } = plans;
   // If the query fails, it is unknown which of its statements were prepared.
-  planNames.delete(client);
-  const sent = statements.flatMap((statement) => {
-    if (/^(begin|commit)/.test(statement)) return statement;
-    const { text, values } = planOf(statement);
-    const name = known.get(text) ?? `plan_${++planCount}`;
-    const run = `execute ${name}${values.length > 0 ? `(${values.join(", ")})` : ""}`;
-    if (known.has(text)) return run;
-    known.set(text, name);
-    return [`prepare ${name} as ${text}`, run];
+  plans.names = new Map();
+  const sent = statements.flatMap(({ name, sql }) => {
+    if (UNPREPARED.has(name)) return sql;
+    const { text, values } = planOf(sql);
+    const known = names.get(text);
+    const plan = known ?? planName(plans, name);
+    const run = `execute ${plan}${values.length > 0 ? `(${values.join(", ")})` : ""}`;
+    names.set(text, plan);
+    return known ? run : [`prepare ${plan} as ${text}`, run];
   });
   const answer: unknown = await client.query(sent.join(";\n"));
-  planNames.set(client, known);
+  plans.names = names;
   const answers = (Array.isArray(answer) ? answer : [answer]) as pg.QueryResult<Row>[];
   return answers.filter(({ command }) => command !== "PREPARE").map(({ rows }) => rows);
+}
+
+/** The name of a statement, with a number if the connection has another statement of the same name. */
+function planName({ given }: Plans, name: string): string {
+  const count = given.get(name) ?? 0;
+  given.set(name, count + 1);
+  return count === 0 ? name : `${name}_${count}`;
 }

@@ -198,11 +198,13 @@ export const OPEN_TURNS = {
     ready: ["integer", ({ open }) => open.readyOrder],
     due: ["number", ({ open }) => open.dueAt],
     lease_ends: ["number", ({ open }) => open.lease?.endsAt],
+    cancelled: ["boolean", ({ open }) => open.isCancelled],
   },
   orders: {
     all: { by: "id", isRare: true },
     ofAgent: { by: "id", of: "agent", isRare: true },
     leases: { by: "lease_ends", hasTies: true, isRare: true },
+    cancelled: { by: "id", only: "cancelled", isRare: true },
     queue: { by: "place", of: "session" },
     waited: { by: "ready", of: "agent", only: "waited" },
     other: { by: "ready", of: "agent", only: "other" },

@@ -1,5 +1,6 @@
 import { describe, expect } from "vitest";
 import type { ClaimedTurn, GatewayNews } from "#store/store.ts";
+import { expectFields } from "../fields.ts";
 import {
   eventOrder,
   failEvent,
@@ -37,9 +38,9 @@ export function handlingEventsTests(engine: Engine): void {
     it("binds events to the turn that takes them, so that no other turn can", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const { turnId } = (await takeEvents(world, [eventId])).claim;
-      const taken = { status: "queued", attempts: 0, turnId, endedAt: undefined };
-      expect(await world.store.getEvent(eventId)).toMatchObject(taken);
-      expect((await world.store.listEvents({ limit: 1 })).items).toMatchObject([taken]);
+      const taken = { status: "queued", attempts: 0, turnId, endedAt: undefined } as const;
+      expectFields(await world.store.getEvent(eventId), taken);
+      expectFields((await world.store.listEvents({ limit: 1 })).items[0], taken);
       expect((await startBeat(world)).outcome).toBe("not-due");
       expect(await waiting(world)).toEqual([]);
     });
@@ -74,7 +75,7 @@ export function handlingEventsTests(engine: Engine): void {
       const endedAt = world.clock.now();
       for (const eventId of ids) {
         const event = await world.store.getEvent(eventId);
-        expect(event).toMatchObject({ status: "handled", attempts: 0, turnId, endedAt, reason: undefined });
+        expectFields(event, { status: "handled", attempts: 0, turnId, endedAt, reason: undefined });
         expect((await ofEvent(world, eventId)).at(-1)).toEqual({
           name: "event.handled",
           eventId,

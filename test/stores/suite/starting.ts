@@ -1,4 +1,5 @@
 import { describe, expect } from "vitest";
+import { expectFields } from "../fields.ts";
 import { testsOn } from "../tests-on.ts";
 import { DAY, deliveryOf, type Engine, refusal, type World, type WorldOptions } from "../world.ts";
 
@@ -101,7 +102,7 @@ export function startingTests(engine: Engine): void {
       expect(await store.readMessages("chat:a", { limit: 10 })).toEqual([
         { messageId, role: "user", text, turnId, seq: 1, createdAt: at, outside: false, compacted: false },
       ]);
-      expect(await store.getDelivery("dlv_1")).toMatchObject(deliveryOf("dlv_1"));
+      expectFields(await store.getDelivery("dlv_1"), deliveryOf("dlv_1"));
     });
 
     it("goes on with a session that is there, and keeps its first channel and user", async ({ world }) => {
@@ -288,7 +289,7 @@ export function startingTests(engine: Engine): void {
       const first = await world.start({ key: "k" });
       const { clock } = world;
       await world.sweep({ now: clock.now() + 2 * DAY, keysBefore: 0 });
-      expect(await world.store.startTurn(world.order({ key: "k" }))).toMatchObject({ replayed: true, turn: first });
+      expectFields(await world.store.startTurn(world.order({ key: "k" })), { replayed: true, turn: first });
       await world.sweep({ keysBefore: clock.now() + 2 * DAY });
       expect((await world.store.startTurn(world.order({ key: "k" }))).replayed).toBe(false);
     });

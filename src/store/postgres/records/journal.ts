@@ -2,8 +2,8 @@ import type { Journal, Stream } from "#store/rules/records.ts";
 import type { Entry } from "#store/store.ts";
 import { type AnyEntry, decodeEntries, encodeApart, GATEWAY } from "#store/tables/journal-rows.ts";
 import { weighEntry } from "#store/tables/layouts.ts";
-import { bounded, numberList, type Row, type Sql, sql, textList } from "./sql.ts";
-import type { Part, Transaction } from "./transaction.ts";
+import { integer, numberList, type Row, type Sql, sql, textList } from "./sql.ts";
+import type { NamedSql, Part, Transaction } from "./transaction.ts";
 
 /** The streams of a transaction: the journals of sessions by their ordinals. The entries that it appends to a stream share a row. */
 export class Journals implements Part {
@@ -42,12 +42,17 @@ export class Journals implements Part {
     return journal;
   }
 
+  get isChanged(): boolean {
+    const journals = [...this.#journals.values()];
+    return this.#dropped.size > 0 || journals.some(({ appended, erasedBefore }) => appended.length + erasedBefore > 0);
+  }
+
   reset(): void {
     for (const journal of this.#journals.values()) journal.reset();
     this.#dropped = new Map();
   }
 
-  saved(): Sql[] {
+  saved(): NamedSql[] {
     const rows: { session: number; entries: readonly AnyEntry[] }[] = [];
     const erased: [session: number, before: number][] = [];
     for (const [session, journal] of this.#journals) {
@@ -62,18 +67,22 @@ export class Journals implements Part {
   }
 }
 
-function dropped([session, seq]: readonly [number, number]): Sql {
-  const kept = sql`select max(first_seq) from journal where session = ${bounded(session)} and first_seq <= ${bounded(seq)}`;
-  return sql`delete from journal where session = ${bounded(session)} and first_seq < (${kept})`;
+function dropped([session, seq]: readonly [number, number]): NamedSql {
+  const kept = sql`select max(first_seq) from journal where session = ${integer(session)} and first_seq <= ${integer(seq)}`;
+  return {
+    name: "journal_drop_rows",
+    sql: sql`delete from journal where session = ${integer(session)} and first_seq < (${kept})`,
+  };
 }
 
-function deletion(erased: readonly (readonly [session: number, before: number])[]): Sql {
+function deletion(erased: readonly (readonly [session: number, before: number])[]): NamedSql {
   const [sessions, bounds] = [numberList(erased.map(([session]) => session)), numberList(erased.map(([, seq]) => seq))];
-  return sql`delete from journal j using unnest(${sessions}, ${bounds}) as of (session, seq)
+  const deleted = sql`delete from journal j using unnest(${sessions}, ${bounds}) as of (session, seq)
     where j.session = of.session and j.first_seq < of.seq`;
+  return { name: "journal_erase", sql: deleted };
 }
 
-function insertion(rows: readonly { session: number; entries: readonly AnyEntry[] }[]): Sql {
+function insertion(rows: readonly { session: number; entries: readonly AnyEntry[] }[]): NamedSql {
   const texts = rows.map(({ entries }) => encodeApart(entries));
   const columns = [
     numberList(rows.map(({ session }) => session)),
@@ -82,7 +91,8 @@ function insertion(rows: readonly { session: number; entries: readonly AnyEntry[
     sql`${textList(texts.map(({ body }) => body))}::json[]`,
     sql`${textList(texts.map(({ calls }) => calls))}::json[]`,
   ];
-  return sql`insert into journal (session, first_seq, at, body, calls) select * from unnest(${columns.join(", ")})`;
+  const insert = sql`insert into journal (session, first_seq, at, body, calls) select * from unnest(${columns.join(", ")})`;
+  return { name: "journal_insert", sql: insert };
 }
 
 /**
@@ -102,7 +112,7 @@ class PostgresJournal implements Stream<AnyEntry> {
 
   constructor(transaction: Transaction, session: number, weigh: (bytes: number) => void) {
     this.#transaction = transaction;
-    this.#session = bounded(session);
+    this.#session = integer(session);
     this.#weigh = weigh;
   }
 
@@ -158,12 +168,13 @@ class PostgresJournal implements Stream<AnyEntry> {
   }
 
   #readFrom(seq: number, limit: number): AnyEntry[] {
-    const [from, session] = [bounded(seq), this.#session];
+    const [from, session] = [integer(seq), this.#session];
     const first = sql`select max(first_seq) from journal where session = ${session} and first_seq <= ${from}`;
     const head = sql`select min(first_seq) from journal where session = ${session}`;
     const rows = this.#read(
+      "journal_read_after",
       sql`body, calls`,
-      sql`first_seq >= coalesce((${first}), 0) and first_seq < greatest(${from}, (${head})) + ${bounded(limit)} order by first_seq`,
+      sql`first_seq >= coalesce((${first}), 0) and first_seq < greatest(${from}, (${head})) + ${integer(limit)} order by first_seq`,
     );
     this.#rows.push(...rows);
     return rows
@@ -174,17 +185,18 @@ class PostgresJournal implements Stream<AnyEntry> {
 
   /** The entries of the rows that hold the last `limit` entries before `seq`, the newest first. */
   #readBefore(seq: number, limit: number, withToolCalls: boolean): AnyEntry[] {
-    const [end, session] = [bounded(seq), this.#session];
+    const [end, session] = [integer(seq), this.#session];
     const newest = sql`select max(first_seq) from journal where session = ${session}`;
-    const from = sql`least(${end}, (${newest}) + 1) - ${bounded(limit)}`;
+    const from = sql`least(${end}, (${newest}) + 1) - ${integer(limit)}`;
     const first = sql`select max(first_seq) from journal where session = ${session} and first_seq <= ${from}`;
     const where = sql`first_seq < ${end} and first_seq >= coalesce((${first}), 0) order by first_seq desc`;
-    return this.#read(withToolCalls ? sql`body, calls` : sql`body`, where).flatMap((row) => row.toReversed());
+    const columns = withToolCalls ? sql`body, calls` : sql`body`;
+    return this.#read("journal_read_before", columns, where).flatMap((row) => row.toReversed());
   }
 
-  #read(columns: Sql, where: Sql): AnyEntry[][] {
+  #read(name: string, columns: Sql, where: Sql): AnyEntry[][] {
     const found = sql`select ${columns} from journal where session = ${this.#session} and ${where}`;
-    return this.#transaction.read(found).map(entriesOf);
+    return this.#transaction.read(name, found).map(entriesOf);
   }
 }
 

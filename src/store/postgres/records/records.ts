@@ -1,170 +1,225 @@
-import type { Bookmarks, News, Records, Totals } from "#store/rules/records.ts";
-import { Agents } from "./agents.ts";
-import { announcementRecords } from "./announcements.ts";
-import { Deliveries } from "./deliveries.ts";
-import { Events } from "./events.ts";
-import { GatewayStream } from "./gateway.ts";
-import { Journals } from "./journals.ts";
-import { Sessions } from "./sessions.ts";
-import { apiKeyRecords, keyRecords, lateAttemptRecords, type Rate, rateRecords } from "./small-tables.ts";
-import { json, number, type Row, sql, textList } from "./sql.ts";
-import type { Table } from "./table.ts";
-import type { Transaction } from "./transaction.ts";
-import { Turns } from "./turns.ts";
-import { UsageTable } from "./usage.ts";
+import type {
+  AgentCount,
+  AgentRecord,
+  BeatRecord,
+  Bookmarks,
+  News,
+  OpenTurnRecord,
+  Records,
+  SessionRecord,
+} from "#store/rules/records.ts";
+import { gatewayStream } from "#store/tables/journal-rows.ts";
+import { AGENTS, API_KEYS, BEATS, COUNTS, OPEN_TURNS, SESSIONS, TURNS } from "#store/tables/layouts.ts";
+import type { Changed, Key, Layout } from "#store/tables/table.ts";
+import { type Parts, type State, TableRecords } from "#store/tables/table-records.ts";
+import { encodeText } from "../texts.ts";
+import { turnsAhead } from "./ahead.ts";
+import { Journals } from "./journal.ts";
+import type { Memory } from "./memory.ts";
+import { Rates } from "./rates.ts";
+import { json, type Row, sql, textList } from "./sql.ts";
+import { FIRST_OF_GROUP, PostgresTable } from "./table.ts";
+import type { NamedSql, Statement, Transaction } from "./transaction.ts";
 
-/** The state of the rules that stays in memory between transactions. */
-export type Memory = {
-  bookmarks: Bookmarks;
-};
+/** The tables whose records a process remembers: a rule finds the next records that it needs by one of these. */
+const REMEMBERED: readonly object[] = [SESSIONS, OPEN_TURNS, TURNS, BEATS];
+const LANES = ["waited", "other", "compact"] as const;
 
-export function newMemory(): Memory {
-  return {
-    bookmarks: { isWaitedNext: true, sweptTo: 0, recorderBytes: Infinity },
-  };
-}
-
-/** The names of the counters in the database. */
-const TOTALS = {
-  sessions: "sessions",
-  turnsQueued: "queued",
-  turnsRunning: "running",
-  eventsQueued: "events",
-  eventsDead: "dead",
-  announcements: "announcements",
-  deliveries: "deliveries",
-  bytes: "bytes",
-  deliveryBytes: "deliveryBytes",
-} as const satisfies Record<keyof Totals, string>;
-const REFUSED = ["refused", "refusedBytes"] as const;
-type Total = (typeof TOTALS)[keyof Totals] | (typeof REFUSED)[number];
-
-export function totalsOf(counted: (name: Total) => number): Totals {
-  const totals = Object.fromEntries(
-    Object.entries(TOTALS).map(([name, counter]) => [name, counted(counter)]),
-  ) as Totals;
-  totals.bytes += totals.deliveryBytes;
-  return totals;
-}
-
-/** The sum of all lanes of each counter. Gateways write only the lane `all`, but a database from before version 6 may have other lanes. */
-const COUNTED = sql`select name, sum(value)::bigint as value from counters
-  where name = any (${textList([...Object.values(TOTALS), ...REFUSED])}) group by name`;
-
-/** The counters of all gateways, with the changes of this pass. */
-class Counters {
-  readonly #transaction: Transaction;
-  #rows: readonly Row[] = [];
-  #before = new Map<string, number>();
-
-  constructor(transaction: Transaction) {
-    this.#transaction = transaction;
-    transaction.add(this);
-  }
-
-  readonly of = (name: Total): number => {
-    const rows = this.#transaction.read(COUNTED);
-    if (this.#rows !== rows) this.#before = new Map(rows.map(({ name, value }) => [name as string, number(value)]));
-    this.#rows = rows;
-    return (this.#before.get(name) ?? 0) + (this.#transaction.deltas.get(name) ?? 0);
-  };
-
-  saved() {
-    const changes = [...this.#transaction.deltas].flatMap(([name, value]) => (value === 0 ? [] : { name, value }));
-    if (changes.length === 0) return [];
-    return [
-      sql`insert into counters (lane, name, value) select 'all', name, value from json_to_recordset(${json(changes)}) as of (name text, value bigint)
-      on conflict (lane, name) do update set value = counters.value + excluded.value`,
-    ];
-  }
-}
-
-export function openRecords(transaction: Transaction, memory: Memory): PostgresRecords {
-  let { bookmarks } = memory;
-  transaction.add({
-    reset: () => {
-      bookmarks = memory.bookmarks;
-    },
-  });
-  // The parts take their locks in this order.
-  const keys = keyRecords(transaction);
-  const events = new Events(transaction);
-  const turns = new Turns(
-    transaction,
-    () => sessions,
-    (ordinal) => journals.of(ordinal),
-    events.ordinalsOf,
-  );
-  const sessions: Sessions = new Sessions(transaction, turns, events);
-  const journals = new Journals(transaction, sessions);
-  const agents = new Agents(transaction);
-  const usage = new UsageTable(transaction);
-  const gateway = new GatewayStream(transaction);
-  const apiKeys = apiKeyRecords(transaction);
-  const lateAttempts = lateAttemptRecords(transaction);
-  const announcements = announcementRecords(transaction);
-  const counters = new Counters(transaction);
-  const deliveries = new Deliveries(transaction, counters.of);
-  const changes = (): CommittedChanges => {
-    const { news, deltas } = transaction;
-    return { news, deltas, ...agents.changes(), areKeysChanged: apiKeys.areChanged() };
-  };
-  return {
-    transaction,
-    /** The changes of the transaction, for the watchers. */
-    changes,
-    /** The changes after a commit. Stores the bookmarks in the process. */
-    committedChanges: (): CommittedChanges => {
-      memory.bookmarks = bookmarks;
-      return changes();
-    },
-    moment: transaction,
-    get totals() {
-      return totalsOf(counters.of);
-    },
-    get bookmarks() {
-      return bookmarks;
-    },
-    setBookmarks: (change) => {
-      bookmarks = { ...bookmarks, ...change };
-    },
-    next: (series) => transaction.next(series),
-    last: () => events.last(),
-    notify: (news) => {
-      transaction.news.push(news);
-    },
-    queue: (ordinal) => sessions.queue(ordinal),
-    firstInQueue: (ordinal) => sessions.queue(ordinal)[0],
-    keys,
-    sessions: sessions.records,
-    summaries: sessions.summaries,
-    erasures: sessions.erasures,
-    journal: journals.of,
-    turns: turns.records,
-    lateAttempts,
-    events: events.records,
-    beats: agents.beats,
-    agents: agents.records,
-    announcements,
-    deliveries: deliveries.records,
-    usage: usage.records,
-    gateway,
-    apiKeys,
-    rates: rateRecords(transaction),
-  };
-}
+type AnyTable = { readonly isChanged: boolean; changed(): Iterable<readonly [Key, object | undefined]> };
 
 /** The changes of a transaction. */
 export type CommittedChanges = {
   readonly news: readonly News[];
-  readonly deltas: ReadonlyMap<string, number>;
+  readonly state: State;
+  readonly counts: readonly AgentCount[];
+  readonly agents: readonly AgentRecord[];
+  readonly beats: readonly BeatRecord[];
   readonly areKeysChanged: boolean;
-} & ReturnType<Agents["changes"]>;
-
-/** The records of one transaction. */
-export type PostgresRecords = Records & {
-  readonly transaction: Transaction;
-  readonly rates: Table<Rate>;
-  changes(): CommittedChanges;
-  committedChanges(): CommittedChanges;
+  /** True if an agent was paused or resumed. */
+  readonly areAgentsPaused: boolean;
 };
+
+/** The records of one transaction. Each pass begins with the state and the records as they were loaded. */
+export class TransactionRecords {
+  readonly transaction: Transaction;
+  readonly #memory: Memory;
+  readonly isWriting: boolean;
+  readonly #tables = new Map<object, AnyTable>();
+  readonly #journals: Journals;
+  readonly #rates: Rates;
+  #state: State;
+  /** The ordinal of the newest session before the transaction. */
+  #newest = 0;
+  #bookmarks: Bookmarks;
+  #records: PostgresRecords | undefined;
+  #changes: CommittedChanges | undefined;
+
+  constructor(transaction: Transaction, memory: Memory, isWriting: boolean) {
+    this.isWriting = isWriting;
+    this.transaction = transaction;
+    this.#memory = memory;
+    this.#rates = new Rates(transaction);
+    this.#journals = new Journals(transaction, (bytes) => {
+      this.#state.bytes += bytes;
+    });
+    this.#state = JSON.parse(memory.state);
+    this.#bookmarks = memory.bookmarks;
+  }
+
+  /** Begins a pass. */
+  begin(): PostgresRecords {
+    this.transaction.reset();
+    this.#state = JSON.parse(this.transaction.state ?? this.#memory.state);
+    this.#newest = this.#state.numbers.session;
+    this.#bookmarks = { ...this.#memory.bookmarks };
+    this.#records = new PostgresRecords(this, this.#rates, {
+      state: this.#state,
+      bookmarks: this.#bookmarks,
+      table: this.#tableWith,
+      journal: (ordinal) => this.#journals.of(ordinal),
+      gateway: gatewayStream(this.#journals, this.#state.gateway),
+    });
+    return this.#records;
+  }
+
+  /** The statements that save the changes of the last pass. */
+  saved(): NamedSql[] {
+    const saved = this.transaction.saved();
+    const isChanged = this.#journals.isChanged || [...this.#tables.values()].some((table) => table.isChanged);
+    if (!isChanged && JSON.stringify(this.#state) === this.transaction.state) return saved;
+    this.#state.version++;
+    return [...saved, { name: "gateway_state_update", sql: sql`update gateway_state set body = ${json(this.#state)}` }];
+  }
+
+  /** The changes of the last pass. */
+  changes(): CommittedChanges {
+    this.#changes ??= {
+      news: this.#records?.takeWantedNews() ?? [],
+      state: this.#state,
+      counts: this.#changed(COUNTS),
+      agents: this.#changed(AGENTS),
+      beats: this.#changed(BEATS),
+      areKeysChanged: this.tableOf(API_KEYS).isChanged,
+      areAgentsPaused: [...this.tableOf(AGENTS).changes()].some(
+        ([after, before]) => after?.pausedAt !== before?.pausedAt,
+      ),
+    };
+    return this.#changes;
+  }
+
+  /** Remembers what the next transactions may need, after the commit. */
+  remember(): void {
+    this.#memory.bookmarks = this.#bookmarks;
+    this.#memory.state = JSON.stringify(this.#state);
+    for (const layout of REMEMBERED) {
+      for (const [key, record] of this.#tables.get(layout)?.changed() ?? []) this.#memory.learn(layout, key, record);
+    }
+  }
+
+  /** The table of a layout, which lives as long as the transaction. */
+  tableOf<R extends object>(layout: Layout<R>): PostgresTable<R> {
+    const known = this.#tables.get(layout) as PostgresTable<R> | undefined;
+    if (known) return known;
+    const table: PostgresTable<R> = new PostgresTable(this.transaction, layout, {
+      isNew: (column, value) => column === "session" && Number(value) > this.#newest,
+      guess: (key) => this.#memory.guess(layout, key) as R | undefined,
+      loading: (keys) => (this.isWriting && layout.table === SESSIONS.table ? [this.#queuesOf(keys as string[])] : []),
+    });
+    this.#tables.set(layout, table as unknown as AnyTable);
+    return table;
+  }
+
+  readonly #tableWith = <R extends object>(layout: Layout<R>, changed?: Changed<R>): PostgresTable<R> => {
+    const table = this.tableOf(layout);
+    table.onChange = changed;
+    return table;
+  };
+
+  /** Most rules that write to a session ask for the first turn of its queue. So these are loaded with the session, which only its row names. */
+  #queuesOf(sessionIds: readonly string[]): Statement {
+    const turns = this.tableOf<OpenTurnRecord>(OPEN_TURNS);
+    const { queue } = OPEN_TURNS.orders;
+    const ordinals = sql`select ordinal as of from sessions where session_id = any (${textList(sessionIds.map(encodeText))})`;
+    const take = (rows: readonly Row[]): void => {
+      const records = rows.map(({ body }) => body as OpenTurnRecord);
+      for (const sessionId of sessionIds) {
+        const ordinal = this.tableOf<SessionRecord>(SESSIONS).loaded(sessionId)?.session.ordinal;
+        if (ordinal === undefined) continue;
+        turns.takeGroup(
+          queue,
+          ordinal,
+          records.filter((record) => record.ordinal === ordinal),
+          FIRST_OF_GROUP,
+        );
+      }
+    };
+    return { ...turns.groupsOf(queue, ordinals, FIRST_OF_GROUP), take };
+  }
+
+  #changed<R extends object>(layout: Layout<R>): R[] {
+    return [...this.tableOf(layout).changes()].flatMap(([after]) => after ?? []);
+  }
+}
+
+/** The records of one pass. */
+export class PostgresRecords extends TableRecords {
+  readonly transaction: Transaction;
+  readonly rates: Rates;
+  readonly state: State;
+  readonly #whole: TransactionRecords;
+  #ahead: Records["turns"] | undefined;
+  /** The most turns that a claim of this pass may take. */
+  claiming = 0;
+
+  constructor(whole: TransactionRecords, rates: Rates, parts: Parts) {
+    super(parts);
+    const { transaction } = whole;
+    this.#whole = whole;
+    this.transaction = transaction;
+    this.rates = rates;
+    this.state = parts.state;
+    this.moment = { now: transaction.now, time: transaction.time };
+  }
+
+  override get turns(): Records["turns"] {
+    if (!this.#whole.isWriting) return super.turns;
+    const turns = this.#whole.tableOf<OpenTurnRecord>(OPEN_TURNS);
+    const { waited, other, compact } = OPEN_TURNS.orders;
+    const lanes = { waited, other, compact };
+    this.#ahead ??= turnsAhead(super.turns, {
+      loaded: (agent, lane) => turns.loadedIn(lanes[lane], agent, this.claiming),
+      request: (record) => this.#request(record),
+    });
+    return this.#ahead;
+  }
+
+  /** All records of a table that has few. */
+  all<R extends object>(layout: Layout<R>): R[] {
+    return this.#whole.tableOf(layout).scan({ by: layout.key }, {});
+  }
+
+  /** The running turns that were cancelled. */
+  cancelledTurns(): OpenTurnRecord[] {
+    return this.#whole.tableOf<OpenTurnRecord>(OPEN_TURNS).scan(OPEN_TURNS.orders.cancelled, {});
+  }
+
+  /** The news of this pass. If all turns that can be claimed were claimed in the same transaction, there is no news of turns. */
+  takeWantedNews(): readonly News[] {
+    const news = this.takeNews();
+    if (this.claiming === 0 || this.#mayHaveWork()) return news;
+    return news.filter((one) => one.kind !== "work" || one.of !== "turn");
+  }
+
+  #mayHaveWork(): boolean {
+    const turns = super.turns;
+    const hasReady = turns.readyAgents().some((agent) => LANES.some((lane) => turns.firstReady(agent, lane)));
+    return hasReady || turns.nextDueAt() !== undefined || this.transaction.wanted().length > 0;
+  }
+
+  /** Requests what the claim or the end of a turn needs. */
+  #request({ turn, ordinal, open }: OpenTurnRecord): void {
+    this.sessions.find(turn.sessionId);
+    this.#whole.tableOf<AgentCount>(COUNTS).find(turn.agent);
+    if (open.task?.kind !== "compact") this.journal(ordinal).after(turn.seq - 2, 1);
+  }
+}

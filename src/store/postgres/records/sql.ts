@@ -39,35 +39,42 @@ export function quote(text: string): Sql {
   return markValue(literalOf(text), "text");
 }
 /** A list of texts; undefined ones are null. */
-export function textList(texts: Iterable<string | undefined>): Sql {
-  const literals = [...texts].map((text) => (text === undefined ? "null" : literalOf(text)));
+export function textList(texts: readonly (string | undefined)[]): Sql {
+  return arrayOf("text", texts);
+}
+/** An array of values of an SQL type. An undefined value is null. */
+export function arrayOf(type: string, values: readonly (string | number | boolean | undefined)[]): Sql {
+  if (type !== "text") return markValue(`'{${values.map((value = "null") => finite(value)).join(",")}}'`, `${type}[]`);
+  const literals = values.map((value) => (value === undefined ? "null" : literalOf(String(value))));
   return markValue(`array[${literals.join(",")}]::text[]`, "text[]");
 }
-export function numberList(numbers: Iterable<number>): Sql {
-  return markValue(`array[${[...numbers].join(",")}]::bigint[]`, "bigint[]");
+function finite<T>(value: T): T | number {
+  return typeof value === "number" ? Math.min(Math.max(value, -Number.MAX_VALUE), Number.MAX_VALUE) : value;
+}
+export function numberList(numbers: readonly number[]): Sql {
+  return arrayOf("bigint", numbers);
 }
 export function json(value: unknown): Sql {
   return markValue(literalOf(JSON.stringify(value)), "json");
 }
 export function double(value: number): Sql {
-  return markValue(String(value), "double precision");
+  return markValue(String(finite(value)), "double precision");
+}
+export function truth(value: boolean): Sql {
+  return markValue(String(value), "boolean");
 }
 
-/** Limits a number to the range of a `bigint` column from 0: the given value may be negative or infinite. */
-export function bounded(value: number): Sql {
-  return markValue(String(Math.ceil(Math.min(Math.max(value, 0), Number.MAX_SAFE_INTEGER))), "bigint");
+/** A whole number: the given value may be infinite. */
+export function integer(value: number): Sql {
+  return markValue(String(Math.ceil(Math.min(Math.max(value, -MOST), MOST))), "bigint");
 }
+
+const MOST = Number.MAX_SAFE_INTEGER;
 
 // Conversions of column values.
 export function text(value: unknown): string {
   return decodeText(value as string);
 }
-export function optionalText(value: unknown): string | undefined {
-  return value === null || value === undefined ? undefined : decodeText(value as string);
-}
 export function number(value: unknown): number {
   return value as number;
-}
-export function optional(value: unknown): number | undefined {
-  return (value ?? undefined) as number | undefined;
 }

@@ -1,152 +1,112 @@
-import { encodeText } from "../texts.ts";
-import { bounded, json, quote, type Row, type Sql, sql, textList } from "./sql.ts";
-import type { Part, Statement, Transaction } from "./transaction.ts";
+import { KEYS } from "#store/tables/layouts.ts";
+import type { Changed, Column, ColumnType, Key, Layout, Order, RecordTable, Scan } from "#store/tables/table.ts";
+import { decodeText, encodeKey, encodeText } from "../texts.ts";
+import { arrayOf, double, integer, quote, type Row, type Sql, sql, truth } from "./sql.ts";
+import type { NamedSql, Part, Statement, Transaction } from "./transaction.ts";
 
-/** The times of a transaction: `now` by the wall clock, `time` by the database's clock. */
-export type Moment = { readonly now: number; readonly time: number };
-export type Column<R> = readonly [name: string, type: string, value: (record: R, moment: Moment) => unknown];
-type Key = string | number;
-/**
- * A computed column: the SQL expression for a row `t` (given the SQL expression for the current time), and the same value for a record. The
- * conditions of partial indexes are such columns, because a prepared plan does not know its parameter values.
- */
-type Computed<R> = readonly [sql: (now: Sql) => Sql, value: (record: R, moment: Moment) => unknown];
+type Field = ReturnType<Column<never>[1]>;
+type NamedColumn<R> = { readonly name: string; readonly type: ColumnType; of(record: R): Field };
+/** The columns of an order. */
+type OrderColumns<R> = { readonly by: NamedColumn<R>; readonly of?: NamedColumn<R>; readonly only?: NamedColumn<R> };
 
-/** The mapping between records and rows of a table. */
-type Definition<R> = {
-  table: string;
-  /** The columns of the primary key. */
-  key: readonly string[];
-  /** The key of a record, and the SQL expression for the key of a row `t`. */
-  keyOf(record: R): Key;
-  keySql?: string;
-  keyType?: string;
-  /** Encodes a key, if it is not encoded like other texts. */
-  encodeKey?(key: string): string;
-  columns: readonly Column<R>[];
-  computed?: { readonly [name: string]: Computed<R> };
-  /** Further columns that never change. */
-  fixed?: readonly string[];
-  /** A boolean column that never becomes true again. */
-  falling?: string;
-  read(row: Row, moment: Moment): R;
-  /** Returns true if a change must be saved. Without it, all changes are saved. */
-  isSaved?(after: R, before: R | undefined): boolean;
-  /** The select list for a row `t`, further joins, and another source than the table. All have defaults. */
-  select?: string;
-  joined?: string;
-  from?: string;
+/** The number of records that are loaded with the first of a group, because a rule often needs the next ones as well. */
+export const FIRST_OF_GROUP = 32;
+
+const TYPES: Readonly<Record<ColumnType, string>> = {
+  text: "text",
+  integer: "bigint",
+  number: "double precision",
+  boolean: "boolean",
 };
-
-/** A definition with its prepared statements: `update` and `insert` are the texts before and after the JSON of the rows. */
-type Layout<R> = Required<Pick<Definition<R>, "keySql">> &
-  Definition<R> & {
-    found: ReadonlyMap<string, Computed<R>>;
-    changing: readonly Column<R>[];
-    update: readonly string[];
-    insert: readonly string[];
-  };
-
-export function layout<R>(definition: Definition<R>): Layout<R> {
-  const { table, key, columns, computed = {}, fixed = [], falling } = definition;
-  const own = columns.map(([name, , value]): [string, Computed<R>] => [name, [() => `t.${name}`, value]]);
-  const keys = columns.filter(([name]) => key.includes(name));
-  const changes = columns.filter(([name]) => !key.includes(name) && !fixed.includes(name));
-  const changing = [...keys, ...changes];
-  const set = (to: string, row: string) =>
-    changes.map(([name]) => `${name} = ${name === falling ? `${row}.${name} and ` : ""}${to}.${name}`).join(", ");
-  const typesOf = (of: readonly Column<R>[]) => of.map(([name, type]) => `${name} ${type}`).join(", ");
-  const isOf = key.map((name) => `t.${name} = of.${name}`).join(" and ");
-  const names = columns.map(([name]) => name).join(", ");
-  return {
-    keySql: `t.${key[0]}`,
-    ...definition,
-    found: new Map([...own, ...Object.entries(computed)]),
-    changing,
-    update: [
-      `update ${table} t set ${set("of", "t")} from json_to_recordset(`,
-      `) as of (${typesOf(changing)}) where ${isOf}`,
-    ],
-    insert: [
-      `insert into ${table} (${names}) overriding system value select ${names} from json_to_recordset(`,
-      `) as of (${typesOf(columns)}) on conflict (${key.join(", ")}) do ${changes.length > 0 ? `update set ${set("excluded", table)}` : "nothing"}`,
-    ],
-  };
-}
-
-type Range = { above?: Key | undefined; below?: Key | undefined; upTo?: Key };
-/**
- * A query for the records with these column values, ordered by the column `by`. If a bound equals the transaction's time, the query uses the
- * database's current time.
- */
-export type Scan = {
-  by: string;
-  /** The value of a column. Undefined permits any value. */
-  where?: { readonly [column: string]: Key | boolean | Range | undefined };
-  newestFirst?: boolean;
-  limit?: number;
-};
-/** Called with each change of a record. */
-type Changed<R> = (before: R | undefined, after: R | undefined) => void;
 
 /** The loaded part of a scan. `last` is the last loaded record; undefined if the whole scan is loaded. */
 type Window<R> = { readonly keys: ReadonlySet<Key>; readonly size: number; readonly last: R | undefined };
+type WantedScan = Statement & { readonly size: number };
+const NOTHING: Window<never> = { keys: new Set(), size: 0, last: undefined };
 
-/** The records of a table that a transaction has loaded, with its changes. */
-export class Table<R> implements Part {
-  readonly #layout: Layout<R>;
+export type TableOptions<R> = {
+  /** True if this transaction assigned the value of that column, so that no stored record has it. */
+  isNew(column: string, value: Key | boolean): boolean;
+  /** The record as this process knew it last. It may be outdated. */
+  guess?(key: Key): R | undefined;
+  /** Further statements that load what belongs to the records of these keys. They run after the records are loaded. */
+  loading?(keys: readonly Key[]): Statement[];
+};
+
+/** Rows of a table as a transaction sees them: the loaded ones, and over them the changes of this pass. */
+export class PostgresTable<R extends object> implements RecordTable<R>, Part {
   readonly #transaction: Transaction;
-  readonly #onChange: Changed<R>;
+  readonly #layout: Layout<R>;
+  readonly #columns: readonly NamedColumn<R>[];
+  readonly #key: NamedColumn<R>;
+  readonly #orders = new Map<Order, OrderColumns<R>>();
+  readonly #encode: (text: string) => string;
+  readonly #options: TableOptions<R>;
+  readonly keyOf: (record: R) => Key;
+  /** Called with each change. Each pass sets it. */
+  onChange: Changed<R> | undefined;
   readonly #loaded = new Map<Key, R | undefined>();
   readonly #changed = new Map<Key, R | undefined>();
+  /** Copies of loaded records that a pass may change. */
+  readonly #copies = new Map<Key, R>();
+  /** Keys whose records were deleted in this pass, and may have been put again. */
+  readonly #deleted = new Set<Key>();
   readonly #wanted = new Set<Key>();
-  readonly #scans = new Map<Sql, Window<R>>();
-  readonly #wantedScans = new Map<Sql, Statement>();
+  readonly #windows = new Map<Sql, Window<R>>();
+  readonly #wantedScans = new Map<Sql, WantedScan>();
+  readonly #groups = new Map<Order, readonly Key[]>();
+  readonly #wantedGroups = new Set<Order>();
 
-  constructor(transaction: Transaction, layout: Layout<R>, onChange: Changed<R> = () => {}) {
+  constructor(transaction: Transaction, layout: Layout<R>, options: TableOptions<R>) {
     this.#transaction = transaction;
     this.#layout = layout;
-    this.#onChange = onChange;
+    this.#options = options;
+    this.#columns = Object.entries(layout.columns).map(([name, [type, of]]) => ({ name, type, of }));
+    this.#key = this.#column(layout.key);
+    this.keyOf = this.#key.of as (record: R) => Key;
+    // An index does not accept every key of callers.
+    this.#encode = layout.table === KEYS.table ? encodeKey : encodeText;
     transaction.add(this);
   }
 
   find(key: Key): R | undefined {
-    if (!this.knows(key)) this.#wanted.add(key);
-    return this.peek(key);
-  }
-
-  /** True if it is known whether the record exists. */
-  knows(key: Key): boolean {
-    return this.#changed.has(key) || this.#loaded.has(key);
-  }
-
-  /** The record, if it is loaded. */
-  peek(key: Key): R | undefined {
-    return this.#changed.has(key) ? this.#changed.get(key) : this.#loaded.get(key);
+    if (!this.#knows(key)) this.#wanted.add(key);
+    if (!this.#layout.isMutable || this.#changed.has(key)) return this.#peek(key);
+    const copy = this.#copies.get(key) ?? structuredClone(this.#loaded.get(key));
+    if (copy) this.#copies.set(key, copy);
+    return copy;
   }
 
   put(record: R): void {
-    this.#change(this.#layout.keyOf(record), record);
+    this.#change(this.keyOf(record), record);
   }
 
-  delete(record: R): void {
-    this.#change(this.#layout.keyOf(record), undefined);
+  delete(key: Key): void {
+    // Without a listener, the record need not be known.
+    const isMissing = this.onChange || this.#knows(key) ? !this.find(key) : false;
+    if (isMissing) return;
+    this.#deleted.add(key);
+    this.#change(key, undefined);
   }
 
-  #change(key: Key, after: R | undefined): void {
-    const before = this.peek(key);
-    this.#changed.set(key, after);
-    this.#onChange(before, after);
+  scan(order: Order, scan: Scan): R[] {
+    return this.#scan(order, scan, scan.limit ?? Infinity);
   }
 
-  /** Stores loaded rows and returns their records. For a key of `keys` without a row, no record exists. */
-  take(rows: readonly Row[], keys: Iterable<Key> = []): R[] {
-    for (const key of keys) this.#loaded.set(key, undefined);
-    return rows.map((row) => {
-      const record = this.#layout.read(row, this.#transaction);
-      this.#loaded.set(this.#layout.keyOf(record), record);
-      return record;
-    });
+  first(order: Order, of?: Key | boolean): R | undefined {
+    return this.#scan(order, { of, limit: 1 }, FIRST_OF_GROUP)[0];
+  }
+
+  /** The groups of an order. One that this pass has emptied may be among them. */
+  groups(order: Order): Key[] {
+    const stored = this.#groups.get(order);
+    if (!stored) this.#wantedGroups.add(order);
+    const groups = new Set<Key>(stored);
+    const { of } = this.#columnsOf(order);
+    for (const record of this.#changed.values()) {
+      if (of && record && this.#isIn(order, {}, record)) groups.add(of.of(record) as Key);
+    }
+    return [...groups];
   }
 
   /** The changes of this pass, each with the record as it was loaded. */
@@ -154,170 +114,287 @@ export class Table<R> implements Part {
     for (const [key, record] of this.#changed) yield [record, this.#loaded.get(key)];
   }
 
-  /** The loaded records that match, with the changes of this pass. */
-  filter(matches: (record: R) => boolean): R[] {
+  changed(): Iterable<readonly [Key, R | undefined]> {
+    return this.#changed;
+  }
+
+  get isChanged(): boolean {
+    return this.#changed.size > 0;
+  }
+
+  /** The record, if it is loaded. */
+  loaded(key: Key): R | undefined {
+    return this.#loaded.get(key);
+  }
+
+  /** The first `limit` loaded records of a group in an order that this pass has not changed. */
+  loadedIn(order: Order, of: Key, limit: number): R[] {
     const found: R[] = [];
-    for (const [key, record] of this.#loaded) {
-      if (record !== undefined && !this.#changed.has(key) && matches(record)) found.push(record);
+    for (const key of this.#windows.get(this.#idOf(order, { of }))?.keys ?? []) {
+      if (found.length === limit) break;
+      const record = this.#changed.has(key) ? undefined : this.#loaded.get(key);
+      if (record) found.push(record);
     }
-    for (const record of this.#changed.values()) if (record !== undefined && matches(record)) found.push(record);
     return found;
   }
 
-  /** The records of a scan, with the changes of this pass; none until they are loaded. `window` is the number of records to load first. */
-  scan(scan: Scan, window = scan.limit ?? Infinity): R[] {
-    const { limit = Infinity } = scan;
-    const id = this.#idOf(scan);
-    const known = this.#scans.get(id);
-    if (!known) {
-      this.#wantScan(id, window);
-      return [];
-    }
-    const { last } = known;
-    const found: R[] = [];
-    for (const record of this.#changed.values())
-      if (record !== undefined && this.#matches(scan, record)) found.push(record);
-    const isInOrder = found.length === 0;
-    for (const key of known.keys) {
-      if (isInOrder && found.length === limit) return found;
-      const record = this.#changed.has(key) ? undefined : this.#loaded.get(key);
-      if (record !== undefined && this.#matches(scan, record)) found.push(record);
-    }
-    if (!isInOrder) found.sort((a, b) => this.#compare(scan, a, b));
-    if (last === undefined) return found.slice(0, limit);
-    const before = found.filter((record) => this.#compare(scan, record, last) <= 0);
-    if (before.length < limit) this.#wantScan(id, Math.max(known.size * 2, limit));
-    return before.slice(0, limit);
+  /** Takes the records of a group from its beginning: all, if there are fewer than `size`. */
+  takeGroup(order: Order, of: Key, records: readonly R[], size: number): void {
+    this.#window(this.#idOf(order, { of }), this.#take(records), size);
   }
 
-  #sqlOf(column: string): Sql {
-    return this.#layout.found.get(column)?.[0](this.#transaction.sqlTime) ?? column;
-  }
-
-  #valueOf(column: string, record: R): unknown {
-    return this.#layout.found.get(column)?.[1](record, this.#transaction);
-  }
-
-  #idOf({ by, where = {}, newestFirst }: Scan): Sql {
-    const conditions = Object.entries(where).flatMap(([column, value]) => {
-      const field = this.#sqlOf(column);
-      if (value === undefined) return [];
-      if (typeof value === "boolean") return `${value ? "" : "not "}(${field})`;
-      if (typeof value !== "object") return `${field} = ${this.#literal(value)}`;
-      const { above, below, upTo } = value;
-      return [
-        ...(above === undefined ? [] : [`${field} > ${this.#literal(above)}`]),
-        ...(below === undefined ? [] : [`${field} < ${this.#literal(below)}`]),
-        ...(upTo === undefined ? [] : [`${field} <= ${this.#literal(upTo)}`]),
-      ];
-    });
-    return sql`where ${conditions.join(" and ") || "true"} order by ${this.#sqlOf(by)} ${newestFirst ? "desc" : ""}`;
-  }
-
-  #literal(value: Key): Sql {
-    if (typeof value === "string") return quote(encodeText(value));
-    return value === this.#transaction.time ? this.#transaction.sqlTime : bounded(value);
-  }
-
-  #matches({ where = {} }: Scan, record: R): boolean {
-    for (const column in where) {
-      const [value, wanted] = [this.#valueOf(column, record), where[column]];
-      if (typeof wanted === "object" ? !isWithin(value as Key | undefined, wanted) : value !== (wanted ?? value))
-        return false;
-    }
-    return true;
-  }
-
-  #compare({ by, newestFirst = false }: Scan, a: R, b: R): number {
-    const [first, second] = [this.#valueOf(by, a) as Key, this.#valueOf(by, b) as Key];
-    if (first === second) return 0;
-    return first < second === newestFirst ? 1 : -1;
-  }
-
-  /** A query for records. `rest` is the statement after the source: its conditions on rows `t`, order and locks. */
-  query(rest: Sql): Sql {
-    const { select = "t.*", table, from = `${table} t`, joined = "" } = this.#layout;
-    return sql`select ${select} from ${from} ${joined} ${rest}`;
+  /** The statement that loads the first `size` records of the groups of an order. `groups` is a statement that selects them as `of`. */
+  groupsOf(order: Order, groups: Sql, size: number): NamedSql {
+    const { table } = this.#layout;
+    const { by, of = "" } = order;
+    const found = sql`select t.body from (${groups}) g cross join lateral (select body from ${table} r
+      where r.${of} = g.of and r.${by} is not null order by r.${by} limit ${integer(size)}) t`;
+    return { name: `${table}_load_groups_of_${this.#nameOf(order)}`, sql: found };
   }
 
   wanted(): Statement[] {
-    const statements = [...this.#wantedScans.values()];
+    const statements: Statement[] = [...this.#wantedScans.values()];
     this.#wantedScans.clear();
+    for (const order of this.#wantedGroups) statements.push(this.#loadGroups(order));
+    this.#wantedGroups.clear();
+    if (this.#wanted.size === 0) return statements;
     const keys = [...this.#wanted];
     this.#wanted.clear();
-    if (keys.length > 0) {
-      const { from, keySql } = this.#layout;
-      const lock = this.#transaction.isWriting && from === undefined ? "for no key update of t" : "";
-      const found = sql`where ${keySql} = any (${this.#keyList(keys)}) ${lock}`;
-      statements.push({ sql: this.query(found), take: (rows) => this.take(rows, keys) });
+    const { table, key } = this.#layout;
+    const load = sql`select body from ${table} where ${key} = any (${this.#array(this.#key, keys)})`;
+    const take = (rows: readonly Row[]): void => {
+      for (const one of keys) this.#loaded.set(one, undefined);
+      this.#take(bodiesOf(rows));
+    };
+    return [...statements, { name: `${table}_load`, sql: load, take }, ...(this.#options.loading?.(keys) ?? [])];
+  }
+
+  reset(): void {
+    for (const some of [this.#changed, this.#copies, this.#deleted, this.#wanted]) some.clear();
+    this.#wantedScans.clear();
+    this.#wantedGroups.clear();
+  }
+
+  saved(): NamedSql[] {
+    const deleted: Key[] = [];
+    const updated: R[] = [];
+    const inserted: R[] = [];
+    for (const [key, record] of this.#changed) {
+      const before = this.#loaded.get(key);
+      const isUnknown = this.#deleted.has(key) && !this.#loaded.has(key);
+      if (record === before && !isUnknown) continue;
+      // The row of a record that was put after its deletion has other values in fixed columns.
+      const isNew = before === undefined || this.#deleted.has(key);
+      if (isUnknown || (before !== undefined && (record === undefined || isNew))) deleted.push(key);
+      if (record !== undefined) (isNew ? inserted : updated).push(record);
+    }
+    const statements: NamedSql[] = [];
+    const { table, key, columns } = this.#layout;
+    if (deleted.length > 0) {
+      const keys = this.#array(this.#key, deleted);
+      statements.push({ name: `${table}_delete`, sql: sql`delete from ${table} where ${key} = any (${keys})` });
+    }
+    if (updated.length > 0) {
+      const changing = this.#columns.filter(({ name }) => name !== key && columns[name]?.[2] !== "fixed");
+      const written = [this.#key, ...changing];
+      const set = [...changing.map(({ name }) => name), "body"].map((name) => `${name} = of.${name}`).join(", ");
+      const rows = sql`${this.#rows(updated, written)} as of (${namesOf(written)})`;
+      statements.push({
+        name: `${table}_update`,
+        sql: sql`update ${table} t set ${set} from ${rows} where t.${key} = of.${key}`,
+      });
+    }
+    if (inserted.length > 0) {
+      const rows = this.#rows(inserted, this.#columns);
+      const insert = sql`insert into ${table} (${namesOf(this.#columns)}) select * from ${rows}`;
+      statements.push({ name: `${table}_insert`, sql: insert });
     }
     return statements;
   }
 
-  reset(): void {
-    this.#changed.clear();
-    this.#wanted.clear();
-    this.#wantedScans.clear();
+  #column(name: string): NamedColumn<R> {
+    const column = this.#columns.find((one) => one.name === name);
+    if (!column) throw new Error(`There is no column ${name}.`);
+    return column;
   }
 
-  saved(): Sql[] {
-    const { table, keySql, columns, changing, update, insert, from, isSaved = () => true } = this.#layout;
-    const deletedKeys: Key[] = [];
-    const known: object[] = [];
-    const added: object[] = [];
-    for (const [key, record] of this.#changed) {
-      const before = this.#loaded.get(key);
-      if (record === undefined) {
-        if (before !== undefined) deletedKeys.push(key);
-      } else if (isSaved(record, before)) {
-        if (from === undefined && before !== undefined) known.push(this.#rowOf(record, changing));
-        else added.push(this.#rowOf(record, columns));
-      }
+  #columnsOf(order: Order): OrderColumns<R> {
+    let columns = this.#orders.get(order);
+    if (!columns) {
+      const { by, of, only } = order;
+      columns = {
+        by: this.#column(by),
+        ...(of !== undefined && { of: this.#column(of) }),
+        ...(only !== undefined && { only: this.#column(only) }),
+      };
+      this.#orders.set(order, columns);
     }
-    const deleted = sql`delete from ${table} t where ${keySql} = any (${this.#keyList(deletedKeys)})`;
-    return [
-      ...(deletedKeys.length > 0 ? [deleted] : []),
-      ...(known.length > 0 ? [update.join(json(known))] : []),
-      ...(added.length > 0 ? [insert.join(json(added))] : []),
-    ];
+    return columns;
   }
 
-  #keyList(keys: readonly Key[]): Sql {
-    const { encodeKey = encodeText, keyType = "text" } = this.#layout;
-    return `${textList(keys.map((key) => encodeKey(String(key))))}::${keyType}[]`;
+  /** True if it is known whether the record exists. */
+  #knows(key: Key): boolean {
+    return this.#changed.has(key) || this.#loaded.has(key) || this.#options.isNew(this.#layout.key, key);
   }
 
-  #rowOf(record: R, columns: readonly Column<R>[]): object {
-    const row: Record<string, unknown> = {};
-    for (const [name, , value] of columns) row[name] = value(record, this.#transaction);
-    return row;
+  #peek(key: Key): R | undefined {
+    if (this.#changed.has(key)) return this.#changed.get(key);
+    if (this.#loaded.has(key)) return this.#loaded.get(key);
+    // A guess decides only what is loaded.
+    return this.#transaction.state === undefined ? this.#options.guess?.(key) : undefined;
   }
 
-  #wantScan(id: Sql, size: number): void {
-    const limit = size === Infinity ? "" : `limit ${bounded(size)}`;
-    const take = (rows: readonly Row[]): void => {
-      const records = this.take(rows);
-      const keys = new Set(records.map(this.#layout.keyOf));
-      this.#scans.set(id, { keys, size, last: rows.length < size ? undefined : records.at(-1) });
+  #change(key: Key, after: R | undefined): void {
+    const before = this.#peek(key);
+    this.#changed.set(key, after);
+    this.onChange?.(before, after);
+  }
+
+  /** Stores loaded records. Returns those that were known before in their place. */
+  #take(records: readonly R[]): R[] {
+    return records.map((record) => {
+      const key = this.keyOf(record);
+      const known = this.#loaded.get(key) ?? record;
+      this.#loaded.set(key, known);
+      return known;
+    });
+  }
+
+  #window(id: Sql, records: readonly R[], size: number): void {
+    const last = records.length < size ? undefined : records.at(-1);
+    this.#windows.set(id, { keys: new Set(records.map(this.keyOf)), size, last });
+  }
+
+  /** The records of a scan, with the changes of this pass; none until they are loaded. `window` is the number of records to load first. */
+  #scan(order: Order, scan: Scan, window: number): R[] {
+    const { limit = Infinity, of } = scan;
+    const isNew = of !== undefined && order.of !== undefined && this.#options.isNew(order.of, of);
+    const id = this.#idOf(order, scan);
+    const known = isNew ? NOTHING : this.#windows.get(id);
+    if (!known) {
+      // Each ask for the first of a group is likely to use another record of it.
+      const asked = this.#wantedScans.get(id)?.size ?? 0;
+      this.#wantScan(order, scan, Math.max(asked + 1, window));
+      return [];
+    }
+    const { last } = known;
+    const found: R[] = [];
+    for (const record of this.#changed.values()) if (record && this.#isIn(order, scan, record)) found.push(record);
+    const isInOrder = found.length === 0;
+    for (const key of known.keys) {
+      if (isInOrder && found.length === limit) return found;
+      const record = this.#changed.has(key) ? undefined : this.#loaded.get(key);
+      if (record && this.#isIn(order, scan, record)) found.push(record);
+    }
+    const compare = this.#comparing(order, scan);
+    if (!isInOrder) found.sort(compare);
+    if (last === undefined) return found.slice(0, limit);
+    const before = found.filter((record) => compare(record, last as R) <= 0);
+    if (before.length < limit) this.#wantScan(order, scan, Math.max(known.size * 2, limit));
+    return before.slice(0, limit);
+  }
+
+  #wantScan(order: Order, scan: Scan, size: number): void {
+    const { table } = this.#layout;
+    const { newestFirst = false } = scan;
+    const id = this.#idOf(order, scan);
+    const limit = size === Infinity ? "" : `limit ${integer(size)}`;
+    const take = (rows: readonly Row[]): void => this.#window(id, this.#take(bodiesOf(rows)), size);
+    const name = `${table}_scan_${this.#nameOf(order)}${newestFirst ? "_back" : ""}`;
+    this.#wantedScans.set(id, { name, sql: sql`select body from ${table} ${id} ${limit}`, take, size });
+  }
+
+  /** The conditions and the order of a scan as SQL. */
+  #idOf({ by, of, only, hasTies }: Order, { of: group, above, below, upTo, newestFirst }: Scan): Sql {
+    const conditions = only === undefined ? [] : [only];
+    if (of !== undefined && group !== undefined) conditions.push(`${of} = ${this.#literal(of, group)}`);
+    if (above !== undefined) conditions.push(`${by} > ${this.#literal(by, above)}`);
+    if (below !== undefined && below !== Infinity) conditions.push(`${by} < ${this.#literal(by, below)}`);
+    if (upTo !== undefined && upTo !== Infinity) conditions.push(`${by} <= ${this.#literal(by, upTo)}`);
+    const direction = newestFirst ? " desc" : "";
+    const columns = hasTies ? [by, this.#layout.key] : [by];
+    const ordered = columns.map((column) => `${column}${direction}`).join(", ");
+    return sql`where ${[...conditions, `${by} is not null`].join(" and ")} order by ${ordered}`;
+  }
+
+  #literal(column: string, value: Key | boolean): Sql {
+    if (typeof value === "boolean") return truth(value);
+    if (typeof value === "string") return quote(this.#encode(value));
+    if (this.#column(column).type === "integer") return integer(value);
+    // The clock goes on until the statement runs.
+    return value === this.#transaction.time ? this.#transaction.sqlTime : double(value);
+  }
+
+  #isIn(order: Order, { of: group, above, below, upTo }: Scan, record: R): boolean {
+    const { by, of, only } = this.#columnsOf(order);
+    const value = by.of(record) as Key | undefined;
+    return (
+      value !== undefined &&
+      (only === undefined || only.of(record) === true) &&
+      (group === undefined || of === undefined || of.of(record) === group) &&
+      (above === undefined || value > above) &&
+      (below === undefined || value < below) &&
+      (upTo === undefined || value <= upTo)
+    );
+  }
+
+  #comparing(order: Order, { newestFirst }: Scan): (a: R, b: R) => number {
+    const { of } = this.#columnsOf(order).by;
+    const sign = newestFirst ? -1 : 1;
+    return (a, b) => {
+      const [first, second] = [of(a) as Key, of(b) as Key];
+      if (first !== second) return first < second ? -sign : sign;
+      const [one, other] = [this.keyOf(a), this.keyOf(b)];
+      return one === other ? 0 : one < other ? -sign : sign;
     };
-    this.#wantedScans.set(id, { sql: this.query(sql`${id} ${limit}`), take });
+  }
+
+  /** The query jumps from group to group in the index of the order, so that it does not read all rows. */
+  #loadGroups(order: Order): Statement {
+    const { table } = this.#layout;
+    const { by, of = "", only } = order;
+    const next = (after: string) =>
+      `select ${of} as name from ${table} where ${only === undefined ? "" : `${only} and `}${by} is not null${after} order by ${of} limit 1`;
+    const jump = sql`with recursive found as ((${next("")}) union all
+      select (${next(` and ${of} > found.name`)}) from found where found.name is not null)
+      select name from found where name is not null`;
+    const take = (rows: readonly Row[]): void => {
+      this.#groups.set(
+        order,
+        rows.map(({ name }) => (typeof name === "string" ? decodeText(name) : (name as Key))),
+      );
+    };
+    return { name: `${table}_groups_${this.#nameOf(order)}`, sql: jump, take };
+  }
+
+  #nameOf(order: Order): string {
+    const [name = order.by] = Object.entries(this.#layout.orders ?? {}).find(([, one]) => one === order) ?? [];
+    return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  }
+
+  #array({ type }: { type: ColumnType }, values: readonly Field[]): Sql {
+    const isText = type === "text";
+    return arrayOf(
+      TYPES[type],
+      isText ? values.map((value) => (value as string | undefined) && this.#encode(value as string)) : values,
+    );
+  }
+
+  /** Each column as an array, then the bodies: one row for each record. */
+  #rows(records: readonly R[], columns: readonly NamedColumn<R>[]): Sql {
+    const arrays = columns.map((column) => this.#array(column, records.map(column.of)));
+    const bodies = arrayOf(
+      "text",
+      records.map((record) => JSON.stringify(record)),
+    );
+    return sql`unnest(${arrays.join(", ")}, ${bodies}::json[])`;
   }
 }
 
-function isWithin(value: Key | undefined, { above, below, upTo }: Range): boolean {
-  return (
-    value !== undefined &&
-    (above === undefined || value > above) &&
-    (below === undefined || value < below) &&
-    (upTo === undefined || value <= upTo)
-  );
+function bodiesOf<R>(rows: readonly Row[]): R[] {
+  return rows.map(({ body }) => body as R);
 }
 
-/** The methods that all records have. */
-export function storedIn<R>(table: Table<R>) {
-  return {
-    find: (key: Key) => table.find(key),
-    put: (record: R) => table.put(record),
-    delete: (record: R) => table.delete(record),
-  };
+function namesOf(columns: readonly { readonly name: string }[]): string {
+  return [...columns.map(({ name }) => name), "body"].join(", ");
 }

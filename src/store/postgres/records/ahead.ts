@@ -1,0 +1,50 @@
+/**
+ * What a rule needs next, requested before the rule asks for it. It changes how many exchanges a transaction needs, and never an answer. A rule that does
+ * not find a session cannot continue, so without this the sessions of several turns would be loaded one after another.
+ */
+import type { OpenTurnRecord, Records } from "#store/rules/records.ts";
+import type { RuleName } from "#store/rules/rules.ts";
+import type { Claim, Lane, Store } from "#store/store.ts";
+import type { PostgresRecords } from "./records.ts";
+
+const ofClaim = ({ sessions }: PostgresRecords, { sessionId }: Claim): void => {
+  sessions.find(sessionId);
+};
+
+/** By the name of a rule, with the arguments of the rule. */
+export const ahead: { readonly [Name in RuleName]?: (records: PostgresRecords, ...args: never[]) => void } = {
+  endTurn: ofClaim,
+  releaseTurn: ofClaim,
+  claimTurns: (records, { free }: Parameters<Store["claimTurns"]>[0]) => {
+    records.claiming = Math.max(records.claiming, free);
+  },
+};
+
+type Parts = {
+  /** The loaded turns of a lane, as many as a claim may take. */
+  loaded(agent: string, lane: Lane): readonly OpenTurnRecord[];
+  /** Requests what the claim of a turn needs, or its end. */
+  request(turn: OpenTurnRecord): void;
+};
+
+/** The turns of a transaction that writes. */
+export function turnsAhead(turns: Records["turns"], { loaded, request }: Parts): Records["turns"] {
+  const requested = (found: OpenTurnRecord[]): OpenTurnRecord[] => {
+    for (const turn of found) request(turn);
+    return found;
+  };
+  // A claim asks for the first turn of a lane after each that it takes.
+  const lanes = new Set<string>();
+  return {
+    ...turns,
+    open: (agent) => requested(turns.open(agent)),
+    leaseEnded: (time) => requested(turns.leaseEnded(time)),
+    firstReady: (agent, lane) => {
+      const first = turns.firstReady(agent, lane);
+      const key = `${lane} ${agent}`;
+      if (first && !lanes.has(key)) for (const turn of loaded(agent, lane)) request(turn);
+      lanes.add(key);
+      return first;
+    },
+  };
+}
