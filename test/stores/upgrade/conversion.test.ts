@@ -4,206 +4,19 @@ import { Servers } from "#store/postgres/connect.ts";
 import { migrate } from "#store/postgres/migrate.ts";
 import { encodeKey, encodeText } from "#store/postgres/texts.ts";
 import { upgrade } from "#store/postgres/upgrade.ts";
-import type {
-  AgentCount,
-  AgentRecord,
-  AnnouncementRecord,
-  ApiKeyRecord,
-  BeatRecord,
-  BeatRun,
-  ContentRecord,
-  DeliveryRecord,
-  KeyRecord,
-  OpenTurn,
-  OpenTurnRecord,
-  SessionRecord,
-  SummaryRecord,
-  TurnRecord,
-} from "#store/rules/records.ts";
-import type { Announcement, ApiKey, Entry, Session, SystemEvent, Turn, UsageCount } from "#store/store.ts";
+import type { ContentRecord, DeliveryRecord, OpenTurnRecord } from "#store/rules/records.ts";
+import type { Entry } from "#store/store.ts";
 import { type AnyEntry, decodeEntries, GATEWAY } from "#store/tables/journal-rows.ts";
 import * as layouts from "#store/tables/layouts.ts";
 import type { Layout } from "#store/tables/table.ts";
 import { newState, type State } from "#store/tables/table-records.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
+import { BINARY, CALLS, DEAD, HARD, HARD_SESSION, HEALTH, HOSTILE } from "./hard-cases.ts";
 import { fixture } from "./released.ts";
+import { expectWhole } from "./shapes.ts";
 
 const { LARGE_LAYOUTS, LIVE_LAYOUTS } = layouts;
 const ALL: readonly Layout<never>[] = [...LARGE_LAYOUTS, ...LIVE_LAYOUTS];
-
-type Kind<T> = T extends readonly unknown[]
-  ? "array"
-  : T extends string
-    ? "string"
-    : T extends number
-      ? "number"
-      : T extends boolean
-        ? "boolean"
-        : "object";
-/** The fields that a record always has, with their types. The compiler demands all. */
-type Shape<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]-?: Kind<T[K]> };
-
-const SESSION: Shape<Session> = {
-  sessionId: "string",
-  agent: "string",
-  channel: "string",
-  userId: "string",
-  createdAt: "number",
-  updatedAt: "number",
-  lastSeq: "number",
-  firstSeq: "number",
-  messageCount: "number",
-  turnsQueued: "number",
-  usage: "object",
-  ordinal: "number",
-  contextBytes: "number",
-};
-const TURN: Shape<Turn> = {
-  turnId: "string",
-  sessionId: "string",
-  agent: "string",
-  surface: "string",
-  caller: "string",
-  status: "string",
-  attempt: "number",
-  createdAt: "number",
-  skillIds: "array",
-  messageId: "string",
-  seq: "number",
-};
-const OPEN: Shape<OpenTurn> = {
-  waited: "boolean",
-  countedModel: "string",
-  replyMessageId: "string",
-  spentMs: "number",
-  isCancelled: "boolean",
-};
-const EVENT: Shape<SystemEvent> = {
-  eventId: "string",
-  agent: "string",
-  text: "string",
-  caller: "string",
-  status: "string",
-  attempts: "number",
-  createdAt: "number",
-  ordinal: "number",
-};
-const DELIVERY: Shape<DeliveryRecord["delivery"]> = {
-  deliveryId: "string",
-  at: "number",
-  surface: "string",
-  operation: "string",
-  method: "string",
-  path: "string",
-  address: "string",
-  requestId: "string",
-  caller: "string",
-  showsWords: "boolean",
-  bytes: "number",
-  answer: "string",
-  steps: "array",
-};
-const RUN: Shape<BeatRun> = {
-  began: "number",
-  through: "number",
-  after: "number",
-  events: "number",
-  returned: "number",
-  turnIds: "array",
-  dead: "array",
-  isLast: "boolean",
-};
-const ANNOUNCEMENT: Shape<Announcement> = {
-  turnId: "string",
-  sessionId: "string",
-  agent: "string",
-  channel: "string",
-  hops: "number",
-  createdAt: "number",
-  attempts: "number",
-};
-const API_KEY: Shape<ApiKey> = {
-  keyId: "string",
-  name: "string",
-  prefix: "string",
-  hash: "string",
-  scopes: "array",
-  createdAt: "number",
-};
-const USAGE: Shape<UsageCount> = {
-  hour: "number",
-  agent: "string",
-  model: "string",
-  surface: "string",
-  caller: "string",
-  messages: "number",
-  completed: "number",
-  failed: "number",
-  cancelled: "number",
-  attempts: "number",
-  latencyMs: "number",
-  input: "number",
-  output: "number",
-  cached: "number",
-  reasoning: "number",
-  cost: "number",
-};
-const COUNTS: Shape<AgentCount> = {
-  agent: "string",
-  queued: "number",
-  running: "number",
-  compactions: "number",
-  waitingEvents: "number",
-  openEvents: "number",
-  deadEvents: "number",
-};
-
-const OF_TURN = { turn: "object", ordinal: "number", place: "number", replySeq: "number" } as const;
-const SHAPES: { readonly [table: string]: object } = {
-  sessions: { session: "object", compactedCount: "number" } satisfies Shape<SessionRecord>,
-  summaries: {
-    ordinal: "number",
-    summary: "object",
-    through: "number",
-    except: "array",
-  } satisfies Shape<SummaryRecord>,
-  turns: OF_TURN satisfies Shape<TurnRecord>,
-  open_turns: { ...OF_TURN, open: "object" } satisfies Shape<OpenTurnRecord>,
-  events: EVENT,
-  deliveries: { delivery: "object", contentBytes: "number", place: "number" } satisfies Shape<DeliveryRecord>,
-  contents: { place: "number", headers: "string" } satisfies Shape<ContentRecord>,
-  idempotency_keys: { key: "string", hash: "string", expiresAt: "number" } satisfies Shape<KeyRecord>,
-  usage: USAGE,
-  agents: { agent: "string", failing: "boolean" } satisfies Shape<AgentRecord>,
-  agent_counts: COUNTS,
-  beats: { agent: "string", isAsked: "boolean" } satisfies Shape<BeatRecord>,
-  announcements: {
-    announcement: "object",
-    ordinal: "number",
-    place: "number",
-    fence: "number",
-  } satisfies Shape<AnnouncementRecord>,
-  api_keys: { key: "object", place: "number" } satisfies Shape<ApiKeyRecord>,
-  late_attempts: {},
-  erasures: { ordinal: "number" },
-};
-const NESTED: { readonly [field: string]: object } = {
-  session: SESSION,
-  turn: TURN,
-  open: OPEN,
-  delivery: DELIVERY,
-  run: RUN,
-  announcement: ANNOUNCEMENT,
-};
-
-function kindOf(value: unknown): string {
-  return Array.isArray(value) ? "array" : typeof value;
-}
-
-function expectShape(value: object, shape: object): void {
-  const kinds = Object.fromEntries(Object.entries(value).map(([name, field]) => [name, kindOf(field)]));
-  expect(kinds, JSON.stringify(value)).toMatchObject(shape);
-}
 
 /** The columns of all tables, and their indexes, without those of the migrations. */
 const CATALOG = `select c.relname as table, a.attname as name, format_type(a.atttypid, a.atttypmod) as type, a.attnotnull as required,
@@ -252,17 +65,17 @@ await postgresTests((server) => {
       expect((await old.query(CATALOG)).rows).toEqual((await other.query(CATALOG)).rows);
     });
 
-    it("has records with all fields, and columns that follow from them", async () => {
-      await using client = await converted();
+    it.each([
+      ["of the fixture", ""],
+      ["with texts that PostgreSQL cannot store", HARD],
+    ])("has records with all fields, and columns that follow from them: %s", async (_, change) => {
+      await using client = await converted(change);
       for (const { table, columns } of ALL) {
         const { rows } = await client.query(`select * from ${table}`);
-        if (!["late_attempts", "erasures"].includes(table)) expect([table, rows.length > 0]).toEqual([table, true]);
+        if (change !== "" || !["late_attempts", "erasures"].includes(table))
+          expect([table, rows.length > 0]).toEqual([table, true]);
         for (const { body, ...stored } of rows) {
-          expectShape(body, SHAPES[table] as object);
-          for (const [name, shape] of Object.entries(NESTED)) {
-            if (typeof body[name] === "object") expectShape(body[name], shape);
-          }
-          if (table === "api_keys") expectShape(body.key, API_KEY);
+          expectWhole(table, body);
           const encode = table === "idempotency_keys" ? encodeKey : encodeText;
           const values = Object.entries(columns).map(([name, [type, of]]) => {
             const value = of(body as never);
@@ -273,8 +86,11 @@ await postgresTests((server) => {
       }
     });
 
-    it("has the numbers and the bytes of its records as its state", async () => {
-      await using client = await converted();
+    it.each([
+      ["of the fixture", ""],
+      ["with texts that PostgreSQL cannot store", HARD],
+    ])("has the numbers and the bytes of its records as its state: %s", async (_, change) => {
+      await using client = await converted(change);
       const [state] = (await bodies<State>(client, "gateway_state")) as [State];
       expect(Object.keys(state).sort()).toEqual(Object.keys(newState()).sort());
       expect(state.bytes).toBe(await weigh(client));
@@ -303,6 +119,126 @@ await postgresTests((server) => {
       expect(Math.min(state.numbers.order, state.numbers.place)).toBeGreaterThan(
         Math.max(...numbers.map((n) => n - 20)),
       );
+    });
+
+    it("has the texts, entries and news that were stored, whatever their characters", async () => {
+      await using client = await converted(HARD);
+      const one = async <R>(table: string, where: string): Promise<R> =>
+        (await client.query(`select body from ${table} where ${where}`)).rows[0].body;
+      const { rows } = await client.query("select first_seq, body, calls from journal where session = $1 order by 1", [
+        HARD_SESSION,
+      ]);
+      const usage = { input: 4, output: 5 };
+      expect(rows.map(({ first_seq }) => first_seq)).toEqual([1, 2, 4, 5, 6]);
+      expect(rows.flatMap(({ body, calls }) => decodeEntries(body, calls ?? undefined))).toEqual([
+        {
+          seq: 1,
+          at: 1,
+          turnId: "turn_hard",
+          name: "message.created",
+          messageId: "msg_1",
+          role: "system",
+          text: HOSTILE,
+          outside: true,
+          context: HOSTILE,
+        },
+        {
+          seq: 2,
+          at: 2,
+          turnId: "turn_hard",
+          name: "message.completed",
+          messageId: "msg_2",
+          text: HOSTILE,
+          toolCalls: CALLS,
+        },
+        {
+          seq: 3,
+          at: 3,
+          turnId: "turn_hard",
+          name: "turn.cancelled",
+          reply: HOSTILE,
+          model: HOSTILE,
+          usage: { ...usage, more: { cached: 1, reasoning: 2, cost: 3 } },
+        },
+        {
+          seq: 4,
+          at: 4,
+          turnId: "turn_hard",
+          name: "turn.failed",
+          usage,
+          error: { name: "turn-failed", detail: HOSTILE },
+        },
+        { seq: 5, at: 5, turnId: "turn_hard", name: "turn.cancelled", usage: { input: 0, output: 0 }, reply: HOSTILE },
+        { seq: 6, at: 6, turnId: "", name: "turn.started", attempt: 2 },
+      ]);
+      const news = await one<AnyEntry[]>("journal", `session = ${GATEWAY} and first_seq = 500`);
+      expect(news).toEqual([
+        { seq: 500, at: 9, ...DEAD, reason: HOSTILE },
+        { seq: 501, at: 9, ...HEALTH },
+      ]);
+      expect(await one("turns", "turn_id = 'turn_hard'")).toMatchObject({
+        turn: {
+          sessionId: HOSTILE,
+          caller: HOSTILE,
+          model: HOSTILE,
+          skillIds: [HOSTILE, "plain"],
+          error: { detail: HOSTILE },
+        },
+      });
+      expect(await one("summaries", `session = ${HARD_SESSION}`)).toEqual({
+        ordinal: HARD_SESSION,
+        summary: { text: HOSTILE, outside: true },
+        through: 2,
+        except: [1],
+      });
+      expect(await one("deliveries", "delivery_id = 'dlv_hard'")).toMatchObject({
+        delivery: {
+          operation: HOSTILE,
+          path: HOSTILE,
+          caller: HOSTILE,
+          mapping: HOSTILE,
+          senderId: HOSTILE,
+          steps: [{ detail: HOSTILE }, { name: "y" }],
+        },
+        contentBytes: 12,
+        isOfCaller: true,
+        refusal: { name: "invalid-params", detail: HOSTILE },
+      });
+      const { place } = await one<DeliveryRecord>("deliveries", "delivery_id = 'dlv_hard'");
+      expect(await one("contents", `place = ${place}`)).toEqual({
+        place,
+        headers: "host: é",
+        body: BINARY.toString("latin1"),
+      });
+      expect(await one("events", "event_id = 'evt_dead'")).toMatchObject({
+        text: HOSTILE,
+        metadata: HOSTILE,
+        reason: HOSTILE,
+      });
+      expect(await one("usage", "body::text like '%xxxxxxxxxx%' limit 1")).toMatchObject({
+        model: HOSTILE,
+        messages: 2,
+        latencyMs: 1,
+      });
+    });
+
+    it("has one batch of an agent, and no turn that waits for a compaction", async () => {
+      await using client = await converted(HARD);
+      const { rows } = await client.query("select body from beats where id = 'watch'");
+      const turnIds = ["turn_01M8J7FQEXPCFFVDXN1X5C17PX", "turn_z"];
+      const run = { before: 12, after: 114, events: 102, turnIds, openTurnId: "turn_z" };
+      expect(rows[0].body).toMatchObject({ isAsked: true, run });
+      const turns = await bodies<OpenTurnRecord>(client, "open_turns");
+      const openOf = (turnId: string) => turns.find(({ turn }) => turn.turnId === turnId)?.open;
+      expect(openOf("turn_z")?.task).toMatchObject({ kind: "beat", maxAttempts: 3, streamKeep: 9 });
+      expect(openOf("turn_01M8J7FK11QP1EHCHDF5E5X8RX")?.dueAt).toBeGreaterThan(Date.now());
+      expect(openOf("turn_01M8J7FQHC2D53GCTW0TE2EADC")?.readyOrder).toBeGreaterThan(400_000);
+      expect(openOf("turn_01M8J7FQJPFCHGN5S4PWQXTBAV")?.readyOrder).toBeUndefined();
+      expect(await bodies(client, "erasures")).toEqual([{ ordinal: 112 }]);
+      const { rows: tables } = await client.query(
+        "select to_regclass('counts') as counts, to_regclass('entries') as entries",
+      );
+      expect(tables).toEqual([{ counts: null, entries: null }]);
     });
   });
 });

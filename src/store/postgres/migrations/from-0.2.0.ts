@@ -245,12 +245,12 @@ const ENTRY = entry("", {
   after: whole("sizes -> 1"),
 });
 
-/** An entry becomes a row. The end of a turn shares the row of the message before it, if that is its reply. */
+/** An entry becomes a row. The end of a turn shares the row of the message before it, if that is its reply. Tool calls are stored as JSON. */
 const JOURNAL = /* sql */ `
 insert into journal (session, first_seq, at, body, calls)
 select session, seq, case when is_pair then n_at else at end,
   ('[' || concat_ws(',', ${ENTRY}, ${when("is_pair", entry("n_", {}))}) || ']')::json,
-  case when name = 'message.completed' and context is not null then ('{"' || seq || '":' || ${free("context")} || '}')::json end
+  case when name = 'message.completed' and context is not null then ('{"' || seq || '":' || context || '}')::json end
 from (select *, coalesce(name = 'message.completed' and n_seq = seq + 1 and n_name in ('turn.completed', 'turn.cancelled') and n_message_id is not null,
       false) as is_pair,
     coalesce(p_name = 'message.completed' and p_seq = seq - 1 and name in ('turn.completed', 'turn.cancelled') and message_id is not null, false) as is_second
@@ -307,6 +307,8 @@ const BODY = `case left(body, 1) when 't' then to_json(convert_from(convert_to(s
   when 'b' then '"' || regexp_replace(encode(decode(substr(body, 2), 'base64'), 'hex'), '(..)', '\\\\u00\\1', 'g') || '"' end`;
 const BODY_BYTES = `case left(body, 1) when 't' then octet_length(substr(body, 2)) when 'b' then octet_length(decode(substr(body, 2), 'base64')) else 0 end`;
 const HEADERS = stringIn("record", "headers");
+/** Each character of a header is a byte. */
+const HEADER_BYTES = `coalesce(length(${withoutEscapes(HEADERS, "x")}) - 2, 0)`;
 const REFUSAL = `substring(record from '"refusal":(\\{(?:[^"{}]|${STRING})*\\})')`;
 const IS_OF_STRANGER = `kept = 'refused' and ${otherIn("record", "isOfCaller")} is null`;
 const DELIVERIES = /* sql */ `
@@ -337,7 +339,7 @@ select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, (${object({
     senderId: free("sender_id"),
     steps: "coalesce(steps, '[]')",
   }),
-  contentBytes: whole(`${bytesOfString(HEADERS)} + ${BODY_BYTES}`),
+  contentBytes: whole(`${HEADER_BYTES} + ${BODY_BYTES}`),
   place: whole("ordinal"),
   turnId: value("turn_id"),
   eventId: value("event_id"),
@@ -501,7 +503,7 @@ const WEIGHTS = [
 ];
 function shelf(condition: string): Json {
   const steps = `(select coalesce(sum(${bytesOfString("detail[1]")}), 0) from regexp_matches(steps, '"detail":(${STRING})', 'g') as of (detail))`;
-  const bytes = `500 + ${bytesOfString(HEADERS)} + ${BODY_BYTES} + ${bytesOfString(stringIn("record", "path"))}
+  const bytes = `500 + ${HEADER_BYTES} + ${BODY_BYTES} + ${bytesOfString(stringIn("record", "path"))}
     + ${bytesOfString(stringIn("record", "detail"))} + 100 * step_count + ${steps}`;
   const all = `from old_deliveries where ${condition}`;
   const fields = object({
