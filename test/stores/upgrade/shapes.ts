@@ -93,6 +93,7 @@ const DELIVERY: Shape<DeliveryRecord["delivery"]> = {
 const RUN: Shape<BeatRun> = {
   began: "number",
   through: "number",
+  before: "number",
   after: "number",
   events: "number",
   returned: "number",
