@@ -162,9 +162,10 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     this.#wanted.clear();
     const { table, key } = this.#layout;
     const load = sql`select body from ${table} where ${key} = any (${this.#array(this.#key, keys)})`;
+    const asked = new Map(keys.map((one) => [this.#stored(one), one]));
     const take = (rows: readonly Row[]): void => {
       for (const one of keys) this.#loaded.set(one, undefined);
-      this.#take(bodiesOf(rows));
+      this.#take(bodiesOf(rows), asked);
     };
     return [...statements, { name: `${table}_load`, sql: load, take }, ...(this.#options.loading?.(keys) ?? [])];
   }
@@ -250,10 +251,18 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     this.onChange?.(before, after);
   }
 
-  /** Stores loaded records. Returns those that were known before in their place. */
-  #take(records: readonly R[]): R[] {
+  /** The key as its column stores it. */
+  #stored(key: Key): Key {
+    return typeof key === "string" ? this.#encode(key) : key;
+  }
+
+  /**
+   * Stores loaded records. Returns those that were known before in their place. `asked` are the keys that were asked for, by their stored forms: a
+   * record of version 0.2.0 may have only the stored form of its key.
+   */
+  #take(records: readonly R[], asked?: ReadonlyMap<Key, Key>): R[] {
     return records.map((record) => {
-      const key = this.keyOf(record);
+      const key = asked?.get(this.#stored(this.keyOf(record))) ?? this.keyOf(record);
       const known = this.#loaded.get(key) ?? record;
       this.#loaded.set(key, known);
       return known;
