@@ -111,13 +111,13 @@ await postgresTests(() => {
         const before = work.kept.length;
         await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
         await server.query(
-          "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway' and query like '%insert into turns%'",
+          "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway' and query ~ '(sessions|open_turns)_(insert|update)'",
         );
       }
       await work.end();
       // Each was looked up, and tried again where it had not been kept.
       expect([...work.refused]).toEqual([]);
-      const [row] = await server.query("select count(*)::integer as turns from turns");
+      const [row] = await server.query("select count(*)::integer as turns from open_turns");
       expect(row?.turns).toBe(work.kept.length);
       await expect.poll(() => store.stats().turnsQueued, SOON).toBe(row?.turns);
       await expectKept(store, work.kept);

@@ -40,7 +40,7 @@ await postgresTests((server) => {
 
   it("a store whose database goes away while it is being opened is refused in a sentence", async () => {
     using door = await createDoor(await server.createSchema());
-    for (const words of ["pg_advisory_lock", "listen gateway_", "gateway_place", "from nodes"]) {
+    for (const words of ["pg_advisory_lock", "listen gateway_", "gateway_state", "from nodes"]) {
       door.cutAt(words);
       const refused = createPostgresStore({ clock: systemClock, url: [door.url], connections: 1 });
       await expect(refused).rejects.toMatchObject({

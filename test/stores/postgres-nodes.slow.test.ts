@@ -1,9 +1,12 @@
 import { describe, expect, it } from "vitest";
+import type { OpenTurnRecord } from "#store/rules/records.ts";
 import type { ClaimedTurn, Entry } from "#store/store.ts";
+import { OPEN_TURNS } from "#store/tables/layouts.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { endCompaction, startCompaction } from "./compactions.ts";
+import { putRow, readRow } from "./rows.ts";
 import { overlappingTests } from "./suite/overlapping.ts";
-import { alternating, twoStores } from "./two-stores.ts";
+import { alternating, connect, twoStores } from "./two-stores.ts";
 import { LEASE_MS, silent, times, type World } from "./world.ts";
 
 await postgresTests((server) => {
@@ -170,7 +173,9 @@ await postgresTests((server) => {
     await b.claim({ node: "node_b" });
     await expect.poll(() => told.a.length).toBe(4);
     // As a gateway does it whose notification nobody hears.
-    await server.run(two.url, `update turns set is_cancelled = true where turn_id = '${turnId}'`);
+    await using other = await connect(two.url);
+    const turn = await readRow<OpenTurnRecord>(other, OPEN_TURNS, turnId);
+    await putRow(other, OPEN_TURNS, { ...turn, open: { ...turn.open, isCancelled: true } });
     await expect.poll(() => cancelled.filter((id) => id === turnId)).toHaveLength(2);
     expect(told.a).toEqual(await a.entries());
   });

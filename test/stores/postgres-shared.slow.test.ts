@@ -1,10 +1,19 @@
 import { describe, expect } from "vitest";
+import type { BeatRecord } from "#store/rules/records.ts";
 import type { GatewayEntry, RateCount, WorkKind } from "#store/store.ts";
+import { ANNOUNCEMENTS, API_KEYS, BEATS } from "#store/tables/layouts.ts";
+import { newState } from "#store/tables/table-records.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
 import { claimBeat, planBeat, queueEvent, STREAM_KEEP, startBeat } from "./inbound.ts";
+import { putRow, readRow } from "./rows.ts";
 import { connect, type Two, testsOnTwo, twoStores } from "./two-stores.ts";
 import { deliveryOf, LEASE_MS, RECORDER, silent, times, used, type World } from "./world.ts";
+
+/** A beat that is due. */
+function beatOf(agent: string): BeatRecord {
+  return { agent, dueAt: 0, nextAt: 0, isAsked: false, run: undefined };
+}
 
 /** Resolves with the delay when a watcher on the second gateway is notified of work of this kind. */
 function nextWork(kind: WorkKind, { two }: Two): Promise<number | undefined> {
@@ -75,13 +84,17 @@ await postgresTests((server) => {
         on.two.store.watch({ ...silent, wantsGateway: () => true, gatewayEntries: resolve });
       });
       await using other = await connect(on.url);
-      await other.query("insert into beats (agent, version, due, noted) values ('main', 1, 0, 0)");
-      await other.query(`insert into announcements (turn_id, session_id, session_ordinal, agent, channel, hops, created_at)
-        values ('turn_x', 'chat:a', 1, 'main', 'ops', 0, 1)`);
-      await other.query(`insert into api_keys (key_id, name, prefix, hash, scopes, created_at)
-        values ('key_1', 'ci', 'gw_1', '', '[]', 1)`);
-      await other.query(`update gateway_place set last = 1; insert into gateway_entries (first, last, at, news)
-        values (1, 1, 1, '[{"name":"agent.reloaded","agentName":"main","changed":[]}]')`);
+      await putRow(other, BEATS, beatOf("main"));
+      const of = { turnId: "turn_x", sessionId: "chat:a", agent: "main", channel: "ops", hops: 0 };
+      const announcement = { ...of, createdAt: 1, attempts: 0, deliveryId: undefined };
+      const unclaimed = { dueAt: undefined, fence: 0, lease: undefined };
+      await putRow(other, ANNOUNCEMENTS, { announcement, ordinal: 1, place: 1, ...unclaimed });
+      const key = { keyId: "key_1", name: "ci", prefix: "gw_1", hash: "", scopes: [], createdAt: 1 };
+      await putRow(other, API_KEYS, { key: { ...key, lastUsedAt: undefined }, place: 1 });
+      const state = JSON.stringify({ ...newState(), version: 1_000, gateway: { first: 1, last: 1 } });
+      await other.query("update gateway_state set body = $1", [state]);
+      await other.query(`insert into journal (session, first_seq, at, body) values
+        (0, 1, 1, '[{"seq":1,"at":1,"name":"agent.reloaded","agentName":"main","changed":[]}]')`);
       await Promise.all(heard);
       expect(on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
       expect(await entries).toEqual([{ seq: 1, at: 1, name: "agent.reloaded", agentName: "main", changed: [] }]);
@@ -112,7 +125,8 @@ await postgresTests((server) => {
       await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
       const heard = nextWork("beat", on);
       await using other = await connect(on.url);
-      await other.query("update beats set version = version + 1, run = (run::jsonb - 'openTurnId')::json");
+      const beat = await readRow<BeatRecord>(other, BEATS, "main");
+      await putRow(other, BEATS, { ...beat, run: beat.run && { ...beat.run, openTurnId: undefined } });
       expect(await heard).toBe(0);
       expect((await on.two.store.dueBeats(["main"])).due).toEqual(["main"]);
     });
@@ -166,7 +180,7 @@ await postgresTests((server) => {
       const wokenByALook = async () => {
         woken = 0;
         const looked = nextWork("beat", on);
-        await other.query("insert into beats (agent, version, due, noted) values ($1, 1, 0, 0)", [`other-${++looks}`]);
+        await putRow(other, BEATS, beatOf(`other-${++looks}`));
         await looked;
         return woken;
       };
@@ -188,7 +202,7 @@ await postgresTests((server) => {
       const all = { sessions: 2, eventsQueued: 2, deliveries: 2, waitingEvents: 2 };
       for (const world of [on.one, on.two]) await expect.poll(() => counts(world)).toMatchObject(all);
       expect(counts(on.two)).toEqual(counts(on.one));
-      expect(on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
+      await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
       const [count, ...more] = await on.two.store.readUsage({ from: 0, to: Infinity });
       expect(count).toMatchObject({ messages: 2, completed: 2, attempts: 2, input: 3, output: 2 });
       expect(more).toEqual([]);
