@@ -5,14 +5,16 @@
 import type { OpenTurnRecord, Records } from "#store/rules/records.ts";
 import type { RuleName } from "#store/rules/rules.ts";
 import type { Claim, Lane, Store } from "#store/store.ts";
-import type { PostgresRecords } from "./records.ts";
 
-const ofClaim = ({ sessions }: PostgresRecords, { sessionId }: Claim): void => {
+/** `claiming` is the most turns that a claim of the pass may take. */
+type Requests = Pick<Records, "sessions"> & { claiming: number };
+
+function ofClaim({ sessions }: Requests, { sessionId }: Claim): void {
   sessions.find(sessionId);
-};
+}
 
 /** By the name of a rule, with the arguments of the rule. */
-export const ahead: { readonly [Name in RuleName]?: (records: PostgresRecords, ...args: never[]) => void } = {
+export const ahead: { readonly [Name in RuleName]?: (records: Requests, ...args: never[]) => void } = {
   endTurn: ofClaim,
   releaseTurn: ofClaim,
   claimTurns: (records, { free }: Parameters<Store["claimTurns"]>[0]) => {
