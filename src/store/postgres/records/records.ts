@@ -3,13 +3,14 @@ import type {
   AgentRecord,
   BeatRecord,
   Bookmarks,
+  DeliveryRecord,
   News,
   OpenTurnRecord,
   Records,
   SessionRecord,
 } from "#store/rules/records.ts";
 import { gatewayStream } from "#store/tables/journal-rows.ts";
-import { AGENTS, API_KEYS, BEATS, COUNTS, OPEN_TURNS, SESSIONS, TURNS } from "#store/tables/layouts.ts";
+import { AGENTS, API_KEYS, BEATS, COUNTS, DELIVERIES, OPEN_TURNS, SESSIONS, TURNS } from "#store/tables/layouts.ts";
 import type { Changed, Key, Layout } from "#store/tables/table.ts";
 import { type Parts, type State, TableRecords } from "#store/tables/table-records.ts";
 import { encodeText } from "../texts.ts";
@@ -17,7 +18,7 @@ import { turnsAhead } from "./ahead.ts";
 import { Journals } from "./journal.ts";
 import type { Memory } from "./memory.ts";
 import { Rates } from "./rates.ts";
-import { json, type Row, sql, textList } from "./sql.ts";
+import { integer, json, type Row, sql, textList } from "./sql.ts";
 import { FIRST_OF_GROUP, PostgresTable } from "./table.ts";
 import type { NamedSql, Statement, Transaction } from "./transaction.ts";
 
@@ -167,6 +168,8 @@ export class PostgresRecords extends TableRecords {
   readonly rates: Rates;
   readonly state: State;
   readonly #whole: TransactionRecords;
+  #swept: Records["sessions"] | undefined;
+  #deleted: Records["deliveries"] | undefined;
   #ahead: Records["turns"] | undefined;
   /** The most turns that a claim of this pass may take. */
   claiming = 0;
@@ -179,6 +182,27 @@ export class PostgresRecords extends TableRecords {
     this.rates = rates;
     this.state = parts.state;
     this.moment = { now: transaction.now, time: transaction.time };
+  }
+
+  /** A sweep reads only the sessions that may be past their time. */
+  override get sessions(): Records["sessions"] {
+    const table = this.#whole.tableOf<SessionRecord>(SESSIONS);
+    this.#swept ??= {
+      ...super.sessions,
+      after: (above, limit, unusedSince) => {
+        const unused = sql`select body from sessions where ordinal > ${integer(above)} and least(used, head) <= ${integer(unusedSince)}
+          order by ordinal limit ${integer(limit)}`;
+        return table.take(this.transaction.read("sessions_scan_unused", unused));
+      },
+    };
+    return this.#swept;
+  }
+
+  /** Each new delivery of a full recorder deletes the oldest one: as many are read together as the calls of the transaction delete. */
+  override get deliveries(): Records["deliveries"] {
+    const table = this.#whole.tableOf<DeliveryRecord>(DELIVERIES);
+    this.#deleted ??= { ...super.deliveries, firstEnded: (of) => table.first(DELIVERIES.orders.ended, of) };
+    return this.#deleted;
   }
 
   override get turns(): Records["turns"] {

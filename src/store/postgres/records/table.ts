@@ -127,6 +127,11 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     return this.#loaded.get(key);
   }
 
+  /** Takes the rows of a query. Returns their records, without those that this pass has deleted. */
+  take(rows: readonly Row[]): R[] {
+    return this.#take(bodiesOf(rows)).flatMap((record) => this.#peek(this.keyOf(record)) ?? []);
+  }
+
   /** The first `limit` loaded records of a group in an order that this pass has not changed. */
   loadedIn(order: Order, of: Key, limit: number): R[] {
     const found: R[] = [];
