@@ -1,0 +1,97 @@
+/** The conversion of the schema of version 7, which is that of release 0.2.0 with previews. */
+import { RECORD_TABLES } from "../schema.ts";
+import { DELIVERIES, EVENTS, IS_OF_STRANGER, shelf } from "./inbound.ts";
+import { GATEWAY, JOURNAL } from "./journal.ts";
+import { bytesOf, bytesOfString, lengthOf, object, REPORT, stringIn, whole } from "./json.ts";
+import { SESSIONS, TURNS } from "./sessions.ts";
+import { AGENTS, countsWith, SMALL_TABLES } from "./small-tables.ts";
+
+/** The tables of version 7 that are replaced. Their names get a prefix first, and so do the names of their indexes. */
+const OLD_TABLES =
+  "agent_ends announcements api_keys beats compactions counts deliveries entries erased_sessions event_batches events finished_deliveries gateway_entries gateway_place idempotency_keys late_attempts news sessions turns usage_counts".split(
+    " ",
+  );
+const NEW_TABLES =
+  "sessions summaries turns open_turns journal events deliveries contents idempotency_keys usage announcements beats agents agent_counts api_keys";
+
+const RENAMED = /* sql */ `
+select set_config(name, 'on', true) from pg_settings where name in ('enable_seqscan', 'enable_sort', 'enable_hashjoin', 'enable_mergejoin');
+drop view if exists live_turns;
+do $$ declare of record; begin
+  for of in select c.relname as name, c.relkind as kind from pg_class c where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'r'
+    and c.relname = any ('{${OLD_TABLES.join(",")}}')
+  union all select i.relname, i.relkind from pg_class c join pg_index x on x.indrelid = c.oid join pg_class i on i.oid = x.indexrelid
+    where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relname = any ('{${OLD_TABLES.join(",")}}')
+  loop
+    execute format('alter %s %I rename to %I', case of.kind when 'r' then 'table' else 'index' end, of.name, 'old_' || of.name);
+  end loop;
+end $$;
+`;
+
+/** The greatest number that was given for an order or a place. New ones are greater. */
+const BASE = /* sql */ `
+create temp table base on commit drop as select greatest(
+  (select (last_value + 1) * 1024 from ready_orders),
+  (select coalesce(max(ordinal), 0) from old_deliveries),
+  (select coalesce(max(ordinal), 0) from old_announcements),
+  (select coalesce(max(ordinal), 0) from old_api_keys),
+  (select coalesce(max(last_seq), 0) from old_sessions)) as n, round(extract(epoch from clock_timestamp()) * 1000)::bigint as now;
+`;
+
+/** The weights of records, as the layouts count them. */
+const WEIGHTS = [
+  `select 800 + ${lengthOf("session_id")} + ${lengthOf("channel")} + ${lengthOf("user_id")} + ${bytesOf("preview")} from old_sessions`,
+  `select 200 + ${bytesOf("summary")} + 8 * cardinality(summary_except) from old_sessions where summary is not null`,
+  `select 640 + ${bytesOf("detail")} + ${bytesOf("preview")} + ${bytesOf("reply_preview")} + case when ended_at is null then 200 else 0 end
+    + case when announcement is null then 0 else 60 + ${bytesOfString(stringIn("announcement", "reason"))} end from old_turns`,
+  `select 110 + case when name like 'message.%' then ${bytesOf("text")} + ${bytesOf("context")} else 0 end from old_entries`,
+  `select 400 + ${bytesOf("text")} + ${bytesOf("metadata")} + ${bytesOf("reason")} from old_events`,
+  "select 200 + octet_length(key) + octet_length(hash) from old_idempotency_keys",
+  "select 400 from usage",
+  "select 500 from announcements",
+];
+const STATE = /* sql */ `
+update gateway_state set body = (${object({
+  version: "'1'",
+  numbers: object({
+    session: "(select last_value from sessions_ordinal_seq)::text",
+    event: "(select case when is_called then last_value else 0 end from event_ordinals)::text",
+    place: "(select n from base)::text",
+    order: "(select n + (select count(*) from open_turns) from base)::text",
+  }),
+  sessions: "(select count(*) from sessions)::text",
+  bytes: `(select coalesce(sum(bytes), 0) from (${WEIGHTS.join(" union all ")}) as of (bytes))::text`,
+  shelves: object({ refused: shelf(IS_OF_STRANGER), others: shelf(`not (${IS_OF_STRANGER})`) }),
+  open: `(select ${object(countsWith("sum"))} from counted)`,
+  announcements: "(select count(*) from announcements)::text",
+  gateway: `(select ${object({ first: whole("first"), last: whole("last") })} from old_gateway_place)`,
+})})::json;
+`;
+
+const DROPPED = /* sql */ `
+drop table if exists ${OLD_TABLES.map((name) => `old_${name}`).join(", ")};
+drop sequence if exists event_ordinals, announcement_ordinals, ready_orders, news_ids;
+drop function pg_temp.report, pg_temp.counted;
+analyze ${NEW_TABLES.replaceAll(" ", ", ")};
+`;
+
+/**
+ * All statements, in one transaction. A gateway of version 0.2.0 that still runs fails with each write, because its counters are gone. `RECORD_TABLES` are
+ * those of version 8: a later version that changes the layouts must first store their text here.
+ */
+export const CONVERSION = [
+  REPORT,
+  RENAMED,
+  RECORD_TABLES,
+  BASE,
+  SESSIONS,
+  TURNS,
+  JOURNAL,
+  GATEWAY,
+  EVENTS,
+  DELIVERIES,
+  SMALL_TABLES,
+  AGENTS,
+  STATE,
+  DROPPED,
+].join("");

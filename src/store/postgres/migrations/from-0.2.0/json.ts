@@ -1,0 +1,83 @@
+/**
+ * A record of a later version is JSON, composed as text: PostgreSQL refuses to read JSON with texts that callers may send (U+0000 and lone surrogates), but
+ * stores it.
+ */
+
+/** An expression whose value is the text of a JSON value; null leaves the field out. */
+export type Json = string;
+
+/** A plain text, a number with a fraction, a boolean, or an array of numbers. */
+export function value(column: string): Json {
+  return `to_json(${column})::text`;
+}
+/** A text from callers, which may be encoded: then it is JSON after its first character. */
+export function free(column: string): Json {
+  return `case when ascii(${column}) = 1 then substr(${column}, 2) else to_json(${column})::text end`;
+}
+export function whole(column: string): Json {
+  return `(${column})::text`;
+}
+export function object(fields: { readonly [name: string]: Json }): Json {
+  const parts = Object.entries(fields).map(([name, json]) => `'"${name}":' || (${json})`);
+  return `'{' || concat_ws(',', ${parts.join(", ")}) || '}'`;
+}
+export function when(condition: string, json: Json): Json {
+  return `case when ${condition} then ${json} end`;
+}
+/** A JSON string with another text for each escape: an \`x\`, or \`half\` for a lone surrogate. */
+export function withoutEscapes(json: Json, half: string): string {
+  const plain = `regexp_replace(${json}, '\\\\\\\\', 'x', 'g')`;
+  const whole = `regexp_replace(${plain}, '\\\\u[dD][89a-fA-F]..', '${half}', 'g')`;
+  return `regexp_replace(${whole}, '\\\\(u....|.)', 'x', 'g')`;
+}
+/** The bytes of a text in UTF-8, of which a lone surrogate has three. */
+export function bytesOf(column: string): string {
+  return `coalesce(case when ascii(${column}) = 1 then ${bytesOfString(`substr(${column}, 2)`)} else octet_length(${column}) end, 0)`;
+}
+export function bytesOfString(json: Json): string {
+  return `coalesce(octet_length(${withoutEscapes(json, "xxx")}) - 2, 0)`;
+}
+/** The length of a text as JavaScript counts it. */
+export function lengthOf(column: string): string {
+  const long = (text: string) => `length(regexp_replace(${text}, '[\\U00010000-\\U0010FFFF]', 'xx', 'g'))`;
+  const decoded = withoutEscapes(`substr(${column}, 2)`, "x");
+  return `case when ascii(${column}) = 1 then ${long(decoded)} - 2 else ${long(column)} end`;
+}
+
+export function usage(input: string, output: string, more: Json): Json {
+  return object({ input: `coalesce(${input}, 0)::text`, output: `coalesce(${output}, 0)::text`, more });
+}
+/** Cached tokens, reasoning tokens and the cost, from an array. */
+export function moreOf(array: string): Json {
+  const fields = { cached: whole(`${array}[1]`), reasoning: whole(`${array}[2]`), cost: whole(`${array}[3]`) };
+  return when(`${array} is not null`, object(fields));
+}
+
+/** The fields of a flat JSON object that is stored as text: a string, and another value. In a string, quotes have a backslash before them. */
+export const STRING = `"(?:[^"\\\\]|\\\\.)*"`;
+export function stringIn(column: string, name: string): Json {
+  return `substring(${column} from '"${name}":(${STRING})')`;
+}
+export function otherIn(column: string, name: string): Json {
+  return `substring(${column} from '"${name}":(true|false|-?[0-9.eE+-]+)')`;
+}
+/** Raises a notice with the number of converted records, or an error if some are missing. */
+export const REPORT = /* sql */ `
+create function pg_temp.report(what text, made bigint, expected bigint) returns void language plpgsql as $$
+begin
+  if made <> expected then
+    raise exception '% of % % were converted', made, expected, what;
+  end if;
+  raise notice 'Converted %: %.', what, made;
+end $$;
+create function pg_temp.counted(source text) returns bigint language plpgsql as $$
+declare n bigint;
+begin
+  execute 'select count(*) from ' || source into n;
+  return n;
+end $$;
+`;
+
+export function report(what: string, made: string, expected: string): string {
+  return `do $$ begin perform pg_temp.report('${what}', pg_temp.counted('${made.replaceAll("'", "''")}'), pg_temp.counted('${expected.replaceAll("'", "''")}')); end $$;\n`;
+}
