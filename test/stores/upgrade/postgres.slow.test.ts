@@ -11,8 +11,7 @@ import { startNext } from "./next-gateway.ts";
 import { MIGRATIONS as NEXT } from "./next-postgres.ts";
 import { answerOf, callAll, chat, serving } from "./talk.ts";
 
-const KNOWN = MIGRATIONS.map(({ version }) => version);
-const VERSION = Math.max(...KNOWN);
+const VERSION = Math.max(...MIGRATIONS.map(({ version }) => version));
 /** Three processes, two of which compile their contract while the third works. */
 const PATIENT = { timeout: 60_000 };
 /** PostgreSQL's words for a statement that does not fit the schema. */
@@ -131,7 +130,7 @@ await postgresTests((server) => {
       await expect(migrate(client, 1, [...MIGRATIONS, first, broken])).rejects.toThrow(
         `The database's schema could not be upgraded from version ${VERSION + 1} to ${VERSION + 2} (column "agent" of relation "sessions" already exists). It still has version ${VERSION + 1}.`,
       );
-      expect((await versionsOf(url)).map(({ version }) => version)).toEqual([...KNOWN, VERSION + 1]);
+      expect((await versionsOf(url)).map(({ version }) => version)).toEqual([VERSION, VERSION + 1]);
       expect(await tablesOf(url)).toContainEqual({ tablename: "labels" });
       expect(await tablesOf(url)).not.toContainEqual({ tablename: "more" });
       // The older version goes on, and so does one that was put right.
@@ -150,7 +149,7 @@ await postgresTests((server) => {
       await holder.query("select pg_advisory_unlock(4712, 5)");
       // The connection is as it was.
       expect((await client.query("show lock_timeout")).rows).toEqual([{ lock_timeout: "0" }]);
-      expect((await migrate(client, 1)).steps).toBe(KNOWN.length);
+      expect((await migrate(client, 1)).steps).toBe(1);
     });
 
     it("waits for a gateway that holds a table, and lets its calls go first meanwhile", async () => {
@@ -158,13 +157,13 @@ await postgresTests((server) => {
       await using holder = await connect(url);
       await using client = await connect(url);
       await holder.query("begin");
-      await holder.query("select count(*) from usage_counts");
+      await holder.query("select count(*) from usage");
       const migrated = migrate(client, 1, NEXT);
       await expect
         .poll(() => server.run(url, "select 1 from pg_locks where not granted and mode = 'AccessExclusiveLock'"))
         .not.toEqual([]);
       // It has let go of the tables before this one in order to try again: else this would wait for it, and it for this.
-      await holder.query("select count(*) from agent_ends");
+      await holder.query("select count(*) from agents");
       await holder.query("commit");
       expect((await migrated).steps).toBe(1);
     });
