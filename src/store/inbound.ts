@@ -1,5 +1,10 @@
 /** The records of incoming work, and the part of `store.ts` for it: system events and their beats, announcements, the flight recorder. */
 
+import { listOf, nested, number, optional, short, type TypeOf, text, typed } from "./fields.ts";
+
+/** The bytes of a step of a delivery. */
+const STEP_BYTES = 100;
+
 /** `next` is the `cursor` of the next page. */
 export type Page<T> = { items: T[]; next: string | undefined };
 
@@ -8,28 +13,29 @@ export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";
 
 /** The status of an event that `/hooks/wake` queued for an agent. It stays `queued` while a turn works on the event. */
 export type EventStatus = "queued" | "handled" | "dead";
-export type SystemEvent = {
-  eventId: string;
-  agent: string;
-  text: string;
+export const EVENT = {
+  eventId: short,
+  agent: short,
+  text: text,
   /** The data beside the text, as JSON. */
-  metadata: string | undefined;
+  metadata: optional(text),
   /** The name of the token that sent it. */
-  caller: string;
-  status: EventStatus;
+  caller: short,
+  status: typed<EventStatus>(),
   /** The number of turns that tried it and failed. */
-  attempts: number;
-  createdAt: number;
+  attempts: number,
+  createdAt: number,
   /** The time when it was handled or given up. */
-  endedAt: number | undefined;
+  endedAt: optional(number),
   /** The turn that works on it, or the last that did. */
-  turnId: string | undefined;
+  turnId: optional(short),
   /** Why the last turn that failed did. */
-  reason: string | undefined;
-  deliveryId: string | undefined;
+  reason: optional(text),
+  deliveryId: optional(short),
   /** Its place among all events: grows with each that is queued, also when a dead one is queued again. */
-  ordinal: number;
+  ordinal: number,
 };
+export type SystemEvent = TypeOf<typeof EVENT>;
 
 /** A request to queue an event. */
 export type EventOrder = {
@@ -55,12 +61,13 @@ export type Beat = { agent: string; nextAt: number | undefined; running: boolean
 /** The announcement of a turn's reply, as its turn and its delivery show it. */
 export type AnnouncementState = "waiting" | "retrying" | "delivered" | "failed";
 /** `reason`: why the last attempt failed. `hops` are those of the announcement's order. */
-export type TurnAnnouncement = {
-  channel: string;
-  hops: number;
-  state: AnnouncementState;
-  reason: string | undefined;
+export const TURN_ANNOUNCEMENT = {
+  channel: short,
+  hops: number,
+  state: typed<AnnouncementState>(),
+  reason: optional(text),
 };
+export type TurnAnnouncement = TypeOf<typeof TURN_ANNOUNCEMENT>;
 
 /** A reply on its way to a channel; one for each turn that asked for it and completed. */
 export type Announcement = {
@@ -85,7 +92,8 @@ export type AnnouncementResult = {
 export type ClaimedAnnouncement = { claim: AnnouncementClaim; announcement: Announcement };
 
 /** A step of a delivery's timeline that no journal tells: `detail` is data as JSON, or undefined. */
-export type DeliveryStep = { at: number; name: string; detail: string | undefined };
+export const STEP = { at: number, name: short, detail: optional(text) };
+export type DeliveryStep = TypeOf<typeof STEP>;
 
 /** How a request was answered, where no turn and no event tells it. */
 export type DeliveryAnswer = "accepted" | "repeated" | "unmatched" | "refused" | "challenge";
@@ -117,7 +125,8 @@ export type WorkIds = {
 export type DeliveryWork = Partial<WorkIds>;
 
 /** The name of an error and its detail. */
-export type DeliveryError = { name: string; detail: string | undefined };
+export const DELIVERY_ERROR = { name: short, detail: optional(text) };
+export type DeliveryError = TypeOf<typeof DELIVERY_ERROR>;
 
 /** The result of a delivery, derived from its turn or event. */
 export type DeliveryResult = {
@@ -160,34 +169,37 @@ export type DeliveryQuery = {
 };
 
 /** One inbound request, as the flight recorder keeps it. */
-export type Delivery = {
-  deliveryId: string;
-  at: number;
-  surface: Surface;
-  operation: string;
-  method: string;
-  path: string;
-  address: string;
-  requestId: string;
-  caller: string;
+export const DELIVERY = {
+  deliveryId: short,
+  at: number,
+  surface: typed<Surface>(),
+  operation: short,
+  method: short,
+  path: text,
+  address: short,
+  requestId: short,
+  caller: short,
+  /** False if bodies were switched off when it was recorded: then it has no previews of its message and reply. */
+  showsWords: typed<boolean>(),
+  bytes: number,
+  answer: typed<DeliveryAnswer>(),
+  /** The HTTP status of the answer, where that was given before it was recorded. */
+  status: optional(number),
+  mapping: optional(short),
+  /** The delivery that this one sends again. */
+  replayOf: optional(short),
+  /** The id under which its sender knows it. */
+  senderId: optional(short),
+  /** The steps of its way in, then the later steps that no journal tells; in order. */
+  steps: listOf(nested(STEP, STEP_BYTES)),
+};
+export type DeliveryContent = {
   /** A line `name: value` for each header, names in small letters, without those that are secret. One text, as there are many. */
   headers: string;
   /** As it came, with a character for each byte; undefined where bodies are switched off, or after its session was deleted. */
   body: string | undefined;
-  /** False if bodies were switched off when it was recorded: then it has no previews of its message and reply. */
-  showsWords: boolean;
-  bytes: number;
-  answer: DeliveryAnswer;
-  /** The HTTP status of the answer, where that was given before it was recorded. */
-  status: number | undefined;
-  mapping: string | undefined;
-  /** The delivery that this one sends again. */
-  replayOf: string | undefined;
-  /** The id under which its sender knows it. */
-  senderId: string | undefined;
-  /** The steps of its way in, then the later steps that no journal tells; in order. */
-  steps: readonly DeliveryStep[];
 };
+export type Delivery = TypeOf<typeof DELIVERY> & DeliveryContent;
 
 /** `refused` is the number of requests of refused strangers that are kept beside the others. */
 export type RecorderLimits = { entries: number; bytes: number; refused: number };

@@ -2,36 +2,41 @@
 import type { ErrorName } from "#kit/errors.ts";
 import type { ToolCall } from "#kit/tool-calls.ts";
 import type { Usage, UsageCounts } from "#kit/usages.ts";
-import type { Delivery, RecorderLimits, Surface, SystemEvent, TurnAnnouncement } from "./inbound.ts";
+import { characters, nested, number, optional, short, type TypeOf, text, typed } from "./fields.ts";
+import { type Delivery, type RecorderLimits, type Surface, type SystemEvent, TURN_ANNOUNCEMENT } from "./inbound.ts";
 
 export type { ToolCall } from "#kit/tool-calls.ts";
 export type { MoreUsage, Usage, UsageCounts } from "#kit/usages.ts";
 export type Role = "user" | "assistant" | "system" | "tool";
 export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
 
+/** The bytes of an announcement in its turn. */
+const TURN_ANNOUNCEMENT_BYTES = 60;
+
 /** One conversation of one agent. */
-export type Session = {
-  sessionId: string;
-  agent: string;
-  channel: string;
-  userId: string;
-  createdAt: number;
-  updatedAt: number;
+export const SESSION = {
+  sessionId: characters,
+  agent: short,
+  channel: characters,
+  userId: characters,
+  createdAt: number,
+  updatedAt: number,
   /** The `seq` of its newest journal entry. */
-  lastSeq: number;
+  lastSeq: number,
   /** The `seq` of the oldest entry that is kept: 1 until a sweep erases the head, one after `lastSeq` if it erased all. */
-  firstSeq: number;
+  firstSeq: number,
   /** Compacted and erased messages count, too. */
-  messageCount: number;
-  turnsQueued: number;
-  usage: Usage;
+  messageCount: number,
+  turnsQueued: number,
+  usage: typed<Usage>(),
   /** Grows with each session that is made and is never given twice: it tells a session from an earlier one of the same id. */
-  ordinal: number;
+  ordinal: number,
   /** The UTF-8 bytes that a next turn reads: the messages that are not compacted, and the summary. */
-  contextBytes: number;
+  contextBytes: number,
   /** The beginning of its last message to the agent. Records of earlier versions do not have it. */
-  preview: string | undefined;
+  preview: optional(text),
 };
+export type Session = TypeOf<typeof SESSION>;
 
 /** A session and the number of its turns that run. */
 export type ListedSession = Session & { turnsRunning: number };
@@ -60,40 +65,42 @@ export type Message = {
 /** The size of the part of a session that its agent reads with the next turn. */
 export type SessionSize = { messages: number; tokens: number };
 
-export type TurnError = { name: ErrorName; detail: string | undefined };
+export const TURN_ERROR = { name: typed<ErrorName>(), detail: optional(text) };
+export type TurnError = TypeOf<typeof TURN_ERROR>;
 
 /** One run of an agent on a session. */
-export type Turn = {
-  turnId: string;
-  sessionId: string;
-  agent: string;
-  surface: Surface;
+export const TURN = {
+  turnId: short,
+  sessionId: short,
+  agent: short,
+  surface: typed<Surface>(),
   /** The name of the token that started it. */
-  caller: string;
-  status: TurnStatus;
+  caller: short,
+  status: typed<TurnStatus>(),
   /** The number of times that it was claimed. */
-  attempt: number;
-  createdAt: number;
+  attempt: number,
+  createdAt: number,
   /** The time when the latest attempt began. */
-  startedAt: number | undefined;
-  endedAt: number | undefined;
+  startedAt: optional(number),
+  endedAt: optional(number),
   /** The model that was asked for; after the turn has ended, the model that answered. */
-  model: string | undefined;
-  skillIds: readonly string[];
-  messageId: string;
+  model: optional(short),
+  skillIds: typed<readonly string[]>(),
+  messageId: short,
   /** The `seq` of its `turn.queued` entry. */
-  seq: number;
-  reply: string | undefined;
-  error: TurnError | undefined;
+  seq: number,
+  reply: optional(short),
+  error: optional(nested(TURN_ERROR)),
   /** The usage of all its attempts so far; undefined before the first has ended. */
-  usage: Usage | undefined;
-  deliveryId: string | undefined;
+  usage: optional(typed<Usage>()),
+  deliveryId: optional(short),
   /** The beginnings of its message and of its reply. Records of earlier versions do not have them. */
-  preview: string | undefined;
-  replyPreview: string | undefined;
+  preview: optional(text),
+  replyPreview: optional(text),
   /** The announcement of its reply; undefined if it has none. */
-  announcement: TurnAnnouncement | undefined;
+  announcement: optional(nested(TURN_ANNOUNCEMENT, TURN_ANNOUNCEMENT_BYTES)),
 };
+export type Turn = TypeOf<typeof TURN>;
 
 /** An entry of a session's journal: `seq` begins at 1 and grows by one. `turnId` is empty if no turn is meant. */
 export type Entry = { seq: number; at: number; turnId: string } & (

@@ -1,7 +1,8 @@
 import type { Clock } from "#kit/clock.ts";
 import { newBareId } from "#kit/ids.ts";
 import { yieldToOthers } from "#kit/yield.ts";
-import { isPieces, notifyWatcher, type Pieces } from "#store/rules/records.ts";
+import { notifyWatcher } from "#store/rules/news.ts";
+import { isPieces, type Pieces } from "#store/rules/records.ts";
 import { type RuleName, rules } from "#store/rules/rules.ts";
 import type { Entry, GatewayEntry, Store, StoreWatcher } from "#store/store.ts";
 import { weighEntry } from "#store/tables/layouts.ts";
@@ -26,7 +27,7 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
     },
     ping: async () => {},
     ...methodsOf(clock, records, watchers),
-    stats: () => records.totals,
+    stats: () => records.stats(),
     agentCounts: (agent) => records.agentCounts(agent),
     openAgents: async () => records.openAgents(),
     [Symbol.asyncDispose]: async () => watchers.clear(),

@@ -1,4 +1,4 @@
-import { deliveryChange } from "#store/rules/records.ts";
+import { deliveryChange } from "#store/rules/news.ts";
 import type { CompactionResult, SessionRef, WorkKind } from "#store/store.ts";
 import type { CommittedChanges } from "./records/records.ts";
 import { decodeText, encodeText } from "./texts.ts";

@@ -1,7 +1,8 @@
 import type pg from "pg";
 import type { Clock } from "#kit/clock.ts";
 import { refOf } from "#store/rules/journal.ts";
-import { deliveryChange, type SessionRecord } from "#store/rules/records.ts";
+import { deliveryChange } from "#store/rules/news.ts";
+import type { SessionRecord } from "#store/rules/records.ts";
 import type { CompactionResult, Entry, GatewayEntry, SessionRef, StoreWatcher } from "#store/store.ts";
 import { AGENTS, BEATS, COUNTS } from "#store/tables/layouts.ts";
 import type { State } from "#store/tables/table-records.ts";

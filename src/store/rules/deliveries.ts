@@ -2,6 +2,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { timePartOf } from "#kit/ids.ts";
 import type {
   Delivery,
+  DeliveryContent,
   DeliveryError,
   DeliveryQuery,
   DeliveryResult,
@@ -167,7 +168,7 @@ export const getDelivery: Rule<"getDelivery"> = (records, deliveryId) => {
 function showDelivery(
   { delivery, turnId, eventId, sessionId, messageId, agent }: DeliveryRecord,
   result: DeliveryResult,
-  content: Pick<Delivery, "headers" | "body">,
+  content: DeliveryContent,
 ): RecordedDelivery {
   const shown = delivery.showsWords ? result : { ...result, preview: undefined, replyPreview: undefined };
   return Object.assign({ turnId, eventId, sessionId, messageId, agent }, delivery, content, shown);

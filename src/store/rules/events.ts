@@ -12,8 +12,8 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
   const known = order.idempotency && findEventReplay(records, order.idempotency, order.now);
   if (known) return { event: known, replayed: true };
   const { now, agent, eventId, delivery, idempotency, limits, recorder, streamKeep } = order;
-  const { eventsQueued } = records.totals;
-  if (eventsQueued >= limits.events) throw refuse("gateway-busy", `${eventsQueued} events wait, limits.events.`);
+  const { openEvents } = records.totals.open;
+  if (openEvents >= limits.events) throw refuse("gateway-busy", `${openEvents} events wait, limits.events.`);
   checkBytes(records, limits.storeBytes);
   const event: SystemEvent = {
     eventId,

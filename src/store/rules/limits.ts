@@ -12,6 +12,6 @@ export function refuse(name: ErrorName, detail: string): GatewayError {
 /** Refuses a write when the store is full. The recorder's bytes count only past its own limit, when its work is unfinished. */
 export function checkBytes({ totals, bookmarks, deliveries }: Records, storeBytes: number): void {
   const unfinished = Math.max(0, deliveries.shelf(false).bytes - bookmarks.recorderBytes);
-  const bytes = totals.bytes - totals.deliveryBytes + unfinished;
+  const bytes = totals.bytes + unfinished;
   if (bytes >= storeBytes) throw refuse("store-full", `The store holds ${bytes} bytes, limits.storeBytes.`);
 }

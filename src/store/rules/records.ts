@@ -12,21 +12,21 @@
  * - Numbers that `next` gives grow with each call and are never given twice.
  * - `moment` is the engine's clock: `time` for leases and delays, which no jump of the wall clock touches, and `now`, the wall clock.
  */
+
+import { number, optional, short, type TypeOf, text } from "#store/fields.ts";
 import type {
   AgentCounts,
   Announcement,
   ApiKey,
-  CompactionResult,
   CompactionTask,
   Delivery,
+  DeliveryContent,
   DeliveryError,
   Entry,
   GatewayEntry,
   Lane,
   Session,
-  SessionRef,
   Store,
-  StoreWatcher,
   Summary,
   Surface,
   SystemEvent,
@@ -36,8 +36,8 @@ import type {
   UsageCount,
   UsageCounts,
   WorkIds,
-  WorkKind,
 } from "#store/store.ts";
+import type { News } from "./news.ts";
 
 /** The right of a node to work on something until `endsAt`, a monotonic time. */
 export type Lease = { readonly node: string; readonly endsAt: number };
@@ -143,7 +143,7 @@ export type AnnouncementRecord = {
 };
 
 export type DeliveryRecord = Readonly<WorkIds> & {
-  readonly delivery: Omit<Delivery, "headers" | "body">;
+  readonly delivery: Omit<Delivery, keyof DeliveryContent>;
   /** The size of its content. */
   readonly contentBytes: number;
   readonly place: number;
@@ -156,20 +156,21 @@ export type DeliveryRecord = Readonly<WorkIds> & {
 };
 
 /** The content of a delivery, which has the same place. Lists do not read it. */
-export type ContentRecord = { readonly place: number } & Readonly<Pick<Delivery, "headers" | "body">>;
+export type ContentRecord = { readonly place: number } & Readonly<DeliveryContent>;
 
 /** True for a refused request of a stranger. */
 export function isOfStranger({ delivery, isOfCaller }: DeliveryRecord): boolean {
   return delivery.answer === "refused" && !isOfCaller;
 }
 
-export type KeyRecord = {
-  readonly key: string;
-  readonly hash: string;
-  readonly expiresAt: number;
-  readonly turnId: string | undefined;
-  readonly eventId: string | undefined;
+export const KEY = {
+  key: text,
+  hash: text,
+  expiresAt: number,
+  turnId: optional(short),
+  eventId: optional(short),
 };
+export type KeyRecord = TypeOf<typeof KEY>;
 
 /** An attempt that lost its claim while it ran, and whose usage is still to come. */
 export type LateAttempt = {
@@ -234,38 +235,6 @@ export interface GatewayStream extends Stream<GatewayEntry> {
   eraseBefore(seq: number): void;
 }
 
-/** News for the watchers, who are told in this order once the transaction is kept. */
-export type News =
-  /** `deliveryId` is the delivery of a turn that starts or changes its status with these entries. */
-  | { kind: "entries"; session: SessionRef; entries: readonly Entry[]; deliveryId: string | undefined }
-  | { kind: "deleted"; session: SessionRef; end: { seq: number; at: number } }
-  | { kind: "gateway"; entries: readonly GatewayEntry[] }
-  | { kind: "cancel"; turnId: string }
-  | { kind: "compacted"; turnId: string; result: CompactionResult }
-  /** A change of a delivery whose turn has no new entries. */
-  | { kind: "recorded" | "outcome"; deliveryId: string }
-  | { kind: "work"; of: WorkKind };
-
-type DeliveryNews = Extract<News, { deliveryId: unknown }>;
-
-/** A delivery is recorded with the message that begins its turn. */
-export function deliveryChange(news: DeliveryNews): "recorded" | "outcome" {
-  if (news.kind !== "entries") return news.kind;
-  const [first] = news.entries;
-  return first?.name === "message.created" && first.role === "user" ? "recorded" : "outcome";
-}
-
-/** Tells a watcher the news of a rule, once its changes are kept. */
-export function notifyWatcher(watcher: StoreWatcher, news: News): void {
-  if ("deliveryId" in news && news.deliveryId !== undefined) watcher.delivery?.(news.deliveryId, deliveryChange(news));
-  if (news.kind === "entries") watcher.entries(news.session, news.entries);
-  else if (news.kind === "deleted") watcher.sessionDeleted(news.session, news.end);
-  else if (news.kind === "gateway") watcher.gatewayEntries(news.entries);
-  else if (news.kind === "cancel") watcher.cancel(news.turnId);
-  else if (news.kind === "compacted") watcher.compacted(news.turnId, news.result);
-  else if (news.kind === "work") watcher.work(news.of);
-}
-
 /** Records by their keys. */
 interface StoredRecords<R, K = string> {
   find(key: K): R | undefined;
@@ -285,7 +254,8 @@ export interface Leased<R> {
 
 export interface Records {
   readonly moment: { readonly now: number; readonly time: number };
-  readonly totals: Totals;
+  /** The bytes of all but the recorder, and the counts of all agents together. */
+  readonly totals: { readonly bytes: number; readonly open: Readonly<Counts> };
   readonly bookmarks: Bookmarks;
   setBookmarks(change: Partial<Bookmarks>): void;
   next(series: "session" | "event" | "place" | "order"): number;

@@ -85,8 +85,8 @@ function checkSession(records: Records, known: SessionRecord | undefined, { sess
     throw refuse("session-conflict", `The session belongs to the agent ${known.session.agent}.`);
   }
   if (known) checkRoom(known, limits);
-  const { turnsQueued } = records.totals;
-  if (turnsQueued >= limits.turns) throw refuse("gateway-busy", `${turnsQueued} turns wait, limits.turns.`);
+  const { queued } = records.totals.open;
+  if (queued >= limits.turns) throw refuse("gateway-busy", `${queued} turns wait, limits.turns.`);
   checkBytes(records, limits.storeBytes);
 }
 

@@ -1,7 +1,8 @@
 /** The messages between the two threads of the engine. */
 import type { MessagePort } from "node:worker_threads";
 import type { ErrorExtra, ErrorName } from "#kit/errors.ts";
-import type { News, Totals } from "#store/rules/records.ts";
+import type { News } from "#store/rules/news.ts";
+import type { Totals } from "#store/rules/records.ts";
 import type { AgentCounts, StoreNotice } from "#store/store.ts";
 
 /**

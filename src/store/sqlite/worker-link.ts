@@ -1,7 +1,8 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { notifyWatcher, type Totals } from "#store/rules/records.ts";
+import { notifyWatcher } from "#store/rules/news.ts";
+import type { Totals } from "#store/rules/records.ts";
 import { isReading } from "#store/rules/rules.ts";
 import type { AgentCounts, StoreNotice, StoreWatcher } from "#store/store.ts";
 import type { Answer, Call, CallOrder, FromWorker, WorkerOrder } from "./messages.ts";

@@ -36,7 +36,7 @@ import {
   USAGE,
   weighDelivery,
 } from "./layouts.ts";
-import type { Changed, Order, RecordTable } from "./table.ts";
+import type { Changed, Layout, Order, RecordTable } from "./table.ts";
 
 /** The recorder's deliveries of refused strangers, or all others. `ended`: the number that may be deleted. */
 type Shelf = { size: number; bytes: number; ended: number };
@@ -106,12 +106,14 @@ function isEnded(record: DeliveryRecord | undefined): 0 | 1 {
   return record?.endedOrder === undefined ? 0 : 1;
 }
 
+type TableOf<R> = (layout: Layout<R>, changed: Changed<R>) => RecordTable<R>;
+
 export function deliveryRecords(
-  tableWith: (changed: Changed<DeliveryRecord>) => RecordTable<DeliveryRecord>,
+  { table: tableOf }: { table: TableOf<DeliveryRecord> },
   shelves: Shelves,
 ): Records["deliveries"] {
   const shelfOf = (ofStrangers: boolean) => (ofStrangers ? shelves.refused : shelves.others);
-  const table = tableWith((before, after) => {
+  const table = tableOf(DELIVERIES, (before, after) => {
     const record = after ?? before;
     const shelf = shelfOf(record !== undefined && isOfStranger(record));
     shelf.size += (after ? 1 : 0) - (before ? 1 : 0);

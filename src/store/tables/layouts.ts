@@ -1,5 +1,8 @@
 /** The tables of the engines, as data. */
 import { createHash } from "node:crypto";
+import { weigherOf } from "#store/fields.ts";
+import { DELIVERY, EVENT } from "#store/inbound.ts";
+import { SESSION, TURN } from "#store/records.ts";
 import { laneOf } from "#store/rules/leases.ts";
 import {
   type AgentCount,
@@ -10,6 +13,7 @@ import {
   type ContentRecord,
   type DeliveryRecord,
   isOfStranger,
+  KEY,
   type KeyRecord,
   type LateAttempt,
   type Lease,
@@ -18,7 +22,7 @@ import {
   type SummaryRecord,
   type TurnRecord,
 } from "#store/rules/records.ts";
-import type { Entry, SystemEvent, TurnAnnouncement, UsageCount, UsageCounts } from "#store/store.ts";
+import type { Entry, SystemEvent, UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
 import type { Layout } from "./table.ts";
 
@@ -28,12 +32,10 @@ const TURN_BYTES = 640;
 const OPEN_BYTES = 200;
 const ENTRY_BYTES = 110;
 const ANNOUNCEMENT_BYTES = 500;
-const TURN_ANNOUNCEMENT_BYTES = 60;
 const EVENT_BYTES = 400;
 const SUMMARY_BYTES = 200;
 const KEY_BYTES = 200;
 const DELIVERY_BYTES = 500;
-const STEP_BYTES = 100;
 
 function textBytes(text: string | undefined): number {
   return text === undefined ? 0 : Buffer.byteLength(text);
@@ -46,22 +48,17 @@ export function weighEntry(entry: Entry): number {
   return ENTRY_BYTES + textBytes(entry.text) + textBytes(entry.toolCalls && JSON.stringify(entry.toolCalls));
 }
 
-/** Its reply is an entry's text. */
-function weighTurn({ turn, open }: TurnRecord): number {
-  const texts = textBytes(turn.error?.detail) + textBytes(turn.preview) + textBytes(turn.replyPreview);
-  return TURN_BYTES + texts + weighAnnouncement(turn.announcement) + (open ? OPEN_BYTES : 0);
-}
+const weighTurn = weigherOf(TURN_BYTES, TURN);
 
-function weighAnnouncement(announcement: TurnAnnouncement | undefined): number {
-  return announcement ? TURN_ANNOUNCEMENT_BYTES + textBytes(announcement.reason) : 0;
-}
+const weighFacts = weigherOf(DELIVERY_BYTES, DELIVERY);
 
-export function weighDelivery({ delivery: { path, steps }, contentBytes, refusal }: DeliveryRecord): number {
-  const bytes = DELIVERY_BYTES + contentBytes + textBytes(path) + textBytes(refusal?.detail);
-  return steps.reduce((sum, { detail }) => sum + STEP_BYTES + textBytes(detail), bytes);
+export function weighDelivery({ delivery, contentBytes, refusal }: DeliveryRecord): number {
+  return weighFacts(delivery) + contentBytes + textBytes(refusal?.detail);
 }
 
 // Tables with a great many records, which an engine may keep in a file.
+
+const weighSession = weigherOf(SESSION_BYTES, SESSION);
 
 export const SESSIONS = {
   table: "sessions",
@@ -74,8 +71,7 @@ export const SESSIONS = {
     head: ["integer", ({ headDueAt }) => headDueAt],
   },
   orders: { all: { by: "ordinal" }, ofAgent: { by: "ordinal", of: "agent" } },
-  weigh: ({ session: { sessionId, channel, userId, preview } }) =>
-    SESSION_BYTES + sessionId.length + channel.length + userId.length + textBytes(preview),
+  weigh: ({ session }) => weighSession(session),
 } satisfies Layout<SessionRecord>;
 
 /** Turns that have ended, without their replies, which the journal has. */
@@ -84,7 +80,7 @@ export const TURNS = {
   key: "turn_id",
   columns: { turn_id: ["text", ({ turn }) => turn.turnId] },
   orders: { all: { by: "turn_id" } },
-  weigh: weighTurn,
+  weigh: ({ turn }) => weighTurn(turn),
 } satisfies Layout<TurnRecord>;
 
 export const EVENTS = {
@@ -102,7 +98,7 @@ export const EVENTS = {
     queued: { by: "ordinal", of: "agent", only: "is_queued" },
     ended: { by: "ended_at", hasTies: true },
   },
-  weigh: ({ text, metadata, reason }) => EVENT_BYTES + textBytes(text) + textBytes(metadata) + textBytes(reason),
+  weigh: weigherOf(EVENT_BYTES, EVENT),
 } satisfies Layout<SystemEvent>;
 
 export const DELIVERIES = {
@@ -129,7 +125,7 @@ export const KEYS = {
   key: "key",
   columns: { key: ["text", ({ key }) => key], expires_at: ["integer", ({ expiresAt }) => expiresAt] },
   orders: { byEnd: { by: "expires_at", hasTies: true } },
-  weigh: ({ key, hash }) => KEY_BYTES + textBytes(key) + textBytes(hash),
+  weigh: weigherOf(KEY_BYTES, KEY),
 } satisfies Layout<KeyRecord>;
 
 export const SUMMARIES = {
@@ -211,7 +207,7 @@ export const OPEN_TURNS = {
     compact: { by: "ready", of: "agent", only: "compact" },
     due: { by: "due", hasTies: true },
   },
-  weigh: weighTurn,
+  weigh: ({ turn }) => weighTurn(turn) + OPEN_BYTES,
   isSaved: (before, after) => before.turn !== after.turn || !isOnlyExtended(before.open, after.open),
 } satisfies Layout<OpenTurnRecord>;
 

@@ -1,14 +1,6 @@
 import { countsOf, isOpen, NOTHING_OPEN } from "#store/rules/agents.ts";
-import type {
-  AgentCount,
-  Bookmarks,
-  Counts,
-  GatewayStream,
-  Journal,
-  News,
-  Records,
-  Totals,
-} from "#store/rules/records.ts";
+import type { News } from "#store/rules/news.ts";
+import type { AgentCount, Bookmarks, Counts, GatewayStream, Journal, Records, Totals } from "#store/rules/records.ts";
 import type { AgentCounts, UsageCount } from "#store/store.ts";
 import type { GatewayEnds } from "./journal-rows.ts";
 import {
@@ -32,7 +24,6 @@ import {
   BEATS,
   CONTENTS,
   COUNTS,
-  DELIVERIES,
   ERASURES,
   EVENTS,
   KEYS,
@@ -137,12 +128,7 @@ export class TableRecords implements Records {
   }
 
   get sessions(): Records["sessions"] {
-    const { state } = this.#parts;
-    this.#sessions ??= sessionRecords(
-      this.#table(SESSIONS, (before, after) => {
-        state.sessions += (after ? 1 : 0) - (before ? 1 : 0);
-      }),
-    );
+    this.#sessions ??= sessionRecords(this.#counted(SESSIONS, "sessions"));
     return this.#sessions;
   }
 
@@ -167,18 +153,12 @@ export class TableRecords implements Records {
   }
 
   get announcements(): Records["announcements"] {
-    const { state } = this.#parts;
-    this.#announcements ??= announcementRecords(
-      this.#table(ANNOUNCEMENTS, (before, after) => {
-        state.announcements += (after ? 1 : 0) - (before ? 1 : 0);
-      }),
-    );
+    this.#announcements ??= announcementRecords(this.#counted(ANNOUNCEMENTS, "announcements"));
     return this.#announcements;
   }
 
   get deliveries(): Records["deliveries"] {
-    const { state, table } = this.#parts;
-    this.#deliveries ??= deliveryRecords((changed) => table(DELIVERIES, changed), state.shelves);
+    this.#deliveries ??= deliveryRecords(this.#parts, this.#parts.state.shelves);
     return this.#deliveries;
   }
 
@@ -217,7 +197,11 @@ export class TableRecords implements Records {
     return this.#erasures;
   }
 
-  get totals(): Totals {
+  get totals(): Records["totals"] {
+    return this.#parts.state;
+  }
+
+  stats(): Totals {
     return totalsOf(this.#parts.state);
   }
 
@@ -258,6 +242,14 @@ export class TableRecords implements Records {
   get #counts(): RecordTable<AgentCount> {
     this.#countTable ??= this.#table(COUNTS);
     return this.#countTable;
+  }
+
+  /** A table whose records the state counts. */
+  #counted<R extends object>(layout: Layout<R>, name: "sessions" | "announcements"): RecordTable<R> {
+    const { state } = this.#parts;
+    return this.#table(layout, (before, after) => {
+      state[name] += (after ? 1 : 0) - (before ? 1 : 0);
+    });
   }
 
   /** A table whose records count for the bytes of the store. */

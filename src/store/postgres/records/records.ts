@@ -1,10 +1,10 @@
+import type { News } from "#store/rules/news.ts";
 import type {
   AgentCount,
   AgentRecord,
   BeatRecord,
   Bookmarks,
   DeliveryRecord,
-  News,
   OpenTurnRecord,
   Records,
   SessionRecord,

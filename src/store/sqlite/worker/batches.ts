@@ -262,7 +262,7 @@ export class Batches {
   }
 
   #answer(): void {
-    const { totals } = this.#records;
+    const totals = this.#records.stats();
     const [answers, isFree] = [this.#answers, this.#isFree];
     if (answers.length === 0 && !isFree) return;
     this.#answers = [];

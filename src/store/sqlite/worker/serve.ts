@@ -21,7 +21,7 @@ export function serve({ port, ...order }: WorkerOrder): void {
   try {
     const { db, records, notices } = open(order);
     batches = new Batches(db, { records, offset: order.offset, post });
-    post({ kind: "opened", epoch: epochOf(db), totals: records.totals, agents: records.takeChangedAgents(), notices });
+    post({ kind: "opened", epoch: epochOf(db), totals: records.stats(), agents: records.takeChangedAgents(), notices });
   } catch (error) {
     post({ kind: "refused", error: failureOf(error, order.path) });
     port.close();
