@@ -222,6 +222,24 @@ await postgresTests((server) => {
       });
     });
 
+    it("may be in a schema with any name, beside tables of others", async () => {
+      const url = await server.createDatabase();
+      await server.run(url, fixture("postgres.sql").toString());
+      const name = new URL(url).pathname.slice(1);
+      await server.run(
+        url,
+        `alter schema public rename to "Odd Name"; alter database ${name} set search_path = "Odd Name"`,
+      );
+      await server.run(
+        url,
+        "create table notes (note text primary key); create schema public; create table public.turns (note text primary key)",
+      );
+      await using client = await connect(url);
+      expect(await upgrade(client, () => {})).toEqual({ from: 6, to: 8 });
+      const { rows } = await client.query("select count(*) as turns, (select count(*) from notes) as notes from turns");
+      expect(rows).toEqual([{ turns: 102, notes: 0 }]);
+    });
+
     it("has one batch of an agent, and no turn that waits for a compaction", async () => {
       await using client = await converted(HARD);
       const { rows } = await client.query("select body from beats where id = 'watch'");
