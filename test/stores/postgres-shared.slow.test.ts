@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import type { BeatRecord } from "#store/rules/records.ts";
-import type { GatewayEntry, RateCount, WorkKind } from "#store/store.ts";
+import type { ClaimedTurn, GatewayEntry, RateCount, WorkKind } from "#store/store.ts";
 import { ANNOUNCEMENTS, API_KEYS, BEATS } from "#store/tables/layouts.ts";
 import { newState } from "#store/tables/table-records.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
@@ -75,6 +75,20 @@ await postgresTests((server) => {
       await on.one.store.createKey({ ...key, createdAt: 1, lastUsedAt: undefined });
       await Promise.all(heard);
       expect(await on.two.store.listKeys()).toMatchObject([{ keyId: "key_1" }]);
+    });
+
+    it("are notified of turns after a claim only if it left some that can be claimed", async ({ on: { one } }) => {
+      const turnNews = () => one.told.filter(({ kind }) => kind === "turn").length;
+      for (let n = 0; n < 3; n++) await one.start();
+      const first = await one.claimNext();
+      one.told.length = 0;
+      const [, { turns }] = await Promise.all([one.end(first), one.claim()]);
+      expect(turns).toHaveLength(1);
+      expect(turnNews()).toBe(0);
+      for (const session of ["chat:b", "chat:c"]) await one.start({ session });
+      one.told.length = 0;
+      await Promise.all([one.end(turns[0] as ClaimedTurn), one.claim({ free: 1 })]);
+      expect(turnNews()).toBe(1);
     });
 
     it("find by themselves what no notification told", async ({ on }) => {
