@@ -148,6 +148,8 @@ export function endEvents(
   const dead: string[] = [];
   let returned = 0;
   for (const found of ids.flatMap((eventId) => records.events.find(eventId) ?? [])) {
+    // Two turns of an agent may work on events of version 0.2.0, whose beats could overlap.
+    if (found.status !== "queued") continue;
     const event = { ...found, turnId: turn.turnId };
     if (status === "completed") {
       news.push(endEvent(records, event, "handled", now));
