@@ -1,23 +1,14 @@
-import { KEYS } from "#store/tables/layouts.ts";
-import type { Changed, Column, ColumnType, Key, Layout, Order, RecordTable, Scan } from "#store/tables/table.ts";
-import { decodeText, encodeKey, encodeText } from "../texts.ts";
-import { arrayOf, double, integer, quote, type Row, type Sql, sql, truth } from "./sql.ts";
+import type { Changed, Key, Layout, Order, RecordTable, Scan } from "#store/tables/table.ts";
+import { decodeText } from "../texts.ts";
+import { Columns, type NamedColumn, namesOf } from "./columns.ts";
+import { double, integer, quote, type Row, type Sql, sql, truth } from "./sql.ts";
 import type { NamedSql, Part, Statement, Transaction } from "./transaction.ts";
 
-type Field = ReturnType<Column<never>[1]>;
-type NamedColumn<R> = { readonly name: string; readonly type: ColumnType; of(record: R): Field };
 /** The columns of an order. */
 type OrderColumns<R> = { readonly by: NamedColumn<R>; readonly of?: NamedColumn<R>; readonly only?: NamedColumn<R> };
 
 /** The number of records that are loaded with the first of a group, because a rule often needs the next ones as well. */
 export const FIRST_OF_GROUP = 32;
-
-const TYPES: Readonly<Record<ColumnType, string>> = {
-  text: "text",
-  integer: "bigint",
-  number: "double precision",
-  boolean: "boolean",
-};
 
 /** The loaded part of a scan. `last` is the last loaded record; undefined if the whole scan is loaded. */
 type Window<R> = { readonly keys: ReadonlySet<Key>; readonly size: number; readonly last: R | undefined };
@@ -37,10 +28,8 @@ export type TableOptions<R> = {
 export class PostgresTable<R extends object> implements RecordTable<R>, Part {
   readonly #transaction: Transaction;
   readonly #layout: Layout<R>;
-  readonly #columns: readonly NamedColumn<R>[];
-  readonly #key: NamedColumn<R>;
+  readonly #columns: Columns<R>;
   readonly #orders = new Map<Order, OrderColumns<R>>();
-  readonly #encode: (text: string) => string;
   readonly #options: TableOptions<R>;
   readonly keyOf: (record: R) => Key;
   /** Called with each change. Each pass sets it. */
@@ -61,11 +50,8 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     this.#transaction = transaction;
     this.#layout = layout;
     this.#options = options;
-    this.#columns = Object.entries(layout.columns).map(([name, [type, of]]) => ({ name, type, of }));
-    this.#key = this.#column(layout.key);
-    this.keyOf = this.#key.of as (record: R) => Key;
-    // An index does not accept every key of callers.
-    this.#encode = layout.table === KEYS.table ? encodeKey : encodeText;
+    this.#columns = new Columns(layout);
+    this.keyOf = this.#columns.key.of as (record: R) => Key;
     transaction.add(this);
   }
 
@@ -166,7 +152,7 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     const keys = [...this.#wanted];
     this.#wanted.clear();
     const { table, key } = this.#layout;
-    const load = sql`select body from ${table} where ${key} = any (${this.#array(this.#key, keys)})`;
+    const load = sql`select body from ${table} where ${key} = any (${this.#columns.array(this.#columns.key, keys)})`;
     const asked = new Map(keys.map((one) => [this.#stored(one), one]));
     const take = (rows: readonly Row[]): void => {
       for (const one of keys) this.#loaded.set(one, undefined);
@@ -195,33 +181,27 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
       if (record !== undefined) (isNew ? inserted : updated).push(record);
     }
     const statements: NamedSql[] = [];
-    const { table, key, columns } = this.#layout;
+    const { table, key } = this.#layout;
     if (deleted.length > 0) {
-      const keys = this.#array(this.#key, deleted);
+      const keys = this.#columns.array(this.#columns.key, deleted);
       statements.push({ name: `${table}_delete`, sql: sql`delete from ${table} where ${key} = any (${keys})` });
     }
     if (updated.length > 0) {
-      const changing = this.#columns.filter(({ name }) => name !== key && columns[name]?.[2] !== "fixed");
-      const written = [this.#key, ...changing];
-      const set = [...changing.map(({ name }) => name), "body"].map((name) => `${name} = of.${name}`).join(", ");
-      const rows = sql`${this.#rows(updated, written)} as of (${namesOf(written)})`;
+      const { changing } = this.#columns;
+      const names = [...changing.slice(1).map(({ name }) => name), "body"];
+      const set = names.map((name) => `${name} = of.${name}`).join(", ");
+      const rows = sql`${this.#columns.rows(updated, changing)} as of (${namesOf(changing)})`;
       statements.push({
         name: `${table}_update`,
         sql: sql`update ${table} t set ${set} from ${rows} where t.${key} = of.${key}`,
       });
     }
     if (inserted.length > 0) {
-      const rows = this.#rows(inserted, this.#columns);
-      const insert = sql`insert into ${table} (${namesOf(this.#columns)}) select * from ${rows}`;
+      const { all } = this.#columns;
+      const insert = sql`insert into ${table} (${namesOf(all)}) select * from ${this.#columns.rows(inserted, all)}`;
       statements.push({ name: `${table}_insert`, sql: insert });
     }
     return statements;
-  }
-
-  #column(name: string): NamedColumn<R> {
-    const column = this.#columns.find((one) => one.name === name);
-    if (!column) throw new Error(`There is no column ${name}.`);
-    return column;
   }
 
   #columnsOf(order: Order): OrderColumns<R> {
@@ -229,9 +209,9 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     if (!columns) {
       const { by, of, only } = order;
       columns = {
-        by: this.#column(by),
-        ...(of !== undefined && { of: this.#column(of) }),
-        ...(only !== undefined && { only: this.#column(only) }),
+        by: this.#columns.named(by),
+        ...(of !== undefined && { of: this.#columns.named(of) }),
+        ...(only !== undefined && { only: this.#columns.named(only) }),
       };
       this.#orders.set(order, columns);
     }
@@ -258,7 +238,7 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
 
   /** The key as its column stores it. */
   #stored(key: Key): Key {
-    return typeof key === "string" ? this.#encode(key) : key;
+    return typeof key === "string" ? this.#columns.encode(key) : key;
   }
 
   /**
@@ -333,8 +313,8 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
 
   #literal(column: string, value: Key | boolean): Sql {
     if (typeof value === "boolean") return truth(value);
-    if (typeof value === "string") return quote(this.#encode(value));
-    if (this.#column(column).type === "integer") return integer(value);
+    if (typeof value === "string") return quote(this.#columns.encode(value));
+    if (this.#columns.named(column).type === "integer") return integer(value);
     // The clock goes on until the statement runs.
     return value === this.#transaction.time ? this.#transaction.sqlTime : double(value);
   }
@@ -385,30 +365,8 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     const [name = order.by] = Object.entries(this.#layout.orders ?? {}).find(([, one]) => one === order) ?? [];
     return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   }
-
-  #array({ type }: { type: ColumnType }, values: readonly Field[]): Sql {
-    const isText = type === "text";
-    return arrayOf(
-      TYPES[type],
-      isText ? values.map((value) => (value as string | undefined) && this.#encode(value as string)) : values,
-    );
-  }
-
-  /** Each column as an array, then the bodies: one row for each record. */
-  #rows(records: readonly R[], columns: readonly NamedColumn<R>[]): Sql {
-    const arrays = columns.map((column) => this.#array(column, records.map(column.of)));
-    const bodies = arrayOf(
-      "text",
-      records.map((record) => JSON.stringify(record)),
-    );
-    return sql`unnest(${arrays.join(", ")}, ${bodies}::json[])`;
-  }
 }
 
 function bodiesOf<R>(rows: readonly Row[]): R[] {
   return rows.map(({ body }) => body as R);
-}
-
-function namesOf(columns: readonly { readonly name: string }[]): string {
-  return [...columns.map(({ name }) => name), "body"].join(", ");
 }
