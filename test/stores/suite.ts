@@ -7,6 +7,7 @@ import { claimingTests } from "./suite/claiming.ts";
 import { compactingTests } from "./suite/compacting.ts";
 import { deletingTests } from "./suite/deleting.ts";
 import { deliveriesTests } from "./suite/deliveries.ts";
+import { dueBeatsTests } from "./suite/due-beats.ts";
 import { endingTests } from "./suite/ending.ts";
 import { gatewayStreamTests } from "./suite/gateway-stream.ts";
 import { handlingEventsTests } from "./suite/handling-events.ts";
@@ -44,6 +45,7 @@ export function storeSuite(engine: Engine): void {
     listingTurnsTests(engine);
     queueingEventsTests(engine);
     handlingEventsTests(engine);
+    dueBeatsTests(engine);
     beatsTests(engine);
     pausingTests(engine);
     announcingTests(engine);
