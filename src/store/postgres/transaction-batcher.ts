@@ -191,6 +191,8 @@ class Attempt {
       const saved = lock === undefined ? [] : this.#records.saved();
       if (saved.length === 0) {
         await client.query("commit");
+        // A sweep that erases nothing continues from its bookmark.
+        if (lock !== undefined) this.#records.remember();
         return this.#outcomes;
       }
       this.id = id;

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { testsOn } from "../tests-on.ts";
-import { type Engine, LEASE_MS, LOST, type World } from "../world.ts";
+import { type Engine, LEASE_MS, LOST, times, type World } from "../world.ts";
 
 async function sessionsOf(world: World): Promise<string[]> {
   return (await world.store.listSessions({ limit: 100 })).items.map(({ sessionId }) => sessionId).sort();
@@ -128,6 +128,17 @@ export function sweepingTests(engine: Engine): void {
       const sessionsBefore = world.clock.now() + 1;
       await world.sweep({ sessionsBefore });
       expect(await sessionsOf(world)).toEqual(["chat:given-back", "chat:queued", "chat:running"]);
+    });
+
+    it("gets past any number of sessions that are not old enough", async ({ world }) => {
+      await Promise.all(times(300, (n) => world.start({ session: `chat:${n}` })));
+      await world.start({ session: "webhook:old" });
+      const { turns } = await world.claim({ free: 400, freeOf: () => 400 });
+      await Promise.all(turns.map((claimed) => world.end(claimed)));
+      const slices = await world.sweep({ sessionsBefore: 0, webhookSessionsBefore: world.clock.now() });
+      expect(slices).toBeLessThan(5);
+      expect(await world.store.getSession("webhook:old")).toBeUndefined();
+      expect(await world.store.getSession("chat:0")).toBeDefined();
     });
 
     it("works off any number in slices, and says when it is done", async ({ world }) => {
