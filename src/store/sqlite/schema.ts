@@ -44,7 +44,8 @@ create temp table runs as select body ->> '$.turn.agent' as agent, max(id) as tu
   'dead', json_array(),
   'isLast', json('false')) as run
 from live where kind = 'turn' and body ->> '$.open.task' is not null group by agent;
-update runs set run = json_set(run, '$.before', lowest - 1, '$.after', highest)
+update runs set run = json_set(run, '$.before', lowest - 1, '$.after', highest, '$.returned',
+  (select count(*) from events where agent = of_agent and is_free = 1 and ordinal < highest))
 from (select agent as of_agent, min(ordinal) as lowest, max(ordinal) as highest from events where is_free = 0 and ended_at is null group by agent)
 where of_agent = agent;
 update live set body = json_remove(json_set(body, '$.run', json(run)), '$.lease', '$.fence') from runs where kind = 'beat' and id = agent;

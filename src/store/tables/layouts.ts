@@ -139,7 +139,7 @@ type Counter = Omit<UsageCount, keyof UsageCounts>;
 
 let last = { hour: Number.NaN, agent: "", model: "", surface: "", caller: "", key: "" };
 /** The length of the names in a key: an index of PostgreSQL accepts no long texts. */
-const LONGEST_NAMES = 250;
+export const LONGEST_NAMES = 250;
 
 /** The key of a counter begins with its hour. The last one is cached, because consecutive calls mostly have the same. */
 export function counterOf({ hour, agent, model, surface, caller }: Counter): string {

@@ -4,10 +4,10 @@ import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
 import { migrations } from "#store/sqlite/schema.ts";
 
 /** Digests of the released steps to a later version: for SQLite the step; for PostgreSQL the oldest gateway that goes on with each step, and the step. */
-const SQLITE = ["7460dba0dd1527b0"];
+const SQLITE = ["4c817fe84e41c68e"];
 const POSTGRES = [
   [7, 6, "74b9c1257ea0980f"],
-  [8, 8, "8cb853b887a70027"],
+  [8, 8, "c1264c9cac06fb7d"],
 ];
 const ADD =
   "A version that was released never changes: add a migration. Only where this one was not released yet, put its digest here.";

@@ -15,12 +15,13 @@ import { fixture } from "./released.ts";
 
 type AnyLayout = Layout<Record<string, never>>;
 
-/** A file of version 0.2.0, upgraded. */
-function upgraded(): Database {
+/** A file of version 0.2.0 after these statements, upgraded. */
+function upgraded(statements = ""): Database {
   const path = newPath();
   for (const suffix of ["", "-wal"]) writeFileSync(`${path}${suffix}`, fixture(`sqlite${suffix}`));
   const db = openDatabase(path);
   onTestFinished(() => db.close());
+  db.exec(statements);
   expect(migrate(db, path, 1)).toBe(4);
   return db;
 }
@@ -53,8 +54,12 @@ it("gives a file of version 0.2.0 the tables and indexes of a new file", () => {
   expect(catalogOf(upgraded().query(query).all([]))).toEqual(catalogOf(expected));
 });
 
+/** A counter with a name of 300 characters. Its key has the whole name. */
+const LONG_COUNTER = `INSERT INTO usage SELECT substr(counter, 1, 14) || '["m","' || name || '","rest","c"]', hour, json_set(body, '$.model', name)
+  FROM usage, (SELECT hex(zeroblob(150)) AS name) LIMIT 1`;
+
 it("gives each row of version 0.2.0 the columns of its record", () => {
-  const db = upgraded();
+  const db = upgraded(LONG_COUNTER);
   for (const { table, columns } of LARGE_LAYOUTS as readonly unknown[] as AnyLayout[]) {
     const fields = Object.entries<Column<Record<string, never>>>(columns);
     const names = fields.map(([name]) => freeBytesOf(name)).join(", ");

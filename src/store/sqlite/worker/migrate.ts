@@ -1,5 +1,7 @@
 import { newBareId } from "#kit/ids.ts";
+import { counterOf, LONGEST_NAMES } from "#store/tables/layouts.ts";
 import { migrations, OLDEST, start } from "../schema.ts";
+import { bytesOf, toSql } from "../text.ts";
 import type { Database } from "./database.ts";
 import { kindOf, OpenFailure } from "./failures.ts";
 
@@ -46,9 +48,21 @@ export function migrate(db: Database, path: string, now: number, all: readonly s
   }
   for (let at = version === 0 ? start.version : version; at < newestOf(all); at++) {
     const migration = all[at - OLDEST] as string;
-    step(db, path, at, at + 1, () => db.exec(migration));
+    step(db, path, at, at + 1, () => {
+      db.exec(migration);
+      if (at === OLDEST) renameCounters(db);
+    });
   }
   return version;
+}
+
+/** Gives counters the keys of today: those of 0.2.0 have names of any length. */
+function renameCounters(db: Database): void {
+  const rename = db.run("UPDATE usage SET counter = ? WHERE counter = ?");
+  const long = db.query(`SELECT ${bytesOf("counter")}, ${bytesOf("body")} FROM usage WHERE length(counter) > ?`);
+  for (const [counter, body] of long.all<[string, string]>([LONGEST_NAMES])) {
+    rename(toSql(counterOf(JSON.parse(body))), toSql(counter));
+  }
 }
 
 function step(db: Database, path: string, from: number, to: number, run: () => void): void {

@@ -78,6 +78,9 @@ select turn_id || ' ' || attempt, until, (${object({
 insert into erasures (id, body) select session, (${object({ ordinal: whole("session") })})::json from old_erased_sessions;
 ${report("deleted sessions to erase", "erasures", "old_erased_sessions")}`;
 
+/** True if an open turn works on the event `e`. */
+const IS_TAKEN = "exists (select from batches x where x.agent = e.agent and e.ordinal = any (x.ordinals))";
+
 /** A beat with an open turn continues after it. Its turn holds the events of the beat's range. Another running beat becomes due. */
 export const AGENTS = /* sql */ `
 insert into beats (id, body)
@@ -95,7 +98,8 @@ from (select coalesce(b.agent, r.agent) as agent, b.due, b.noted, b.is_asked, co
     after: "(select max(o) from batches x cross join unnest(x.ordinals) o where x.agent = b.agent)::text",
     before: "(select min(o) - 1 from batches x cross join unnest(x.ordinals) o where x.agent = b.agent)::text",
     events: "sum(cardinality(ordinals))::text",
-    returned: "'0'",
+    returned: `(select count(*) from old_events e where e.agent = b.agent and e.state = 'queued' and not ${IS_TAKEN}
+      and e.ordinal < (select max(o) from batches x cross join unnest(x.ordinals) o where x.agent = b.agent))::text`,
     turnIds: "json_agg(turn_id order by turn_id)::text",
     openTurnId: value("max(turn_id)"),
     dead: "'[]'",
@@ -118,9 +122,8 @@ create temp table counted on commit drop as
 select agent, sum(queued) as queued, sum(running) as running, sum(waiting) as waiting, sum(open) as open, sum(dead) as dead from (
   select agent, count(*) filter (where status = 'queued') as queued, count(*) filter (where status = 'running') as running,
     0 as waiting, 0 as open, 0 as dead from old_turns where ended_at is null group by agent
-  union all select agent, 0, 0, -sum(cardinality(ordinals)), 0, 0 from batches group by agent
-  union all select agent, 0, 0, count(*) filter (where state = 'queued'), count(*) filter (where state = 'queued'), count(*) filter (where state = 'dead')
-    from old_events where state <> 'handled' group by agent) as of group by agent;
+  union all select agent, 0, 0, count(*) filter (where state = 'queued' and not ${IS_TAKEN}), count(*) filter (where state = 'queued'), count(*) filter (where state = 'dead')
+    from old_events e where state <> 'handled' group by agent) as of group by agent;
 insert into agent_counts (id, body) select agent, (${object({ agent: value("agent"), ...countsWith("") })})::json from counted;
 ${report("agents", "agents", "agents")}`;
 
