@@ -11,7 +11,7 @@ type Known = {
   beats: readonly BeatRecord[];
 };
 /** A record, and the version of the state that came with it. */
-type Versioned<R> = { readonly version: number; readonly record: R };
+type Versioned<R> = { version: number; readonly record: R };
 
 /** The counts that this process knows without a query: the result of the last poll, updated by its own transactions since then. */
 export class CachedCounts {
@@ -27,6 +27,12 @@ export class CachedCounts {
     for (const record of counts) update(this.#counts, version, record);
     for (const record of agents) update(this.#agents, version, record);
     for (const record of beats) update(this.#beats, version, record);
+  }
+
+  /** Lets the next snapshot replace everything, even with an older version: a server that takes over may have lost commits. */
+  expectAnyVersion(): void {
+    this.#state = { ...this.#state, version: 0 };
+    for (const map of [this.#counts, this.#agents, this.#beats]) for (const known of map.values()) known.version = 0;
   }
 
   /**

@@ -3,7 +3,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
 import { isPieces } from "#store/rules/records.ts";
 import { isReading, type RuleName, rules } from "#store/rules/rules.ts";
-import type { BeatOrder, EventOrder, Store, StoreNotice, TurnEnd, TurnOrder } from "#store/store.ts";
+import type { BeatOrder, Delivery, EventOrder, Store, StoreNotice, TurnEnd, TurnOrder } from "#store/store.ts";
 import { CachedCounts } from "./cached-counts.ts";
 import { drop, Servers } from "./connect.ts";
 import { unavailable } from "./errors.ts";
@@ -36,6 +36,7 @@ const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
   startTurn: ({ text, delivery }: TurnOrder) => text.length + (delivery?.bytes ?? 0),
   startBeat: ({ batch }: BeatOrder) => batch.bytes,
   queueEvent: ({ text, delivery }: EventOrder) => text.length + (delivery?.bytes ?? 0),
+  recordDelivery: ({ bytes }: Delivery) => bytes,
   endTurn: (_: unknown, { reply }: TurnEnd) => reply.length,
 };
 
@@ -101,6 +102,7 @@ export async function createPostgresStore({
         if (pool.isAway) notice({ name: "available", detail: "The database is available again." });
         pool.reachable();
         await peers.catchUp(client);
+        counts.expectAnyVersion();
       }
       peers.applySnapshot(await writer.runOn(client, peers.snapshot));
     },
