@@ -355,7 +355,7 @@ export interface Records {
   readonly usage: {
     /** Adds to the counters of that hour, agent, model, surface and caller. */
     add(of: Omit<UsageCount, keyof UsageCounts>, change: Partial<UsageCounts>): void;
-    /** The counters after one, or of an hour and later, by their hours. */
+    /** The counters after one, or of an hour and later, by their hours. An engine may return more than `limit` to a rule that only reads. */
     after(place: UsageCount | number, limit: number): UsageCount[];
     delete(counter: UsageCount): void;
   };

@@ -9,8 +9,20 @@ import type {
   Records,
   SessionRecord,
 } from "#store/rules/records.ts";
+import type { UsageCount } from "#store/store.ts";
 import { gatewayStream } from "#store/tables/journal-rows.ts";
-import { AGENTS, API_KEYS, BEATS, COUNTS, DELIVERIES, OPEN_TURNS, SESSIONS, TURNS } from "#store/tables/layouts.ts";
+import {
+  AGENTS,
+  API_KEYS,
+  BEATS,
+  COUNTS,
+  counterOf,
+  DELIVERIES,
+  hourOf,
+  OPEN_TURNS,
+  SESSIONS,
+  TURNS,
+} from "#store/tables/layouts.ts";
 import type { Changed, Key, Layout } from "#store/tables/table.ts";
 import { type Parts, type State, TableRecords } from "#store/tables/table-records.ts";
 import { encodeText } from "../texts.ts";
@@ -18,12 +30,14 @@ import { turnsAhead } from "./ahead.ts";
 import { Journals } from "./journal.ts";
 import type { Memory } from "./memory.ts";
 import { Rates } from "./rates.ts";
-import { integer, json, type Row, sql, textList } from "./sql.ts";
+import { integer, json, quote, type Row, sql, textList } from "./sql.ts";
 import { FIRST_OF_GROUP, PostgresTable } from "./table.ts";
 import type { NamedSql, Statement, Transaction } from "./transaction.ts";
 
 /** The tables whose records a process remembers: a rule finds the next records that it needs by one of these. */
 const REMEMBERED: readonly object[] = [SESSIONS, OPEN_TURNS, TURNS, BEATS];
+/** The number of usage counters that a call reads together. */
+const COUNTERS_A_PAGE = 10_000;
 const LANES = ["waited", "other", "compact"] as const;
 
 type AnyTable = { readonly isChanged: boolean; changed(): Iterable<readonly [Key, object | undefined]> };
@@ -171,6 +185,7 @@ export class PostgresRecords extends TableRecords {
   #swept: Records["sessions"] | undefined;
   #deleted: Records["deliveries"] | undefined;
   #ahead: Records["turns"] | undefined;
+  #counters: Records["usage"] | undefined;
   /** The most turns that a claim of this pass may take. */
   claiming = 0;
 
@@ -203,6 +218,20 @@ export class PostgresRecords extends TableRecords {
     const table = this.#whole.tableOf<DeliveryRecord>(DELIVERIES);
     this.#deleted ??= { ...super.deliveries, firstEnded: (of) => table.first(DELIVERIES.orders.ended, of) };
     return this.#deleted;
+  }
+
+  /** A reading call gets large pages, because a pass repeats the pages before. */
+  override get usage(): Records["usage"] {
+    if (this.#whole.isWriting) return super.usage;
+    this.#counters ??= {
+      ...super.usage,
+      after: (place) => {
+        const above = quote(encodeText(typeof place === "number" ? hourOf(place) : counterOf(place)));
+        const page = sql`select body from usage where counter > ${above} order by counter limit ${integer(COUNTERS_A_PAGE)}`;
+        return this.transaction.read("usage_scan_page", page).map(({ body }) => body as UsageCount);
+      },
+    };
+    return this.#counters;
   }
 
   override get turns(): Records["turns"] {
