@@ -179,7 +179,7 @@ export const DELIVERY = {
   address: short,
   requestId: short,
   caller: short,
-  /** False if bodies were switched off when it was recorded: then it has no previews of its message and reply. */
+  /** False if bodies were switched off when the delivery was recorded. The delivery then has no previews of its message and reply. */
   showsWords: typed<boolean>(),
   bytes: number,
   answer: typed<DeliveryAnswer>(),
@@ -194,9 +194,9 @@ export const DELIVERY = {
   steps: listOf(nested(STEP, STEP_BYTES)),
 };
 export type DeliveryContent = {
-  /** A line `name: value` for each header, names in small letters, without those that are secret. One text, as there are many. */
+  /** A line `name: value` for each header, with names in lower case and without secret headers. A single text, because there are many headers. */
   headers: string;
-  /** As it came, with a character for each byte; undefined where bodies are switched off, or after its session was deleted. */
+  /** The body as it was received, with one character per byte. Undefined if bodies are switched off or the session was deleted. */
   body: string | undefined;
 };
 export type Delivery = TypeOf<typeof DELIVERY> & DeliveryContent;

@@ -223,7 +223,7 @@ export interface Store extends InboundStore, AsyncDisposable {
   /** Counters whose hour lies in [from, to). */
   readUsage(query: { from: number; to: number; agent?: string }): Promise<UsageCount[]>;
   /**
-   * The same, added up by one of their keys (a day is the time at which it begins, in UTC); nothing for a key without counters.
+   * The sums of the counters by one of their keys. A day is given as its start in UTC. Keys without counters are left out.
    * `withoutUsage` is the number of completed turns of those counters without any tokens.
    */
   sumUsage(query: {

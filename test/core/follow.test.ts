@@ -4,7 +4,7 @@ import { Stream, type Taker } from "#core/follow.ts";
 
 type Item = { seq: number };
 
-/** A stream over a plain list, whose reads are answered by the test one by one. `lastPublished` is behind `stored`, as the notifications of an engine do. */
+/** A stream over a plain list, whose reads the test answers one by one. `lastPublished` may be behind `stored`, like the notifications of an engine. */
 class ListStream extends Stream<Item> {
   stored: Item[] = [];
   last = 0;
@@ -101,7 +101,7 @@ async function play(steps: readonly Step[], start: number, isPicky: boolean) {
   const erased = new Set<number>();
   let isPulling = false;
   let left: number | undefined;
-  /** The place of the last start. What was taken before it does not count. */
+  /** The place of the last start. Entries before it are ignored. */
   let from = start;
   const pull = () => {
     if (!taker.isBehind || isPulling || !taker.hasRoom) return;

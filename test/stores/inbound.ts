@@ -46,7 +46,7 @@ export async function queueEvent(world: World, options: EventOptions = {}): Prom
   return (await world.store.queueEvent(eventOrder(world, options))).event;
 }
 
-/** Claims a turn that takes these events, which must be the oldest that wait. It begins a new beat, in a session of its own. */
+/** Claims a turn with these events, which must be the oldest waiting ones. The turn starts a new beat in a new session. */
 export async function takeEvents(
   world: World,
   ids: readonly string[],
@@ -109,7 +109,7 @@ function claimedBy(step: BeatStep): ClaimedTurn {
   return claimed;
 }
 
-/** Has one turn after another take the event, which must be the oldest that waits, until it has failed so often. The beat ends with the last. */
+/** Fails `times` turns with the event, one after another. The event must be the oldest waiting one. The beat ends after the last turn. */
 export async function failEvent(world: World, eventId: string, times = 1, how: Partial<TurnEnd> = {}): Promise<void> {
   for (let n = 0; n < times; n++) await world.end(await takeEvents(world, [eventId]), { status: "failed", ...how });
   await endBeat(world);

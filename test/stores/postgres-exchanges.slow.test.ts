@@ -27,7 +27,7 @@ function countedQuery(this: pg.Client, ...args: unknown[]): unknown {
   return (send as (...all: unknown[]) => unknown).apply(this, args);
 }
 
-/** The exchanges of the transactions of a call; a poll may come between. */
+/** The largest number of exchanges of a transaction in a call. A poll may run at the same time. */
 async function exchangesOf(call: () => Promise<unknown>): Promise<number> {
   counted.length = 0;
   await call();
@@ -37,7 +37,7 @@ async function exchangesOf(call: () => Promise<unknown>): Promise<number> {
 await postgresTests((server) => {
   const test = testsOnTwo(server);
 
-  describe("exchanges with PostgreSQL of a transaction", () => {
+  describe("the exchanges of a PostgreSQL transaction", () => {
     beforeAll(() => {
       pg.Client.prototype.query = countedQuery as typeof send;
     });

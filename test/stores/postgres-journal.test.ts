@@ -64,7 +64,7 @@ async function transact<T>(client: pg.Client, state: Weighed, work: (journals: J
   }
 }
 
-/** What a stream answers to reads at its ends and in between. */
+/** Reads a stream at its ends and in between. */
 function readAll(stream: Stream<Entry>, first: number, last: number) {
   const seqs = [0, first - 1, first + 2, last - 4, last + 10, Infinity];
   return seqs.flatMap((seq) =>
@@ -81,7 +81,7 @@ await postgresTests((server) => {
     });
     afterAll(async () => await client.end());
 
-    it("read and erase as an array does, also entries of the same transaction", async () => {
+    it("read and erase like an array, including entries of the same transaction", async () => {
       const state = { bytes: 0 };
       const array = new ArrayStream<Entry>();
       await transact(client, state, (journals) => journals.of(8).append(entries(1, 5)));
@@ -112,7 +112,7 @@ await postgresTests((server) => {
       expect(untouched).toBe(5);
     });
 
-    it("leaves out tool calls unless they are asked for", async () => {
+    it("leave out tool calls unless a read requests them", async () => {
       const state = { bytes: 0 };
       const toolCalls = [{ name: "look", arguments: "{}", result: "42" }];
       const message = { name: "message.completed", seq: 1, at: 1, turnId: "t", messageId: "m", text: "so", toolCalls };
@@ -123,7 +123,7 @@ await postgresTests((server) => {
       expect(withCalls).toEqual([message]);
     });
 
-    it("erases what was read before without another exchange", async () => {
+    it("erase entries that were already read without another exchange", async () => {
       const state = { bytes: 0 };
       for (const first of [1, 4, 7])
         await transact(client, state, (journals) => journals.of(10).append(entries(first, 3)));
@@ -141,7 +141,7 @@ await postgresTests((server) => {
       expect(rows).toHaveLength(0);
     });
 
-    it("keep the gateway's stream, whose rows are deleted many at a time", async () => {
+    it("delete old rows of the gateway's stream in batches", async () => {
       const state = { bytes: 0 };
       const ends = { first: 1, last: 0 };
       for (let n = 1; n <= 1_050; n += 50) {

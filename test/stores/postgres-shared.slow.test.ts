@@ -77,7 +77,7 @@ await postgresTests((server) => {
       expect(await on.two.store.listKeys()).toMatchObject([{ keyId: "key_1" }]);
     });
 
-    it("are notified of turns after a claim only if it left some that can be claimed", async ({ on: { one } }) => {
+    it("are notified of turns after a claim only if more turns can be claimed", async ({ on: { one } }) => {
       const turnNews = () => one.told.filter(({ kind }) => kind === "turn").length;
       for (let n = 0; n < 3; n++) await one.start();
       const first = await one.claimNext();

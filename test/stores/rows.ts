@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { type Key, keyField, type Layout } from "#store/tables/table.ts";
 
-/** Writes a record as a gateway does whose notifications nobody receives. */
+/** Writes a record like a gateway whose notifications are lost. */
 export async function putRow<R>(client: pg.Client, layout: Layout<R>, record: R): Promise<void> {
   const { table, key, columns } = layout;
   const names = [...Object.keys(columns), "body"];

@@ -70,7 +70,7 @@ create index`);
 type Search = { name: string; sql: string; values: number };
 type Dialect = { isTrue(column: string): string; value(n: number): string };
 
-/** A search in each order: for the first records of a group, and for those beyond a bound. */
+/** A search in each order: for the first records of a group, and for the records below a bound. */
 function searchesOf(layouts: readonly Layout<never>[], { isTrue, value }: Dialect): Search[] {
   return layouts.flatMap(({ table, key, orders = {} }) =>
     Object.entries<Order>(orders).flatMap(([name, { by, of, only, hasTies }]) =>

@@ -64,7 +64,7 @@ export function addCalls(program: Command): void {
       .option("-i, --include", "also print the status and the headers")
       .addHelpText(
         "after",
-        "\nThe path decides about the token: the webhook token for webhooks, the RPC token for /metrics and /rpc, else the REST key.\n\nExamples:\n  agent-gateway api GET '/api/v1/turns?status=failed'\n  agent-gateway api POST /api/v1/chat/send message='Good morning'\n  agent-gateway api POST /hooks/github --data @push.json -H 'x-github-event: push'",
+        "\nThe path determines the token: the webhook token for webhooks, the RPC token for /metrics and /rpc, else the REST key.\n\nExamples:\n  agent-gateway api GET '/api/v1/turns?status=failed'\n  agent-gateway api POST /api/v1/chat/send message='Good morning'\n  agent-gateway api POST /hooks/github --data @push.json -H 'x-github-event: push'",
       ),
     async (given, verb, path, pairs) => {
       const { sendRaw } = await import("../raw-request.ts");

@@ -28,7 +28,7 @@ export function addSend(program: Command): void {
       .option("--idempotency-key <key>", "a repeated call with the same key does not start another turn")
       .addHelpText(
         "after",
-        "\nWith --json it prints the events of the reply, one per line, or with --no-stream the whole answer.\n\nExamples:\n  agent-gateway send main 'What changed since yesterday?'\n  git diff | agent-gateway send reviewer - --no-stream\n  agent-gateway send main 'And before that?' --session chat:01M7YQ8J7JR99XHGJ9RZDRF9ZE",
+        "\nWith --json, the command prints the events of the reply, one per line, or with --no-stream the whole answer.\n\nExamples:\n  agent-gateway send main 'What changed since yesterday?'\n  git diff | agent-gateway send reviewer - --no-stream\n  agent-gateway send main 'And before that?' --session chat:01M7YQ8J7JR99XHGJ9RZDRF9ZE",
       ),
     async ({ gateway, options, signal }, agent = "", text = "") => {
       const { session, user, model, skill, stream, idempotencyKey } = options;

@@ -30,7 +30,7 @@ export function createRemovedAgents({ store, agents, systemEvents, clock, events
     const error = { name: "agent-removed", detail: `the agent ${name} was removed from the configuration` } as const;
     const count = await store.failQueuedTurns(name, error, clock.now());
     if (count > 0) events.turnsGivenUp({ agent: name, count });
-    // After the queued turns, which may have events of the agent.
+    // Runs after the queued turns have failed, because they may return events of the agent.
     await store.dropBeat(name, { now: clock.now(), streamKeep: GATEWAY_STORED_ENTRIES });
     await systemEvents.giveUp(name, error.detail, () => agents.find(name) === undefined);
   };

@@ -49,7 +49,7 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
     this.eraseBefore((oldest.at(-1)?.seq ?? 0) + 1);
   }
 
-  /** Of a stream without weights. Nothing is unpacked: a full stream of fixed length loses an entry with each new one. */
+  /** For streams without weights. Does not unpack entries, because a full stream of fixed length loses one entry for each new one. */
   eraseBefore(seq: number): void {
     this.first = Math.max(this.first, Math.min(seq, this.last + 1));
     const chunks = Math.min(Math.floor((this.first - this.#start) / CHUNK), this.#chunks.length);

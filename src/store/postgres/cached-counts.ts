@@ -3,7 +3,7 @@ import type { AgentCount, AgentRecord, BeatRecord, BeatRun } from "#store/rules/
 import type { AgentCounts, Store } from "#store/store.ts";
 import { newState, type State, totalsOf } from "#store/tables/table-records.ts";
 
-/** What a transaction knew or changed: the state, and records of agents. */
+/** The state and the records of agents that a transaction read or changed. */
 type Known = {
   state: State;
   counts: readonly AgentCount[];
@@ -20,7 +20,7 @@ export class CachedCounts {
   readonly #agents = new Map<string, Versioned<AgentRecord>>();
   readonly #beats = new Map<string, Versioned<BeatRecord>>();
 
-  /** Learns what is newer than the known. */
+  /** Stores the records that are newer than the known ones. */
   learn({ state, counts, agents, beats }: Known): void {
     const { version } = state;
     if (version >= this.#state.version) this.#state = state;

@@ -16,7 +16,7 @@ import { quote, sql } from "./records/sql.ts";
 const MISSED = `select s.body, j.from_seq from (
     select session, min(first_seq) as from_seq from journal where at >= $1 and session > 0 group by session order by session desc limit 5000
   ) as j join sessions s on s.ordinal = j.session`;
-/** The most entries of a session that are looked up after a reconnect. */
+/** The maximum number of entries per session that are read after a reconnect. */
 const MOST_MISSED = 50;
 const MINUTE = 60_000;
 /** A gateway that has not polled for this time is not counted. If no other gateway is counted, no notifications are sent. */

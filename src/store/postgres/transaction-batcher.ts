@@ -241,7 +241,7 @@ function outcomeOf(order: Order, records: PostgresRecords): Outcome {
   }
 }
 
-/** The prepared statements of a connection: their names by their texts, and how often each name was given. */
+/** The prepared statements of a connection: their names by text, and the number of statements with each name. */
 type Plans = { names: Map<string, string>; readonly given: Map<string, number> };
 const plansOf = new WeakMap<pg.Client, Plans>();
 

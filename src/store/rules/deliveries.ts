@@ -68,7 +68,7 @@ export function keepDelivery(
   else deleteOldest(records, false, recorder.entries, recorder.bytes);
 }
 
-/** Written out: a rest of an object that was made in several places is slow. */
+/** Lists all fields, because a rest pattern is slow for objects that are created in several places. */
 function withoutContent(delivery: Delivery): DeliveryRecord["delivery"] {
   return {
     deliveryId: delivery.deliveryId,

@@ -66,7 +66,7 @@ export function findWaiting(
   return events;
 }
 
-/** Queued events of an agent that no turn works on: those below the batch of its beat and above it. */
+/** The queued events of an agent without a turn: the events below and above the batch of its beat. */
 function findFree(
   records: Records,
   agent: string,
@@ -148,7 +148,7 @@ export function endEvents(
   const dead: string[] = [];
   let returned = 0;
   for (const found of ids.flatMap((eventId) => records.events.find(eventId) ?? [])) {
-    // Two turns of an agent may work on events of version 0.2.0, whose beats could overlap.
+    // Beats of version 0.2.0 could overlap, so another turn may have ended the event.
     if (found.status !== "queued") continue;
     const event = { ...found, turnId: turn.turnId };
     if (status === "completed") {

@@ -1,6 +1,6 @@
 import type { CompactionResult, Entry, GatewayEntry, SessionRef, StoreWatcher, WorkKind } from "#store/store.ts";
 
-/** News for the watchers, who are told in this order once the transaction is kept. */
+/** News for the watchers. They are notified in this order after the commit. */
 export type News =
   /** `deliveryId` is the delivery of a turn that starts or changes its status with these entries. */
   | { kind: "entries"; session: SessionRef; entries: readonly Entry[]; deliveryId: string | undefined }
@@ -21,7 +21,7 @@ export function deliveryChange(news: DeliveryNews): "recorded" | "outcome" {
   return first?.name === "message.created" && first.role === "user" ? "recorded" : "outcome";
 }
 
-/** Tells a watcher the news of a rule, once its changes are kept. */
+/** Notifies a watcher of the news of a rule. Called after the commit. */
 export function notifyWatcher(watcher: StoreWatcher, news: News): void {
   if ("deliveryId" in news && news.deliveryId !== undefined) watcher.delivery?.(news.deliveryId, deliveryChange(news));
   if (news.kind === "entries") watcher.entries(news.session, news.entries);

@@ -116,7 +116,7 @@ export type BeatRun = {
   readonly began: number;
   /** The beat takes events with `after` < ordinal <= `through`. */
   readonly through: number;
-  /** The open turn works on all queued events of the agent with `before` < ordinal <= `after`. They are not written until it ends. */
+  /** The open turn works on all queued events of the agent with `before` < ordinal <= `after`. The events are not written until the turn ends. */
   readonly before: number;
   readonly after: number;
   /** The number of events in the turns of the beat, and how many of them were returned to the queue. */
@@ -144,7 +144,6 @@ export type AnnouncementRecord = {
 
 export type DeliveryRecord = Readonly<WorkIds> & {
   readonly delivery: Omit<Delivery, keyof DeliveryContent>;
-  /** The size of its content. */
   readonly contentBytes: number;
   readonly place: number;
   /** Its place among the deliveries that the recorder may let go; undefined while its work goes on. */
@@ -195,7 +194,7 @@ export type CountChange = Partial<
 export type Counts = Required<CountChange>;
 export type AgentCount = { readonly agent: string } & Counts;
 
-/** `place`: the oldest key has the smallest. */
+/** `place`: the oldest key has the smallest place. */
 export type ApiKeyRecord = { readonly key: ApiKey; readonly place: number };
 
 export type Totals = ReturnType<Store["stats"]>;
@@ -219,19 +218,19 @@ export interface Stream<E extends { seq: number }> {
   before(seq: number, limit: number, withToolCalls?: boolean): E[];
 }
 
-/** The entries of a session. It stays when the session goes, until all of it is erased. */
+/** The entries of a session. The journal of a deleted session remains until all its entries are erased. */
 export interface Journal extends Stream<Entry> {
-  /** Erases the oldest entries, which are these. */
+  /** Erases the given entries, which must be the oldest ones. */
   erase(oldest: readonly Entry[]): void;
 }
 
 /** The gateway's own entries. */
 export interface GatewayStream extends Stream<GatewayEntry> {
-  /** The `seq` of the oldest that is kept, or of the next to come. */
+  /** The `seq` of the oldest stored entry. If none is stored, the `seq` of the next entry. */
   readonly first: number;
-  /** The `seq` of the newest ever. */
+  /** The `seq` of the last appended entry, even if it is erased. */
   readonly last: number;
-  /** Erases all before `seq`. */
+  /** Erases all entries before `seq`. */
   eraseBefore(seq: number): void;
 }
 
@@ -254,7 +253,7 @@ export interface Leased<R> {
 
 export interface Records {
   readonly moment: { readonly now: number; readonly time: number };
-  /** The bytes of all but the recorder, and the counts of all agents together. */
+  /** The bytes of all records except the recorder's, and the sums of the counts of all agents. */
   readonly totals: { readonly bytes: number; readonly open: Readonly<Counts> };
   readonly bookmarks: Bookmarks;
   setBookmarks(change: Partial<Bookmarks>): void;
@@ -292,7 +291,7 @@ export interface Records {
     Leased<OpenTurnRecord> & {
       /** Unfinished turns of a session, by their places. */
       queue(ordinal: number): readonly OpenTurnRecord[];
-      /** The first of that queue. */
+      /** The first turn of the queue. */
       firstInQueue(ordinal: number): OpenTurnRecord | undefined;
       /** Turns that have not ended, in any order; of one agent or of all. */
       open(agent?: string): OpenTurnRecord[];
@@ -312,7 +311,7 @@ export interface Records {
   };
 
   readonly events: StoredRecords<SystemEvent> & {
-    /** Queued ones of an agent with `after` < ordinal <= `through`, by that. */
+    /** The queued events of an agent with `after` < ordinal <= `through`, in the order of their ordinals. */
     queued(agent: string, range: { after: number; through: number }, limit: number): SystemEvent[];
     /** Events with a smaller ordinal, newest first. */
     before(ordinal: number, limit: number): SystemEvent[];
@@ -355,13 +354,13 @@ export interface Records {
   readonly usage: {
     /** Adds to the counters of that hour, agent, model, surface and caller. */
     add(of: Omit<UsageCount, keyof UsageCounts>, change: Partial<UsageCounts>): void;
-    /** The counters after one, or of an hour and later, by their hours. An engine may return more than `limit` to a rule that only reads. */
+    /** The counters after a counter, or from an hour on, in the order of their hours. An engine may return more than `limit` to a rule that only reads. */
     after(place: UsageCount | number, limit: number): UsageCount[];
     delete(counter: UsageCount): void;
   };
   readonly gateway: GatewayStream;
   readonly apiKeys: StoredRecords<ApiKeyRecord> & {
-    /** By their places. */
+    /** All keys, in the order of their places. */
     all(): ApiKeyRecord[];
   };
 }

@@ -10,7 +10,7 @@ export const start = {
   sql: `
 create table meta (name text primary key, value) without rowid;
 
--- Records that are held in memory whole, by the names of their tables, and the numbers about the whole store.
+-- Records that are completely in memory, by table, and the numbers of the whole store.
 create table live (kind text, id, body text not null, primary key (kind, id)) without rowid;
 
 -- Entries that were appended in one batch, from first_seq on. The gateway's stream has the session 0.
@@ -54,7 +54,7 @@ update live set body = json_remove(body, '$.fence') where kind = 'beat';
 drop table runs;
 `;
 
-/** A size is counted in the characters of a text as JSON escapes it, because the text itself may have a NUL. */
+/** Sizes are counted in the escaped JSON text, because `length` stops at a NUL character. */
 const CONTENTS = `
 create table contents (place integer primary key, body text not null);
 insert into contents select place, '{"place":' || place || ',"headers":' || (body -> '$.delivery.headers') ||
@@ -76,7 +76,7 @@ create unique index deliveries_by_key on deliveries (delivery_id);
 create index deliveries_ended on deliveries (refused, ended_order) where ended_order is not null;
 `;
 
-/** Keys of the API were in the order of their rows. The counts of agents and of the whole store are flat. */
+/** API keys get a `place` from the order of their rows. The counts of agents and of the store become flat. */
 const LIVE = `
 create table live (kind text, id, body text not null, primary key (kind, id)) without rowid;
 insert into live select case kind when 'turn' then 'open_turns' when 'beat' then 'beats' when 'agent' then 'agents' when 'announcement' then 'announcements'

@@ -2,14 +2,14 @@
 import type { GatewayStream, Stream } from "#store/rules/records.ts";
 import type { Entry, GatewayEntry, ToolCall } from "#store/store.ts";
 
-/** The gateway's stream is stored like the journal of a session. A session does not have this ordinal. */
+/** The gateway's stream is stored like the journal of a session. This is not the ordinal of a session. */
 export const GATEWAY = 0;
 
 export type AnyEntry = Entry | GatewayEntry;
 /** The tool calls of entries, by the `seq` of each. */
 type Calls = { [seq: number]: ToolCall[] };
 
-/** The text of a row. The end of a turn repeats its reply, which mostly is the text of the entry before it: that is stored once. */
+/** The text of a row. The end of a turn has the reply, which is usually the text of the entry before it. This text is stored only once. */
 export function encodeEntries(entries: readonly AnyEntry[]): string {
   return JSON.stringify(
     entries.map((entry, n) =>
@@ -18,7 +18,7 @@ export function encodeEntries(entries: readonly AnyEntry[]): string {
   );
 }
 
-/** The same with the tool calls apart, so that they can be left out when the row is read. */
+/** Encodes the tool calls separately, so that a read can leave them out. */
 export function encodeApart(entries: readonly AnyEntry[]): { body: string; calls: string | undefined } {
   const calls: Calls = {};
   const others = entries.map((entry) => {
@@ -45,19 +45,19 @@ function textOf(entry: AnyEntry | undefined): string | undefined {
   return entry?.name === "message.completed" ? entry.text : undefined;
 }
 
-/** The number of dropped entries that may still be stored before their rows are deleted. */
+/** The number of dropped entries after which their rows are deleted. */
 const DELETED_TOGETHER = 1_000;
 
-/** The range of the entries that the gateway's stream keeps. */
+/** The range of the stored entries of the gateway's stream. */
 export type GatewayEnds = { first: number; last: number };
 
 type Journals = {
   stream<E extends AnyEntry>(session: number): Stream<E>;
-  /** Deletes the rows of which all entries are before `seq`. */
+  /** Deletes the rows whose entries are all before `seq`. */
   dropRows(session: number, seq: number): void;
 };
 
-/** The gateway's stream. Nearly each new entry removes the oldest one, so rows are deleted many at a time. */
+/** The gateway's stream. Nearly every new entry removes the oldest one, so rows are deleted in batches. */
 export function gatewayStream(journals: Journals, ends: GatewayEnds): GatewayStream {
   const rows = journals.stream<GatewayEntry>(GATEWAY);
   return {

@@ -1,4 +1,4 @@
-/** The tables of the engines, as data. */
+/** The declarations of all tables. */
 import { createHash } from "node:crypto";
 import { weigherOf } from "#store/fields.ts";
 import { DELIVERY, EVENT } from "#store/inbound.ts";
@@ -26,7 +26,7 @@ import type { Entry, SystemEvent, UsageCount, UsageCounts } from "#store/store.t
 import { COUNT_BYTES } from "#store/usage-counts.ts";
 import type { Layout } from "./table.ts";
 
-// The memory of records without their texts, as `npm run bench` measures it (P10).
+// The memory of each record without its texts, in bytes (P10).
 const SESSION_BYTES = 800;
 const TURN_BYTES = 640;
 const OPEN_BYTES = 200;
@@ -41,7 +41,7 @@ function textBytes(text: string | undefined): number {
   return text === undefined ? 0 : Buffer.byteLength(text);
 }
 
-/** The end of a turn names the reply that the entry before it holds. */
+/** The reply of a turn's end is not counted, because the entry before it has the same text. */
 export function weighEntry(entry: Entry): number {
   if (entry.name === "message.created") return ENTRY_BYTES + textBytes(entry.text) + textBytes(entry.context);
   if (entry.name !== "message.completed") return ENTRY_BYTES;
@@ -56,7 +56,7 @@ export function weighDelivery({ delivery, contentBytes, refusal }: DeliveryRecor
   return weighFacts(delivery) + contentBytes + textBytes(refusal?.detail);
 }
 
-// Tables with a great many records, which an engine may keep in a file.
+// Tables that may become large. An engine may store them in a file.
 
 const weighSession = weigherOf(SESSION_BYTES, SESSION);
 
@@ -74,7 +74,7 @@ export const SESSIONS = {
   weigh: ({ session }) => weighSession(session),
 } satisfies Layout<SessionRecord>;
 
-/** Turns that have ended, without their replies, which the journal has. */
+/** Ended turns, without their replies. The journal has the replies. */
 export const TURNS = {
   table: "turns",
   key: "turn_id",
@@ -138,10 +138,10 @@ export const SUMMARIES = {
 type Counter = Omit<UsageCount, keyof UsageCounts>;
 
 let last = { hour: Number.NaN, agent: "", model: "", surface: "", caller: "", key: "" };
-/** The length of the names in a key: an index of PostgreSQL accepts no long texts. */
+/** The maximum length of the names in a key, because a PostgreSQL index does not accept long texts. */
 export const LONGEST_NAMES = 250;
 
-/** The key of a counter begins with its hour. The last one is cached, because consecutive calls mostly have the same. */
+/** The key of a counter starts with its hour. The last key is cached, because consecutive calls usually have the same counter. */
 export function counterOf({ hour, agent, model, surface, caller }: Counter): string {
   const isLast = last.hour === hour && last.agent === agent && last.model === model;
   if (isLast && last.surface === surface && last.caller === caller) return last.key;
@@ -169,9 +169,9 @@ export const USAGE = {
   weigh: () => COUNT_BYTES,
 } satisfies Layout<UsageCount>;
 
-// Tables that are held in memory whole: unfinished work, and kinds with few records.
+// Tables that are completely in memory: unfinished work, and tables with few records.
 
-/** A lease is held in memory: it is extended also while the disk is full, and ends with the process. */
+/** True if only the lease was extended. This is not saved, so that leases can be extended while the disk is full. */
 function isOnlyExtended<W extends { readonly lease: Lease | undefined }>(work: W, after: W): boolean {
   const names = Object.keys(after) as (keyof W)[];
   return (
@@ -280,7 +280,7 @@ export const API_KEYS = {
   orders: { all: { by: "place", isRare: true } },
 } satisfies Layout<ApiKeyRecord>;
 
-/** Sessions that are gone, and of whose journal some is left. */
+/** Deleted sessions with journal entries that are not erased yet. */
 export const ERASURES = {
   table: "erasures",
   key: "id",

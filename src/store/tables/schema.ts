@@ -1,4 +1,4 @@
-/** The tables of a new database or file, from their layouts. Migrations give those of an earlier version the same form. */
+/** The tables of a new database or file, from their layouts. Migrations convert the tables of an earlier version to the same form. */
 import type { Column, ColumnType, Layout, Order } from "./table.ts";
 
 type AnyLayout = Layout<never>;
@@ -6,7 +6,7 @@ type AnyLayout = Layout<never>;
 type Dialect = { types: Readonly<Record<ColumnType, string>>; isTrue(column: string): string };
 
 const POSTGRES: Dialect = {
-  // Texts are compared as in this process, which is also the fastest.
+  // PostgreSQL then compares texts like this process. This collation is also the fastest.
   types: { text: `text collate "C"`, integer: "bigint", number: "double precision", boolean: "boolean" },
   isTrue: (column) => column,
 };
@@ -43,8 +43,8 @@ const STATE = `create table gateway_state (
 `;
 
 /**
- * The schema of PostgreSQL. A record is `json` and not `jsonb`, which refuses texts that callers may send; for the same reason, no statement may look
- * into it.
+ * The schema of PostgreSQL. A record is `json` and not `jsonb`, which refuses texts that callers may send; for the same reason, no statement may read
+ * its fields.
  */
 export function postgresSchema(layouts: readonly AnyLayout[]): string {
   const tables = layouts.map((layout) => {
@@ -57,7 +57,7 @@ export function postgresSchema(layouts: readonly AnyLayout[]): string {
 }
 
 /**
- * The tables of SQLite that may become large. The rows are in the order of the table's first order, if that has a whole number of its own for each
+ * The tables of SQLite that may become large. The rows are stored in the table's first order if this has a unique integer for each
  * record, and otherwise in the order of the keys.
  */
 export function sqliteSchema(layouts: readonly AnyLayout[]): string {
@@ -73,7 +73,7 @@ export function sqliteSchema(layouts: readonly AnyLayout[]): string {
   return tables.join("\n");
 }
 
-/** The column by which the rows of a table can be stored, if there is one beside the key. */
+/** A column other than the key by which the rows of a table can be stored. Undefined if there is none. */
 function placeOf({ columns, orders = {} }: AnyLayout): string | undefined {
   const [first] = Object.values(orders);
   if (!first || first.of !== undefined || first.only !== undefined || first.hasTies) return undefined;
@@ -86,7 +86,7 @@ function columnsOf(layout: AnyLayout, { types }: Dialect, constraints: { [column
   );
 }
 
-/** An index for each order, except the one of the rows themselves. */
+/** An index for each order, except the order in which the rows are stored. */
 function indexesOf({ table, key, orders = {} }: AnyLayout, { isTrue }: Dialect, place: string): string[] {
   return Object.entries<Order>(orders).flatMap(([name, { by, of, only, hasTies }]) => {
     if (by === place && of === undefined && only === undefined) return [];

@@ -36,13 +36,13 @@ import {
 } from "./layouts.ts";
 import type { Changed, Layout, RecordTable } from "./table.ts";
 
-/** Numbers about the whole store: to count anew takes long. */
+/** The numbers of the whole store, because counting the records again would be slow. */
 export type State = {
-  /** Counts the transactions that write, in an engine that needs it. */
+  /** The number of writing transactions, in engines that need it. */
   version: number;
   numbers: { session: number; event: number; place: number; order: number };
   sessions: number;
-  /** The weight of all but the recorder's. */
+  /** The bytes of all records except the recorder's. */
   bytes: number;
   shelves: Shelves;
   /** The counts of all agents together. */
@@ -86,10 +86,10 @@ export function newBookmarks(): Bookmarks {
 
 /** The parts of the records in which engines differ. */
 export type Parts = {
-  /** Changed in its place. */
+  /** Rules change this object in place. */
   state: State;
   bookmarks: Bookmarks;
-  /** The table of a layout. It calls `changed` with each change. Without that, it need not know a record to delete it. */
+  /** The table of a layout. It calls `changed` with each change. Without `changed`, it can delete a record that is not loaded. */
   table<R extends object>(layout: Layout<R>, changed?: Changed<R>): RecordTable<R>;
   journal(ordinal: number): Journal;
   gateway: GatewayStream;
@@ -97,7 +97,7 @@ export type Parts = {
 
 const NO_NEWS: News[] = [];
 
-/** The records of an engine, in tables. Each kind is made at its first use. */
+/** The records of an engine, in tables. Each table is created at its first use. */
 export class TableRecords implements Records {
   readonly #parts: Parts;
   #sessions: Records["sessions"] | undefined;

@@ -18,21 +18,21 @@ export type Order = {
 
 /** The type of a column's values. A `text` may contain any characters. */
 export type ColumnType = "text" | "integer" | "number" | "boolean";
-/** A column by which records are found: its type, its value of a record, and whether that value never changes. */
+/** A column by which records are found: its type, a function that returns its value, and a mark if the value never changes. */
 export type Column<R> = readonly [type: ColumnType, of: (record: R) => Field, fixed?: "fixed"];
 
 /** A table as data. The values of the key and of the columns that orders group by never change. */
 export type Layout<R> = {
   table: string;
   key: string;
-  /** The columns by which records are found, the key among them. An update does not write fixed ones or their indexes. */
+  /** The columns by which records are found, including the key. An update does not write fixed columns or their indexes. */
   columns: { readonly [column: string]: Column<R> };
   orders?: { readonly [name: string]: Order };
   /** The bytes that a record counts for in the limit on the store. Without it: none. */
   weigh?(record: R): number;
-  /** True for few or unfinished records, which an engine in this process holds in memory whole. */
+  /** True for a table with few or unfinished records. An engine in this process has it completely in memory. */
   isLive?: true;
-  /** True for flat records that are changed in their place before they are put. An engine that repeats rules hands out copies. */
+  /** True for flat records that rules change in place before they put them. An engine that repeats rules returns copies. */
   isMutable?: true;
   /** For a live table that is also stored in a file: returns true if a change must be saved. Without it, all changes are saved. */
   isSaved?(before: R, after: R): boolean;
@@ -49,7 +49,7 @@ export interface RecordTable<R> {
   find(key: Key): R | undefined;
   put(record: R): void;
   delete(key: Key): void;
-  /** The records of a group in an order, within a range. Those with the same `by` are in any order. */
+  /** The records of a group in an order, within a range. Records with the same `by` are in any order. */
   scan(order: Order, scan: Scan): R[];
   /** The first record of a group in an order. */
   first(order: Order, of?: Key | boolean): R | undefined;
@@ -68,7 +68,6 @@ export function keyField<R>(layout: Layout<R>): (record: R) => Key {
   return fieldOf(layout, layout.key) as (record: R) => Key;
 }
 
-/** Records in memory. */
 export class MemoryTable<R extends object> implements RecordTable<R> {
   readonly #changed: Changed<R>;
   readonly keyOf: (record: R) => Key;
@@ -93,7 +92,7 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
     this.#changed(before, record);
   }
 
-  /** Puts a stored record, which is not a change. */
+  /** Adds a stored record without a call of `changed`. */
   load(record: R): void {
     this.#set(record);
   }

@@ -151,7 +151,7 @@ export function createUpgradeFront(onRequest: ReturnType<typeof createFront>) {
 
 function noSocket(doors: readonly DoorAt[]): GatewayError | undefined {
   const door = doors.find(({ sockets }) => sockets);
-  return door && new GatewayError("not-found", `WebSockets open only at ${door.prefix}.`);
+  return door && new GatewayError("not-found", `WebSocket connections are accepted only at ${door.prefix}.`);
 }
 
 /** As HTTP/1.1 would write it, whose parser has measured it already. */

@@ -44,7 +44,7 @@ function cutBlocked(this: Socket): void {
 
 /**
  * Begins a request that was sent ahead of its predecessor's answer after this answer. Node begins all that come in one read, and holds
- * their answers until it is their turn: 64 KiB of requests would cost hundreds of MiB of answers that no client reads. A request is not begun
+ * their answers until it is their turn: a client could otherwise fill the memory with answers. A request is not started
  * if its answer could not leave, because the client or an earlier answer has ended the connection.
  */
 export function createPipelined(onRequest: RequestListener, refuseMore: (socket: Socket) => void): RequestListener {

@@ -12,13 +12,13 @@ export const HEADER_LIMIT = 16 * 1024;
 /** The time that a client may take to end its half of a connection that was refused. */
 const LINGER_MS = 1_000;
 
-/** Node's error for bytes that it could not read, or a code of ours. */
+/** Node's error for unreadable bytes, or an error code of the gateway. */
 type UnreadBytes = { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
 export const IS_CONNECT: UnreadBytes = { code: "IS_CONNECT" };
 export const TOO_MANY_AHEAD: UnreadBytes = { code: "TOO_MANY_AHEAD" };
 const BY_CODE: Record<string, [ErrorName, string]> = {
-  IS_CONNECT: ["invalid-request", "The gateway is not a proxy, and takes no CONNECT."],
+  IS_CONNECT: ["invalid-request", "The gateway is not a proxy and does not support CONNECT."],
   TOO_MANY_AHEAD: ["invalid-request", `More than ${MOST_AHEAD} requests wait for answers on the connection.`],
   HPE_HEADER_OVERFLOW: ["headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ["too-large", "The chunk extensions are too large."],

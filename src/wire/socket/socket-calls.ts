@@ -43,7 +43,7 @@ export function checkPermissions(connection: Connection): void {
     subscriber?.gateway && GATEWAY_PERMISSION,
   ];
   const lost = needed.find((permission) => permission && !mayCall(caller, permission));
-  if (lost) connection.close(CLOSE.permissionRevoked, `the token lacks ${lost} now`);
+  if (lost) connection.close(CLOSE.permissionRevoked, `the token no longer has the permission ${lost}`);
 }
 
 function row<Params>(

@@ -238,7 +238,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     this.leaveIfUnused();
   }
 
-  /** Passes a stored entry of a sender's turn on, unless the subscription will reach the entry itself. A subscriber has got it already, so its sender gets only the end. */
+  /** Passes a stored entry of a sender's turn on, unless the subscription will reach it. A subscriber already has the entry, so its sender gets only the end of the turn. */
   takeStored(sender: Sender, entry: Entry): void {
     if (!this.hasSender(sender) || this.follower.isBefore(entry.seq)) return;
     if (!this.isSubscribed) this.take(entry);
@@ -309,7 +309,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
   #openReply({ turnId, seq }: { turnId: string; seq: number }): void {
     // An earlier reply of the turn may be read again for its sender.
     if (seq <= this.#replySeq) return;
-    // The reply of the turn before has not ended for its sender, whose rest must be sent first.
+    // The sender of the previous turn must get the rest of its reply first.
     if (turnId !== this.#replyOf && this.#streamerOf(this.#replyOf)) return;
     this.#replyOf = turnId;
     this.#replySeq = seq;

@@ -58,7 +58,7 @@ export function dueBeatsTests(engine: Engine): void {
       expect(await due(world, ["a", "b", "c", "d"])).toEqual(["a", "b"]);
     });
 
-    it("plans a later one instead of a sooner, but not where the soonest is wanted", async ({ world }) => {
+    it("is moved to a later time, unless the caller requests the sooner one", async ({ world }) => {
       await planBeat(world, 1_000);
       await planBeat(world, 5_000, true);
       expect(await dueIn(world)).toBe(1_000);
@@ -111,11 +111,11 @@ export function dueBeatsTests(engine: Engine): void {
       expect(await dueIn(world)).toBe(0);
     });
 
-    it("tells who watches whenever one is due sooner than before, and not when it is due later", async ({ world }) => {
+    it("notifies the watchers if the beat is due sooner than before, but not if it is due later", async ({ world }) => {
       const isTold = async (delayMs: number | undefined, soonest = false): Promise<boolean> => {
         world.told.length = 0;
         await planBeat(world, delayMs, soonest);
-        // Told in order: what comes after this would come after a word of the beat.
+        // News arrives in order, so news of the beat would arrive before the entries of this turn.
         await world.start();
         await world.hears(({ kind }) => kind === "entries");
         return isToldOfBeat(world);

@@ -45,7 +45,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect(await waiting(world)).toEqual([]);
     });
 
-    it("leaves those to others that come while the turn works, and those of other agents", async ({ world }) => {
+    it("leaves events that arrive during the turn, and events of other agents, to other turns", async ({ world }) => {
       const taken = await queueEvent(world);
       await queueEvent(world, { agent: "other" });
       const claimed = await takeEvents(world, [taken.eventId]);
@@ -58,7 +58,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect(await waiting(world, { agent: "other" })).toHaveLength(1);
     });
 
-    it("shows the turn of an event to a repeat of its request", async ({ world }) => {
+    it("returns the event with its turn to a repeated request", async ({ world }) => {
       const { eventId } = await queueEvent(world, { key: "k" });
       const { turnId } = (await takeEvents(world, [eventId])).claim;
       const order = eventOrder(world, { key: "k" });
@@ -312,7 +312,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect(world.store.stats().deliveries).toBe(2);
     });
 
-    it("lets the deliveries of turns that end at once go turn by turn", async ({ world }) => {
+    it("erases the deliveries of turns that end together one turn after another", async ({ world }) => {
       const recorder = { entries: 3, bytes: 1e9, refused: 2 };
       const start = (name: string) =>
         world.start({ session: `chat:${name}`, delivery: deliveryOf(`dlv_${name}`), recorder });

@@ -222,7 +222,7 @@ await postgresTests((server) => {
       });
     });
 
-    it("may be in a schema with any name, beside tables of others", async () => {
+    it("may be in a schema with any name, next to tables of other programs", async () => {
       const url = await server.createDatabase();
       await server.run(url, fixture("postgres.sql").toString());
       const name = new URL(url).pathname.slice(1);

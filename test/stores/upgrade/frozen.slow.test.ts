@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
 import { migrations } from "#store/sqlite/schema.ts";
 
-/** Digests of the released steps to a later version: for SQLite the step; for PostgreSQL the oldest gateway that goes on with each step, and the step. */
+/** The digests of the released migrations. For PostgreSQL, each has the version, the oldest version whose gateways work with it, and the digest. */
 const SQLITE = ["4c817fe84e41c68e"];
 const POSTGRES = [
   [7, 6, "74b9c1257ea0980f"],

@@ -55,7 +55,7 @@ describe("a token", () => {
     await health.call("rpc.subscribe", { gateway: null });
     expect(await idle.refusal("agent.list")).toMatchObject({ code: -32001 });
     await gateway.reload(config(["agent.list", "system.health"]));
-    expect(await sessions.closed).toEqual({ code: 4403, reason: "the token lacks session.get now" });
+    expect(await sessions.closed).toEqual({ code: 4403, reason: "the token no longer has the permission session.get" });
     await idle.call("agent.list");
     await health.call("agent.list");
     await gateway.reload(config(["agent.list"]));

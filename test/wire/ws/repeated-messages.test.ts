@@ -83,7 +83,7 @@ test("a sender is forgotten if the end of its turn was deleted", async () => {
   expect(isFollowed(core)).toBe(false);
 });
 
-test("a connection that closes forgets the senders whose ends are still to be read", async () => {
+test("a connection that closes forgets senders if the end of their turn was not read yet", async () => {
   await using core = await startCore();
   const turn = await complete(core);
   const sink = createSink();

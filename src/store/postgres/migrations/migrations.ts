@@ -21,7 +21,7 @@ export type Migration = {
  * whose `oldest` is its own version may do anything: `agent-gateway migrate` runs it.
  */
 export const MIGRATIONS: readonly Migration[] = [
-  // The oldest version that is upgraded. Its tables are no longer made.
+  // The oldest version that can be upgraded. Its schema is not created any more.
   { version: 6, oldest: 6, release: "0.2.0", sql: "" },
   { version: 7, oldest: 6, sql: PREVIEWS },
   { version: 8, oldest: 8, sql: CONVERSION, schema: `${RECORD_TABLES}${SHARED_TABLES}` },

@@ -1,19 +1,19 @@
 /**
- * What a rule needs next, requested before the rule asks for it. It changes how many exchanges a transaction needs, and never an answer. A rule that does
+ * Requests the records that a rule will need next, before the rule reads them. This changes the number of exchanges, but never a result. A rule that does
  * not find a session cannot continue, so without this the sessions of several turns would be loaded one after another.
  */
 import type { OpenTurnRecord, Records } from "#store/rules/records.ts";
 import type { RuleName } from "#store/rules/rules.ts";
 import type { Claim, Lane, Store } from "#store/store.ts";
 
-/** `claiming` is the most turns that a claim of the pass may take. */
+/** `claiming` is the maximum number of turns that a claim of the pass may take. */
 type Requests = Pick<Records, "sessions"> & { claiming: number };
 
 function ofClaim({ sessions }: Requests, { sessionId }: Claim): void {
   sessions.find(sessionId);
 }
 
-/** By the name of a rule, with the arguments of the rule. */
+/** The requests of each rule. Called with the arguments of the rule. */
 export const ahead: { readonly [Name in RuleName]?: (records: Requests, ...args: never[]) => void } = {
   endTurn: ofClaim,
   releaseTurn: ofClaim,
@@ -25,7 +25,7 @@ export const ahead: { readonly [Name in RuleName]?: (records: Requests, ...args:
 type Parts = {
   /** The loaded turns of a lane, as many as a claim may take. */
   loaded(agent: string, lane: Lane): readonly OpenTurnRecord[];
-  /** Requests what the claim of a turn needs, or its end. */
+  /** Requests the records that the claim or the end of a turn needs. */
   request(turn: OpenTurnRecord): void;
 };
 
@@ -35,7 +35,7 @@ export function turnsAhead(turns: Records["turns"], { loaded, request }: Parts):
     for (const turn of found) request(turn);
     return found;
   };
-  // A claim asks for the first turn of a lane after each that it takes.
+  // A claim reads the first turn of a lane again after each turn that it takes.
   const lanes = new Set<string>();
   return {
     ...turns,

@@ -5,12 +5,12 @@ import { weighEntry } from "#store/tables/layouts.ts";
 import { integer, numberList, type Row, type Sql, sql, textList } from "./sql.ts";
 import type { NamedSql, Part, Transaction } from "./transaction.ts";
 
-/** The streams of a transaction: the journals of sessions by their ordinals. The entries that it appends to a stream share a row. */
+/** The streams of a transaction: the journals of sessions by their ordinals. Entries that the transaction appends to one stream share a row. */
 export class Journals implements Part {
   readonly #transaction: Transaction;
   readonly #weigh: (bytes: number) => void;
   readonly #journals = new Map<number, PostgresJournal>();
-  /** The streams of which whole rows are deleted, and the first `seq` that each keeps. */
+  /** The streams whose old rows are deleted, with the first `seq` that remains in each. */
   #dropped = new Map<number, number>();
 
   /** `weigh` is called with the change of the weight of all entries. */
@@ -96,7 +96,7 @@ function insertion(rows: readonly { session: number; entries: readonly AnyEntry[
 }
 
 /**
- * A journal as a transaction sees it: its stored rows, and over them the changes of this pass. The `seq` of its entries have no gaps, so the rows that
+ * A journal as a transaction sees it: its stored rows with the changes of this pass. The `seq` of its entries have no gaps, so the rows that
  * hold a range of entries are found by the first `seq` of each.
  */
 class PostgresJournal implements Stream<AnyEntry> {
@@ -107,7 +107,7 @@ class PostgresJournal implements Stream<AnyEntry> {
   #rows: AnyEntry[][] = [];
   appended: AnyEntry[] = [];
   erasedBefore = 0;
-  /** The other entries of a row of which some are erased. */
+  /** The remaining entries of a row that is partly erased. */
   rest: readonly AnyEntry[] = [];
 
   constructor(transaction: Transaction, session: number, weigh: (bytes: number) => void) {
@@ -153,7 +153,7 @@ class PostgresJournal implements Stream<AnyEntry> {
     this.rest = [];
   }
 
-  /** True if this transaction appended the entry, so that there is nothing to read from it on. */
+  /** True if this transaction appended the entry. The entry and later ones are then not read from the database. */
   #isAppended(seq: number): boolean {
     return (this.appended[0]?.seq ?? Infinity) <= seq;
   }

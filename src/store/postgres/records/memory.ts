@@ -6,7 +6,7 @@ import { newBookmarks, newState } from "#store/tables/table-records.ts";
 const REMEMBERED = 5_000;
 
 /**
- * What a process remembers from one transaction to the next: the bookmarks of the rules, and guesses at the state and at records. Other gateways
+ * The memory of a process between transactions: the bookmarks of the rules, and the last known state and records. Other gateways
  * may have changed them since, so guesses decide only what the first pass of a transaction loads.
  */
 export class Memory {

@@ -34,7 +34,7 @@ import { integer, json, quote, type Row, sql, textList } from "./sql.ts";
 import { FIRST_OF_GROUP, PostgresTable } from "./table.ts";
 import type { NamedSql, Statement, Transaction } from "./transaction.ts";
 
-/** The tables whose records a process remembers: a rule finds the next records that it needs by one of these. */
+/** The tables whose records a process remembers, because rules use them to find other records. */
 const REMEMBERED: readonly object[] = [SESSIONS, OPEN_TURNS, TURNS, BEATS];
 /** The number of usage counters that a call reads together. */
 const COUNTERS_A_PAGE = 10_000;
@@ -150,7 +150,7 @@ export class TransactionRecords {
     return table;
   };
 
-  /** Most rules that write to a session ask for the first turn of its queue. So these are loaded with the session, which only its row names. */
+  /** Loads the first turns of each session's queue with the session, because most rules that write to a session read them. */
   #queuesOf(sessionIds: readonly string[]): Statement {
     const turns = this.tableOf<OpenTurnRecord>(OPEN_TURNS);
     const { queue } = OPEN_TURNS.orders;
@@ -199,7 +199,7 @@ export class PostgresRecords extends TableRecords {
     this.moment = { now: transaction.now, time: transaction.time };
   }
 
-  /** A sweep reads only the sessions that may be past their time. */
+  /** A sweep reads only the sessions that may have something to erase. */
   override get sessions(): Records["sessions"] {
     const table = this.#whole.tableOf<SessionRecord>(SESSIONS);
     this.#swept ??= {
@@ -213,7 +213,7 @@ export class PostgresRecords extends TableRecords {
     return this.#swept;
   }
 
-  /** Each new delivery of a full recorder deletes the oldest one: as many are read together as the calls of the transaction delete. */
+  /** In a full recorder, each new delivery deletes the oldest one. All deliveries that the calls of a transaction delete are read together. */
   override get deliveries(): Records["deliveries"] {
     const table = this.#whole.tableOf<DeliveryRecord>(DELIVERIES);
     this.#deleted ??= { ...super.deliveries, firstEnded: (of) => table.first(DELIVERIES.orders.ended, of) };
@@ -246,7 +246,7 @@ export class PostgresRecords extends TableRecords {
     return this.#ahead;
   }
 
-  /** All records of a table that has few. */
+  /** All records of a small table. */
   all<R extends object>(layout: Layout<R>): R[] {
     return this.#whole.tableOf(layout).scan({ by: layout.key }, {});
   }
@@ -269,7 +269,7 @@ export class PostgresRecords extends TableRecords {
     return hasReady || turns.nextDueAt() !== undefined || this.transaction.wanted().length > 0;
   }
 
-  /** Requests what the claim or the end of a turn needs. */
+  /** Requests the records that the claim or the end of a turn needs. */
   #request({ turn, ordinal, open }: OpenTurnRecord): void {
     this.sessions.find(turn.sessionId);
     this.#whole.tableOf<AgentCount>(COUNTS).find(turn.agent);

@@ -20,11 +20,11 @@ export type TableOptions<R> = {
   isNew(column: string, value: Key | boolean): boolean;
   /** The record as this process knew it last. It may be outdated. */
   guess?(key: Key): R | undefined;
-  /** Further statements that load what belongs to the records of these keys. They run after the records are loaded. */
+  /** More statements, which load data that belongs to the records of these keys. They run after the records are loaded. */
   loading?(keys: readonly Key[]): Statement[];
 };
 
-/** Rows of a table as a transaction sees them: the loaded ones, and over them the changes of this pass. */
+/** Rows of a table as a transaction sees them: the loaded rows with the changes of this pass. */
 export class PostgresTable<R extends object> implements RecordTable<R>, Part {
   readonly #transaction: Transaction;
   readonly #layout: Layout<R>;
@@ -83,7 +83,7 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     return this.#scan(order, { of, limit: 1 }, FIRST_OF_GROUP)[0];
   }
 
-  /** The groups of an order. One that this pass has emptied may be among them. */
+  /** The groups of an order. They may include groups that this pass has emptied. */
   groups(order: Order): Key[] {
     const stored = this.#groups.get(order);
     if (!stored) this.#wantedGroups.add(order);
@@ -118,7 +118,7 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     return this.#take(bodiesOf(rows)).flatMap((record) => this.#peek(this.keyOf(record)) ?? []);
   }
 
-  /** The first `limit` loaded records of a group in an order that this pass has not changed. */
+  /** The first `limit` loaded records of a group in an order, without records that this pass has changed. */
   loadedIn(order: Order, of: Key, limit: number): R[] {
     const found: R[] = [];
     for (const key of this.#windows.get(this.#idOf(order, { of }))?.keys ?? []) {
@@ -242,7 +242,7 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
   }
 
   /**
-   * Stores loaded records. Returns those that were known before in their place. `asked` are the keys that were asked for, by their stored forms: a
+   * Stores loaded records. If a record was loaded before, returns that one. `asked` has the requested keys by their stored forms, because a
    * record of version 0.2.0 may have only the stored form of its key.
    */
   #take(records: readonly R[], asked?: ReadonlyMap<Key, Key>): R[] {
@@ -266,7 +266,7 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     const id = this.#idOf(order, scan);
     const known = isNew ? NOTHING : this.#windows.get(id);
     if (!known) {
-      // Each ask for the first of a group is likely to use another record of it.
+      // Each call for the first record of a group is likely to need one more record of the group.
       const asked = this.#wantedScans.get(id)?.size ?? 0;
       this.#wantScan(order, scan, Math.max(asked + 1, window));
       return [];
@@ -315,7 +315,7 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     if (typeof value === "boolean") return truth(value);
     if (typeof value === "string") return quote(this.#columns.encode(value));
     if (this.#columns.named(column).type === "integer") return integer(value);
-    // The clock goes on until the statement runs.
+    // The statement runs later, so it reads the time itself.
     return value === this.#transaction.time ? this.#transaction.sqlTime : double(value);
   }
 

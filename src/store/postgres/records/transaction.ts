@@ -72,7 +72,7 @@ export class Transaction {
   wanted(): Statement[] {
     const statements = [...this.#wanted.values(), ...this.#parts.flatMap((part) => part.wanted?.() ?? [])];
     this.#wanted.clear();
-    // The time is read before the rows of which it decides.
+    // The time is read before the rows that are compared with it.
     if (!this.#begun) statements.unshift(this.#begin());
     return statements;
   }

@@ -4,7 +4,7 @@ import { bytesOf, freeBytesOf, toSql } from "../text.ts";
 import type { Database } from "./database.ts";
 
 /**
- * The rows of the tables that are held in memory whole: unfinished work, and kinds with few records. They are read once, at the start.
+ * The rows of the tables that are completely in memory: unfinished work, and tables with few records. They are read once, at the start.
  * `notify` is called with the table and the id of each record that is loaded or changed.
  */
 export function liveRows(db: Database, notify: (kind: string, id: string) => void) {
@@ -14,7 +14,7 @@ export function liveRows(db: Database, notify: (kind: string, id: string) => voi
   const remove = db.run("DELETE FROM live WHERE kind = ? AND id = ?");
   const changes = new Map<string, { kind: string; id: string; record: object | undefined }>();
 
-  /** The changes of a record before and after it, by the name of its table. */
+  /** The listeners for changes, by the name of the table. */
   const listeners = new Map<string, Changed<never>>();
   const load = <R extends object>(layout: Layout<R>): MemoryTable<R> => {
     const { table: kind, isSaved = () => true } = layout;

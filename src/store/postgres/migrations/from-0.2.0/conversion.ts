@@ -76,7 +76,7 @@ analyze ${NEW_TABLES.replaceAll(" ", ", ")};
 `;
 
 /**
- * All statements, in one transaction. A gateway of version 0.2.0 that still runs fails with each write, because its counters are gone. `RECORD_TABLES` are
+ * All statements, in one transaction. A gateway of version 0.2.0 that still runs fails with each write, because its counters are deleted. `RECORD_TABLES` are
  * those of version 8: a later version that changes the layouts must first store their text here.
  */
 export const CONVERSION = [

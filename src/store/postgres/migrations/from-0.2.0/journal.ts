@@ -37,7 +37,7 @@ const SESSIONS_AT_ONCE = 10_000;
 
 /**
  * An entry becomes a row. The end of a turn shares the row of the message before it, if that is its reply. Tool calls are stored as JSON. The journals take
- * the longest, so a notice tells how far they are.
+ * the longest, so a notice reports their progress.
  */
 export const JOURNAL = /* sql */ `
 do $do$ declare
@@ -70,7 +70,7 @@ ${report(
 
 /** Entries of the gateway's stream: an object with at most one level of objects in it. */
 const NEWS = `\\{(?:[^"{}]|${STRING}|\\{(?:[^"{}]|${STRING})*\\})*\\}`;
-/** The reason of an event's death is encoded in a JSON string, which can always be read. */
+/** The reason of a dead event is encoded in a JSON string, which PostgreSQL can always read. */
 const REASON = `(${stringIn("one.news[1]", "reason")})::json #>> '{}'`;
 const DEAD = object({
   name: `'"event.dead"'`,

@@ -30,7 +30,7 @@ export function withoutEscapes(json: Json, half: string): string {
   const whole = `regexp_replace(${plain}, '\\\\u[dD][89a-fA-F]..', '${half}', 'g')`;
   return `regexp_replace(${whole}, '\\\\(u....|.)', 'x', 'g')`;
 }
-/** The bytes of a text in UTF-8, of which a lone surrogate has three. */
+/** The bytes of a text in UTF-8. A lone surrogate has three bytes. */
 export function bytesOf(column: string): string {
   return `coalesce(case when ascii(${column}) = 1 then ${bytesOfString(`substr(${column}, 2)`)} else octet_length(${column}) end, 0)`;
 }
@@ -53,7 +53,7 @@ export function moreOf(array: string): Json {
   return when(`${array} is not null`, object(fields));
 }
 
-/** The fields of a flat JSON object that is stored as text: a string, and another value. In a string, quotes have a backslash before them. */
+/** A JSON string. The functions below read a string or another value from the text of a flat JSON object. */
 export const STRING = `"(?:[^"\\\\]|\\\\.)*"`;
 export function stringIn(column: string, name: string): Json {
   return `substring(${column} from '"${name}":(${STRING})')`;

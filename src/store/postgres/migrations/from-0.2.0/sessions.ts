@@ -32,7 +32,7 @@ select ordinal, (${object({
 })})::json from old_sessions where summary is not null;
 `;
 
-/** The ids of the skills, of which each may be encoded. */
+/** The ids of the skills. Each id may be encoded. */
 const SKILLS = `case skill_ids::text when '[]' then '[]' else '[' || (select string_agg(${free("id")}, ',' order by n)
   from json_array_elements_text(skill_ids) with ordinality as of (id, n)) || ']' end`;
 const TURN = object({
@@ -59,7 +59,7 @@ const TURN = object({
 });
 const OF_TURN = { turn: TURN, ordinal: whole("session"), place: whole("seq"), replySeq: "coalesce(reply_at, 0)::text" };
 
-/** Open turns. A queued turn without an earlier one in its session is ready: a compaction, which is dropped, may have blocked it. */
+/** Open turns. A queued turn without an earlier turn in its session is ready, because compactions, which may have blocked it, are not converted. */
 export const TURNS = /* sql */ `
 create temp table batches on commit drop as
 select b.turn_id, b.agent, b.most_attempts, b.stream_keep, b.ordinals,

@@ -81,7 +81,7 @@ ${report("deleted sessions to erase", "erasures", "old_erased_sessions")}`;
 /** True if an open turn works on the event `e`. */
 const IS_TAKEN = "exists (select from batches x where x.agent = e.agent and e.ordinal = any (x.ordinals))";
 
-/** A beat with an open turn continues after it. Its turn holds the events of the beat's range. Another running beat becomes due. */
+/** A beat with an open turn continues after this turn, which has the events of the beat's range. A running beat without an open turn becomes due. */
 export const AGENTS = /* sql */ `
 insert into beats (id, body)
 select agent, (${object({
