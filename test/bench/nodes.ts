@@ -37,8 +37,8 @@ const RUN_IN_S = 3;
 const LAST_SEED = 990;
 
 /** Counts the load's outcome in the database, as a gateway's knowledge of the others is a second old. */
-const LEFT = `select count(*) filter (where state = 'queued') as open, count(*) filter (where state = 'handled') as well,
-  count(*) filter (where state = 'dead') as ill from events`;
+const LEFT = `select count(*) filter (where is_queued) as open, count(*) filter (where body->>'status' = 'handled') as well,
+  count(*) filter (where body->>'status' = 'dead') as ill from events`;
 
 /**
  * Starts gateways with one database of their own: they share the server's core, as one would have it alone, and the database waits for
