@@ -13,14 +13,6 @@ export function decodeText(stored: string): string {
   return stored.charCodeAt(0) === 1 ? (JSON.parse(stored.slice(1)) as string) : stored;
 }
 
-export function encodeOptional(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : encodeText(text);
-}
-
-export function decodeOptional(stored: string | null | undefined): string | undefined {
-  return stored === null || stored === undefined ? undefined : decodeText(stored);
-}
-
 /** The longest key that an index accepts. */
 const LONGEST_KEY = 300;
 
