@@ -34,3 +34,17 @@ it("notifies other gateways of a ready compaction that this gateway has not clai
   expect(await payloadsAfter({ compactions: 1 })).toHaveLength(1);
   expect(await payloadsAfter({})).toEqual([]);
 });
+
+it("learns no older state, unless another server has taken over", () => {
+  const known = new CachedCounts();
+  const counts = { agent: "main", ...newState().open };
+  const learn = (version: number, queued: number) =>
+    known.learn({ ...NONE, state: { ...newState(), version, sessions: queued }, counts: [{ ...counts, queued }] });
+  const read = () => [known.stats().sessions, known.agentCounts("main").queued];
+  learn(5, 2);
+  learn(4, 1);
+  expect(read()).toEqual([2, 2]);
+  known.expectAnyVersion();
+  learn(4, 1);
+  expect(read()).toEqual([1, 1]);
+});
