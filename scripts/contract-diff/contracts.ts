@@ -8,7 +8,7 @@ export type Contract = { openapi: JsonObject; openrpc: JsonObject; pushes: JsonO
 export function compareContracts(before: Contract, after: Contract): Change[] {
   const changes = [
     ...comparePaths(before.openapi, after.openapi),
-    ...compareAnnouncements(before.openapi, after.openapi),
+    ...compareSent(before.openapi, after.openapi),
     ...compareMethods(before.openrpc, after.openrpc),
     ...comparePushes(before.pushes, after.pushes),
   ];
@@ -176,20 +176,24 @@ function compareErrors(before: JsonObject, after: JsonObject, report: ReportChan
   for (const name of is) if (!was.includes(name)) report(false, "its errors", `${name} is new`);
 }
 
-/** What the gateway sends to others is read by them. */
-function compareAnnouncements(before: JsonObject, after: JsonObject): Change[] {
+/** The bodies that the gateway sends to others. */
+function compareSent(before: JsonObject, after: JsonObject): Change[] {
   const bodiesOf = (document: JsonObject): [string, Json | undefined][] =>
     Object.entries(object(document.webhooks)).map(([name, item]) => {
       const [media] = Object.values(object(resolve(object(object(item).post).requestBody, document).content));
       return [name, object(media).schema];
     });
   const now = new Map(bodiesOf(after));
-  return bodiesOf(before).flatMap(([name, schema]) => {
-    const { changes, report } = reporter(`Receivers of the announcement ${name}`);
+  const was = new Map(bodiesOf(before));
+  const changes = [...was].flatMap(([name, schema]) => {
+    const { changes, report } = reporter(`Receivers of ${name}`);
     if (!now.has(name)) report(true, "", "it is not sent any more");
     else compareShapes([schema, before], [now.get(name), after], "reply", "the body", report);
     return changes;
   });
+  for (const name of now.keys())
+    if (!was.has(name)) changes.push({ breaks: false, who: `Receivers of ${name}`, where: "", what: "it is new" });
+  return changes;
 }
 
 function compareMethods(before: JsonObject, after: JsonObject): Change[] {

@@ -114,9 +114,11 @@ function compareVariants(
 ): void {
   const [before, after] = [old[0], now[0]];
   compareValues(before.values, after.values, direction, where, report);
+  if (before.schemas.length > 1 || after.schemas.length > 1) {
+    if (key.startsWith("object")) compareNearest(old, now, direction, where, report, seen);
+    return;
+  }
   const [one, other] = [before.schemas[0] as JsonObject, after.schemas[0] as JsonObject];
-  // Several objects that nothing tells apart cannot be paired.
-  if (before.schemas.length > 1 || after.schemas.length > 1) return;
   if (direction === "request") compareLimits(one, other, where, report);
   if (key === "number" && one.type !== other.type) {
     if (direction === "reply" && other.type === "number") report(true, where, "it may have a fraction now");
@@ -132,6 +134,32 @@ function compareVariants(
       seen,
     );
   if (key.startsWith("object")) compareObjects([one, old[1]], [other, now[1]], direction, where, report, seen);
+}
+
+/** Compares several objects that no constant tells apart: each old one with the new one that differs least. */
+function compareNearest(
+  [before, oldShapes]: Sided,
+  [after, newShapes]: Sided,
+  direction: Direction,
+  where: string,
+  report: Report,
+  seen: Set<string>,
+): void {
+  for (const one of before.schemas) {
+    const [nearest = []] = after.schemas
+      .map((other) => {
+        const changes: Parameters<Report>[] = [];
+        const note: Report = (...change) => changes.push(change);
+        compareObjects([one, oldShapes], [other, newShapes], direction, where, note, seen);
+        return changes;
+      })
+      .sort((a, b) => breaksIn(a) - breaksIn(b) || a.length - b.length);
+    for (const change of nearest) report(...change);
+  }
+}
+
+function breaksIn(changes: readonly Parameters<Report>[]): number {
+  return changes.filter(([breaks]) => breaks).length;
 }
 
 function compareValues(

@@ -30,6 +30,17 @@ function changed(edit: (contract: Edited) => void) {
 function shapes({ openapi }: Edited) {
   return openapi.components.schemas;
 }
+/** Lets `turn.completed` have a second body, which no constant tells from the first. */
+function withEvent(contract: Edited) {
+  const { Announcement } = shapes(contract);
+  const properties = {
+    ...Announcement.properties,
+    data: { type: "object", properties: { usage: { type: "object" } } },
+  };
+  shapes(contract).TurnEnd = { ...Announcement, properties };
+  const media = contract.openapi.webhooks["turn.completed"].post.requestBody.content["application/json"];
+  media.schema = { oneOf: [media.schema, { $ref: "#/components/schemas/TurnEnd" }] };
+}
 function send({ openapi }: Edited) {
   return openapi.paths["/api/v1/chat/send"].post;
 }
@@ -88,6 +99,14 @@ describe("a change that breaks somebody is found, with who and where", () => {
       "a field of an announcement that is gone",
       (contract) => delete shapes(contract).AnnouncedTurn.properties.reply,
       "| the body.data.reply: the field is gone",
+    ],
+    [
+      "a field of an announcement that is gone, beside another body of the same type",
+      (contract) => {
+        withEvent(contract);
+        delete shapes(contract).AnnouncedTurn.properties.reply;
+      },
+      "Receivers of turn.completed | the body.data.reply: the field is gone",
     ],
     [
       "a field of a push that is gone",
@@ -176,6 +195,14 @@ describe("a change that breaks nobody passes", () => {
       },
       "GET /api/v1/new | : the operation is new",
     ],
+    [
+      "a request to receivers that is new",
+      ({ openapi }) => {
+        openapi.webhooks["turn.failed"] = structuredClone(openapi.webhooks["turn.completed"]);
+      },
+      "Receivers of turn.failed | : it is new",
+    ],
+    ["a second body of a type that is sent", withEvent, ""],
     [
       "a field of a reply that is new",
       (contract) => {
