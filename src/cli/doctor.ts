@@ -144,7 +144,7 @@ async function reach({ gateway, address, signal }: DoctorCall): Promise<{ checks
 async function checkReady({ gateway, signal }: DoctorCall): Promise<Check[]> {
   const { parts } = await gateway.ops.readyz({ signal, ...ONCE });
   const bad = Object.entries(parts).filter(([, part]) => !part.ok);
-  if (bad.length === 0) return [ok("ready", `It accepts work: ${Object.keys(parts).join(", ")}`)];
+  if (bad.length === 0) return [ok("ready", `The gateway accepts work: ${Object.keys(parts).join(", ")}`)];
   return bad.map(([name, { detail }]) =>
     failed("ready", `${name} is not ready${detail ? `: ${detail}` : ""}`, "look at the gateway's log"),
   );

@@ -116,7 +116,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     expect(told).toContain("The tool failed.");
     expect(told).not.toContain("1234");
     expect(told).toContain("There is no such city.");
-    expect(told).toContain("There is no such tool. There are: secret, strict.");
+    expect(told).toContain("No tool has this name. The tools are: secret, strict.");
     if (kind !== "google") expect(told).toContain("The arguments of the call are not a JSON object.");
   });
 

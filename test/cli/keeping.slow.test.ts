@@ -11,7 +11,7 @@ const { run, json, secrets } = await startCommands();
 test("health reports by its exit code if a gateway accepts work, without a token", async () => {
   const none = { env: { REST_API_KEY: "" } };
   expect(await run(["health"], none)).toEqual({ code: 0, out: "It is ready.\n", err: "" });
-  expect((await run(["health", "--live"], none)).out).toMatch(/^It runs, version \d/);
+  expect((await run(["health", "--live"], none)).out).toMatch(/^The gateway is running, version \d/);
   expect((await run(["health", "--url", "http://127.0.0.1:2"])).code).toBe(3);
 });
 

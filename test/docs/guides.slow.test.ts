@@ -152,7 +152,7 @@ it("the FastAPI application of docs/sdks.md streams a reply (with a stand-in for
   const paths = [folder, join(root, "generated/clients/python/src")].join(delimiter);
   const env = { ...process.env, ...secrets, GATEWAY_URL: gateway.url, PYTHONPATH: paths };
   const { stdout } = await run("python3", ["-c", block("docs/sdks.md", "fastapi") + SERVE], { env });
-  expect(stdout).toMatch(/^text\/plain Hello\ntext\/plain There is no such agent \(req_\w+\)\.\n$/);
+  expect(stdout).toMatch(/^text\/plain Hello\ntext\/plain The agent does not exist \(req_\w+\)\.\n$/);
 });
 
 describe("docs/deploying.md", () => {

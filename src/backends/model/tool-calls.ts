@@ -57,7 +57,7 @@ export async function answerCalls(
 /** The called tool, or the reason why there is none. */
 function toolOf(tools: readonly Tool[], call: ToolCall): Tool | string {
   const tool = tools.find(({ name }) => name === call.toolName);
-  if (!tool) return `There is no such tool. There are: ${tools.map(({ name }) => name).join(", ")}.`;
+  if (!tool) return `No tool has this name. The tools are: ${tools.map(({ name }) => name).join(", ")}.`;
   return call.args ? tool : "The arguments of the call are not a JSON object.";
 }
 

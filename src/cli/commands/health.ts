@@ -26,7 +26,7 @@ function addHealthCheck(program: Command): void {
       const requestOptions = { signal, timeoutMs: wholeNumber(options.timeout, "--timeout"), maxRetries: 0 };
       if (options.live) {
         const { status, version } = await gateway.ops.healthz(requestOptions);
-        return printItem(options, { status, version }, status, () => `It runs, version ${version}.`);
+        return printItem(options, { status, version }, status, () => `The gateway is running, version ${version}.`);
       }
       const { ready, parts } = await gateway.ops.readyz(requestOptions);
       if (!ready) process.exitCode = 1;

@@ -9,7 +9,8 @@ export const startCompaction: Rule<"startCompaction"> = (records, order) => {
   const queue = records.turns.queue(ordinal);
   const waiting = queue.filter((record) => record.turn.status === "queued" || isCompaction(record)).length;
   if (waiting >= limits.turnsPerSession) {
-    throw refuse("session-busy", `${waiting} turns and compactions wait in the session.`);
+    const reached = `limits.turnsPerSession is reached: ${waiting} turns and compactions are waiting in the session.`;
+    throw refuse("session-busy", `${reached} A new compaction is accepted when the queue is shorter.`);
   }
   if (isOnly && queue.some(isCompaction))
     throw refuse("session-busy", "Another compaction of the session has not ended.");

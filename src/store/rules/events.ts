@@ -13,7 +13,10 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
   if (known) return { event: known, replayed: true };
   const { now, agent, eventId, delivery, idempotency, limits, recorder, streamKeep } = order;
   const { openEvents } = records.totals.open;
-  if (openEvents >= limits.events) throw refuse("gateway-busy", `${openEvents} events wait, limits.events.`);
+  if (openEvents >= limits.events) {
+    const frees = "A new event is accepted when an agent has handled one of them.";
+    throw refuse("gateway-busy", `limits.events is reached: ${openEvents} events are waiting. ${frees}`);
+  }
   checkBytes(records, limits.storeBytes);
   const event: SystemEvent = {
     eventId,

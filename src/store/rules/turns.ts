@@ -80,13 +80,18 @@ export const findReplay: Rule<"findReplay"> = (records, key, now) => {
   return withReply(records, record);
 };
 
+const TURN_FREES = "A new turn is accepted when one of them starts or is cancelled.";
+const SESSION_FREES = "Compact the session, or use another one.";
+
 function checkSession(records: Records, known: SessionRecord | undefined, { session, limits }: TurnOrder): void {
   if (known && known.session.agent !== session.agent) {
     throw refuse("session-conflict", `The session belongs to the agent ${known.session.agent}.`);
   }
   if (known) checkRoom(known, limits);
   const { queued } = records.totals.open;
-  if (queued >= limits.turns) throw refuse("gateway-busy", `${queued} turns wait, limits.turns.`);
+  if (queued >= limits.turns) {
+    throw refuse("gateway-busy", `limits.turns is reached: ${queued} turns are waiting. ${TURN_FREES}`);
+  }
   checkBytes(records, limits.storeBytes);
 }
 
@@ -95,11 +100,12 @@ function checkRoom(
   limits: StoreLimits,
 ): void {
   if (turnsQueued >= limits.turnsPerSession) {
-    throw refuse("session-busy", `${turnsQueued} turns wait in the session, limits.turnsPerSession.`);
+    const waiting = `${turnsQueued} turns are waiting in the session`;
+    throw refuse("session-busy", `limits.turnsPerSession is reached: ${waiting}. ${TURN_FREES}`);
   }
   const messages = messageCount - compactedCount;
   if (messages >= limits.messagesPerSession) {
-    throw refuse("session-full", `The session holds ${messages} messages, limits.messagesPerSession.`);
+    throw refuse("session-full", `limits.messagesPerSession is reached: the session holds ${messages} messages. ${SESSION_FREES}`);
   }
 }
 
