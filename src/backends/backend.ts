@@ -100,12 +100,12 @@ export type Chunks = AsyncIterable<Chunk> & { used?(): Used | undefined };
 
 /**
  * A piece of a run. `usage` is the total so far, and replaces the one before. `model` is the model that answers, if it is not the
- * one that was asked for. A `note` goes on the turn's timeline. Each chunk is a sign of life, and `alive` is nothing else. A note
- * with `anew` is no sign of life: it says that another model is asked now, which has as long to begin as the first.
+ * one that was requested. A `note` is added to the turn's timeline. Each chunk is a sign of life, and `alive` is only that. A note with
+ * `restart` is not a sign of life: another model is requested now, and the limit for its first sign of life starts.
  */
 export type Chunk =
   | { text: string; usage?: Used }
   | { usage: Used }
   | { model: string }
-  | { note: { name: string; detail: Readonly<Record<string, unknown>> }; anew?: true }
+  | { note: { name: string; detail: Readonly<Record<string, unknown>> }; restart?: true }
   | { alive: true };

@@ -52,8 +52,8 @@ function isCommonWord(value: string): boolean {
 }
 
 function valuesOfFilled({ path, name, value, text, at }: Filled): string[] {
-  const isSecret = saysSecret(name);
-  if (!isSecret && (saysPlain(name) || isPlainPlace(path) || isInHost(text, at, value))) return [];
+  const isSecret = isSecretVariable(name);
+  if (!isSecret && (isPlainVariable(name) || isPlainPlace(path) || isInHost(text, at, value))) return [];
   const address = addressParts(value, isGivenSecret);
   if (isSecret) return /^\d{1,5}$/.test(value) ? address : [value, credentialsIn(value), ...address];
   return ADDRESS.test(value) || isPlain(value) ? address : [value, credentialsIn(value)];
@@ -64,11 +64,11 @@ const PLAIN_WORDS =
   /(?:^|_)(?:HOST|HOSTNAME|PORT|MODEL|REGION|ZONE|DIR|DIRECTORY|FOLDER|HOME|PATH|FILE|LEVEL|ENV|STAGE|NAME|USER|USERNAME|LOGNAME|VERSION|TZ|TIMEZONE|LANG|LC_[A-Z]+|LOCALE|SHELL|TERM|TMPDIR|DOMAIN|ORIGIN)$/i;
 const SECRET_WORDS =
   /(?:^|_)(?:[A-Z0-9]*KEYS?|[A-Z0-9]*TOKENS?|SECRETS?|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|CREDENTIALS?|AUTH|AUTHORIZATION|SIGNATURE|COOKIE|JWT|BEARER|PAT|PIN)(?:_|\d|$)/i;
-function saysPlain(variable: string): boolean {
+function isPlainVariable(variable: string): boolean {
   return PLAIN_WORDS.test(variable) || variable === "PWD";
 }
-function saysSecret(variable: string): boolean {
-  return !saysPlain(variable) && (SECRET_WORDS.test(variable) || isSecretName(variable));
+function isSecretVariable(variable: string): boolean {
+  return !isPlainVariable(variable) && (SECRET_WORDS.test(variable) || isSecretName(variable));
 }
 
 /** Keys of names and descriptions that logs and records may show. */
@@ -115,7 +115,7 @@ function isPlain(value: string): boolean {
 type IsSecretPart = (value: string, name: string | undefined) => boolean;
 /** A part of an address that is written in the file. */
 const isNamedSecret: IsSecretPart = (value, name) =>
-  name !== undefined && value.length >= 4 && (isSecretName(name) || saysSecret(name));
+  name !== undefined && value.length >= 4 && (isSecretName(name) || isSecretVariable(name));
 /** A part of an address from a variable. Lower-case words of a path are not secrets. */
 const isGivenSecret: IsSecretPart = (value, name) =>
   isNamedSecret(value, name) || (!isPlain(value) && (name !== undefined || !/^[a-z._-]+$/.test(value)));

@@ -23,7 +23,7 @@ import { createStoredSessions } from "./sessions/stored-sessions.ts";
 import { startSweeps } from "./sessions/sweeps.ts";
 import type { CoreSettings } from "./settings.ts";
 import { createSkills, type InvalidSkill, type Skills } from "./skills/skills.ts";
-import { agesOf, countEndingKeys, tellOldTokens } from "./token-ages.ts";
+import { agesOf, countEndingKeys, reportOldTokens } from "./token-ages.ts";
 import { createLiveReplies, createSharedReplies } from "./turns/live-replies.ts";
 import { createRetryBudget } from "./turns/retry-budget.ts";
 import { Runner } from "./turns/runner.ts";
@@ -75,7 +75,7 @@ export async function createCore(options: CoreOptions) {
   // Stored work starts after all skills are read.
   runner.wake();
   announcements.wake();
-  const stopTelling = tellOldTokens({ tokens: () => current.datedTokens, keys: () => keys.ending(), clock, events });
+  const stopTelling = reportOldTokens({ tokens: () => current.datedTokens, keys: () => keys.ending(), clock, events });
   const stopSweeps = startSweeps({ store, clock, events, settings });
 
   return {
@@ -102,7 +102,7 @@ export async function createCore(options: CoreOptions) {
     },
     /** Reads the skills again, after a configuration that is being applied. Returns the folders without a valid skill. */
     reloadSkills,
-    giveUpQueued: () => giveUpQueued(nouns),
+    failQueued: () => failQueued(nouns),
     tokenAges: () => agesOf(current.datedTokens, clock.now()),
     endingKeys: () => countEndingKeys(keys.ending(), clock.now()),
     async close(): Promise<void> {
@@ -223,7 +223,7 @@ async function readSkills({ skills, events }: Nouns, { skillDirs }: CoreSettings
 }
 
 /** Fails the work that waits in a store in memory, because it will never run. Its callers get the error. */
-async function giveUpQueued({ store, clock, systemEvents }: Nouns): Promise<void> {
+async function failQueued({ store, clock, systemEvents }: Nouns): Promise<void> {
   if (store.durable) return;
   const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;
   for (const name of await store.openAgents()) {

@@ -55,7 +55,7 @@ export function createHealth(parts: HealthParts) {
     return { status, parts: all, store: { type: store.kind, durable: store.durable }, nodeId };
   };
 
-  /** Tells of a change once; one that could not be kept is told at the next look. */
+  /** Reports a change once. A report that could not be stored is repeated at the next check. */
   const tell = async ({ status, parts: all }: HealthReport): Promise<void> => {
     const degraded = all.filter((part) => part.status === "degraded");
     const now = degraded.map(({ name }) => name).join(" ");
@@ -157,7 +157,7 @@ function queuePart(store: Store, { turns }: StoreLimits): HealthPart {
   );
 }
 
-/** Past refusals are told even when all is well again. */
+/** Reports past refusals even after the queue has room again. */
 function eventsPart(store: Store, limits: EventOrder["limits"], refused: number): HealthPart {
   const { eventsQueued, eventsDead } = store.stats();
   const isFull = eventsQueued >= limits.events;

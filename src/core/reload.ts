@@ -40,14 +40,14 @@ export function createReloads(core: Core, readConfig: ReadConfig) {
   const tell = async (news: GatewayNews): Promise<void> => {
     await stream.append(news).catch((error: unknown) => events.storeFailed({ operation: "appendGatewayEntry", error }));
   };
-  const tellSystem = async ({ changed, needsRestart }: Pick<SystemReload, "changed" | "needsRestart">) => {
+  const notifySystem = async ({ changed, needsRestart }: Pick<SystemReload, "changed" | "needsRestart">) => {
     if (changed.length + needsRestart.length > 0) await tell({ name: "system.reloaded", changed, needsRestart });
   };
 
   return {
     async system(): Promise<SystemReload> {
       const { invalid: _, ...reload } = await read(undefined);
-      await tellSystem(reload);
+      await notifySystem(reload);
       return reload;
     },
     /** Throws `agent-not-found`. */
@@ -61,7 +61,7 @@ export function createReloads(core: Core, readConfig: ReadConfig) {
       return { agentName, reloaded, changed, problems, skills: { loaded, skipped } };
     },
     /** Tells of a configuration that was read and taken over elsewhere. */
-    notify: tellSystem,
+    notify: notifySystem,
   };
 }
 

@@ -51,8 +51,8 @@ const REPLACE_TOKEN = "Put a new token beside it in webhooks.token, change the s
 const CHANGE_KEY = "Change its expiresAt in the configuration, or put another key in its place there.";
 const ROTATE_KEY = "Rotate it on the console's settings page.";
 
-/** Writes a line for each old token and each key that ends soon at once, then once a day. The returned function ends it. */
-export function tellOldTokens(parts: {
+/** Logs each old token and each key that expires soon, now and then once a day. The returned function ends it. */
+export function reportOldTokens(parts: {
   tokens: () => readonly DatedToken[];
   keys: () => readonly EndingKey[];
   clock: Clock;

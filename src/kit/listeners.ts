@@ -1,7 +1,7 @@
 /** The listeners, by key. */
 export type Listeners<T extends object> = Map<string, Set<T>>;
 
-/** Adds a listener to those of a key; the returned function takes it away, and the key with the last one. */
+/** Adds a listener to those of a key. The returned function removes it; the key is removed with its last listener. */
 export function addListener<T extends object>(listeners: Listeners<T>, key: string, listener: T): () => void {
   const all = listeners.get(key) ?? new Set();
   listeners.set(key, all.add(listener));
@@ -10,7 +10,11 @@ export function addListener<T extends object>(listeners: Listeners<T>, key: stri
   };
 }
 
-/** Calls `tell` with each listener of a key; one that is taken away meanwhile is not told any more. */
-export function tellListeners<T extends object>(listeners: Listeners<T>, key: string, tell: (one: T) => void): void {
-  for (const one of listeners.get(key) ?? []) tell(one);
+/** Calls `notify` with each listener of a key, except those that are removed meanwhile. */
+export function notifyListeners<T extends object>(
+  listeners: Listeners<T>,
+  key: string,
+  notify: (listener: T) => void,
+): void {
+  for (const listener of listeners.get(key) ?? []) notify(listener);
 }

@@ -25,7 +25,7 @@ export function createLoopLag(): LoopLag {
   let began = performance.now();
   // The histogram records the time between two beats; the lag is the excess over a beat.
   const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1e3);
-  const beginAnew = (): void => {
+  const restart = (): void => {
     histogram.reset();
     began = performance.now();
   };
@@ -34,11 +34,11 @@ export function createLoopLag(): LoopLag {
     read: () => {
       const [p50, p99] = [histogram.percentile(50), histogram.percentile(99)].map(seconds) as [number, number];
       const lag = { p50, p99, max: seconds(histogram.max) };
-      if (performance.now() - began >= WINDOW_MS) beginAnew();
+      if (performance.now() - began >= WINDOW_MS) restart();
       return lag;
     },
     // A stall is recorded by the beat that comes late.
-    forget: () => sleep(2 * RESOLUTION_MS, undefined, { ref: false }).then(beginAnew),
+    forget: () => sleep(2 * RESOLUTION_MS, undefined, { ref: false }).then(restart),
     [Symbol.dispose]: () => void histogram.disable(),
   };
 }

@@ -258,7 +258,7 @@ export interface InboundStore {
   /** Returns the given agents whose beat is due or can continue, and the time until the next beat is due. A pause only prevents new beats. */
   dueBeats(agents: readonly string[]): Promise<{ due: string[]; nextDueInMs: number | undefined }>;
   /** Called when the agent was removed: plans no further beat. A running beat ends with its turn. */
-  dropBeat(agent: string, drop: { now: number; streamKeep: number }): Promise<void>;
+  removeBeat(agent: string, drop: { now: number; streamKeep: number }): Promise<void>;
 
   /**
    * Claims announcements that can be tried now, at most `freeOf(channel)` of a channel (0: none), oldest first. `nextDueInMs` is

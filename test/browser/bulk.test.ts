@@ -175,13 +175,13 @@ browserTests(({ open }) => {
       page.on("request", (request) => {
         if (request.url().endsWith("/replay")) asked++;
       });
-      const goOn = await holdRoute(page, /\/replay$/, 2);
+      const release = await holdRoute(page, /\/replay$/, 2);
       const dialog = await replayAll(page, 3);
       await dialog.getByText("1 of 3 replayed").waitFor();
       // It does not close while it works.
       await page.keyboard.press("Escape");
       await dialog.getByRole("button", { name: "Stop" }).click();
-      goOn();
+      release();
       await dialog.getByText("Stopped. 2 of 3 replayed").waitFor();
       expect(asked).toBe(2);
     });

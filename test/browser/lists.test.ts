@@ -24,7 +24,7 @@ async function goOlder(page: Page): Promise<string | null> {
   await expect.poll(async () => (await hrefs(page)).at(-1)).not.toBe(last);
   return last;
 }
-/** Holds the reads of older pages. `reach` begins one by scrolling to the end, `goOn` lets it end. */
+/** Holds the reads of older pages. `reach` begins one by scrolling to the end, `finish` lets it end. */
 async function holdOlder(page: Page) {
   const release = await holdRoute(page, /deliveries\?.*before=/);
   return {
@@ -32,7 +32,7 @@ async function holdOlder(page: Page) {
       await page.getByRole("button", { name: "Show older" }).scrollIntoViewIfNeeded();
       await page.getByRole("button", { name: "Loading…" }).waitFor();
     },
-    async goOn() {
+    async finish() {
       const before = (await hrefs(page)).at(-1);
       release();
       await expect.poll(async () => (await hrefs(page)).at(-1)).not.toBe(before);
@@ -90,7 +90,7 @@ browserTests(({ open }) => {
     it("MUST go older for a reader who came to the end while the newest were read", async () => {
       await using filled = await openFilled(250);
       const { page, all } = filled;
-      const goOn = await holdRoute(page, /api\/v1\/deliveries\?(?!.*before=)/);
+      const finish = await holdRoute(page, /api\/v1\/deliveries\?(?!.*before=)/);
       await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
       await page.getByRole("button", { name: "Loading…" }).waitFor();
       // The browser tells of the button in sight before it paints the next but one time.
@@ -99,7 +99,7 @@ browserTests(({ open }) => {
         for (let n = 0; n < 3; n++) await new Promise(requestAnimationFrame);
       })()`);
       expect((await hrefs(page)).length).toBe(100);
-      goOn();
+      finish();
       await expect.poll(() => hrefs(page)).toEqual(all.slice(0, 200));
     });
 
@@ -126,11 +126,11 @@ browserTests(({ open }) => {
       const agents = { main: { backend: "echo" }, slow: { backend: "echo", echo: { delayMs: 2_000 } } };
       await using filled = await openFilled(150, { agents });
       const { gateway, page } = filled;
-      const { reach, goOn } = await holdOlder(page);
+      const { reach, finish } = await holdOlder(page);
       await reach();
       const sent = callers(gateway).rest("/api/v1/chat/send", { message: "Hello", agent: "slow" });
       await page.getByRole("button", { name: "1 new" }).waitFor();
-      await goOn();
+      await finish();
       await sent;
       await page.getByRole("button", { name: "1 new" }).click();
       await page.getByRole("link", { name: "completed Hello" }).first().waitFor();

@@ -114,18 +114,18 @@ browserTests(({ open }) => {
       await using gateway = await startPages();
       await using page = await open(gateway);
       let connections = 0;
-      let isAsked = false;
+      let isSubscribed = false;
       await page.routeWebSocket(/\/rpc\/ws$/, (socket) => {
         const server = socket.connectToServer();
         const isFirst = ++connections === 1;
         socket.onMessage((message) => {
           if (isFirst) return void socket.close();
-          isAsked ||= String(message).includes("rpc.subscribe");
+          isSubscribed ||= String(message).includes("rpc.subscribe");
           server.send(message);
         });
       });
       await page.goto(`${gateway.url}/console/activity`);
-      await expect.poll(() => isAsked).toBe(true);
+      await expect.poll(() => isSubscribed).toBe(true);
       await untilLive(page);
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.locator("tbody a.row-link").first().waitFor();

@@ -156,8 +156,8 @@ browserTests(({ open }) => {
       await reloaded.goto(`${gateway.url}/console/agents`);
       await reloaded.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
       const opening = await first.context().newPage();
-      let goOn = () => {};
-      const held = new Promise<void>((resolve) => (goOn = resolve));
+      let release = () => {};
+      const held = new Promise<void>((resolve) => (release = resolve));
       let asked = 0;
       for (const page of [reloaded, opening])
         await page.route("**/api/v1/identity", async (route) => {
@@ -168,7 +168,7 @@ browserTests(({ open }) => {
       await Promise.all([reloaded.reload(), opening.goto(`${gateway.url}/console/agents`)]);
       await expect.poll(() => asked).toBe(2);
       await first.getByRole("button", { name: "Sign out" }).first().click();
-      goOn();
+      release();
       for (const page of [reloaded, opening]) {
         await page.getByText("You signed out in another tab.").waitFor();
         expect(await stored(page)).not.toContain(TOKENS.console);

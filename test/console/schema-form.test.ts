@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fieldsOf, paramsOf, takesMore } from "#console/lib/schema-form.ts";
+import { fieldsOf, paramsOf, acceptsMore } from "#console/lib/schema-form.ts";
 
 const schema = {
   type: "object",
@@ -85,7 +85,7 @@ describe("a form of a JSON Schema", () => {
   it("survives schemas that are no objects", () => {
     expect(fieldsOf({ properties: { odd: true } })[0]?.kind).toBe("json");
     expect(fieldsOf({ properties: 7, required: 7 })).toEqual([]);
-    expect([takesMore(schema), takesMore({})]).toEqual([false, true]);
+    expect([acceptsMore(schema), acceptsMore({})]).toEqual([false, true]);
   });
 
   it("keeps a field that is named as the prototype is", () => {

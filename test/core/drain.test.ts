@@ -143,12 +143,12 @@ describe("draining", () => {
 describe("closing", () => {
   it("sweeps no more, even when a sweep was under way", async () => {
     let sweeps = 0;
-    let goOn = () => {};
+    let release = () => {};
     const core = await startCore({
       wrapStore: (store) => ({
         sweep: async (request) => {
           sweeps++;
-          await new Promise<void>((resolve) => (goOn = resolve));
+          await new Promise<void>((resolve) => (release = resolve));
           return await store.sweep(request);
         },
       }),
@@ -156,7 +156,7 @@ describe("closing", () => {
     await core.clock.advance(1_000);
     expect(sweeps).toBe(1);
     await core.core.close();
-    goOn();
+    release();
     await core.clock.advance(60_000);
     expect(sweeps).toBe(1);
     expect(core.clock.timers()).toBe(0);

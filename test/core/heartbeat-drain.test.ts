@@ -88,7 +88,7 @@ describe("heartbeats of a gateway that stops", () => {
     await using core = await startBeating();
     const event = await core.queue("one");
     core.core.heartbeat.stop();
-    await core.core.giveUpQueued();
+    await core.core.failQueued();
     expect(await core.read(event)).toMatchObject({ status: "dead" });
     expect(await core.logged("events.given-up")).toMatchObject([{ agent: "main", count: 1 }]);
   });
@@ -96,7 +96,7 @@ describe("heartbeats of a gateway that stops", () => {
   it("give up nothing of a store that keeps", async () => {
     await using core = await startBeating(durable);
     const event = await core.queue("one");
-    await core.core.giveUpQueued();
+    await core.core.failQueued();
     expect(await core.read(event)).toMatchObject({ status: "queued" });
   });
 

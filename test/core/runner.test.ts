@@ -83,7 +83,7 @@ describe("which turns run", () => {
 
   it("claims what waited for a place that was taken by a start that did not need it", async () => {
     let isSlow = false;
-    let goOn = () => {};
+    let release = () => {};
     await using core = await startCore({
       agents: [{ name: "main", concurrency: 1 }],
       wrapStore: (store) => ({
@@ -91,7 +91,7 @@ describe("which turns run", () => {
         findReplay: async () => undefined,
         startTurn: async (order) => {
           const started = await store.startTurn(order);
-          if (isSlow && order.claim) await new Promise<void>((resolve) => (goOn = resolve));
+          if (isSlow && order.claim) await new Promise<void>((resolve) => (release = resolve));
           return started;
         },
       }),
@@ -106,7 +106,7 @@ describe("which turns run", () => {
     await core.start({ session: "chat:b", text: "behind it" });
     await core.clock.settle();
     expect(core.scripted.runs).toHaveLength(1);
-    goOn();
+    release();
     await repeated;
     expect((await core.scripted.next()).turn.message.text).toBe("behind it");
   });
@@ -307,7 +307,7 @@ describe("agents that leave the configuration", () => {
     const drained = core.runner.drain(1_000);
     await core.clock.advance(1_000);
     expect(await drained).toBe(1);
-    await core.core.giveUpQueued();
+    await core.core.failQueued();
     expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "failed", error: { name: "shutting-down" } });
   });
 });

@@ -195,7 +195,7 @@ describe("the steps of a turn", () => {
   });
 
   it("tell of a reply's beginning before its pieces, however slowly the store is read", async () => {
-    let goOn: (() => void) | undefined;
+    let release: (() => void) | undefined;
     let isSlow = true;
     await using core = await startCore({
       wrapStore: (store) => ({
@@ -203,7 +203,7 @@ describe("the steps of a turn", () => {
           const entries = await store.readEntries(...query);
           const waits = isSlow;
           isSlow = false;
-          if (waits) await new Promise<void>((resolve) => (goOn = resolve));
+          if (waits) await new Promise<void>((resolve) => (release = resolve));
           return entries;
         },
       }),
@@ -214,7 +214,7 @@ describe("the steps of a turn", () => {
     const run = await core.scripted.next();
     run.say("hi");
     await core.clock.settle();
-    goOn?.();
+    release?.();
     await reader.until(isSaid("hi"));
     expect(namesOf(reader.steps)).toEqual([...ENTRIES.slice(0, 3), "+hi"]);
     reader.stop();

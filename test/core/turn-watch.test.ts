@@ -5,7 +5,7 @@ import { startCore } from "./start-core.ts";
 
 const LIMITS = { name: "main", firstByteMs: 2_000, silenceMs: 500 };
 const LEASE_LOOK_MS = 10_000;
-const NEXT = { note: { name: "model.unavailable", detail: {} }, anew: true };
+const NEXT = { note: { name: "model.unavailable", detail: {} }, restart: true };
 
 describe("F06: how long an agent may be silent", () => {
   it("is `firstByte` until it begins, and `silence` from then on", async () => {

@@ -118,7 +118,7 @@ describe("waiting for a reply", () => {
   });
 
   it("leaves no rejection behind when the turn is deleted while a slow store is read", async () => {
-    let goOn = () => {};
+    let release = () => {};
     let isSlow = false;
     await using core = await startCore({
       wrapStore: (store) => ({
@@ -126,7 +126,7 @@ describe("waiting for a reply", () => {
           const turn = await store.getTurn(turnId);
           const waits = isSlow;
           isSlow = false;
-          if (waits) await new Promise<void>((resolve) => (goOn = resolve));
+          if (waits) await new Promise<void>((resolve) => (release = resolve));
           return turn;
         },
       }),
@@ -137,7 +137,7 @@ describe("waiting for a reply", () => {
     await core.store.deleteSession("chat:a", core.clock.now());
     // The run ends meanwhile: a rejection that nobody takes fails this file.
     await core.clock.settle();
-    goOn();
+    release();
     await expect(waiting).rejects.toMatchObject({ name: "turn-not-found" });
   });
 

@@ -42,7 +42,7 @@ it("takes what a backend calls its model as a name, cut where it is too long for
     async function* run() {
       yield* chunks;
     }
-    const watch = { alive() {}, anew() {} };
+    const watch = { alive() {}, restart() {} };
     const listener = { written: { pieces: [], length: 0 }, text() {}, note() {}, watch };
     return runTurn({ run } as Partial<Backend> as Backend, {} as BackendTurn, new Stop(), listener);
   };

@@ -35,20 +35,20 @@ it("goes on in each slice where the last one ended, in a session whose turns ove
   await using world = await openWorld(memory);
   const { store, clock } = world;
   const turnIds: string[] = [];
-  const goOn = async (count: number): Promise<void> => {
+  const addTurns = async (count: number): Promise<void> => {
     for (let n = 0; n < count; n++) {
       turnIds.push((await world.start()).turnId);
       if (turnIds.length > 5) await world.end(await world.claimNext());
     }
   };
-  await goOn(3_000);
+  await addTurns(3_000);
   await startCompaction(world);
-  await goOn(5);
+  await addTurns(5);
   await endCompactionWith(world, await world.claimNext());
   const sessionsBefore = clock.now();
   await clock.advance(1);
   let slices = 1;
-  for (; await store.sweep(sweepOrder(clock.now(), { sessionsBefore })); slices++) await goOn(10);
+  for (; await store.sweep(sweepOrder(clock.now(), { sessionsBefore })); slices++) await addTurns(10);
   expect(slices).toBeGreaterThan(3);
   const kept = await Promise.all(turnIds.map((turnId) => store.getTurn(turnId)));
   expect(kept.findIndex(Boolean)).toBe(3_000);

@@ -117,7 +117,7 @@ export async function failEvent(world: World, eventId: string, times = 1, how: P
 
 /** Ends the beat of an agent between two of its turns. */
 function endBeat(world: World, agent = "main"): Promise<void> {
-  return world.store.dropBeat(agent, { now: world.clock.now(), streamKeep: STREAM_KEEP });
+  return world.store.removeBeat(agent, { now: world.clock.now(), streamKeep: STREAM_KEEP });
 }
 
 /** Ids of events that wait, as a beat would read them. */

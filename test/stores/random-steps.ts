@@ -280,9 +280,9 @@ function createSteps(worlds: Both<World>, random: Random) {
     const both = [known.started.claimed, found.started.claimed];
     if (both[0] && both[1]) turns.push(both as Both<ClaimedTurn>);
   };
-  const dropBeat: Step = async () => {
+  const removeBeat: Step = async () => {
     const agent = random.pick(AGENTS);
-    await call((world) => world.store.dropBeat(agent, { now: now(), streamKeep: STREAM_KEEP }));
+    await call((world) => world.store.removeBeat(agent, { now: now(), streamKeep: STREAM_KEEP }));
   };
   const setPaused: Step = async () => {
     const [agent, paused] = [random.pick(AGENTS), random.chance(0.3)];
@@ -359,7 +359,7 @@ function createSteps(worlds: Both<World>, random: Random) {
     planBeat,
     startNextBeat,
     startAnotherBeat: startNextBeat,
-    dropBeat,
+    removeBeat,
     setPaused,
     claimAnnouncements,
     announceAgain,

@@ -45,7 +45,7 @@ export function httpGroups({ document, components }: Bundle, sdk: SdkDescription
       title: isSent ? text(node.summary) : `${method.toUpperCase()} ${path}`,
       summary: isSent ? "" : text(node.summary),
       content: paragraphs(
-        isSent ? "" : `${code(id)}. ${whoMay(node)}.`,
+        isSent ? "" : `${code(id)}. ${accessOf(node)}.`,
         text(node.description),
         ...parametersOf(parameters),
         ...Object.values(object(body.content)).flatMap((media) => [
@@ -119,7 +119,7 @@ export function httpGroups({ document, components }: Bundle, sdk: SdkDescription
   }
 }
 
-function whoMay({ security, ...node }: JsonObject): string {
+function accessOf({ security, ...node }: JsonObject): string {
   const schemes = list(security).flatMap((one) => Object.keys(object(one)));
   const scope = text(node["x-scope"]);
   return [

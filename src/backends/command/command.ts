@@ -89,7 +89,7 @@ async function* answer(
     signal.throwIfAborted();
     if (end.code !== 0) throw endedBadly(end, program);
     for (const chunk of format.end()) yield* count.add(chunk);
-    if (!count.isTold()) yield usageUnknown("the agent's program", "an estimate");
+    if (!count.hasUsage()) yield usageUnknown("the agent's program", "an estimate");
     yield count.usage();
   } finally {
     signal.removeEventListener("abort", stop);
@@ -126,7 +126,7 @@ function createCount(asked: string) {
   const usage = (): { usage: Used } => ({ usage: said ?? { input, output: tokensIn(characters) } });
   return {
     usage,
-    isTold: () => said !== undefined,
+    hasUsage: () => said !== undefined,
     *add(chunk: Chunk): Generator<Chunk> {
       yield chunk;
       if ("usage" in chunk) said = chunk.usage;

@@ -108,12 +108,12 @@ async function* reply(service: Service, asking: Asking, signal: StopSignal): Asy
     if (status < 200 || status >= 300) throw await failureOf(want, type, answer, clock);
     const isStream = type === "text/event-stream" && want === "reply";
     const chunks = isStream ? streamed(answer, clock) : readWhole(want, status, type, await answer.text(WHOLE_BYTES));
-    let isTold = false;
+    let hasUsage = false;
     for await (const chunk of chunks) {
-      isTold ||= "usage" in chunk;
+      hasUsage ||= "usage" in chunk;
       yield chunk;
     }
-    if (!isTold) {
+    if (!hasUsage) {
       yield usageUnknown(WHO);
       yield { usage: NOTHING };
     }

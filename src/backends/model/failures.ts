@@ -108,8 +108,8 @@ export function failureOfCall(
   if (!wasSent && (name === "AI_InvalidArgumentError" || name === "AI_TypeValidationError"))
     return new BackendError("the provider does not accept the model's `options`", { cause: thrown });
   // A provider tells of its own failure, perhaps in a form that its SDK does not know.
-  const isTold = name === "" || name === "AI_APICallError" ? value !== undefined : hasError;
-  if (isTold) return failureOf({ status: undefined, error: value, retryAfterMs: undefined });
+  const isReported = name === "" || name === "AI_APICallError" ? value !== undefined : hasError;
+  if (isReported) return failureOf({ status: undefined, error: value, retryAfterMs: undefined });
   return new BackendError("the provider's answer could not be read", { cause: quoted(`${name}: ${message}`) });
 }
 

@@ -150,7 +150,7 @@ class Reply {
         if (error.retryable) worthAnother ??= error;
         if (next !== undefined && !(error instanceof RequestRefused)) {
           const detail = { model: name, reason: error.message, next };
-          yield { note: { name: "model.unavailable", detail }, anew: true };
+          yield { note: { name: "model.unavailable", detail }, restart: true };
           this.#at++;
           stepMessages.splice(0, stepMessages.length, ...portable(stepMessages));
         } else if (this.#hasActed && (await this.#mayTryAgain(error, tries++))) continue;

@@ -98,7 +98,7 @@ export function fieldsOf(schema: Schema): SchemaField[] {
 }
 
 /** Says if a schema lets in fields that it does not name. */
-export function takesMore(schema: Schema): boolean {
+export function acceptsMore(schema: Schema): boolean {
   return schema.additionalProperties !== false;
 }
 

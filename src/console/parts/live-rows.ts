@@ -134,9 +134,9 @@ export class LiveRows<Item> {
     } finally {
       if (this.#running.delete(own) && this.#running.size === 0) {
         this.isLoading.value = false;
-        const goesOn = mode === "catch-up" && this.#isOlderWanted && this.error.peek() === undefined;
+        const continues = mode === "catch-up" && this.#isOlderWanted && this.error.peek() === undefined;
         this.#isOlderWanted = false;
-        if (goesOn && hasOlder(this.list.peek())) void this.#load("older");
+        if (continues && hasOlder(this.list.peek())) void this.#load("older");
       }
     }
   }

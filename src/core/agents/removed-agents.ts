@@ -31,7 +31,7 @@ export function createRemovedAgents({ store, agents, systemEvents, clock, events
     const count = await store.failQueuedTurns(name, error, clock.now());
     if (count > 0) events.turnsGivenUp({ agent: name, count });
     // Runs after the queued turns have failed, because they may return events of the agent.
-    await store.dropBeat(name, { now: clock.now(), streamKeep: GATEWAY_STORED_ENTRIES });
+    await store.removeBeat(name, { now: clock.now(), streamKeep: GATEWAY_STORED_ENTRIES });
     await systemEvents.giveUp(name, error.detail, () => agents.find(name) === undefined);
   };
 

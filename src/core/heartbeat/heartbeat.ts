@@ -128,7 +128,7 @@ export class Heartbeat {
     for (const name of this.#planned.keys()) {
       if (agents.find(name)) continue;
       // With a shared store, another gateway may still have the agent.
-      if (!store.shared) await store.dropBeat(name, { now: clock.now(), streamKeep: GATEWAY_STORED_ENTRIES });
+      if (!store.shared) await store.removeBeat(name, { now: clock.now(), streamKeep: GATEWAY_STORED_ENTRIES });
       this.#planned.delete(name);
     }
   }

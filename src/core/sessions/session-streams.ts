@@ -1,6 +1,6 @@
 import { type Follower, Stream, type Taker } from "#core/follow.ts";
 import { type LiveReplies, readSince } from "#core/turns/live-replies.ts";
-import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
+import { addListener, type Listeners, notifyListeners } from "#kit/listeners.ts";
 import { readAtTickEnd } from "#kit/tick-end.ts";
 import type { Entry, SessionRef, Store, StoreWatcher, Turn } from "#store/store.ts";
 import { isTurnEnd, type TurnEndEntry } from "./turn-entries.ts";
@@ -202,20 +202,20 @@ export function createSessionStreams(given: Omit<StreamParts, "streams">) {
   const ofAgent: Listeners<AgentFollower> = new Map();
   const waiters: Listeners<{ turnId: string; end: EndListener }> = new Map();
   const notifyEnd = ({ turnId, sessionId }: TurnPlace, end: Parameters<EndListener>[0]): void =>
-    tellListeners(waiters, sessionId, (one) => one.turnId === turnId && one.end(end));
+    notifyListeners(waiters, sessionId, (one) => one.turnId === turnId && one.end(end));
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
     entries(session, entries) {
       const { sessionId, agent } = session;
       if (waiters.size > 0)
         for (const entry of entries) if (isTurnEnd(entry)) notifyEnd({ turnId: entry.turnId, sessionId }, entry);
       const [first] = entries;
-      if (first && ofAgent.size > 0) tellListeners(ofAgent, agent, (one) => one.joinByAgent(sessionId, first.seq - 1));
+      if (first && ofAgent.size > 0) notifyListeners(ofAgent, agent, (one) => one.joinByAgent(sessionId, first.seq - 1));
       streams.get(sessionId)?.entries(session, entries);
     },
     sessionDeleted(session, end) {
-      tellListeners(waiters, session.sessionId, (one) => one.end("erased"));
+      notifyListeners(waiters, session.sessionId, (one) => one.end("erased"));
       streams.get(session.sessionId)?.deleted(session, end);
-      tellListeners(ofAgent, session.agent, (one) => one.deleted(session, end));
+      notifyListeners(ofAgent, session.agent, (one) => one.deleted(session, end));
     },
   };
   return {

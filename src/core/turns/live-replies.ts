@@ -1,6 +1,6 @@
 import { isTurnEnd } from "#core/sessions/turn-entries.ts";
 import { type Clock, sleep } from "#kit/clock.ts";
-import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
+import { addListener, type Listeners, notifyListeners } from "#kit/listeners.ts";
 import { readAtTickEnd } from "#kit/tick-end.ts";
 import type { Events } from "#observe/events.ts";
 import type { Entry, ReplyText, SharedStore, StoreWatcher } from "#store/store.ts";
@@ -39,7 +39,7 @@ export function createLiveReplies() {
   const wakeReaders = (): void => {
     const sessions = [...grown];
     grown.clear();
-    for (const sessionId of sessions) tellListeners(readers, sessionId, (wake) => wake());
+    for (const sessionId of sessions) notifyListeners(readers, sessionId, (wake) => wake());
   };
   return {
     open(turnId: string, sessionId: string, messageId: string, seq: number, isCopy = false): LiveReply {

@@ -25,7 +25,7 @@ export type RunListener = {
   /** The text of all calls of `text`. */
   readonly written: { readonly pieces: readonly string[]; readonly length: number };
   note(note: Note): void;
-  readonly watch: Pick<TurnWatch, "alive" | "anew">;
+  readonly watch: Pick<TurnWatch, "alive" | "restart">;
 };
 export type Note = Extract<Chunk, { note: unknown }>["note"];
 
@@ -138,7 +138,7 @@ function leave(iterator: AsyncIterator<unknown>): void {
 }
 
 function takeChunk(outcome: Outcome, chunk: Chunk, listener: RunListener): void {
-  if ("note" in chunk && chunk.anew) listener.watch.anew();
+  if ("note" in chunk && chunk.restart) listener.watch.restart();
   else listener.watch.alive();
   if ("text" in chunk && typeof chunk.text === "string") {
     if (listener.written.length + chunk.text.length > REPLY_LIMIT)

@@ -37,7 +37,7 @@ export class TurnWatch implements SilenceWatch {
   }
 
   /** Restarts the limit for the first sign of life, because another server is asked now. */
-  anew(): void {
+  restart(): void {
     this.#allow(this.#limits.firstByteMs);
   }
 
@@ -53,7 +53,7 @@ export class TurnWatch implements SilenceWatch {
       return await work;
     } finally {
       this.#paused--;
-      this.anew();
+      this.restart();
     }
   }
 
@@ -78,7 +78,7 @@ export class TurnWatch implements SilenceWatch {
     const isSilent = this.#paused === 0 && this.#lastSign + this.#silenceMs <= now;
     if (this.#deadline <= now) this.#end("timeout");
     else if (!isSilent) return;
-    else if (this.#mayContinue?.()) this.anew();
+    else if (this.#mayContinue?.()) this.restart();
     else this.#end(this.#hasBegun ? "silence" : "no-answer");
   }
 

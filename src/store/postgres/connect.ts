@@ -32,7 +32,7 @@ export class Servers {
   #current = 0;
   /** The highest timeline that was found. Each promotion of a standby increases it. A write on an earlier timeline would be lost. */
   #timeline = 0;
-  #patienceMs = START_MS;
+  #timeoutMs = START_MS;
 
   constructor(urls: readonly string[]) {
     this.#urls = urls;
@@ -40,7 +40,7 @@ export class Servers {
 
   /** Called once the store is open: new connections now have the shorter time limit. */
   started(): void {
-    this.#patienceMs = CONNECT_MS;
+    this.#timeoutMs = CONNECT_MS;
   }
 
   /** Connects to the server that was found last. Throws `store-unavailable` if it does not answer or accepts no writes. */
@@ -98,7 +98,7 @@ export class Servers {
   }
 
   async #open(at: number): Promise<OpenServer> {
-    const { client, timeline } = await open(this.#urls[at] as string, this.#patienceMs, this.#urls.length > 1);
+    const { client, timeline } = await open(this.#urls[at] as string, this.#timeoutMs, this.#urls.length > 1);
     if (timeline >= this.#timeline) return { at, client, timeline };
     drop(client);
     throw new Error("is outdated: a standby was promoted");
@@ -113,12 +113,12 @@ function noServer(refused: readonly string[]) {
   return unavailable(`The database does not answer (${refused.join("; ")}).`);
 }
 
-async function open(connectionString: string, patienceMs: number, isOneOfSeveral: boolean) {
+async function open(connectionString: string, timeoutMs: number, isOneOfSeveral: boolean) {
   const socket = new Socket();
   const client = new pg.Client({
     connectionString,
     stream: () => socket,
-    connectionTimeoutMillis: patienceMs,
+    connectionTimeoutMillis: timeoutMs,
     keepAlive: true,
     application_name: "agent-gateway",
     types,
@@ -128,8 +128,8 @@ async function open(connectionString: string, patienceMs: number, isOneOfSeveral
   client.on("error", () => {});
   try {
     await client.connect();
-    await withPatience(client, patienceMs, configure(client));
-    return { client, timeline: isOneOfSeveral ? await withPatience(client, patienceMs, timelineOf(client)) : 0 };
+    await withTimeout(client, timeoutMs, configure(client));
+    return { client, timeline: isOneOfSeveral ? await withTimeout(client, timeoutMs, timelineOf(client)) : 0 };
   } catch (error) {
     drop(client);
     throw error;
@@ -153,13 +153,13 @@ async function timelineOf(client: pg.Client): Promise<number> {
   }
 }
 
-/** Waits for an answer. Drops the connection if there is none within `patienceMs`. */
-export async function withPatience<T>(client: pg.Client, patienceMs: number, answer: Promise<T>): Promise<T> {
-  const patience = setTimeout(() => drop(client), patienceMs);
+/** Waits for an answer. Drops the connection if there is none within `timeoutMs`. */
+export async function withTimeout<T>(client: pg.Client, timeoutMs: number, answer: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => drop(client), timeoutMs);
   try {
     return await answer;
   } finally {
-    clearTimeout(patience);
+    clearTimeout(timer);
   }
 }
 

@@ -10,9 +10,9 @@ const LOCK = [4_712, 5];
 /** The longest wait for the lock. A gateway's start runs only steps that take seconds. */
 export const LOCK_WAIT_MS = 60_000;
 /** The longest wait of a step for a table, and the number of attempts. */
-type Patience = { waitMs: number; tries: number };
+type LockWait = { waitMs: number; tries: number };
 /** Calls of running gateways wait behind a step that waits for a table, so the step stops waiting soon and is retried. */
-const BESIDE_GATEWAYS: Patience = { waitMs: 400, tries: 40 };
+const WITH_GATEWAYS: LockWait = { waitMs: 400, tries: 40 };
 const PAUSE_MS = 300;
 
 /**
@@ -95,7 +95,7 @@ export async function runSteps(
   client: pg.Client,
   from: number,
   migrations: readonly Migration[],
-  patience = BESIDE_GATEWAYS,
+  lockWait = WITH_GATEWAYS,
   report: (line: string) => void = () => {},
 ): Promise<number> {
   const created = from === 0 ? migrations.find(({ schema }) => schema !== undefined) : undefined;
@@ -103,7 +103,7 @@ export async function runSteps(
   let at = from;
   for (const step of steps) {
     report(`Upgrading the schema from version ${at} to ${step.version}.`);
-    await inTransaction(client, at, step.version, patience, async () => {
+    await inTransaction(client, at, step.version, lockWait, async () => {
       await client.query(step === created ? (step.schema as string) : step.sql);
       const row = [step.version, step.oldest];
       await client.query("insert into gateway_migrations (version, oldest) values ($1, $2)", row);
@@ -167,7 +167,7 @@ async function inTransaction(
   client: pg.Client,
   from: number,
   to: number,
-  { waitMs, tries }: Patience,
+  { waitMs, tries }: LockWait,
   work: () => Promise<void>,
 ): Promise<void> {
   for (let attempt = 1; ; attempt++) {

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { drop, type Servers, withPatience } from "./connect.ts";
+import { drop, type Servers, withTimeout } from "./connect.ts";
 import { type PeerNews, readPayload } from "./payloads.ts";
 
 /** The interval at which the connection is checked, and the time after which it is dropped if the check gets no answer. */
@@ -106,7 +106,7 @@ export class Notifications {
 
   #pollLater(client: pg.Client): void {
     this.#timer = setTimeout(async () => {
-      await withPatience(client, SILENT_MS, client.query("select 'the connection is there'")).catch(() => drop(client));
+      await withTimeout(client, SILENT_MS, client.query("select 'the connection is there'")).catch(() => drop(client));
       await this.#events.poll().catch(() => {});
       if (this.#client === client && !this.#isClosed) this.#pollLater(client);
     }, POLL_MS);

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { drop, type Servers, withPatience } from "./connect.ts";
+import { drop, type Servers, withTimeout } from "./connect.ts";
 import { failureOf, isOutdated, unavailable } from "./errors.ts";
 
 /** The time limit of a call. `Notifications` usually detects a dead server sooner. */
@@ -42,7 +42,7 @@ export class Pool {
     const client = this.#idle.pop() ?? (await this.#nextFree());
     if (!client) throw away();
     try {
-      return await withPatience(client, SILENT_MS, work(client));
+      return await withTimeout(client, SILENT_MS, work(client));
     } catch (error) {
       const failure = failureOf(error);
       if (failure === "lost" || failure === "refused") this.#drop(client);

@@ -52,7 +52,7 @@ export async function upgrade(
     };
     client.on("notice", onNotice);
     try {
-      await runSteps(client, from, migrations, ALONE, report);
+      await runSteps(client, from, migrations, WITHOUT_GATEWAYS, report);
     } finally {
       client.off("notice", onNotice);
       await client.query(`select pg_advisory_unlock(7, (${OID})::integer)`).catch(() => {});
@@ -62,7 +62,7 @@ export async function upgrade(
 }
 
 /** Gateways are stopped, so a step can wait long for a table. PostgreSQL cancels an autovacuum of the table after a second. */
-const ALONE = { waitMs: 30_000, tries: 1 };
+const WITHOUT_GATEWAYS = { waitMs: 30_000, tries: 1 };
 /** A step may take longer than the limits of the database allow. */
 const NO_LIMITS =
   "select set_config(name, '0', false) from pg_settings where name in ('statement_timeout', 'transaction_timeout')";

@@ -31,7 +31,7 @@ export const dueBeats: Rule<"dueBeats"> = (records, agents) => {
   return { due, nextDueInMs: nextDueAt === Infinity ? undefined : nextDueAt - records.moment.time };
 };
 
-export const dropBeat: Rule<"dropBeat"> = (records, agent, { now, streamKeep }) => {
+export const removeBeat: Rule<"removeBeat"> = (records, agent, { now, streamKeep }) => {
   const record = findBeat(records, agent);
   const { run } = record;
   const isOver = run?.openTurnId === undefined;
@@ -39,8 +39,8 @@ export const dropBeat: Rule<"dropBeat"> = (records, agent, { now, streamKeep }) 
   if (run && isOver) endRun(records, agent, run, { now, delayMs: undefined, streamKeep });
 };
 
-/** An event came that wants the agent's next beat at once. */
-export function askForBeat(records: Records, agent: string): void {
+/** Requests the agent's next beat at once, for an event that asks for it. */
+export function requestBeat(records: Records, agent: string): void {
   const record = findBeat(records, agent);
   if (record.isAsked) return;
   if (record.run) {

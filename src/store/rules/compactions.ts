@@ -9,7 +9,7 @@ export function endCompaction(records: Records, record: CompactionRecord, end: C
   const { now, compaction, usage } = end;
   const { ordinal, turn } = record;
   const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
-  if (compaction?.compacted) keepSummary(records, session, turn.turnId, compaction.compacted, now);
+  if (compaction?.compacted) storeSummary(records, session, turn.turnId, compaction.compacted, now);
   if (usage) countAttempt(records, now, turn, usage);
   deleteCompaction(records, record, resultOf(end));
 }
@@ -32,7 +32,7 @@ function resultOf({ status, error, compaction }: CompactionTurnEnd): CompactionR
   return { before, after, reason, isCompacted: compacted !== undefined, error: undefined };
 }
 
-function keepSummary(records: Records, before: SessionRecord, turnId: string, compacted: Compacted, now: number): void {
+function storeSummary(records: Records, before: SessionRecord, turnId: string, compacted: Compacted, now: number): void {
   const { before: sizeBefore, after: sizeAfter, freedBytes, summary: text, outside, except } = compacted;
   const { ordinal, contextBytes } = before.session;
   const through = Math.max(compacted.through, records.summaries.find(ordinal)?.through ?? 0);

@@ -37,7 +37,7 @@ const LISTED_BYTES = 600;
 const MOST_STEPS = 200;
 
 /** Keeps the delivery that began a turn or queued an event. It stays until that has ended. */
-export function keepDelivery(
+export function storeDelivery(
   records: Records,
   delivery: Delivery,
   work: DeliveryWork,
@@ -100,7 +100,7 @@ function refusalOf({ steps }: Delivery): DeliveryError | undefined {
 }
 
 export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, recorder, work = {}) => {
-  keepDelivery(records, delivery, work, recorder, records.next("order"));
+  storeDelivery(records, delivery, work, recorder, records.next("order"));
   records.notify({ kind: "recorded", deliveryId: delivery.deliveryId });
 };
 

@@ -1,9 +1,9 @@
 import type { GatewayEntry, Store, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
-import { askForBeat, batchOf, endBatch } from "./beats.ts";
-import { addDeliveryStep, endDelivery, keepDelivery, notifyOutcome } from "./deliveries.ts";
+import { requestBeat, batchOf, endBatch } from "./beats.ts";
+import { addDeliveryStep, endDelivery, storeDelivery, notifyOutcome } from "./deliveries.ts";
 import { appendNews } from "./gateway.ts";
 import { NO_SEQ } from "./journal.ts";
-import { findKey, keepKey } from "./keys.ts";
+import { findKey, storeKey } from "./keys.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { scanBack } from "./pages.ts";
 import type { OpenTurnRecord, Records, Rule, RuleInPieces } from "./records.ts";
@@ -36,12 +36,12 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
   records.events.put(event);
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1 });
   if (delivery) {
-    keepDelivery(records, delivery, { eventId, agent }, recorder);
+    storeDelivery(records, delivery, { eventId, agent }, recorder);
     records.notify({ kind: "recorded", deliveryId: delivery.deliveryId });
   }
-  if (idempotency) keepKey(records, idempotency, { eventId });
+  if (idempotency) storeKey(records, idempotency, { eventId });
   appendNews(records, [{ seq: NO_SEQ, at: now, name: "event.queued", eventId, agentName: agent }], streamKeep);
-  if (order.beatNow) askForBeat(records, agent);
+  if (order.beatNow) requestBeat(records, agent);
   return { event, replayed: false };
 };
 
@@ -124,7 +124,7 @@ export const requeueEvent: Rule<"requeueEvent"> = (records, eventId, { now, beat
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1, deadEvents: -1 });
   notifyOutcome(records, event.deliveryId);
   appendNews(records, [{ seq: NO_SEQ, at: now, name: "event.queued", eventId, agentName: agent }], streamKeep);
-  if (beatNow) askForBeat(records, agent);
+  if (beatNow) requestBeat(records, agent);
   return event;
 };
 
@@ -163,7 +163,7 @@ export function endEvents(
     if (attempts < maxAttempts) {
       records.events.put(failed);
       records.agents.count(turn.agent, { waitingEvents: 1 });
-      noteReturn(records, failed, turn.turnId, now);
+      recordReturn(records, failed, turn.turnId, now);
       returned++;
     } else {
       news.push(endEvent(records, failed, "dead", now));
@@ -174,7 +174,7 @@ export function endEvents(
   endBatch(records, turn, { dead, returned }, { now, streamKeep });
 }
 
-function noteReturn(records: Records, { deliveryId, attempts, reason }: SystemEvent, turnId: string, at: number): void {
+function recordReturn(records: Records, { deliveryId, attempts, reason }: SystemEvent, turnId: string, at: number): void {
   if (deliveryId === undefined) return;
   const detail = JSON.stringify({ turn_id: turnId, attempts, reason });
   addDeliveryStep(records, deliveryId, { at, name: "event.returned", detail });

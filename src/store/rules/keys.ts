@@ -19,7 +19,7 @@ export function findKey(
   return id;
 }
 
-export function keepKey(
+export function storeKey(
   records: Records,
   { key, hash, expiresAt }: { key: string; hash: string; expiresAt: number },
   { turnId, eventId }: { turnId?: string; eventId?: string },

@@ -101,11 +101,11 @@ export type SummaryRecord = {
 
 export type BeatRecord = {
   readonly agent: string;
-  /** The monotonic time at which the next is due; undefined when none is planned. */
+  /** The monotonic time at which the next beat is due; undefined if none is planned. */
   readonly dueAt: number | undefined;
-  /** The same by the wall clock as it was planned; while a beat runs, when that one was due. */
+  /** The same by the wall clock at the time of planning; while a beat runs, the time at which that beat was due. */
   readonly nextAt: number | undefined;
-  /** One was asked for at once, and none has begun since. */
+  /** An event requested a beat at once, and none has started since. Version 0.2.0 stores the field under this name. */
   readonly isAsked: boolean;
   /** The running beat: one or more successive turns. */
   readonly run: BeatRun | undefined;

@@ -16,7 +16,7 @@ import {
   type TurnRecord,
 } from "./records.ts";
 import { cancelledAt, finishTurn } from "./turn-ends.ts";
-import { countEnd, keepLateAttempt } from "./usage.ts";
+import { countEnd, storeLateAttempt } from "./usage.ts";
 
 /** The most entries of a session that is erased at once. A sweep erases a longer one in pieces, as other calls would wait. */
 const ENTRIES_AT_ONCE = 100;
@@ -103,7 +103,7 @@ export function forgetSession(
 
 function abandonCompaction(records: Records, record: CompactionRecord): void {
   const { turnId, sessionId, status } = record.turn;
-  keepLateAttempt(records, record);
+  storeLateAttempt(records, record);
   const error = { name: "session-not-found", detail: `The session ${sessionId} was deleted.` } as const;
   deleteCompaction(records, record, { error });
   if (status === "running") records.notify({ kind: "cancel", turnId });
@@ -114,7 +114,7 @@ function abandonTurn(records: Records, record: OpenTurnRecord, now: number): voi
   const { turn, open } = record;
   countEndOfTurn(records, turn, { now, status: "cancelled", error: undefined });
   countEnd(records, now, turn, open.countedModel, "cancelled");
-  keepLateAttempt(records, record);
+  storeLateAttempt(records, record);
   records.turns.put({ ...record, turn: { ...turn, status: "cancelled", endedAt: now }, open: undefined });
   endDelivery(records, turn.deliveryId);
   notifyOutcome(records, turn.deliveryId);

@@ -7,7 +7,7 @@ import type { Records, Rule, SessionRecord, TurnRecord } from "./records.ts";
 import { eraseJournal, eraseTurn, forgetSession } from "./sessions.ts";
 import { endOpenTurn, requeueTurn } from "./turn-ends.ts";
 import { bySession } from "./turns.ts";
-import { forgetUsageBefore, keepLateAttempt } from "./usage.ts";
+import { forgetUsageBefore, storeLateAttempt } from "./usage.ts";
 
 /** The number of records that a sweep looks at before it lets others run: a millisecond or two. */
 const SLICE = 250;
@@ -19,7 +19,7 @@ type SweepRequest = Parameters<Store["sweep"]>[0];
 
 /** Handles all that is past its time. Answers true if there is more. */
 export const sweep: Rule<"sweep"> = (records, request) => {
-  giveLostTurnsBack(records, request);
+  returnLostTurns(records, request);
   freeLostAnnouncements(records);
   for (const late of records.lateAttempts.endedBy(records.moment.time)) records.lateAttempts.delete(late);
   forgetUsageBefore(records, request.usageBefore);
@@ -33,9 +33,9 @@ export const sweep: Rule<"sweep"> = (records, request) => {
 };
 
 /** Turns whose lease ended go back to their queue, or fail after as many attempts as they may have. */
-function giveLostTurnsBack(records: Records, { now, maxAttempts, lost }: SweepRequest): void {
+function returnLostTurns(records: Records, { now, maxAttempts, lost }: SweepRequest): void {
   for (const record of records.turns.leaseEnded(records.moment.time).sort(bySession)) {
-    keepLateAttempt(records, record);
+    storeLateAttempt(records, record);
     if (record.turn.attempt < maxAttempts || record.open.isCancelled) requeueTurn(records, record, now, 0);
     else endOpenTurn(records, record, { now, status: "failed", reply: "", error: lost, usage: undefined });
   }

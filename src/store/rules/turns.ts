@@ -12,9 +12,9 @@ import type {
 } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
 import { extendAnnouncement } from "./announcements.ts";
-import { keepDelivery } from "./deliveries.ts";
+import { storeDelivery } from "./deliveries.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
-import { findKey, keepKey } from "./keys.ts";
+import { findKey, storeKey } from "./keys.ts";
 import { firstOf, holds, laneOf, leaseFor, makeDueReady } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { previewOf } from "./previews.ts";
@@ -62,9 +62,9 @@ export function startTurnWith(records: Records, order: TurnOrder, task: BeatTask
   records.turns.put(record);
   records.agents.count(agent, isClaimed ? { running: 1 } : { queued: 1 });
   countMessage(records, now, record.turn, order.countedModel);
-  if (idempotency) keepKey(records, idempotency, { turnId });
+  if (idempotency) storeKey(records, idempotency, { turnId });
   if (delivery) {
-    keepDelivery(records, delivery, { turnId, sessionId, messageId: order.messageId, agent }, order.recorder);
+    storeDelivery(records, delivery, { turnId, sessionId, messageId: order.messageId, agent }, order.recorder);
   }
   if (isClaimed)
     return { turn: record.turn, replayed: false, claimed: claimedTurn(record, claim.node, order, lastSeq) };

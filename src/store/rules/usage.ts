@@ -45,7 +45,7 @@ export function countAttempt(
 const RETAINED_MS = 600_000;
 
 /** The running turn's claim is about to be lost: its session was deleted, or its lease ended. */
-export function keepLateAttempt(records: Records, { turn, open }: OpenTurnRecord): void {
+export function storeLateAttempt(records: Records, { turn, open }: OpenTurnRecord): void {
   if (!open.lease) return;
   const { turnId, attempt: fence, agent, surface, caller } = turn;
   const endsAt = records.moment.time + RETAINED_MS;

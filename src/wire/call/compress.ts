@@ -14,7 +14,7 @@ let compressing = 0;
 const compressed = new WeakMap<Buffer, Buffer>();
 
 /** True if a request with this Accept-Encoding takes the encoding. */
-export function takesEncoding(encoding: string, accepted: string | string[] | undefined): boolean {
+export function acceptsEncoding(encoding: string, accepted: string | string[] | undefined): boolean {
   const named = new RegExp(`(?:^|[,\\s])${encoding}(?!\\s*;\\s*q=0(?:\\.0*)?\\s*(?:,|$))(?:[;,\\s]|$)`, "i");
   return named.test(String(accepted ?? ""));
 }
@@ -34,7 +34,7 @@ export async function sendLarge(
 ): Promise<void> {
   if (Buffer.byteLength(body) < COMPRESSED_FROM) return sendBody(res, status, headers, body);
   const all: Record<string, string> = { ...headers, vary: varyBy(res, "Accept-Encoding") };
-  const bytes = takesEncoding("gzip", res.req.headers["accept-encoding"]) ? await compress(body) : undefined;
+  const bytes = acceptsEncoding("gzip", res.req.headers["accept-encoding"]) ? await compress(body) : undefined;
   if (bytes) all["content-encoding"] = "gzip";
   sendBody(res, status, all, bytes ?? body);
 }

@@ -72,7 +72,7 @@ export function createRefusals({ record, clock }: { record: (delivery: Delivery)
     note(call: WireCall, status: number): void {
       const { path, peer, line } = call;
       const { error, surface, operation, turnId, caller } = line;
-      if (error === undefined || turnId !== undefined || surface === "hooks" || !isTold(error, operation)) return;
+      if (error === undefined || turnId !== undefined || surface === "hooks" || !isRecorded(error, operation)) return;
       if (surface === "public" && !path.startsWith("/api/v1") && !path.startsWith("/v1/")) return;
       if (!admits(peer.network, error, caller !== undefined)) return;
       const delivery = createDelivery(call, caller ?? "", line.body);
@@ -83,7 +83,7 @@ export function createRefusals({ record, clock }: { record: (delivery: Delivery)
     /** The same for calls over a WebSocket. */
     noteSocketCall(call: RefusedSocketCall, network: string): void {
       const { error, operation, turnId, reason } = call.outcome;
-      if (error === undefined || turnId !== undefined || !isTold(error, operation) || !admits(network, error, true))
+      if (error === undefined || turnId !== undefined || !isRecorded(error, operation) || !admits(network, error, true))
         return;
       keep(call.delivery(operation, call.text), error, reason, OK);
     },
@@ -103,7 +103,7 @@ const STARTING: ReadonlySet<string> = new Set([
   ...Object.entries(methods).flatMap(([name, { idempotent }]) => (idempotent ? [name] : [])),
 ]);
 
-function isTold(error: string, operation: string): boolean {
+function isRecorded(error: string, operation: string): boolean {
   if (error === "rate-limited" || STARTING.has(operation)) return true;
   const { status } = errors[error as ErrorName];
   return status === 401 || status === 403;

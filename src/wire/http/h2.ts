@@ -111,7 +111,7 @@ class Connection {
   #idleSince = this.#began;
   #endedAt = 0;
   #hasAgreed = false;
-  #isAsked = false;
+  #isPinged = false;
   readonly #waiting: Arrived[] = [];
   #begun = 0;
   #wideBytes = 0;
@@ -214,8 +214,8 @@ class Connection {
 
   /** After a fault of its client Node sends a GOAWAY with an error, then reads and writes no more, and reports nothing. */
   #isDeaf(idle: number): boolean {
-    if (idle < ASK_MS) this.#isAsked = false;
-    else if (!this.#isAsked) this.#isAsked = this.#session.ping(ignore);
+    if (idle < ASK_MS) this.#isPinged = false;
+    else if (!this.#isPinged) this.#isPinged = this.#session.ping(ignore);
     else return idle >= ASKED_MS && (this.#session.state.outboundQueueSize ?? 0) > 0;
     return false;
   }

@@ -15,26 +15,26 @@ function isOpen({ res }: Exchange): boolean {
   return !res.writableFinished && !res.destroyed;
 }
 
-/** The answer whose turn it is on this connection; undefined where all are out. */
+/** The answer that this connection sends now; undefined if all answers were sent. */
 export function answeringOn(socket: Socket): ServerResponse | undefined {
   return lines.get(socket)?.find(isOpen)?.res;
 }
 
-/** The request that came last on this connection. */
+/** The latest request of this connection. */
 export function lastRequestOn(socket: Socket): IncomingMessage | undefined {
   return lines.get(socket)?.at(-1)?.req;
 }
 
-/** Goes on after the answers to all earlier requests of this connection; not at all if the connection ends with them. */
-export function afterAnswers(socket: Socket, goOn: () => void): void {
+/** Calls `callback` after the answers to all earlier requests of this connection, unless the connection ends with them. */
+export function afterAnswers(socket: Socket, callback: () => void): void {
   const last = lines.get(socket)?.at(-1)?.res;
-  if (!last || last.closed) return void goOn();
+  if (!last || last.closed) return void callback();
   socket.on("error", () => {});
-  // Node has let go of the connection, and would never tell an answer that waits for room to go on.
+  // Node has released the connection, and would never report to a blocked answer that it can continue.
   socket.on("drain", cutBlocked);
   last.once("close", () => {
     socket.off("drain", cutBlocked);
-    if (socket.writable && !full.has(socket)) goOn();
+    if (socket.writable && !full.has(socket)) callback();
   });
 }
 

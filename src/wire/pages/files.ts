@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { GatewayError } from "#kit/errors.ts";
 import type { WireCall } from "#wire/call/call.ts";
-import { takesEncoding, varyBy } from "#wire/call/compress.ts";
+import { acceptsEncoding, varyBy } from "#wire/call/compress.ts";
 
 const TYPES: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
@@ -60,7 +60,7 @@ async function readEncoded(
   accepted: string | string[] | undefined,
 ): Promise<{ bytes: Buffer; encoding?: "br" | "gzip" } | undefined> {
   for (const [encoding, suffix] of [["br", ".br"] as const, ["gzip", ".gz"] as const]) {
-    if (!takesEncoding(encoding, accepted)) continue;
+    if (!acceptsEncoding(encoding, accepted)) continue;
     const bytes = await readFile(file + suffix).catch(() => undefined);
     if (bytes) return { bytes, encoding };
   }

@@ -18,12 +18,12 @@ export function nothingAt(path: string, places: readonly Place[]): GatewayError 
   const meant = path.length > PATH_LIMIT ? undefined : meantBy(path, served);
   return new GatewayError(
     "not-found",
-    `${words}.${meant === undefined ? whatThereIs(path, places) : ` Did you mean ${meant}?`}`,
+    `${words}.${meant === undefined ? pathsHint(path, places) : ` Did you mean ${meant}?`}`,
   );
 }
 
-/** A sentence with the few paths of a place, or with the path that lists all. */
-function whatThereIs(path: string, places: readonly Place[]): string {
+/** A sentence that lists the paths of a surface if they are few, or names the path that lists all. */
+function pathsHint(path: string, places: readonly Place[]): string {
   const { paths = [] } = places.find(({ prefix }) => leadsTo(path, prefix)) ?? {};
   return paths.length > 1 && paths.length <= FEW ? ` There are ${paths.join(", ")}.` : " GET / lists what there is.";
 }

@@ -239,7 +239,7 @@ export function beatsTests(engine: Engine): void {
   });
 
   describe("the beat of a removed agent", () => {
-    const drop = (world: World) => world.store.dropBeat("main", { now: world.clock.now(), streamKeep: STREAM_KEEP });
+    const drop = (world: World) => world.store.removeBeat("main", { now: world.clock.now(), streamKeep: STREAM_KEEP });
 
     it("is not planned, even if an event requested one", async ({ world }) => {
       await planBeat(world, 1_000);

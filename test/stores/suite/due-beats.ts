@@ -112,7 +112,7 @@ export function dueBeatsTests(engine: Engine): void {
     });
 
     it("notifies the watchers if the beat is due sooner than before, but not if it is due later", async ({ world }) => {
-      const isTold = async (delayMs: number | undefined, soonest = false): Promise<boolean> => {
+      const isNotified = async (delayMs: number | undefined, soonest = false): Promise<boolean> => {
         world.told.length = 0;
         await planBeat(world, delayMs, soonest);
         // News arrives in order, so news of the beat would arrive before the entries of this turn.
@@ -120,11 +120,11 @@ export function dueBeatsTests(engine: Engine): void {
         await world.hears(({ kind }) => kind === "entries");
         return isToldOfBeat(world);
       };
-      expect(await isTold(1_000)).toBe(true);
-      expect(await isTold(500, true)).toBe(true);
-      expect(await isTold(800, true)).toBe(false);
-      expect(await isTold(2_000)).toBe(false);
-      expect(await isTold(undefined)).toBe(false);
+      expect(await isNotified(1_000)).toBe(true);
+      expect(await isNotified(500, true)).toBe(true);
+      expect(await isNotified(800, true)).toBe(false);
+      expect(await isNotified(2_000)).toBe(false);
+      expect(await isNotified(undefined)).toBe(false);
     });
 
     it("does not move when the wall clock jumps", async ({ world }) => {

@@ -53,7 +53,7 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
       },
       onLost(error) {
         exchanges.fail(error); // The calls may have been carried out.
-        return { goOn: readers.size > 0 };
+        return { reconnect: readers.size > 0 };
       },
       onGone(error) {
         for (const reader of readers) reader.fail(error);

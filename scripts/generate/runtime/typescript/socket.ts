@@ -4,12 +4,12 @@ import { isResponse } from "./rpc-message.ts";
 import type { Reconnect, SocketLike } from "./settings.ts";
 
 interface Events {
-  /** A new connection stands. Nothing else is sent before this has ended. */
+  /** A new connection is open. Nothing else is sent before this call has ended. */
   onOpen(socket: SocketLike): Promise<void>;
   onFrame(frame: unknown): void;
-  /** The connection is lost; with `goOn` it is wanted back at once. */
-  onLost(error: GatewayError): { goOn: boolean };
-  /** It did not come back. */
+  /** The connection is lost. `reconnect` opens it again at once. */
+  onLost(error: GatewayError): { reconnect: boolean };
+  /** The connection could not be opened again. */
   onGone(error: unknown): void;
 }
 
@@ -108,10 +108,10 @@ export function createConnection(
       socket.addEventListener("close", ({ code, reason: said }) => {
         const error = refusal ?? lostError(`The connection ended with ${code} ${said || reason}`.trimEnd());
         if (current === socket) current = undefined;
-        const { goOn } = events.onLost(error);
+        const { reconnect } = events.onLost(error);
         reject(error);
         if (!stands) return;
-        const isWanted = goOn && !closed;
+        const isWanted = reconnect && !closed;
         connected = isWanted && code !== TOKEN_GONE ? connectAgain(hintOf(said)) : undefined;
         if (isWanted && code === TOKEN_GONE) events.onGone(error);
       });

@@ -34,13 +34,13 @@ export function Tail({ rows, isReading, failing }: TailOf) {
   useLayoutEffect(() => {
     if (!isReading.peek()) log.current?.scrollTo({ top: log.current.scrollHeight, behavior: "instant" });
   });
-  const goOn = () => {
+  const resume = () => {
     isPaused.value = false;
     isReading.value = false;
     rows.release();
   };
-  const pauseOrGoOn = () => {
-    if (isReading.peek()) return goOn();
+  const pauseOrResume = () => {
+    if (isReading.peek()) return resume();
     isPaused.value = true;
     isReading.value = true;
   };
@@ -52,8 +52,8 @@ export function Tail({ rows, isReading, failing }: TailOf) {
   useEffect(
     () =>
       bindKeys([
-        { key: "p", does: "Pause or resume", run: pauseOrGoOn },
-        { key: ".", does: "Jump to live", run: goOn },
+        { key: "p", does: "Pause or resume", run: pauseOrResume },
+        { key: ".", does: "Jump to live", run: resume },
         { key: "j", does: "Next line", run: () => move(1) },
         { key: "k", does: "Previous line", run: () => move(-1) },
       ]),
@@ -84,7 +84,7 @@ export function Tail({ rows, isReading, failing }: TailOf) {
         </ol>
       </div>
       <div class="line">
-        <button type="button" class="button" onClick={pauseOrGoOn}>
+        <button type="button" class="button" onClick={pauseOrResume}>
           {isReading.value ? "Resume" : "Pause"} <kbd>p</kbd>
         </button>
         {failing > 0 && (

@@ -3,7 +3,7 @@ import { rest } from "#console/app/api.ts";
 import { useKeys } from "#console/app/keys.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { curlOf } from "#console/lib/curl.ts";
-import { fieldsOf, paramsOf, takesMore } from "#console/lib/schema-form.ts";
+import { fieldsOf, paramsOf, acceptsMore } from "#console/lib/schema-form.ts";
 import { TurnInspector } from "#console/pages/sessions/turn.tsx";
 import { CodeField } from "#console/parts/code-field.tsx";
 import { ActionButton, Field, Select } from "#console/parts/fields.tsx";
@@ -21,7 +21,7 @@ export function TriggerForm({ skill }: { skill: Skill }) {
   const { skill_id, agents, params_schema } = skill;
   const schema = params_schema ?? {};
   const fields = fieldsOf(schema);
-  const hasMore = takesMore(schema);
+  const hasMore = acceptsMore(schema);
   const values = useSignal<Record<string, string>>({});
   const agent = useSignal(agents[0] ?? "");
   const isTried = useSignal(false);

@@ -7,7 +7,7 @@ import { DAMAGE } from "../text.ts";
 import type { Database } from "./database.ts";
 import { kindOf } from "./failures.ts";
 import { methods, writes } from "./methods.ts";
-import { keepLeases } from "./opening.ts";
+import { restoreLeases } from "./opening.ts";
 import { SqliteRecords } from "./records.ts";
 
 /** A call that is worked off in pieces. */
@@ -251,7 +251,7 @@ export class Batches {
     this.#db.rollback();
     const before = this.#records;
     this.#records = new SqliteRecords(this.#db, before.bookmarks);
-    keepLeases(this.#records, before);
+    restoreLeases(this.#records, before);
     const ids = new Set(calls.map(({ id }) => id));
     for (const { id } of this.#parked) if (!ids.has(id)) this.#answers.push({ id, refusal: ROLLED_BACK });
     this.#parked = [];

@@ -60,7 +60,7 @@ function setLease(records: SqliteRecords, record: OpenTurnRecord, endsAt: number
 }
 
 /** Keeps extended leases after a rollback of a batch, because they are only in memory. */
-export function keepLeases(records: SqliteRecords, before: SqliteRecords): void {
+export function restoreLeases(records: SqliteRecords, before: SqliteRecords): void {
   for (const record of records.turns.open()) {
     const known = before.turns.find(record.turn.turnId);
     const isSame = known?.open?.lease && known.turn.attempt === record.turn.attempt;
