@@ -12,7 +12,7 @@ function bytesOf({ store }: World): number {
   return store.stats().bytes;
 }
 
-it("gives the memory of what is erased back, however long a session goes on", async () => {
+it("returns the memory of erased entries, however long a session continues", async () => {
   await using world = await openWorld(memory);
   const rounds: number[] = [];
   for (let round = 0; round < 30; round++) {
@@ -31,7 +31,7 @@ it("gives the memory of what is erased back, however long a session goes on", as
   expect(Math.max(...rounds.slice(3))).toBeLessThan(third * 1.05);
 });
 
-it("goes on in each slice where the last one ended, in a session whose turns overlap and that grows meanwhile", async () => {
+it("continues in each slice where the last one ended, for a growing session with overlapping turns", async () => {
   await using world = await openWorld(memory);
   const { store, clock } = world;
   const turnIds: string[] = [];

@@ -7,12 +7,12 @@ const memory: Engine = { name: "memory", open: async (clock) => createMemoryStor
 
 storeSuite(memory);
 
-it("says that it keeps nothing past the end of the process", async () => {
+it("reports that it is not durable", async () => {
   await using world = await openWorld(memory);
   expect(world.store).toMatchObject({ kind: "memory", durable: false });
 });
 
-it("has forgotten everything when it is opened again", async () => {
+it("is empty when it is opened again", async () => {
   await using first = await openWorld(memory);
   const { turnId } = await first.start({ key: "k" });
   await using second = await openWorld(memory);
@@ -20,7 +20,7 @@ it("has forgotten everything when it is opened again", async () => {
   expect(second.store.stats()).toMatchObject({ sessions: 0, turnsQueued: 0, bytes: 0 });
 });
 
-it("counts no byte of what was deleted", async () => {
+it("does not count the bytes of deleted records", async () => {
   await using world = await openWorld(memory);
   await world.start({ session: "chat:kept", text: "x".repeat(1_000) });
   await world.end(await world.claimNext(), { reply: "y".repeat(1_000), usage: used(1, 1) });
@@ -37,7 +37,7 @@ it("counts no byte of what was deleted", async () => {
   expect(world.store.stats().bytes).toBe(bytes);
 });
 
-it("counts idempotency keys, until they have ended", async () => {
+it("counts idempotency keys until they expire", async () => {
   await using world = await openWorld(memory);
   const { bytes } = world.store.stats();
   await world.start({ key: "k".repeat(10_000) });
@@ -48,14 +48,14 @@ it("counts idempotency keys, until they have ended", async () => {
   expect(world.store.stats().bytes).toBeLessThan(bytes + 1_000);
 });
 
-it("does not count the recorder against the store's limit: it makes room by itself", async () => {
+it("does not count the recorder against the store's limit, because the recorder makes room automatically", async () => {
   await using world = await openWorld(memory);
   await world.start({ delivery: deliveryOf("dlv_1", "x".repeat(100_000)) });
   const order = world.order({ session: "chat:b", limits: { storeBytes: 50_000 } });
   expect((await world.store.startTurn(order)).turn.status).toBe("queued");
 });
 
-it("tells its watchers nothing after it was closed", async () => {
+it("notifies no watchers after it is closed", async () => {
   const world = await openWorld(memory);
   await world.store[Symbol.asyncDispose]();
   await world.start();

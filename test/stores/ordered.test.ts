@@ -4,7 +4,7 @@ import { createRandom } from "#test/harness/random.ts";
 
 type Pair = { key: number; value: string };
 
-it.each([1, 2, 3])("keeps values in the order of their keys, whatever comes and goes: seed %d", (seed) => {
+it.each([1, 2, 3])("stores values in the order of their keys, whatever is added and deleted: seed %d", (seed) => {
   const random = createRandom(seed);
   const ordered = new Ordered<number, string>();
   let expected: Pair[] = [];

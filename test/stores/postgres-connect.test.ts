@@ -37,7 +37,7 @@ async function startSilentServer(isTls: boolean) {
 test.each([
   ["clear text", false, "disable"],
   ["TLS", true, "no-verify"],
-])("a connection over %s whose server answers no query is dropped", async (_, isTls, sslmode) => {
+])("a connection over %s is dropped if its server answers no query", async (_, isTls, sslmode) => {
   const { port, open } = await startSilentServer(isTls);
   const servers = new Servers([`postgres://x@127.0.0.1:${port}/x?sslmode=${sslmode}`]);
   servers.started();

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { createEventThrottle } from "#store/postgres/event-throttle.ts";
 
-it("holds events back only where more wait than are handed over at once, and while some are being handed over", () => {
+it("delays events only if more are waiting than are delivered at once, and while a delivery is in progress", () => {
   let [waiting, isBeating, time] = [1_500, false, 0];
   const pauseAfter = createEventThrottle({
     waiting: () => waiting,

@@ -99,7 +99,7 @@ await postgresTests((server) => {
       return found;
     };
 
-    test("are as few as the busiest rules need", async ({ on }) => {
+    test("are as few as the most frequent rules need", async ({ on }) => {
       // A poll may share a transaction with a call, and needs more.
       const rounds = [await measure(on, 1), await measure(on, 2), await measure(on, 3)];
       const least = (name: string) => Math.min(...rounds.map((found) => found[name] ?? Infinity));

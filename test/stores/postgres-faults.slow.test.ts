@@ -64,13 +64,13 @@ await postgresTests(() => {
   };
 
   // Each waits for a server of its own most of the time: side by side.
-  describe.concurrent("a store whose server goes away", () => {
+  describe.concurrent("a store whose server fails", () => {
     for (const [how, fault] of [
       ["restarted", (server: PostgresServer) => server.stop("fast")],
       ["killed", (server: PostgresServer) => server.kill()],
     ] as const) {
       it(
-        `refuses while the server is being ${how} under load, loses nothing, and goes on by itself`,
+        `refuses calls while the server is being ${how} under load, loses nothing, and recovers automatically`,
         PATIENT,
         async ({ expect }) => {
           await using server = await startPostgres();
@@ -102,7 +102,7 @@ await postgresTests(() => {
       );
     }
 
-    it("counts what is there, once the answers of some calls were lost", PATIENT, async ({ expect }) => {
+    it("counts its records correctly after the answers of some calls were lost", PATIENT, async ({ expect }) => {
       await using server = await startPostgres();
       const { store } = await open([server]);
       await using _ = store;
@@ -124,7 +124,7 @@ await postgresTests(() => {
     });
 
     it.skipIf(systemBins().length === 0)(
-      "goes on with the standby that was promoted, and keeps to it when the server it had is back and takes writes, too",
+      "continues with the promoted standby, and stays with it when the former primary is back and accepts writes",
       PATIENT,
       async ({ expect }) => {
         await using first = await startPostgres({ settings: { log_connections: "on" } });
@@ -174,7 +174,7 @@ await postgresTests(() => {
     );
   });
 
-  it("refuses to open where no server takes writes, and says which it asked", async () => {
+  it("refuses to open if no server accepts writes, and names the servers that it tried", async () => {
     const url = ["postgres://ada:secret@127.0.0.1:1/one", "postgres://127.0.0.1:2/two"];
     const refused = createPostgresStore({ clock: systemClock, url });
     await expect(refused).rejects.toMatchObject({ name: "store-unavailable" });

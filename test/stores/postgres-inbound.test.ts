@@ -8,7 +8,7 @@ await postgresTests((server) => {
   const it = testsOnTwo(server);
 
   describe("two gateways on one PostgreSQL", () => {
-    it("start either a turn or an event for a key that comes to both at once", async ({ on }) => {
+    it("start either a turn or an event for a key that both receive at once", async ({ on }) => {
       for (let round = 0; round < 10; round++) {
         const key = `k${round}`;
         const calls = [refusal(queueEvent(on.one, { key })), refusal(on.two.store.startTurn(on.one.order({ key })))];
@@ -16,7 +16,7 @@ await postgresTests((server) => {
       }
     });
 
-    it("keep the place of each event behind all that were answered before it, whoever took it", async ({ on }) => {
+    it("give each event a place behind all acknowledged events, whichever gateway queued it", async ({ on }) => {
       const ordinals: number[] = [];
       for (let n = 0; n < 20; n++) ordinals.push((await queueEvent(n % 2 ? on.one : on.two)).ordinal);
       expect([...new Set(ordinals)].sort((a, b) => a - b)).toEqual(ordinals);
@@ -50,7 +50,7 @@ await postgresTests((server) => {
       }
     });
 
-    it("count a key once that is used again after its time", async ({ on }) => {
+    it("count a key once that is used again after it expired", async ({ on }) => {
       const bytesWith = async () => {
         await queueEvent(on.one, { now: on.clock.now(), key: "k", hash: "one" });
         return on.one.store.stats().bytes;
@@ -60,7 +60,7 @@ await postgresTests((server) => {
       expect(await bytesWith()).toBeLessThan(2 * first);
     });
 
-    it("give up an event on one of them, however both want to", async ({ on }) => {
+    it("fail an event on one of them if both fail it at once", async ({ on }) => {
       for (let n = 0; n < 20; n++) await queueEvent(on.one);
       const end = { now: on.clock.now(), streamKeep: 1_000, limit: 15 };
       const gone = await Promise.all(

@@ -6,7 +6,7 @@ import { createDoor } from "#test/harness/database-door.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 
 await postgresTests((server) => {
-  it("a store that loses its database again while it is still being found goes on looking for it", async () => {
+  it("a store that loses its database again while it reconnects continues to search for it", async () => {
     using door = await createDoor(await server.createSchema());
     const told: string[] = [];
     const pings: Promise<unknown>[] = [];
@@ -38,7 +38,7 @@ await postgresTests((server) => {
     await Promise.all(pings);
   });
 
-  it("a store whose database goes away while it is being opened is refused in a sentence", async () => {
+  it("a store whose database fails while it is being opened is refused with an error message", async () => {
     using door = await createDoor(await server.createSchema());
     for (const words of ["pg_advisory_lock", "listen gateway_", "gateway_state", "from nodes"]) {
       door.cutAt(words);
@@ -50,7 +50,7 @@ await postgresTests((server) => {
     }
   });
 
-  it("a store whose server lets no more connections in goes on with those that it has, and waits for none", async () => {
+  it("a store whose server accepts no further connections continues with its open ones, and does not wait", async () => {
     using door = await createDoor(await server.createSchema());
     const told: string[] = [];
     await using store = await createPostgresStore({

@@ -38,7 +38,7 @@ await postgresTests((server) => {
 
   const seqsOf = (entries: readonly Entry[]) => entries.map(({ seq }) => seq);
 
-  it("hands each turn to one of two gateways, in the order of its session, one of a session at a time", async () => {
+  it("give each turn to only one of them, in the order of its session, one per session at a time", async () => {
     await using two = await openTwo();
     const { a, b } = two;
     const started = await Promise.all(times(60, (n) => two.start(n % 2 ? a : b, `chat:${n % 7}`)));
@@ -70,7 +70,7 @@ await postgresTests((server) => {
     await expect.poll(() => b.store.stats()).toMatchObject({ turnsQueued: 0, turnsRunning: 0 });
   });
 
-  it("claims no turn at its start while one of its agent can be claimed, on whichever gateway that was made ready", async () => {
+  it("claim no turn at its start while another turn of its agent is ready, on whichever gateway it became ready", async () => {
     await using two = await openTwo();
     const { a, b, clock } = two;
     const startClaimed = (session: string) => {
@@ -82,7 +82,7 @@ await postgresTests((server) => {
     expect((await startClaimed("chat:b")).claimed).toBeUndefined();
   });
 
-  it("gives a turn to the other gateway once its lease has ended, and refuses what the first says of it then", async () => {
+  it("give a turn to the other gateway once its lease has expired, and refuse later calls with the first claim", async () => {
     await using two = await openTwo();
     const { a, b, clock } = two;
     const { turnId } = await two.start(a);
@@ -99,7 +99,7 @@ await postgresTests((server) => {
     expect(await a.store.getTurn(turnId)).toMatchObject({ status: "completed", reply: "in time" });
   });
 
-  it("gives one of two that are swept by both gateways at once back once", async () => {
+  it("requeue a turn once if both gateways sweep at the same time", async () => {
     await using two = await openTwo();
     const { a, b, clock } = two;
     for (const session of ["chat:a", "chat:b", "chat:c"]) await two.start(a, session);
@@ -113,7 +113,7 @@ await postgresTests((server) => {
     expect(claims.flatMap(({ turns }) => turns)).toHaveLength(3);
   });
 
-  it("tells each gateway of all entries of a session that both write, each once, in order", async () => {
+  it("notify each gateway once, in order, of all entries of a session that both write", async () => {
     await using two = await openTwo();
     const { a, b, told } = two;
     await Promise.all(times(40, (n) => two.start(n % 2 ? a : b)));
@@ -125,7 +125,7 @@ await postgresTests((server) => {
     expect(told.b).toEqual(told.a);
   });
 
-  it("tells of no entry that another gateway wrote where nobody wants it", async () => {
+  it("do not notify a gateway of another's entries if nothing follows them", async () => {
     await using two = await openTwo(false);
     const { a, b, told } = two;
     await two.start(a, "chat:a");
@@ -139,7 +139,7 @@ await postgresTests((server) => {
     ).toEqual([]);
   });
 
-  it("tells the gateway that runs a turn when another one cancels it or deletes its session", async () => {
+  it("notify the gateway that runs a turn if another one cancels the turn or deletes its session", async () => {
     await using two = await openTwo();
     const { a, b, cancelled, deleted } = two;
     for (const session of ["chat:a", "chat:b"]) await two.start(a, session);
@@ -152,7 +152,7 @@ await postgresTests((server) => {
     await expect.poll(() => deleted).toEqual([second?.sessionId, second?.sessionId]);
   });
 
-  it("runs a compaction on either gateway, and the one that asked for it gets the result", async () => {
+  it("run a compaction on either gateway, and notify the one that requested it of the result", async () => {
     await using two = await openTwo();
     const { a, b } = two;
     await two.start(a);
@@ -166,7 +166,7 @@ await postgresTests((server) => {
     await b.hears((what) => what.kind === "compacted" && what.turnId === turnId);
   });
 
-  it("finds what no notification told: a turn to be cancelled", async () => {
+  it("find a cancelled turn if its notification was lost", async () => {
     await using two = await openTwo();
     const { a, b, told, cancelled } = two;
     const { turnId } = await two.start(b);
@@ -180,7 +180,7 @@ await postgresTests((server) => {
     expect(told.a).toEqual(await a.entries());
   });
 
-  it("finds what happened while its connection for notifications was cut", async () => {
+  it("find what happened while the connection for notifications was broken", async () => {
     await using two = await openTwo();
     const { a, b, told } = two;
     await two.start(a);
@@ -194,13 +194,13 @@ await postgresTests((server) => {
     for (const world of [a, b]) await world.hears(({ kind }) => kind === "deliveriesLost");
   });
 
-  it("reports a possible loss of delivery notifications after it was suspended and the others no longer count it", async () => {
+  it("report a possible loss of delivery notifications after a suspension in which the others stopped counting the gateway", async () => {
     await using two = await openTwo();
     await two.clock.advance(11_000);
     for (const world of [two.a, two.b]) await world.hears(({ kind }) => kind === "deliveriesLost");
   });
 
-  it("counts on each gateway what both have", async () => {
+  it("have the same counts on each gateway", async () => {
     await using two = await openTwo();
     const { a, b } = two;
     await Promise.all(times(30, (n) => two.start(n % 3 ? a : b, `chat:${n}`)));

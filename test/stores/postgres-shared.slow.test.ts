@@ -26,8 +26,8 @@ await postgresTests((server) => {
   const it = testsOnTwo(server);
   const openElsewhere = twoStores(server);
 
-  describe("what two gateways on one PostgreSQL know of each other", () => {
-    it("number the gateway's stream without a gap, and tell both of each entry once, in order", async ({ on }) => {
+  describe("two gateways that share one PostgreSQL", () => {
+    it("number the gateway's stream without a gap, and notify both of each entry once, in order", async ({ on }) => {
       const told = [on.one, on.two].map((world) => {
         const entries: GatewayEntry[] = [];
         const done = new Promise<void>((resolve) => {
@@ -52,7 +52,7 @@ await postgresTests((server) => {
       }
     });
 
-    it("write by turns, and wait for none in another schema of the database", async ({ on }) => {
+    it("take turns to write, and do not wait for gateways in another schema of the database", async ({ on }) => {
       await using elsewhere = await openElsewhere();
       await using other = await connect(elsewhere.url);
       await other.query("begin");
@@ -65,7 +65,7 @@ await postgresTests((server) => {
       await waits;
     });
 
-    it("tell each other of beats, announcements and keys", async ({ on }) => {
+    it("notify each other of beats, announcements and keys", async ({ on }) => {
       const keysChanged = new Promise<void>((resolve) => on.two.store.watch({ ...silent, keysChanged: resolve }));
       const heard = [nextWork("beat", on), nextWork("announcement", on), keysChanged];
       await queueEvent(on.one, { beatNow: true });
@@ -91,7 +91,7 @@ await postgresTests((server) => {
       expect(turnNews()).toBe(1);
     });
 
-    it("find by themselves what no notification told", async ({ on }) => {
+    it("find changes automatically if a notification was lost", async ({ on }) => {
       const keysChanged = new Promise<void>((resolve) => on.two.store.watch({ ...silent, keysChanged: resolve }));
       const heard = [nextWork("beat", on), nextWork("announcement", on), keysChanged];
       const entries = new Promise<readonly GatewayEntry[]>((resolve) => {
@@ -145,7 +145,7 @@ await postgresTests((server) => {
       expect((await on.two.store.dueBeats(["main"])).due).toEqual(["main"]);
     });
 
-    it("claim nothing of an agent that the other has paused, from then on, and hear when it is resumed", async ({
+    it("claim no work of an agent from the time the other paused it, and are notified when it is resumed", async ({
       on,
     }) => {
       const set = (paused: boolean) =>
@@ -167,7 +167,7 @@ await postgresTests((server) => {
       await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBeUndefined();
     });
 
-    it("hear of a pause by its notification", async ({ on }) => {
+    it("are notified of a pause", async ({ on }) => {
       await on.one.store.planBeat("main", { now: on.clock.now(), delayMs: 60_000, soonest: false });
       await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
       await using other = await connect(on.url);
@@ -183,7 +183,7 @@ await postgresTests((server) => {
       await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBe(7);
     });
 
-    it("wake nobody again and again for what waits for a paused agent", async ({ on }) => {
+    it("are not notified again and again of work that waits for a paused agent", async ({ on }) => {
       await on.one.store.setPaused("main", { paused: true, now: on.clock.now(), streamKeep: STREAM_KEEP });
       await on.one.start();
       await using other = await connect(on.url);
@@ -202,7 +202,7 @@ await postgresTests((server) => {
       await expect.poll(wokenByALook).toBe(0);
     });
 
-    it("add up what both have counted", async ({ on }) => {
+    it("add up the counts of both", async ({ on }) => {
       for (const [n, world] of [on.one, on.two].entries()) {
         await world.start({ session: `chat:${n}`, delivery: deliveryOf(`dlv_${n}`) });
         await world.end(await world.claimNext(), { usage: used(n + 1, 1) });
@@ -225,7 +225,7 @@ await postgresTests((server) => {
       expect(await on.two.store.readUsage({ from: 0, to: Infinity })).toEqual([count]);
     });
 
-    it("hold the recorder's ring together to its size, once they know of each other", async ({ on }) => {
+    it("limit the recorder's ring together, once they know of each other", async ({ on }) => {
       const recorder = { ...RECORDER, entries: 10, refused: 10 };
       const fill = async (round: number) => {
         const record = (n: number) => {
@@ -250,7 +250,7 @@ await postgresTests((server) => {
       expect((await on.two.store.listDeliveries({ limit: 100 })).items).toHaveLength(10);
     });
 
-    it("let as many requests pass as the limit has, however they come to both", async ({ on }) => {
+    it("accept together as many requests as the rate limit allows, whichever gateway gets them", async ({ on }) => {
       const limit = { maxRequests: 30, windowMs: 60_000 };
       const count = (n: number) => (n % 2 ? on.one : on.two).store.shared?.countRequest("shared ü", limit);
       const passed = (counts: (RateCount | undefined)[]) => counts.filter((one) => one && "left" in one).length;
@@ -267,7 +267,7 @@ await postgresTests((server) => {
       });
     });
 
-    it("read how much of a limit both have used, and count nothing by it", async ({ on }) => {
+    it("read the rest of a rate limit that both share, without counting the read", async ({ on }) => {
       const limit = { maxRequests: 3, windowMs: 60_000 };
       const count = (n: number) => (n % 2 ? on.one : on.two).store.shared?.countRequest("used", limit);
       const read = () => on.two.store.shared?.readRequests(["unused ü", "used"], limit);
@@ -289,7 +289,7 @@ await postgresTests((server) => {
       expect(await on.one.store.shared?.readRequests([], limit)).toEqual([]);
     });
 
-    it("hand each other the replies that they write, until these are dropped", async ({ on }) => {
+    it("exchange the replies that they write, until these are dropped", async ({ on }) => {
       const [writer, reader] = [on.one.store.shared, on.two.store.shared];
       if (!writer || !reader) throw new Error("nothing is shared");
       const asked = new Promise<readonly string[]>((resolve) => on.one.store.watch({ ...silent, textsAsked: resolve }));

@@ -12,11 +12,11 @@ for (const version of versions) {
   const server: PostgresServer = await startPostgres({ bin });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  describe(`on the ${version} PostgreSQL that npm brings`, () => {
+  describe(`on the ${version} PostgreSQL of the npm package`, () => {
     storeSuite(postgresEngine(server));
   });
 }
 
 describe.runIf(versions.length === 0)("other versions of PostgreSQL", () => {
-  it.skip("run the suite with RUN_LONG=1 alone: it takes minutes", () => {});
+  it.skip("run the suite only with RUN_LONG=1, because it takes minutes", () => {});
 });

@@ -9,7 +9,7 @@ await postgresTests((server) => {
 
   storeSuite(engine);
 
-  it("says that it keeps things past the end of the process", async () => {
+  it("reports that it is durable", async () => {
     await using world = await openWorld(engine);
     expect(world.store).toMatchObject({ kind: "postgres", durable: true });
   });

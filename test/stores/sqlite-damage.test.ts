@@ -86,14 +86,14 @@ function reads(store: Store, { turnId, eventId }: { turnId: string; eventId: str
   ];
 }
 
-describe("a SQLite file of which a text is damaged", () => {
+describe("a SQLite file with a damaged text", () => {
   // As CAST(… AS TEXT) takes them, bytes stay what they are.
   const damages = {
     "no UTF-8": (column: string) => `CAST(x'b0' || CAST(${column} AS BLOB) AS TEXT)`,
     "no JSON": (column: string) => `'#' || ${column}`,
   };
   for (const [what, damaged] of Object.entries(damages)) {
-    it(`is refused in a sentence, or refuses the calls alone that read it: text that is ${what}`, async () => {
+    it(`is refused with an error message, or refuses only the calls that read the text: ${what}`, async () => {
       const { path, ...ids } = await filled();
       const columns = textColumns(path);
       expect(columns.length).toBeGreaterThan(15);

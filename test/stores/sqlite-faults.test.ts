@@ -58,7 +58,7 @@ function failNext(db: Database, method: "commitUnsynced" | "checkpoint", code: s
 }
 
 describe("a SQLite store whose disk is full", () => {
-  it("refuses what writes, answers what reads, and writes again when there is room", async () => {
+  it("refuses writes, answers reads, and accepts writes again when there is room", async () => {
     await using world = await openWorld(sqlite);
     const { db, run, answers } = openBatches();
     run([starting(world, 1)]);
@@ -86,7 +86,7 @@ describe("a SQLite store whose disk is full", () => {
     db.close();
   });
 
-  it("stays so for who asks until what was refused would fit, and takes meanwhile what fits", async () => {
+  it("reports that it is full until there is room for the refused amount, and accepts smaller writes meanwhile", async () => {
     await using world = await openWorld(sqlite);
     const { db, run, answers, posted } = openBatches();
     const notices = () => posted.flatMap((one) => (one.kind === "noticed" ? one.notice.name : []));
@@ -106,7 +106,7 @@ describe("a SQLite store whose disk is full", () => {
     db.close();
   });
 
-  it("goes on with leases meanwhile", async () => {
+  it("still extends leases", async () => {
     await using world = await openWorld(sqlite);
     const { db, run, answers } = openBatches();
     const claim = { now: 1, node: "node_a", leaseMs: 1_000, replyMessageId: "msg_r" };
@@ -127,7 +127,7 @@ describe("a SQLite store whose disk is full", () => {
 
 describe("a SQLite store whose disk fails", () => {
   for (const code of ["SQLITE_IOERR_FSYNC", "SQLITE_CORRUPT"]) {
-    it(`answers nothing of a batch whose commit failed with ${code}, and commits nothing on that connection again`, async () => {
+    it(`acknowledges no call of a batch whose commit failed with ${code}, and commits nothing on that connection again`, async () => {
       await using world = await openWorld(sqlite);
       const { db, batches, run, posted } = openBatches();
       failNext(db, "commitUnsynced", code);
@@ -137,7 +137,7 @@ describe("a SQLite store whose disk fails", () => {
     });
   }
 
-  it("goes on with a longer log when a checkpoint finds no room, and gives the connection up when the disk fails", async () => {
+  it("continues with a longer log if a checkpoint finds no room, and drops the connection if the disk fails", async () => {
     await using world = await openWorld(sqlite);
     const { db, run, answers, posted } = openBatches();
     const runUntilCheckpoint = (code: string): void => {
@@ -152,7 +152,7 @@ describe("a SQLite store whose disk fails", () => {
     expect(posted.at(-2)).toMatchObject({ answers: [{ value: expect.anything() }] });
   });
 
-  it("answers with store-unavailable while it is opened anew, goes on by itself, and holds on to its claims", async () => {
+  it("answers with store-unavailable while its file is reopened, recovers automatically, and still has its claims", async () => {
     const clock = createManualClock();
     const path = newPath();
     const worker = mortalWorker();
@@ -187,8 +187,8 @@ describe("a SQLite store whose disk fails", () => {
   });
 });
 
-describe("a call that fails beside others", () => {
-  it("is refused alone, and the others are kept", async () => {
+describe("a call that fails next to others in a batch", () => {
+  it("is the only one that is refused; the others are stored", async () => {
     await using world = await openWorld(sqlite);
     const { db, run, answers } = openBatches();
     run([starting(world, 1), call("endTurn", 1), starting(world, 1)]);

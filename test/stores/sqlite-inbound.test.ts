@@ -5,7 +5,7 @@ import { sqlite } from "./sqlite-engine.ts";
 import { deliveryOf, LEASE_MS, openWorld, RECORDER, refusal } from "./world.ts";
 
 describe("calls that share a transaction", () => {
-  it("see what those before them have queued, recorded and told", async () => {
+  it("see the events, deliveries and entries of the calls before them", async () => {
     await using world = await openWorld(sqlite);
     const { store } = world;
     const first = eventOrder(world, { key: "k", delivery: deliveryOf("dlv_1") });
@@ -30,7 +30,7 @@ describe("calls that share a transaction", () => {
     expect(read).toEqual([first.eventId]);
   });
 
-  it("are told of in the order of the stream, whichever of them caused an entry", async () => {
+  it("notify in the order of the stream, whichever of them added an entry", async () => {
     await using world = await openWorld(sqlite);
     const { eventId } = await queueEvent(world);
     const claimed = await takeEvents(world, [eventId]);
@@ -56,7 +56,7 @@ describe("calls that share a transaction", () => {
     expect((await world.claimNext()).turn.turnId).toBe(turn.turnId);
   });
 
-  it("report only work that a claim in the same transaction did not take", async () => {
+  it("notify of work only if no claim of the same transaction took it", async () => {
     await using world = await openWorld(sqlite);
     const news = () => world.told.splice(0).filter(({ kind }) => kind === "turn").length;
     for (let n = 0; n < 3; n++) await world.start();
@@ -89,7 +89,7 @@ describe("a file that is opened again", () => {
     expect(await world.store.extendClaims(lost, LEASE_MS)).toEqual(lost);
   });
 
-  it("goes on with its counts, with the stream's places, and with the recorder's finished and unfinished", async () => {
+  it("continues with its counts, the positions of the stream, and the finished and unfinished records of the recorder", async () => {
     await using world = await openWorld(sqlite);
     const recorder = { ...RECORDER, entries: 2 };
     const dead = await queueEvent(world, { delivery: deliveryOf("dlv_dead"), recorder });

@@ -24,7 +24,7 @@ function write(path: string, ...statements: string[]): void {
 }
 
 describe("opening a SQLite store", () => {
-  it("F25: refuses a file that a newer gateway wrote", async () => {
+  it("F25: refuses a file of a newer gateway", async () => {
     const path = newPath();
     await (await open(path))[Symbol.asyncDispose]();
     write(path, `PRAGMA user_version = ${NEWEST + 1}`);
@@ -51,13 +51,13 @@ describe("opening a SQLite store", () => {
     db.close();
   });
 
-  it("refuses a file that is no database", async () => {
+  it("refuses a file that is not a database", async () => {
     const path = newPath();
     writeFileSync(path, "{ store: 'sqlite' }\n".repeat(100));
     await expect(open(path)).rejects.toThrow(`The SQLite file ${path} is not a database.`);
   });
 
-  it("F02: refuses a file of which a page is damaged, wherever", async () => {
+  it("F02: refuses a file with a damaged page, whichever page it is", async () => {
     const path = newPath();
     {
       await using world = await openWorld({ name: "sqlite", open: (clock) => openSqlite(clock, path) });
@@ -79,12 +79,12 @@ describe("opening a SQLite store", () => {
     db.close();
   });
 
-  it("refuses a folder that is not there", async () => {
+  it("refuses a folder that does not exist", async () => {
     const path = join(newPath(), "missing", "store.db");
     await expect(open(path)).rejects.toThrow(/^The SQLite file .* cannot be locked/);
   });
 
-  it("refuses a file that another store has open, until that is closed", async () => {
+  it("refuses a file that another store has open, until that store is closed", async () => {
     const path = newPath();
     const store = await open(path);
     await expect(open(path)).rejects.toThrow(`is in use by another gateway: it holds ${path}.lock.`);
@@ -92,7 +92,7 @@ describe("opening a SQLite store", () => {
     await (await open(path))[Symbol.asyncDispose]();
   });
 
-  it("keeps the epoch of its file, and gives another file another one", async () => {
+  it("has the same epoch for the same file, and another epoch for another file", async () => {
     await using world = await openWorld(sqlite);
     const { epoch } = world.store;
     expect(epoch).toMatch(/^[\w-]{1,40}$/);
@@ -102,7 +102,7 @@ describe("opening a SQLite store", () => {
     expect(other.store.epoch).not.toBe(epoch);
   });
 
-  it("takes back what its predecessor ran with the first sweep: it can be claimed, and the old claim does not hold", async () => {
+  it("takes over the running turns of its predecessor with the first sweep: they can be claimed, and old claims are not valid", async () => {
     await using world = await openWorld(sqlite);
     const { turnId } = await world.start();
     const old = await world.claimNext();
@@ -120,7 +120,7 @@ describe("opening a SQLite store", () => {
     ]);
   });
 
-  it("fails a turn with the first sweep that was running when each of three processes ended", async () => {
+  it("fails a turn with the first sweep that was running when three processes ended", async () => {
     await using world = await openWorld(sqlite);
     const { turnId } = await world.start();
     for (let n = 0; n < 3; n++) {
@@ -131,7 +131,7 @@ describe("opening a SQLite store", () => {
     expect(await world.store.getTurn(turnId)).toMatchObject({ status: "failed", error: LOST, attempt: 3 });
   });
 
-  it("cancels a turn that was to be cancelled when its process ended", async () => {
+  it("cancels a turn whose cancellation was requested before its process ended", async () => {
     await using world = await openWorld(sqlite);
     const { turnId } = await world.start();
     await world.claimNext();
@@ -141,7 +141,7 @@ describe("opening a SQLite store", () => {
     expect(await world.store.getTurn(turnId)).toMatchObject({ status: "cancelled" });
   });
 
-  it("goes on with the delay of a turn that was given back, by the wall clock", async () => {
+  it("continues the delay of a requeued turn, by the wall clock", async () => {
     await using world = await openWorld(sqlite);
     await world.start();
     await world.release(await world.claimNext(), LEASE_MS);
@@ -152,7 +152,7 @@ describe("opening a SQLite store", () => {
     expect((await world.claim()).turns).toHaveLength(1);
   });
 
-  it("answers what was called before it is closed, and refuses what is called after", async () => {
+  it("answers the calls made before it is closed, and refuses later ones", async () => {
     const world = await openWorld(sqlite);
     const started = world.start();
     const closed = world.store[Symbol.asyncDispose]();
@@ -182,7 +182,7 @@ describe("F02: the log of a SQLite store that was not closed", () => {
   };
   const FRAME = 24 + 8192;
 
-  it("is taken whole where it is whole, without a word", async () => {
+  it("is read completely and without a warning if it is intact", async () => {
     const { notices, session } = await reopen(await leftBehind((log) => log));
     expect(session?.lastSeq).toBe(40);
     expect(notices).toEqual([]);
@@ -198,7 +198,7 @@ describe("F02: the log of a SQLite store that was not closed", () => {
     expect(notices).toMatchObject([{ name: "repaired", detail: expect.stringMatching(/was incomplete: \d+ bytes/) }]);
   });
 
-  it("is refused where it is broken before its end", async () => {
+  it("is refused if it is damaged before its end", async () => {
     const path = await leftBehind((log) => flip(log, 32 + FRAME * 6 + 2_000));
     await expect(reopen(path)).rejects.toThrow(
       `The SQLite file ${path} is damaged: its write-ahead log is broken in the middle.`,

@@ -23,7 +23,7 @@ function modeOf(path: string): string {
 }
 
 describe("the file of a SQLite store", () => {
-  it("is for its owner alone, with all that lies beside it and its copies, whatever the umask", async () => {
+  it("is accessible only to its owner, as are the files next to it and its copies, whatever the umask", async () => {
     const path = newPath();
     const copy = join(dirname(path), "copy.db");
     await using world = await openWorld({
@@ -39,7 +39,7 @@ describe("the file of a SQLite store", () => {
     expect([...new Set(Object.values(modes))]).toEqual(["600"]);
   });
 
-  it("keeps the mode that it was given; where others can read it, the start says so and what to do", async () => {
+  it("keeps its mode; if others can read it, the start warns and says what to do", async () => {
     const path = newPath();
     writeFileSync(path, "");
     chmodSync(path, 0o640);
@@ -61,7 +61,7 @@ describe("the file of a SQLite store", () => {
   });
 
   it.each(["is there", "is not there yet"])(
-    "may be behind a link, where it %s; its log and its lock lie beside it",
+    "may be a link, where it %s; its log and its lock are next to the target",
     async (how) => {
       const path = newPath();
       const link = newPath();

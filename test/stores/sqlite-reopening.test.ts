@@ -40,7 +40,7 @@ function staysAway({ clock, store }: Lost, why: RegExp) {
     .toMatch(why);
 }
 
-describe("a SQLite store whose file is in another place when it is opened anew", () => {
+describe("a SQLite store whose file was moved before it is reopened", () => {
   const away = (path: string) => {
     for (const end of ["", "-wal", "-shm"]) if (existsSync(path + end)) renameSync(path + end, `${path}.away${end}`);
   };
@@ -51,7 +51,7 @@ describe("a SQLite store whose file is in another place when it is opened anew",
     }
   };
 
-  it("waits for it, makes none, and goes on with what was acknowledged", async () => {
+  it("waits for the file, creates none, and continues with all acknowledged records", async () => {
     await using lost = await openLost(away);
     await staysAway(lost, /The SQLite file .* does not exist\./);
     expect(existsSync(lost.path)).toBe(false);
@@ -60,7 +60,7 @@ describe("a SQLite store whose file is in another place when it is opened anew",
     expect(await lost.store.getTurn(lost.kept.turnId)).toMatchObject({ status: "queued" });
   });
 
-  it("takes no other store for it", async () => {
+  it("does not open another store in its place", async () => {
     await using lost = await openLost(async (path) => {
       away(path);
       const other = newPath();
@@ -73,7 +73,7 @@ describe("a SQLite store whose file is in another place when it is opened anew",
     expect(await lost.store.getTurn(lost.kept.turnId)).toMatchObject({ status: "queued" });
   });
 
-  it("takes its lock anew where that was put in another's place", async () => {
+  it("takes its lock again if another file took the place of the lock file", async () => {
     await using lost = await openLost((path) => renameSync(`${path}.lock`, `${path}.lock.away`));
     await opensAgain(lost);
     const second = openSqlite(createManualClock(), lost.path);

@@ -7,7 +7,7 @@ const WEBHOOKS = 2_500;
 /** One for each kind of work: what is old of webhooks, of chats, of heads, of the inbound half, and what is being erased. */
 const SLICES = 5;
 
-it("erases an old chat within a few slices of a sweep, however many webhooks' sessions there are to look at", async () => {
+it("erases an old chat within a few slices of a sweep, however many webhook sessions it has to check", async () => {
   await using world = await openWorld(sqlite);
   await world.start({ session: "chat:old" });
   await world.end(await world.claimNext());

@@ -7,7 +7,7 @@ function numbered(from: number, through: number): Numbered[] {
 }
 
 /** Entries are packed in a stream that has more than 500, so both a short one and a long one are walked through. */
-it.each(["weighed", "not weighed"])("a stream reads and erases as an array does, however long it is: %s", (how) => {
+it.each(["weighed", "not weighed"])("a stream reads and erases like an array, however long it is: %s", (how) => {
   let weight = 0;
   const weigh = (_: Numbered, by: 1 | -1) => {
     weight += by;
@@ -45,7 +45,7 @@ it.each(["weighed", "not weighed"])("a stream reads and erases as an array does,
   }
 });
 
-it("a stream without a weight unpacks nothing when its oldest entry goes", () => {
+it("a stream without a weight unpacks nothing when its oldest entry is erased", () => {
   const stream = new ArrayStream<Numbered>();
   stream.append(numbered(1, 2_000));
   using parse = vi.spyOn(JSON, "parse");

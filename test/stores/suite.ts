@@ -56,7 +56,7 @@ export function storeSuite(engine: Engine): void {
     if (engine.reopen) reopeningTests(engine);
 
     for (let seed = 1; seed <= SEEDS; seed++) {
-      it(`does what the store in memory does in ${STEPS} random steps of seed ${seed}`, {
+      it(`gives the same results as the memory store in ${STEPS} random steps of seed ${seed}`, {
         timeout: 120_000,
       }, async () => {
         await runRandomSteps(engine, seed, STEPS);

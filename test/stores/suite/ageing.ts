@@ -7,7 +7,7 @@ import { deliveryOf, type Engine, refusal } from "../world.ts";
 export function ageingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("the head of a journal", () => {
-    it("is erased when it is compacted and past its time, and the rest stays as it is", async ({ world }) => {
+    it("is erased if it is compacted and older than the retention, and the rest does not change", async ({ world }) => {
       const turnIds = await talk(world, ["one", "two", "three"]);
       await compact(world, ["three", "re three"]);
       const before = await world.store.getSession(SESSION);
@@ -29,7 +29,7 @@ export function ageingTests(engine: Engine): void {
       expect(world.told.every((what) => what.kind === "turn" || what.kind === "entries")).toBe(true);
     });
 
-    it("goes on where it was, and is read from wherever one begins", async ({ world }) => {
+    it("leaves the sequence numbers unchanged, and any read starts at the first stored entry", async ({ world }) => {
       await talk(world, ["one", "two"]);
       await compact(world, ["two", "re two"]);
       await age(world);
@@ -46,14 +46,14 @@ export function ageingTests(engine: Engine): void {
       expect(older).toEqual([]);
     });
 
-    it("stays where no summary stands for it, however old", async ({ world }) => {
+    it("is not erased without a summary that covers it, however old it is", async ({ world }) => {
       const turnIds = await talk(world, ["one", "two"]);
       await age(world);
       expect(await world.store.getSession(SESSION)).toMatchObject({ firstSeq: 1 });
       expect(await isKept(world, turnIds)).toEqual([true, true]);
     });
 
-    it("goes also where it begins with no message", async ({ world }) => {
+    it("is also erased if it does not start with a message", async ({ world }) => {
       await talk(world, ["one"]);
       const ended = world.clock.now();
       await world.clock.advance(1_000);
@@ -66,7 +66,7 @@ export function ageingTests(engine: Engine): void {
       expect((await seqs(world))[0]).toBe(8);
     });
 
-    it("is all there was, where all may go but what is later", async ({ world }) => {
+    it("ends at the first recent entry if all entries are compacted", async ({ world }) => {
       const turnIds = await talk(world, ["one", "two"]);
       const sessionsBefore = world.clock.now();
       await world.clock.advance(1);
@@ -80,7 +80,7 @@ export function ageingTests(engine: Engine): void {
       expect(await texts(world, false)).toEqual(["re three", "three"]);
     });
 
-    it("is the whole journal, where only a compaction that waits keeps the session", async ({ world }) => {
+    it("includes the whole journal if only a waiting compaction holds the session", async ({ world }) => {
       await talk(world, ["one"]);
       await compact(world);
       await startCompaction(world, { leaseMs: 1e6 });
@@ -91,7 +91,7 @@ export function ageingTests(engine: Engine): void {
       expect(await seqs(world)).toEqual([8, 9]);
     });
 
-    it("is gone for who repeats its key, and for its delivery, as a deleted session is", async ({ world }) => {
+    it("does not exist any more for a repeated key and for its delivery, as with a deleted session", async ({ world }) => {
       const { turnId } = await world.start({ key: "k1", delivery: deliveryOf("dlv_1", "secret") });
       await world.end(await world.claimNext());
       await compact(world);
@@ -106,7 +106,7 @@ export function ageingTests(engine: Engine): void {
       expect((await world.store.listDeliveries({ outcome: "gone", limit: 9 })).items).toHaveLength(1);
     });
 
-    it("goes by the retention of webhooks where the session is one", async ({ world }) => {
+    it("has the retention of webhooks in a webhook session", async ({ world }) => {
       for (const session of [SESSION, "webhook:a"]) {
         await talk(world, ["one"], { session });
         await compact(world, [], session);
@@ -122,7 +122,7 @@ export function ageingTests(engine: Engine): void {
       expect(await firsts()).toEqual([8, 8]);
     });
 
-    it("is erased to its end where it is long, also when it grows meanwhile", async ({ world }) => {
+    it("is erased completely if it is long, also if the session grows meanwhile", async ({ world }) => {
       const count = 300;
       const turnIds = await talk(
         world,
@@ -140,7 +140,7 @@ export function ageingTests(engine: Engine): void {
       expect(await seqs(world)).toEqual(Array.from({ length: lastSeq - from + 1 }, (_, n) => from + n));
     });
 
-    it("goes again and again in a session that never rests, and with the session what is left", async ({ world }) => {
+    it("is erased repeatedly in a session that is always in use; the rest is deleted with the session", async ({ world }) => {
       const kept: string[] = [];
       for (let round = 0; round < 5; round++) {
         const [turnId = ""] = (await talk(world, [`${round} a`, `${round} b`])).slice(-1);
@@ -163,7 +163,7 @@ export function ageingTests(engine: Engine): void {
   });
 
   describe("the head of a journal, by its turns", () => {
-    it("stays from the first turn on of which a message is not compacted", async ({ world }) => {
+    it("is not erased from the first turn with a message that is not compacted", async ({ world }) => {
       const turnIds = await talk(world, ["one", "two", "three"]);
       await compact(world, ["re two"]);
       await age(world);
@@ -172,7 +172,7 @@ export function ageingTests(engine: Engine): void {
       expect(await texts(world, false)).toEqual(["later", "re two"]);
     });
 
-    it("stays from the first turn on that ended later", async ({ world }) => {
+    it("is not erased from the first turn that ended later", async ({ world }) => {
       const first = await talk(world, ["one"]);
       const sessionsBefore = world.clock.now();
       const { turnId } = await world.start();
@@ -188,7 +188,7 @@ export function ageingTests(engine: Engine): void {
     });
 
     for (const how of ["queued", "running", "given back"]) {
-      it(`stays from a turn on that is ${how}`, async ({ world }) => {
+      it(`is not erased from a turn that is ${how}`, async ({ world }) => {
         const [ended = ""] = await talk(world, ["one"]);
         const claimed = await claimCompaction(world, { leaseMs: 1e6 });
         const { turnId } = await world.start();
@@ -203,7 +203,7 @@ export function ageingTests(engine: Engine): void {
       });
     }
 
-    it("stays from a turn on whose announcement is on its way", async ({ world }) => {
+    it("is not erased from a turn whose announcement is not finished", async ({ world }) => {
       const [first = ""] = await talk(world, ["one"]);
       const [announced = ""] = await talk(world, ["two"], { announce: { channel: "ops", hops: 0 } });
       await compact(world);
@@ -223,7 +223,7 @@ export function ageingTests(engine: Engine): void {
       expect(await isKept(world, [announced])).toEqual([false]);
     });
 
-    it("takes a turn along with its first entry, and leaves the rest of it behind what is kept", async ({ world }) => {
+    it("deletes a turn with its first entry, and leaves the turn's later entries to the next sweep", async ({ world }) => {
       const { turnId: first } = await world.start({ text: "one", key: "k1", delivery: deliveryOf("dlv_1", "secret") });
       const claimed = await world.claimNext();
       const { turnId: second } = await world.start({ text: "two" });

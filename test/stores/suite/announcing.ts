@@ -64,7 +64,7 @@ export function announcingTests(engine: Engine): void {
       await world.hears(({ kind }) => kind === "announcement");
     });
 
-    it("leaves an announcement when a turn completes that asked for it, and tells who watches", async ({ world }) => {
+    it("stores an announcement when a turn that requested one completes, and notifies watchers", async ({ world }) => {
       const options = { session: "webhook:a", agent: "other", delivery: deliveryOf("dlv_1") };
       world.told.length = 0;
       const turnId = await announce(world, { ...options, announce: { channel: "ops ü", hops: 2 } });
@@ -79,7 +79,7 @@ export function announcingTests(engine: Engine): void {
       expect(await claimed(world)).toEqual([]);
     });
 
-    it("leaves none when the turn did not ask for it, or did not complete", async ({ world }) => {
+    it("stores no announcement if the turn did not request one or did not complete", async ({ world }) => {
       await announce(world, { announce: undefined });
       for (const status of ["failed", "cancelled"] as const) {
         await world.start({ announce: { channel: "ops", hops: 0 } });
@@ -91,7 +91,7 @@ export function announcingTests(engine: Engine): void {
       expect(world.store.stats().announcements).toBe(0);
     });
 
-    it("leaves one however often the turn was tried, and none for who ends it late", async ({ world }) => {
+    it("stores one announcement however often the turn was tried, and none for a late end of the turn", async ({ world }) => {
       await world.start({ announce: { channel: "ops", hops: 0 } });
       const slow = await world.claimNext();
       await world.clock.advance(LEASE_MS);
@@ -102,7 +102,7 @@ export function announcingTests(engine: Engine): void {
       expect(world.store.stats().announcements).toBe(1);
     });
 
-    it("gives the oldest first, as many as are asked for and as their channels have room for", async ({ world }) => {
+    it("returns the oldest first, up to the requested number and the free places of their channels", async ({ world }) => {
       const ids: string[] = [];
       for (let n = 0; n < 6; n++) {
         ids.push(await announce(world, { announce: { channel: n % 3 === 0 ? "slow" : "ops", hops: 0 } }));
@@ -114,7 +114,7 @@ export function announcingTests(engine: Engine): void {
       expect(await claimed(world)).toEqual([ids[3], ids[5]]);
     });
 
-    it("is gone when it ends, and its delivery tells of it", async ({ world }) => {
+    it("is deleted when it ends, and its delivery shows the result", async ({ world }) => {
       await announce(world, {
         delivery: { ...deliveryOf("dlv_1"), steps: [{ at: 1, name: "first", detail: undefined }] },
       });
@@ -130,7 +130,7 @@ export function announcingTests(engine: Engine): void {
       expect((await world.store.getDelivery("dlv_1"))?.steps).toHaveLength(2);
     });
 
-    it("comes back after its delay with an attempt more, behind no younger one that waits as well", async ({
+    it("is retried after its delay with one more attempt, before younger waiting ones", async ({
       world,
     }) => {
       const first = await announce(world, { delivery: deliveryOf("dlv_1") });
@@ -155,7 +155,7 @@ export function announcingTests(engine: Engine): void {
       expect((await world.store.getDelivery("dlv_1"))?.steps).toEqual([STEP]);
     });
 
-    it("can be claimed again when its lease has ended, and shuts out the one that had it", async ({ world }) => {
+    it("can be claimed again when its lease has expired, and the earlier claim is then not valid", async ({ world }) => {
       const turnId = await announce(world);
       const slow = await claimNext(world);
       await world.clock.advance(LEASE_MS - 1);
@@ -171,7 +171,7 @@ export function announcingTests(engine: Engine): void {
       expect(await end(world, again)).toBe(true);
     });
 
-    it("stays claimed as long as its lease is extended, together with turns", async ({ world }) => {
+    it("remains claimed while its lease is extended, together with the leases of turns", async ({ world }) => {
       await announce(world);
       await world.start();
       const { claim: ofTurn } = await world.claimNext();
@@ -198,7 +198,7 @@ export function announcingTests(engine: Engine): void {
       await world.hears(({ kind }) => kind === "announcement");
     });
 
-    it("goes with its session when that is deleted, waiting, delayed or claimed", async ({ world }) => {
+    it("is deleted with its session, whether it is waiting, delayed or claimed", async ({ world }) => {
       for (const session of ["chat:claimed", "chat:delayed", "chat:waiting", "chat:kept"])
         await announce(world, { session });
       const of = await claimNext(world);
@@ -214,7 +214,7 @@ export function announcingTests(engine: Engine): void {
       expect(announcements.map(({ announcement }) => announcement.sessionId)).toEqual(["chat:kept"]);
     });
 
-    it("its turn has the state and the reason, and a change of them is an outcome of the delivery", async ({
+    it("sets the state and the reason on its turn, and a change of them is an outcome of the delivery", async ({
       world,
     }) => {
       const turnId = await announce(world, { announce: { channel: "ops ü", hops: 2 }, delivery: deliveryOf("dlv_1") });
@@ -239,7 +239,7 @@ export function announcingTests(engine: Engine): void {
       expect(await read()).toEqual({ ...announcement, state: "failed", reason: "410 Gone" });
     });
 
-    it("a failed or delivered announcement starts again when it is asked for", async ({ world }) => {
+    it("can be announced again after it failed or was delivered", async ({ world }) => {
       const options = { announce: { channel: "ops ü", hops: 2 }, delivery: deliveryOf("dlv_1") };
       const turnId = await announce(world, options);
       const endings = [fail, (of: World, it: ClaimedAnnouncement) => end(of, it)];
@@ -270,7 +270,7 @@ export function announcingTests(engine: Engine): void {
       expect(announcement).toEqual({ ...of, createdAt: world.clock.now(), attempts: 0 });
     });
 
-    it("sends again with the hops of the request that asked for it, and never with fewer than before", async ({
+    it("sends again with the hops of the later request, and never with fewer than before", async ({
       world,
     }) => {
       const turnId = await announce(world, { announce: { channel: "ops", hops: 1 } });
@@ -319,7 +319,7 @@ export function announcingTests(engine: Engine): void {
       expect(await giveBack()).toMatchObject({ state: "retrying", reason: "HTTP 503" });
     });
 
-    it("refuses to announce again what waits, is under way, was not announced, or is not there", async ({ world }) => {
+    it("is not announced again if it is waiting or being sent, was not announced, or does not exist", async ({ world }) => {
       const again = (turnId: string) =>
         world.store.announceAgain(turnId, { now: world.clock.now(), by: "ops", hops: 0 });
       const refused = expect.objectContaining({ name: "reply-not-announceable" });
@@ -341,7 +341,7 @@ export function announcingTests(engine: Engine): void {
       expect(world.store.stats().announcements).toBe(0);
     });
 
-    it("keeps its session from ageing out until it has ended", async ({ world }) => {
+    it("prevents the deletion of its session by age until it has ended", async ({ world }) => {
       await announce(world);
       await announce(world, { session: "chat:b", announce: undefined });
       const before = { sessionsBefore: world.clock.now() };

@@ -12,7 +12,7 @@ async function claimOneByOne(world: World, count: number): Promise<string[]> {
 export function claimingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("claiming turns", () => {
-    it("hands out a turn with its message, as running, with the entries that say so", async ({ world }) => {
+    it("returns a turn with its message, as running, and adds the entries for that", async ({ world }) => {
       const { turnId, seq } = await world.start({ text: "hello" });
       await world.clock.advance(100);
       const claimed = await world.claimNext({ node: "node_b" });
@@ -27,7 +27,7 @@ export function claimingTests(engine: Engine): void {
       expect(await world.store.getSession("chat:a")).toMatchObject({ turnsQueued: 0 });
     });
 
-    it("tells at every attempt through how many hops came what started the turn, whether its reply goes on or not", async ({
+    it("returns at each attempt the number of hops that led to the turn, whether its reply is announced or not", async ({
       world,
     }) => {
       for (const [session, channel] of [
@@ -47,7 +47,7 @@ export function claimingTests(engine: Engine): void {
       expect((await world.claimNext()).hops).toBe(0);
     });
 
-    it("hands out only the head of a session's queue, and the next when that has ended", async ({ world }) => {
+    it("returns only the first turn of a session's queue, and the next one when that has ended", async ({ world }) => {
       const [first, second] = [await world.start(), await world.start()];
       const { turns } = await world.claim();
       expect(turns.map(({ turn }) => turn.turnId)).toEqual([first.turnId]);
@@ -56,7 +56,7 @@ export function claimingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(second.turnId);
     });
 
-    it("gives the next turn of a session to a claim that is called right after the end of the previous turn", async ({
+    it("returns the next turn of a session to a claim that is called right after the end of the previous turn", async ({
       world,
     }) => {
       const [, second] = [await world.start(), await world.start(), await world.start()];
@@ -72,14 +72,14 @@ export function claimingTests(engine: Engine): void {
       ]);
     });
 
-    it("hands out at most as many as are free", async ({ world }) => {
+    it("returns at most as many turns as there are free places", async ({ world }) => {
       for (const session of ["chat:a", "chat:b", "chat:c"]) await world.start({ session });
       expect((await world.claim({ free: 2 })).turns).toHaveLength(2);
       expect((await world.claim({ free: 2 })).turns).toHaveLength(1);
       expect((await world.claim({ free: 2 })).turns).toHaveLength(0);
     });
 
-    it("hands out at most as many of an agent as that agent has free, and the others' all the same", async ({
+    it("returns at most as many turns of an agent as the agent has free places, and still the turns of other agents", async ({
       world,
     }) => {
       const free: Record<string, number> = { full: 0, small: 2, large: 9 };
@@ -91,7 +91,7 @@ export function claimingTests(engine: Engine): void {
       expect([count("full"), count("small"), count("large")]).toEqual([0, 2, 4]);
     });
 
-    it("asks for the places of each agent whose turns it could hand out", async ({ world }) => {
+    it("reads the free places of each agent with ready turns", async ({ world }) => {
       await world.start({ agent: "one", session: "chat:1" });
       await world.start({ agent: "two", session: "chat:2" });
       const asked = new Set<string>();
@@ -99,7 +99,7 @@ export function claimingTests(engine: Engine): void {
       expect([...asked].sort()).toEqual(["one", "two"]);
     });
 
-    it("hands out the oldest first whosever they are, so that no agent's turns wait behind all of another's", async ({
+    it("returns the oldest turns first, whichever agent has them, so that no agent's turns wait behind all turns of another", async ({
       world,
     }) => {
       const expected: string[] = [];
@@ -110,19 +110,19 @@ export function claimingTests(engine: Engine): void {
       expect(await claimOneByOne(world, 5)).toEqual(expected);
     });
 
-    it("takes those that are waited for by turns with those that are not, one by one", async ({ world }) => {
+    it("alternates between turns with a waiting caller and other turns, one by one", async ({ world }) => {
       const isWaited = await startBothKinds(world);
       const order = (await claimOneByOne(world, 6)).map((turnId) => isWaited.get(turnId));
       expect(order.filter((waited, n) => waited === order[n - 1])).toEqual([]);
     });
 
-    it("takes those that are waited for by turns with those that are not, all at once", async ({ world }) => {
+    it("alternates between turns with a waiting caller and other turns, all at once", async ({ world }) => {
       const isWaited = await startBothKinds(world);
       const { turns } = await world.claim({ free: 4 });
       expect(turns.filter(({ turn }) => isWaited.get(turn.turnId))).toHaveLength(2);
     });
 
-    it("raises the fence and the attempt with each claim of a turn", async ({ world }) => {
+    it("increases the fence and the attempt with each claim of a turn", async ({ world }) => {
       const { turnId } = await world.start();
       const fences: number[] = [];
       for (const attempt of [1, 2, 3]) {
@@ -134,7 +134,7 @@ export function claimingTests(engine: Engine): void {
       expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
     });
 
-    it("gives every attempt a reply message of its own", async ({ world }) => {
+    it("gives each attempt a new reply message", async ({ world }) => {
       await world.start();
       const first = await world.claimNext();
       await world.release(first);
@@ -143,7 +143,7 @@ export function claimingTests(engine: Engine): void {
       expect(second.replySeq).toBeGreaterThan(first.replySeq);
     });
 
-    it("tells how long the attempts before it ran", async ({ world }) => {
+    it("returns the time that the earlier attempts ran", async ({ world }) => {
       await world.start();
       for (const spentMs of [0, 400, 800]) {
         const claimed = await world.claimNext();
@@ -156,7 +156,7 @@ export function claimingTests(engine: Engine): void {
       }
     });
 
-    it("extends the leases of claims that hold and answers those that do not", async ({ world }) => {
+    it("extends the leases of valid claims, and returns the claims that are not valid", async ({ world }) => {
       for (const session of ["chat:a", "chat:b", "chat:c"]) await world.start({ session });
       const { turns } = await world.claim();
       const [held, ended, released] = turns as [(typeof turns)[0], (typeof turns)[0], (typeof turns)[0]];
@@ -172,8 +172,8 @@ export function claimingTests(engine: Engine): void {
     });
   });
 
-  describe("giving a turn back", () => {
-    it("queues it again, before the others of its session", async ({ world }) => {
+  describe("releasing a turn", () => {
+    it("queues the turn again, before the other turns of its session", async ({ world }) => {
       const first = await world.start();
       await world.start();
       expect(await world.release(await world.claimNext())).toBe(true);
@@ -185,7 +185,7 @@ export function claimingTests(engine: Engine): void {
       expect(turns.map(({ turn: { turnId, attempt } }) => [turnId, attempt])).toEqual([[first.turnId, 2]]);
     });
 
-    it("lets nobody claim it, or one behind it, before its delay has passed, and says how long that is", async ({
+    it("prevents claims of the turn and of those behind it until its delay has passed, and returns the time until then", async ({
       world,
     }) => {
       const first = await world.start();
@@ -198,7 +198,7 @@ export function claimingTests(engine: Engine): void {
       expect((await world.claimNext()).turn).toMatchObject({ turnId: first.turnId, attempt: 2 });
     });
 
-    it("says how long until the earliest of several is due, in whatever order they were given back", async ({
+    it("returns the time until the earliest of several delayed turns, in whatever order they were released", async ({
       world,
     }) => {
       for (const session of ["chat:a", "chat:b", "chat:c"]) await world.start({ session });
@@ -216,7 +216,7 @@ export function claimingTests(engine: Engine): void {
       }
     });
 
-    it("measures the delay by a clock that does not jump", async ({ world }) => {
+    it("measures the delay by a monotonic clock", async ({ world }) => {
       await world.start();
       await world.release(await world.claimNext(), 500);
       world.clock.jump(3_600_000);
@@ -226,7 +226,7 @@ export function claimingTests(engine: Engine): void {
       expect((await world.claim()).turns).toHaveLength(1);
     });
 
-    it("adds up what all attempts of a turn used", async ({ world }) => {
+    it("adds up the usage of all attempts of a turn", async ({ world }) => {
       const { turnId } = await world.start();
       await world.release(await world.claimNext(), 0, used(2, 0));
       expect((await world.store.getTurn(turnId))?.usage).toEqual({ input: 2, output: 0 });
@@ -239,7 +239,7 @@ export function claimingTests(engine: Engine): void {
       expect((await world.store.getSession("chat:a"))?.usage).toEqual(usage);
     });
 
-    it("ends it as cancelled when that was asked for while it ran", async ({ world }) => {
+    it("ends the turn as cancelled if a cancellation was requested while it ran", async ({ world }) => {
       const { turnId } = await world.start();
       const next = await world.start();
       const claimed = await world.claimNext();
@@ -250,7 +250,7 @@ export function claimingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(next.turnId);
     });
 
-    it("cancels one whose delay has not passed, and lets the next of its session go on", async ({ world }) => {
+    it("can be followed by a cancellation during the delay, and the next turn of the session continues", async ({ world }) => {
       const { turnId } = await world.start();
       const next = await world.start();
       await world.release(await world.claimNext(), 500);

@@ -38,7 +38,7 @@ async function claimed(world: World): Promise<ClaimedTurn> {
 export function compactingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("a compaction in the queue", () => {
-    it("can be claimed where nothing waits, with the agent and the last seq", async ({ world }) => {
+    it("can be claimed immediately if nothing is queued, with the agent and the last seq", async ({ world }) => {
       await talk(world, ["one"]);
       const { turn, claim, task } = await claimCompaction(world);
       expect(turn).toMatchObject({ agent: "main", seq: 6, status: "running", attempt: 1 });
@@ -46,7 +46,7 @@ export function compactingTests(engine: Engine): void {
       expect(task).toEqual({ kind: "compact", keep: 0, keepTokens: undefined });
     });
 
-    it("comes after the turns that wait, and before those that come later", async ({ world }) => {
+    it("is after the turns that are already queued, and before later ones", async ({ world }) => {
       const [first, second] = [await world.start(), await world.start()];
       const turnId = await startCompaction(world);
       const third = await world.start();
@@ -65,7 +65,7 @@ export function compactingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(third.turnId);
     });
 
-    it("lets no turn begin at once that comes after it", async ({ world }) => {
+    it("prevents a later turn from being claimed when it starts", async ({ world }) => {
       await talk(world, ["one"]);
       await startCompaction(world);
       const claim = { now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, replyMessageId: "msg_r" };
@@ -86,7 +86,7 @@ export function compactingTests(engine: Engine): void {
       expect((await world.claim()).turns).toEqual([]);
     });
 
-    it("stays behind a turn that is given back", async ({ world }) => {
+    it("remains behind a turn that is released", async ({ world }) => {
       await world.start();
       const first = await world.claimNext();
       await startCompaction(world);
@@ -98,7 +98,7 @@ export function compactingTests(engine: Engine): void {
       await claimed(world);
     });
 
-    it("is taken one after another, and by any gateway", async ({ world }) => {
+    it("runs one at a time, on any gateway", async ({ world }) => {
       await talk(world, ["one"]);
       const first = await claimCompaction(world);
       await startCompaction(world);
@@ -121,7 +121,7 @@ export function compactingTests(engine: Engine): void {
       await startCompaction(world, { isOnly: true });
     });
 
-    it("has a lane of its own, which a pause does not close", async ({ world }) => {
+    it("has its own lane, which a pause does not close", async ({ world }) => {
       await talk(world, ["one"]);
       await world.start({ session: "chat:b" });
       await world.store.setPaused("main", { paused: true, now: 1, streamKeep: 10 });
@@ -134,7 +134,7 @@ export function compactingTests(engine: Engine): void {
       expect(turns).toMatchObject([{ task: { kind: "compact" } }]);
     });
 
-    it("can be cancelled: at once while it waits, and by its watchers while it runs", async ({ world }) => {
+    it("can be cancelled: immediately while it waits, and by the notified gateway while it runs", async ({ world }) => {
       await talk(world, ["one"]);
       const running = await claimCompaction(world);
       const waiting = await startCompaction(world);
@@ -148,7 +148,7 @@ export function compactingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(turnId);
     });
 
-    it("runs again when its lease ends, until it has failed as often as it may", async ({ world }) => {
+    it("runs again when its lease expires, until it has failed the maximum number of times", async ({ world }) => {
       await talk(world, ["one"]);
       const slow = await claimCompaction(world);
       const { turnId } = await world.start();
@@ -169,7 +169,7 @@ export function compactingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(turnId);
     });
 
-    it("is refused for a session that is not there, a full queue and a full store", async ({ world }) => {
+    it("is refused for a session that does not exist, a full queue and a full store", async ({ world }) => {
       expect(await refusal(startCompaction(world))).toBe("session-not-found");
       await talk(world, ["one"]);
       await startCompaction(world);
@@ -179,7 +179,7 @@ export function compactingTests(engine: Engine): void {
       await startCompaction(world, { limits: { turnsPerSession: 3 } });
     });
 
-    it("counts as no turn, and is in no list", async ({ world }) => {
+    it("is not counted as a turn, and is in no list", async ({ world }) => {
       const { turnId } = await world.start();
       const before = await world.everything(["chat:a"], [turnId]);
       const compaction = await startCompaction(world);
@@ -196,7 +196,7 @@ export function compactingTests(engine: Engine): void {
       }
     });
 
-    it("goes with its session, which can begin anew", async ({ world }) => {
+    it("is deleted with its session, whose id can then be used again", async ({ world }) => {
       await world.start();
       const turnId = await startCompaction(world);
       expect(await world.store.deleteSession("chat:a", world.clock.now())).toEqual({ turnsCancelled: 1 });
@@ -214,7 +214,7 @@ export function compactingTests(engine: Engine): void {
   });
 
   describe("compacting a session", () => {
-    it("keeps the summary, marks the messages and appends the entry", async ({ world }) => {
+    it("stores the summary, marks the messages and appends the entry", async ({ world }) => {
       await talk(world, ["one", "two"]);
       const place = await claimCompaction(world);
       const at = world.clock.now();
@@ -235,7 +235,7 @@ export function compactingTests(engine: Engine): void {
       expect(await world.store.getSession("chat:a")).toMatchObject({ messageCount: 4, lastSeq: 13, updatedAt: at });
     });
 
-    it("changes nothing when there is nothing to compact", async ({ world }) => {
+    it("changes nothing if there is nothing to compact", async ({ world }) => {
       await talk(world, ["one"]);
       const before = await world.everything(["chat:a"]);
       await endCompaction(world, await claimCompaction(world));
@@ -243,7 +243,7 @@ export function compactingTests(engine: Engine): void {
       expect(await world.store.readSummary("chat:a")).toBeUndefined();
     });
 
-    it("keeps nothing of one that another gateway has, or that has ended", async ({ world }) => {
+    it("stores nothing for a compaction that another gateway has claimed, or that has ended", async ({ world }) => {
       await talk(world, ["one"]);
       const first = await claimCompaction(world);
       const other = { claim: { ...first.claim, node: "node_b" } };
@@ -254,7 +254,7 @@ export function compactingTests(engine: Engine): void {
       expect(await world.names()).not.toContain("session.compacted");
     });
 
-    it("leaves what comes later unmarked, also what came while it ran", async ({ world }) => {
+    it("does not mark later messages, including those that arrived while it ran", async ({ world }) => {
       await talk(world, ["one"]);
       const place = await claimCompaction(world);
       await world.start({ text: "meanwhile" });
@@ -264,7 +264,7 @@ export function compactingTests(engine: Engine): void {
       expect(await texts(world)).toEqual(["re later", "later", "re meanwhile", "meanwhile"]);
     });
 
-    it("puts a second summary in the place of the first, and marks what the first left", async ({ world }) => {
+    it("replaces the first summary with the second, and marks the messages that the first left", async ({ world }) => {
       for (const text of ["one", "two"]) await world.start({ text });
       for (const _ of [1, 2]) await world.end(await world.claimNext(), { reply: "re" });
       const seqOf = async (text: string) =>
@@ -280,7 +280,7 @@ export function compactingTests(engine: Engine): void {
       expect(await world.store.readSummary("chat:a")).toMatchObject({ text: "shorter" });
     });
 
-    it("pages through messages with and without those that are compacted", async ({ world }) => {
+    it("pages through messages with and without the compacted ones", async ({ world }) => {
       await talk(world, ["1", "2", "3", "4"]);
       const all = await world.store.readMessages("chat:a", { limit: 100 });
       const kept = all.filter(({ text }) => text === "2" || text === "re 4");
@@ -296,7 +296,7 @@ export function compactingTests(engine: Engine): void {
       expect(await texts(world, { limit: 2, before: kept[0]?.seq, includeCompacted: true })).toEqual(["4", "re 3"]);
     });
 
-    it("counts in bytes what a turn reads, and makes room in a session that was full", async ({ world }) => {
+    it("counts in bytes what a turn reads, and makes room in a full session", async ({ world }) => {
       await talk(world, ["ü"]);
       const bytes = async () => (await world.store.getSession("chat:a"))?.contextBytes;
       expect(await bytes()).toBe(2 + 5);
@@ -309,7 +309,7 @@ export function compactingTests(engine: Engine): void {
       expect(await refusal(world.start({ limits }))).toBe("session-full");
     });
 
-    it("is forgotten with its session", async ({ world }) => {
+    it("is deleted with its session", async ({ world }) => {
       await talk(world, ["one"]);
       await endCompaction(world, await claimCompaction(world), through(6, { summary: "x".repeat(10_000) }));
       const { bytes } = world.store.stats();

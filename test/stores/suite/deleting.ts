@@ -7,7 +7,7 @@ import { type Engine, LEASE_MS, used, usedMore } from "../world.ts";
 export function deletingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("deleting a session", () => {
-    it("erases its record, its turns, its entries and its messages, and answers how many turns it ended", async ({
+    it("erases its record, turns, entries and messages, and returns the number of turns that it ended", async ({
       world,
     }) => {
       const ended = await world.start();
@@ -26,14 +26,14 @@ export function deletingTests(engine: Engine): void {
       expect(world.store.stats()).toMatchObject({ sessions: 1, turnsQueued: 1, turnsRunning: 0 });
     });
 
-    it("answers that there was none the second time", async ({ world }) => {
+    it("returns undefined the second time", async ({ world }) => {
       await world.start();
       await world.store.deleteSession("chat:a", world.clock.now());
       expect(await world.store.deleteSession("chat:a", world.clock.now())).toBeUndefined();
       expect(await world.store.deleteSession("chat:unknown", world.clock.now())).toBeUndefined();
     });
 
-    it("tells of each queued turn's end and of the running one's, and then that the session is gone", async ({
+    it("notifies watchers of the end of each queued turn and of the running one, and then of the deletion", async ({
       world,
     }) => {
       const running = await world.start();
@@ -53,7 +53,7 @@ export function deletingTests(engine: Engine): void {
       expect(world.told.at(-1)).toEqual({ kind: "deleted", sessionId: "chat:a", seq, at });
     });
 
-    it("keeps nothing that the running turn brings afterwards", async ({ world }) => {
+    it("stores nothing that the running turn sends afterwards", async ({ world }) => {
       await world.start();
       const claimed = await world.claimNext();
       await world.store.deleteSession("chat:a", world.clock.now());
@@ -64,7 +64,7 @@ export function deletingTests(engine: Engine): void {
       expect((await world.claim()).turns).toEqual([]);
     });
 
-    it("lets its id begin anew, for any agent", async ({ world }) => {
+    it("allows a new session with the same id, for any agent", async ({ world }) => {
       await world.start();
       const late = await world.claimNext();
       await world.store.deleteSession("chat:a", world.clock.now());
@@ -75,7 +75,7 @@ export function deletingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(turn.turnId);
     });
 
-    it("leaves those that begin after it alone, whatever still comes for it", async ({ world }) => {
+    it("does not affect a later session with the same id, whatever still arrives for the deleted one", async ({ world }) => {
       const { store, clock } = world;
       await world.start();
       await world.end(await world.claimNext());
@@ -116,7 +116,7 @@ export function deletingTests(engine: Engine): void {
       expect(claimed.map(({ turn }) => turn.turnId).sort()).toEqual([...turns].sort());
     });
 
-    it("keeps what its turns used", async ({ world }) => {
+    it("does not change the usage of its turns", async ({ world }) => {
       await world.start();
       await world.end(await world.claimNext(), { usage: used(4, 2) });
       const before = await world.store.readUsage({ from: 0, to: Infinity });
@@ -125,7 +125,7 @@ export function deletingTests(engine: Engine): void {
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual(before);
     });
 
-    it("counts what its running turn used until it was deleted, once, and the turn as cancelled", async ({ world }) => {
+    it("counts the usage of its running turn until the deletion, once, and the turn as cancelled", async ({ world }) => {
       await world.start();
       const claimed = await world.claimNext();
       await world.store.deleteSession("chat:a", world.clock.now());

@@ -27,7 +27,7 @@ export function deliveriesTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("recorded requests", () => {
     it.for(["repeated", "unmatched", "refused", "challenge"] as const)(
-      "keeps all of one that started nothing, as it was answered: %s",
+      "are stored completely if they started nothing, with the answer: %s",
       async (answer, { world }) => {
         const delivery = hookOf("dlv_1", { answer, body: "\0\xff\x80" });
         await record(world, delivery);
@@ -38,14 +38,14 @@ export function deliveriesTests(engine: Engine): void {
       },
     );
 
-    it("keeps one that has nothing of what only some have", async ({ world }) => {
+    it("may lack all optional fields", async ({ world }) => {
       const none = { mapping: undefined, senderId: undefined, replayOf: undefined, status: undefined, body: undefined };
       const delivery = hookOf("dlv_1", { ...none, steps: [], headers: "", answer: "refused", caller: "" });
       await record(world, delivery);
       expectFields(await world.store.getDelivery("dlv_1"), delivery);
     });
 
-    it("shows the turn or event that one repeats", async ({ world }) => {
+    it("show the turn or event that a request repeats", async ({ world }) => {
       const { turnId } = await world.start();
       const { eventId } = await queueEvent(world);
       const of = [{ turnId, sessionId: "chat:a" }, { eventId }];
@@ -57,7 +57,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(await list(world, { id: eventId })).toEqual(["dlv_1"]);
     });
 
-    it("stores refusals of strangers in a separate ring, where they displace nothing else", async ({ world }) => {
+    it("have a separate ring for refusals of unauthenticated callers, which remove nothing else", async ({ world }) => {
       await record(world, hookOf("dlv_kept", { answer: "unmatched" }), 3, 2);
       await record(world, hookOf("dlv_caller", { answer: "refused" }), 3, 2);
       for (let n = 0; n < 5; n++) await record(world, hookOf(`dlv_${n}`, STRANGER), 3, 2);
@@ -69,7 +69,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(world.store.stats().deliveries).toBe(5);
     });
 
-    it("stores refusals of strangers up to a part of the recorder's bytes", async ({ world }) => {
+    it("store refusals of unauthenticated callers up to a part of the recorder's bytes", async ({ world }) => {
       const body = "x".repeat(10_000);
       const limits = { entries: 1_000, bytes: 200_000, refused: 1_000 };
       for (let n = 0; n < 100; n++) {
@@ -79,7 +79,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(await list(world, { limit: 1 })).toEqual(["dlv_99"]);
     });
 
-    it("tells what became of its turn, at every step", async ({ world }) => {
+    it("show the state of their turn, at every step", async ({ world }) => {
       const told: (string | undefined)[] = [];
       const start = async (n: number) => {
         await world.start({ session: `chat:${n}`, delivery: hookOf(`dlv_${n}`) });
@@ -98,7 +98,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(await world.store.getDelivery("dlv_0")).toMatchObject({ turnId: turn, sessionId: "chat:0" });
     });
 
-    it("tells what became of its event, also when that is queued again, until it is not kept any more", async ({
+    it("show the state of their event, also when it is queued again, until the event is no longer stored", async ({
       world,
     }) => {
       const { eventId } = await queueEvent(world, { delivery: hookOf("dlv_1") });
@@ -119,7 +119,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(await world.store.getDelivery("dlv_1")).toMatchObject({ eventId, turnId: undefined, answer: "accepted" });
     });
 
-    it("goes in the order of ends, though its event was queued again meanwhile", async ({ world }) => {
+    it("are erased in the order of their ends, even if their event was queued again meanwhile", async ({ world }) => {
       const { eventId } = await queueEvent(world, { delivery: hookOf("dlv_1") });
       await failEvent(world, eventId, 3);
       const unmatched = (id: string) => hookOf(id, { answer: "unmatched" });
@@ -133,7 +133,7 @@ export function deliveriesTests(engine: Engine): void {
       expect((await Promise.all(left)).filter(Boolean)).toEqual(["dlv_3", "dlv_4"]);
     });
 
-    it("adds steps behind those that it came with, whatever has become of it", async ({ world }) => {
+    it("get further steps behind the initial ones, whatever their state is", async ({ world }) => {
       const steps = Array.from({ length: 3 }, (_, n) => ({
         at: 10 + n,
         name: "announcement.retried",
@@ -156,7 +156,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(await list(world)).toEqual(["dlv_2", "dlv_1"]);
     });
 
-    it("keeps both of two steps that are added at once", async ({ world }) => {
+    it("get both of two steps that are added at once", async ({ world }) => {
       await world.start({ delivery: deliveryOf("dlv_1") });
       const add = (at: number) => world.store.addDeliveryStep("dlv_1", { at, name: "a.b", detail: undefined });
       await Promise.all([1, 2, 3, 4, 5].map(add));
@@ -164,14 +164,14 @@ export function deliveriesTests(engine: Engine): void {
       expect(steps.map(({ at }) => at).sort()).toEqual([1, 2, 3, 4, 5]);
     });
 
-    it("keeps no more than two hundred steps of one", async ({ world }) => {
+    it("have at most two hundred steps each", async ({ world }) => {
       await world.start({ delivery: deliveryOf("dlv_1") });
       for (let at = 0; at < 210; at++)
         await world.store.addDeliveryStep("dlv_1", { at, name: "a.b", detail: undefined });
       expect((await world.store.getDelivery("dlv_1"))?.steps).toHaveLength(200);
     });
 
-    it("says that its work is gone when its session is deleted, and keeps nothing of what came or was made of it", async ({
+    it("report that their work was deleted with its session, and lose all content of the request and the result", async ({
       world,
     }) => {
       await world.start({ delivery: hookOf("dlv_ended", { body: "secret" }) });
@@ -197,7 +197,7 @@ export function deliveriesTests(engine: Engine): void {
       expectFields(await world.store.getDelivery("dlv_other"), deliveryOf("dlv_other", "other"));
     });
 
-    it("keeps no byte of what it erased", async ({ world }) => {
+    it("leave no bytes of an erased request", async ({ world }) => {
       const large = "x".repeat(10_000);
       await record(world, hookOf("dlv_other", { answer: "unmatched" }));
       const { deliveryBytes } = world.store.stats();
@@ -210,7 +210,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(world.store.stats().deliveryBytes).toBeLessThan(deliveryBytes + 6_000);
     });
 
-    it("says so at once of a session that was long, too", async ({ world }) => {
+    it("report the deletion of a long session immediately, too", async ({ world }) => {
       const count = 300;
       for (let n = 0; n < count; n++) {
         await world.start({ delivery: hookOf(`dlv_${n}`, { body: "secret" }) });
@@ -229,7 +229,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(await outcomeOf(world, "dlv_new")).toBe("queued");
     });
 
-    it("counts what it holds past its bytes against the store's, as the work of so much is unfinished", async ({
+    it("count their unfinished bytes above the recorder's limit against the store's limit", async ({
       world,
     }) => {
       const recorder = { entries: 1_000, bytes: 50_000, refused: 10 };
@@ -250,7 +250,7 @@ export function deliveriesTests(engine: Engine): void {
   });
 
   describe("recording deliveries", () => {
-    it("lets the oldest go when there are more than it keeps", async ({ world }) => {
+    it("deletes the oldest if there are more than the limit", async ({ world }) => {
       for (let n = 0; n < 5; n++) {
         await recordTurn(world, n);
         await world.end(await world.claimNext());
@@ -259,7 +259,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(world.store.stats().deliveries).toBe(3);
     });
 
-    it("keeps one whose turn has not ended, however many come after it", async ({ world }) => {
+    it("does not delete a request whose turn has not ended, however many arrive after it", async ({ world }) => {
       await recordTurn(world, 0);
       const claimed = await world.claimNext();
       for (let n = 1; n < 6; n++) {
@@ -275,12 +275,12 @@ export function deliveriesTests(engine: Engine): void {
       expect(await kept(world, 9)).toEqual([6, 7, 8]);
     });
 
-    it("refuses no turn when all that it keeps is unfinished", async ({ world }) => {
+    it("refuses no turn if all stored requests are unfinished", async ({ world }) => {
       for (let n = 0; n < 6; n++) await recordTurn(world, n);
       expect(await kept(world, 6)).toEqual([0, 1, 2, 3, 4, 5]);
     });
 
-    it("keeps no more than its bytes", async ({ world }) => {
+    it("stores at most the limit of bytes", async ({ world }) => {
       for (let n = 0; n < 5; n++) {
         await recordTurn(world, n, { entries: 100, bytes: 25_000, refused: 100 }, "x".repeat(10_000));
         await world.end(await world.claimNext());

@@ -8,7 +8,7 @@ const REMOVED = { name: "agent-removed", detail: "gone" } as const;
 export function endingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("ending a turn", () => {
-    it("keeps the reply, the usage and the entries of a completed turn", async ({ world }) => {
+    it("stores the reply, the usage and the entries of a completed turn", async ({ world }) => {
       const { turnId } = await world.start();
       const claimed = await world.claimNext();
       await world.clock.advance(70);
@@ -37,7 +37,7 @@ export function endingTests(engine: Engine): void {
       expect(await world.store.getSession("chat:a")).toMatchObject(session);
     });
 
-    it("keeps the calls of tools with the reply", async ({ world }) => {
+    it("stores the tool calls with the reply", async ({ world }) => {
       await world.start();
       const toolCalls = [
         { tool: "find_order", ok: true, ms: 12 },
@@ -50,7 +50,7 @@ export function endingTests(engine: Engine): void {
       expect(messages).toMatchObject([{ text: "hi", toolCalls }]);
     });
 
-    it("keeps an empty reply of a completed turn", async ({ world }) => {
+    it("stores an empty reply of a completed turn", async ({ world }) => {
       const { turnId } = await world.start();
       await world.end(await world.claimNext(), { reply: "" });
       expect(await world.store.getTurn(turnId)).toMatchObject({ status: "completed", reply: "", usage: NO_USAGE });
@@ -58,7 +58,7 @@ export function endingTests(engine: Engine): void {
     });
 
     for (const status of ["failed", "cancelled"] as const) {
-      it(`keeps what was written of a ${status} turn's reply`, async ({ world }) => {
+      it(`stores the written part of a ${status} turn's reply`, async ({ world }) => {
         const { turnId } = await world.start();
         await world.end(await world.claimNext(), { status, reply: "half a re", usage: used(3, 2) });
         const turn = await world.store.getTurn(turnId);
@@ -67,7 +67,7 @@ export function endingTests(engine: Engine): void {
         expect(await world.store.readMessages("chat:a", { limit: 1 })).toMatchObject([{ text: "half a re" }]);
       });
 
-      it(`makes no message of a ${status} turn that wrote nothing`, async ({ world }) => {
+      it(`stores no message for a ${status} turn that wrote nothing`, async ({ world }) => {
         const { turnId } = await world.start();
         await world.end(await world.claimNext(), { status });
         expect((await world.store.getTurn(turnId))?.reply).toBeUndefined();
@@ -76,7 +76,7 @@ export function endingTests(engine: Engine): void {
       });
     }
 
-    it("keeps why a turn failed, in the turn and its entry", async ({ world }) => {
+    it("stores the error of a failed turn, in the turn and its entry", async ({ world }) => {
       const { turnId } = await world.start();
       const error = { name: "turn-timeout", detail: "too slow" } as const;
       await world.end(await world.claimNext(), { status: "failed", error });
@@ -84,7 +84,7 @@ export function endingTests(engine: Engine): void {
       expect((await world.entries()).at(-1)).toMatchObject({ name: "turn.failed", error });
     });
 
-    it("keeps nothing of a claim that does not hold any more", async ({ world }) => {
+    it("stores nothing for a claim that is no longer valid", async ({ world }) => {
       const { turnId } = await world.start();
       const first = await world.claimNext();
       await world.release(first);
@@ -106,7 +106,7 @@ export function endingTests(engine: Engine): void {
   });
 
   describe("cancelling a turn", () => {
-    it("ends a queued turn at once, and lets the next of its session go on", async ({ world }) => {
+    it("ends a queued turn immediately, and the next turn of its session can be claimed", async ({ world }) => {
       const [first, second, third] = [await world.start(), await world.start(), await world.start()];
       const at = world.clock.now();
       const answer = await world.store.cancelTurn(first.turnId, at);
@@ -118,7 +118,7 @@ export function endingTests(engine: Engine): void {
       expect((await world.names()).filter((name) => name === "turn.cancelled")).toHaveLength(2);
     });
 
-    it("answers a running turn as it is, and leaves its end to the one that runs it", async ({ world }) => {
+    it("returns a running turn unchanged, and leaves its end to the gateway that runs it", async ({ world }) => {
       const { turnId } = await world.start();
       const claimed = await world.claimNext();
       expect(await world.store.cancelTurn(turnId, world.clock.now())).toMatchObject({ turnId, status: "running" });
@@ -126,7 +126,7 @@ export function endingTests(engine: Engine): void {
       expect(await world.store.getTurn(turnId)).toMatchObject({ status: "cancelled", reply: "half" });
     });
 
-    it("refuses a turn that has ended, and one that is not there", async ({ world }) => {
+    it("refuses a turn that has ended or does not exist", async ({ world }) => {
       const now = world.clock.now();
       const { turnId } = await world.start();
       await world.end(await world.claimNext());
@@ -139,7 +139,7 @@ export function endingTests(engine: Engine): void {
   });
 
   describe("failing an agent's queued turns", () => {
-    it("fails every one of them and answers how many, and no running one or another agent's", async ({ world }) => {
+    it("fails each of them and returns their number, but no running turn and no turn of another agent", async ({ world }) => {
       const running = await world.start({ agent: "gone", session: "chat:1" });
       await world.claimNext();
       const behind = await world.start({ agent: "gone", session: "chat:1" });
@@ -157,7 +157,7 @@ export function endingTests(engine: Engine): void {
       expect(await world.store.failQueuedTurns("gone", REMOVED, world.clock.now())).toBe(0);
     });
 
-    it("fails one that was given back with a delay", async ({ world }) => {
+    it("fails a released turn during its delay", async ({ world }) => {
       const { turnId } = await world.start();
       await world.release(await world.claimNext(), 1_000);
       expect(await world.store.failQueuedTurns("main", REMOVED, world.clock.now())).toBe(1);

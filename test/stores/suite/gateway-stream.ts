@@ -35,14 +35,14 @@ async function seqs(world: World, after?: number, limit?: number) {
 export function gatewayStreamTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("the gateway's stream", () => {
-    it("keeps every kind of entry as it came, with a seq that grows by one and its time", async ({ world }) => {
+    it("stores every kind of entry unchanged, with its time and a seq that increases by one", async ({ world }) => {
       const at = world.clock.now();
       for (const n of NEWS.keys()) expect(await append(world, n)).toEqual({ seq: n + 1, at, ...NEWS[n] });
       const entries = NEWS.map((news, n) => ({ seq: n + 1, at, ...news }));
       expect(await read(world)).toEqual({ entries, first: 1, last: NEWS.length });
     });
 
-    it("reads after a seq, in order, as many as are asked for", async ({ world }) => {
+    it("reads entries after a seq, in order, up to a limit", async ({ world }) => {
       for (let n = 0; n < 10; n++) await append(world, n);
       expect(await seqs(world, 3, 4)).toEqual([4, 5, 6, 7]);
       expect(await seqs(world, 9)).toEqual([10]);
@@ -51,7 +51,7 @@ export function gatewayStreamTests(engine: Engine): void {
       expect(await seqs(world, 0, 0)).toEqual([]);
     });
 
-    it("keeps the newest, and says which is the oldest of them", async ({ world }) => {
+    it("stores the newest entries, and returns the oldest stored seq", async ({ world }) => {
       for (let n = 1; n <= 100; n++) {
         await append(world, n, 10);
         expect(await seqs(world, n - 1)).toEqual([n]);
@@ -66,7 +66,7 @@ export function gatewayStreamTests(engine: Engine): void {
       expect(await seqs(world, 2_495)).toEqual([2_496, 2_497, 2_498, 2_499, 2_500]);
     });
 
-    it("lets entries go that are past their time, and counts on after them", async ({ world }) => {
+    it("erases entries after their retention, and the sequence numbers continue", async ({ world }) => {
       await append(world);
       await append(world);
       await world.clock.advance(DAY);
@@ -82,14 +82,14 @@ export function gatewayStreamTests(engine: Engine): void {
       expect(await seqs(world)).toEqual([4]);
     });
 
-    it("tells its watchers of each entry once, in order", async ({ world }) => {
+    it("notifies its watchers of each entry once, in order", async ({ world }) => {
       await Promise.all([...NEWS.keys()].map((n) => append(world, n)));
       await world.hears((what) => what.kind === "gateway" && what.entries.at(-1)?.seq === NEWS.length);
       const told = world.told.flatMap((what) => (what.kind === "gateway" ? what.entries : []));
       expect(told).toEqual((await read(world)).entries);
     });
 
-    it("is no session's: it has an epoch of its own, as text", async ({ world }) => {
+    it("belongs to no session: it has its own epoch, as text", async ({ world }) => {
       expect(world.store.epoch).toMatch(/^[A-Za-z0-9_-]{1,40}$/);
       await using other = await openWorld(engine);
       expect(other.store.epoch).not.toBe(world.store.epoch);

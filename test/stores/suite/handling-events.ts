@@ -35,7 +35,7 @@ function giveUp(world: World, agent: string, limit = 100) {
 export function handlingEventsTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("handling events", () => {
-    it("binds events to the turn that takes them, so that no other turn can", async ({ world }) => {
+    it("binds events to the turn that takes them, so that no other turn can take them", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const { turnId } = (await takeEvents(world, [eventId])).claim;
       const taken = { status: "queued", attempts: 0, turnId, endedAt: undefined } as const;
@@ -65,7 +65,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect(await world.store.queueEvent(order)).toMatchObject({ event: { eventId, turnId }, replayed: true });
     });
 
-    it("has handled them when the turn completes, in the same transaction", async ({ world }) => {
+    it("handles them when the turn completes, in the same transaction", async ({ world }) => {
       const ids = [(await queueEvent(world)).eventId, (await queueEvent(world)).eventId];
       const claimed = await takeEvents(world, ids);
       await world.clock.advance(1_000);
@@ -100,7 +100,7 @@ export function handlingEventsTests(engine: Engine): void {
       ],
       ["was cancelled", { status: "cancelled" }, "The turn was cancelled."],
     ] as const)(
-      "goes back with an attempt more, to its old place, when its turn %s",
+      "returns an event with one more attempt to its old place when its turn %s",
       async ([, how, reason], { world }) => {
         const event = await queueEvent(world, { metadata: "{}", delivery: deliveryOf("dlv_1") });
         const behind = await queueEvent(world);
@@ -120,7 +120,7 @@ export function handlingEventsTests(engine: Engine): void {
       },
     );
 
-    it("is dead after as many failed turns as it may have, and the stream says why", async ({ world }) => {
+    it("makes an event dead after the maximum number of failed turns, and the stream reports the reason", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       await failEvent(world, eventId, 2);
       expect(await world.store.getEvent(eventId)).toMatchObject({ status: "queued", attempts: 2 });
@@ -135,7 +135,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect(await waiting(world)).toEqual([]);
     });
 
-    it("stays with its turn while that waits to be tried again", async ({ world }) => {
+    it("leaves an event with its turn while the turn waits for a retry", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const claimed = await takeEvents(world, [eventId]);
       await world.release(claimed, 1_000);
@@ -145,7 +145,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect(await world.store.getEvent(eventId)).toMatchObject({ status: "handled", attempts: 0 });
     });
 
-    it("goes back once, whoever ends the turn late", async ({ world }) => {
+    it("returns an event once, also if an end of its turn arrives late", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const slow = await takeEvents(world, [eventId]);
       await world.clock.advance(LEASE_MS);
@@ -192,7 +192,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect(await world.store.getEvent(eventId)).toEqual(event);
     });
 
-    it("dies with its turn's session where it may not be tried again, and who watches is told", async ({ world }) => {
+    it("makes an event without further attempts dead when its turn's session is deleted, and notifies watchers", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       await takeEvents(world, [eventId], { session: "beat:1", maxAttempts: 1 });
       world.told.length = 0;
@@ -204,7 +204,7 @@ export function handlingEventsTests(engine: Engine): void {
   });
 
   describe("events that ended", () => {
-    it("is queued again when it is dead, behind all others and with no attempt counted", async ({ world }) => {
+    it("are queued again after they were dead, behind all others and with no counted attempts", async ({ world }) => {
       const event = await queueEvent(world);
       const behind = await queueEvent(world);
       await failEvent(world, event.eventId, 3);
@@ -224,7 +224,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect(await world.store.getEvent(event.eventId)).toBeUndefined();
     });
 
-    it("changes nothing when one is to be queued again that is not dead", async ({ world }) => {
+    it("do not change if an event is queued again that is not dead", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const told = async () => [await news(world), await world.store.readBeat("main")];
       const before = await told();
@@ -236,7 +236,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect(await waiting(world)).toEqual([]);
     });
 
-    it("gives up the oldest of an agent that wait, so many at a time, and says why", async ({ world }) => {
+    it("include waiting events of an agent that were failed, the oldest first and in batches, with the reason", async ({ world }) => {
       const ids: string[] = [];
       for (let n = 0; n < 4; n++) ids.push((await queueEvent(world)).eventId);
       const other = await queueEvent(world, { agent: "other" });
@@ -256,7 +256,7 @@ export function handlingEventsTests(engine: Engine): void {
       );
     });
 
-    it("can be read after its end until it is past its time, and while it waits for ever", async ({ world }) => {
+    it("can be read after their end until their retention ends, and always while they wait", async ({ world }) => {
       const [handled, dead, taken, open] = [
         await queueEvent(world),
         await queueEvent(world),
@@ -279,7 +279,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect((await world.store.listEvents({ limit: 9 })).items).toHaveLength(2);
     });
 
-    it("works off any number that ended in slices", async ({ world }) => {
+    it("are erased in slices, however many there are", async ({ world }) => {
       const ids: string[] = [];
       while (ids.length < 1_200) {
         const queued = await Promise.all(Array.from({ length: 100 }, () => queueEvent(world)));
@@ -291,7 +291,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect((await world.store.listEvents({ limit: 9 })).items).toEqual([last]);
     });
 
-    it("keeps the deliveries of events that have not ended, and lets them go after it", async ({ world }) => {
+    it("release their deliveries for deletion only when they have ended", async ({ world }) => {
       const recorder = { entries: 2, bytes: 1e9, refused: 2 };
       const ids: string[] = [];
       for (let n = 0; n < 5; n++) {
@@ -312,7 +312,7 @@ export function handlingEventsTests(engine: Engine): void {
       expect(world.store.stats().deliveries).toBe(2);
     });
 
-    it("erases the deliveries of turns that end together one turn after another", async ({ world }) => {
+    it("erase the deliveries of turns that end together one turn after another", async ({ world }) => {
       const recorder = { entries: 3, bytes: 1e9, refused: 2 };
       const start = (name: string) =>
         world.start({ session: `chat:${name}`, delivery: deliveryOf(`dlv_${name}`), recorder });
@@ -332,7 +332,7 @@ export function handlingEventsTests(engine: Engine): void {
       }
     });
 
-    it("lets a delivery go once, though its event ended twice", async ({ world }) => {
+    it("release a delivery once, even if its event ended twice", async ({ world }) => {
       const recorder = { entries: 3, bytes: 1e9, refused: 2 };
       const { eventId } = await queueEvent(world, { delivery: deliveryOf("dlv_1"), recorder });
       await failEvent(world, eventId, 3);

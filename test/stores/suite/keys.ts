@@ -20,12 +20,12 @@ function keyOf(n: number): ApiKey {
 export function keysTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("keeping keys", () => {
-    it("lists keys in the order of their making", async ({ world }) => {
+    it("lists keys in the order of their creation", async ({ world }) => {
       for (const n of [3, 1, 2]) await world.store.createKey(keyOf(n));
       expect(await world.store.listKeys()).toEqual([keyOf(3), keyOf(1), keyOf(2)]);
     });
 
-    it("revokes a key once, and only that one", async ({ world }) => {
+    it("revokes a key once, and only this key", async ({ world }) => {
       for (const n of [1, 2]) await world.store.createKey(keyOf(n));
       expect(await world.store.revokeKey("key_1")).toBe(true);
       expect(await world.store.revokeKey("key_1")).toBe(false);
@@ -33,7 +33,7 @@ export function keysTests(engine: Engine): void {
       expect(await world.store.listKeys()).toEqual([keyOf(2)]);
     });
 
-    it("makes a key in the place of another, which ends no later than it would have", async ({ world }) => {
+    it("creates a key as a replacement for another, which expires no later than before", async ({ world }) => {
       for (const n of [1, 2]) await world.store.createKey(keyOf(n));
       expect(await world.store.replaceKey("key_1", keyOf(3), 5_000)).toBe(true);
       expect(await world.store.replaceKey("key_2", keyOf(4), 99_000)).toBe(true);
@@ -45,7 +45,7 @@ export function keysTests(engine: Engine): void {
       ]);
     });
 
-    it("replaces a key once, and keeps nothing where it is not there", async ({ world }) => {
+    it("replaces a key once, and stores nothing if the key does not exist", async ({ world }) => {
       await world.store.createKey(keyOf(1));
       const both = [world.store.replaceKey("key_1", keyOf(3), 5_000), world.store.replaceKey("key_1", keyOf(5), 6_000)];
       expect((await Promise.all(both)).toSorted()).toEqual([false, true]);
@@ -53,7 +53,7 @@ export function keysTests(engine: Engine): void {
       expect(await world.store.listKeys()).toHaveLength(2);
     });
 
-    it("notes when a key was last used, and ignores one that is not there", async ({ world }) => {
+    it("records when a key was last used, and ignores a key that does not exist", async ({ world }) => {
       for (const n of [1, 2]) await world.store.createKey(keyOf(n));
       await world.store.touchKey("key_1", 5_000);
       await world.store.touchKey("key_9", 5_000);

@@ -22,7 +22,7 @@ async function pages(world: World, query: DeliveryQuery): Promise<string[]> {
 export function listingDeliveriesTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("listing recorded requests", () => {
-    it("gives the newest first, without their headers, bodies and steps", async ({ world }) => {
+    it("returns the newest first, without their headers, bodies and steps", async ({ world }) => {
       await world.start({ delivery: hookOf("dlv_1") });
       await record(world, hookOf("dlv_2", { answer: "refused" }));
       const { eventId } = await queueEvent(world, { delivery: hookOf("dlv_3") });
@@ -36,7 +36,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect(next).toBeUndefined();
     });
 
-    it("gives those that match: by surface, outcome, mapping, session, time, and all of them together", async ({
+    it("returns those that match: by surface, outcome, mapping, session, time, and all of them together", async ({
       world,
     }) => {
       await world.start({ session: "chat:a", delivery: { ...deliveryOf("dlv_rest"), at: 10 } });
@@ -68,7 +68,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect(await list(world, { outcome: "handled" })).toEqual(["dlv_event"]);
     });
 
-    it("has what was said, what came of it, and why nothing did", async ({ world }) => {
+    it("has the message, the result, and the reason if there is none", async ({ world }) => {
       const long = `  First\n\tline ${"🙂".repeat(100)}`;
       await world.start({ text: long, delivery: hookOf("dlv_turn") });
       const at = world.clock.now();
@@ -115,7 +115,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       });
     });
 
-    it("has no words of requests that were recorded without bodies", async ({ world }) => {
+    it("has no text of requests that were recorded without bodies", async ({ world }) => {
       const previews = { preview: "hello", replyPreview: "good day" };
       const none = { preview: undefined, replyPreview: undefined };
       const cases = [
@@ -136,7 +136,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       }
     });
 
-    it("gives a repeat the message of its turn, and nothing that came of it", async ({ world }) => {
+    it("returns a repeat with the message of its turn, and without the result", async ({ world }) => {
       const announce = { channel: "ops", hops: 0 };
       const { turnId, sessionId, agent } = await world.start({ text: "once", announce, delivery: hookOf("dlv_1") });
       await world.end(await world.claimNext(), { reply: "done", usage: used(1, 1) });
@@ -147,7 +147,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect(await list(world, { announcement: "waiting" })).toEqual(["dlv_1"]);
     });
 
-    it("gives those whose reply is in a state, or goes to a channel", async ({ world }) => {
+    it("returns those whose reply is in a state, or is sent to a channel", async ({ world }) => {
       for (const [n, channel] of ["ops", "dead", "ops"].entries()) {
         await world.start({ announce: { channel, hops: 0 }, delivery: hookOf(`dlv_${n}`) });
         await world.end(await world.claimNext());
@@ -169,7 +169,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect(await list(world, { announcement: "failed", outcome: "failed" })).toEqual([]);
     });
 
-    it("goes on behind a delivery, however many came since", async ({ world }) => {
+    it("continues after a delivery, however many were added since", async ({ world }) => {
       for (const n of [1, 2, 3, 4]) await record(world, hookOf(`dlv_${n}`, { answer: "unmatched" }));
       const page = await world.store.listDeliveries({ limit: 2, before: "dlv_4" });
       expect(page.items.map(({ deliveryId }) => deliveryId)).toEqual(["dlv_3", "dlv_2"]);
@@ -207,7 +207,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect(await list(world, { before: newId("dlv", 700), limit: 1 })).toEqual([ids[699]]);
     });
 
-    it("ends a page once it holds a MiB", async ({ world }) => {
+    it("ends a page when it has a MiB", async ({ world }) => {
       const path = `/hooks/${"x".repeat(300_000)}`;
       const ids = times(9, (n) => `dlv_${n}`).reverse();
       for (const id of ids.toReversed()) await record(world, hookOf(id, { answer: "refused", path }));
@@ -243,7 +243,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect(found[0]?.error).toEqual({ ...error, detail: undefined });
     });
 
-    it("gives those of an agent: they started its turn, queued its event, or repeat one of these", async ({
+    it("returns those of an agent: they started its turn, queued its event, or repeat one of these", async ({
       world,
     }) => {
       const turn = await world.start({ session: "chat:a", agent: "clerk", delivery: hookOf("dlv_turn") });
@@ -265,7 +265,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect(await list(world, { agent: "clerk", outcome: "gone" })).toEqual(["dlv_turn"]);
     });
 
-    it("finds the few that match among many, also those that were erased", async ({ world }) => {
+    it("finds the few matches among many, including those whose content was erased", async ({ world }) => {
       const end = async (status: "failed" | "completed") => world.end(await world.claimNext(), { status });
       await world.start({ session: "chat:erased", delivery: { ...deliveryOf("dlv_erased"), surface: "rpc" } });
       await end("completed");
@@ -286,7 +286,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect((await world.store.listTurns({ status: "failed", limit: 10 })).items).toHaveLength(1);
     });
 
-    it("finds one by any id that it has, and by nothing else", async ({ world }) => {
+    it("finds a delivery by any of its ids, and by nothing else", async ({ world }) => {
       const { turnId } = await world.start({
         session: "chat:ü",
         delivery: hookOf("dlv_turn", { senderId: "sender ü" }),
@@ -303,7 +303,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect(await list(world, { id: turnId, sessionId: "chat:other" })).toEqual([]);
     });
 
-    it("gives the same ones page by page, whatever comes meanwhile", async ({ world }) => {
+    it("returns the same deliveries page by page, whatever is added meanwhile", async ({ world }) => {
       for (let n = 0; n < 9; n++) {
         await record(world, hookOf(`dlv_${n}`, { answer: n % 3 === 0 ? "refused" : "unmatched" }));
       }

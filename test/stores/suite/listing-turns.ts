@@ -42,7 +42,7 @@ async function oneOfEach(world: World) {
 export function listingTurnsTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("listing turns", () => {
-    it("has them newest first, as getTurn answers them but for the reply", async ({ world }) => {
+    it("returns them newest first, as getTurn returns them but without the reply", async ({ world }) => {
       const turns = Object.values(await oneOfEach(world)).reverse();
       const { items, next } = await world.store.listTurns({ limit: 10 });
       expect(idsOf(items)).toEqual(idsOf(turns));
@@ -52,7 +52,7 @@ export function listingTurnsTests(engine: Engine): void {
       expect(next).toBeUndefined();
     });
 
-    it("finds by state, agent and session, alone and together", async ({ world }) => {
+    it("finds by state, agent and session, separately and together", async ({ world }) => {
       const { completed, failed, running, cancelled, queued } = await oneOfEach(world);
       for (const turn of Object.entries({ completed, failed, running, cancelled, queued })) {
         const [status, { turnId }] = turn as [Turn["status"], Turn];
@@ -67,7 +67,7 @@ export function listingTurnsTests(engine: Engine): void {
       expect(await list(world, { status: "running", agent: "other" })).toEqual([]);
     });
 
-    it.for([1, 2, 3, 100])("pages by %i hold each once, whether it ended or not", async (limit, { world }) => {
+    it.for([1, 2, 3, 100])("pages by %i have each turn once, whether it has ended or not", async (limit, { world }) => {
       for (const n of times(5, (n) => n)) {
         await world.start({ session: `chat:${n % 2}`, text: "x" });
         await world.end(await world.claimNext());
@@ -91,7 +91,7 @@ export function listingTurnsTests(engine: Engine): void {
       }
     });
 
-    it("pages stay whole while turns start and end", async ({ world }) => {
+    it("pages remain complete while turns start and end", async ({ world }) => {
       const before = (await Promise.all(times(6, (n) => world.start({ session: `chat:${n}`, text: "x" })))).map(
         ({ turnId }) => turnId,
       );
@@ -102,7 +102,7 @@ export function listingTurnsTests(engine: Engine): void {
       expect([...idsOf(first.items), ...idsOf(rest.items)].sort()).toEqual(before.sort());
     });
 
-    it("leaves out what was deleted", async ({ world }) => {
+    it("omits deleted turns", async ({ world }) => {
       const { failed } = await oneOfEach(world);
       await world.store.deleteSession("chat:a", world.clock.now());
       expect(await list(world)).toEqual([failed.turnId]);
@@ -112,7 +112,7 @@ export function listingTurnsTests(engine: Engine): void {
       expect(await list(world)).toEqual([failed.turnId]);
     });
 
-    it("looks at MOST_LOOKED_AT turns for a page, which may be empty and have a next", {
+    it("reads MOST_LOOKED_AT turns for a page, which may be empty and have a next one", {
       timeout: 120_000,
     }, async ({ world }) => {
       const oldest = await world.start({ session: "chat:old", agent: "other", text: "x" });

@@ -12,7 +12,7 @@ export function overlappingTests(engine: Engine): void {
   };
 
   describe("overlapping calls", () => {
-    it("starts one turn for any number of calls with the same key", async ({ world }) => {
+    it("start one turn for any number of calls with the same key", async ({ world }) => {
       const orders = times(20, (n) => world.order({ key: "k", session: `chat:${n}` }));
       const starts = await Promise.all(orders.map((order) => world.store.startTurn(order)));
       expect(starts.filter(({ replayed }) => !replayed)).toHaveLength(1);
@@ -20,7 +20,7 @@ export function overlappingTests(engine: Engine): void {
       await expectStats(world, { sessions: 1, turnsQueued: 1 });
     });
 
-    it("numbers the entries of starts that overlap without a gap, and tells of them in order", async ({ world }) => {
+    it("number the entries without a gap, and notify watchers of them in order", async ({ world }) => {
       const turns = await Promise.all(times(50, () => world.start()));
       const entries = await world.entries();
       expect(entries.map(({ seq }) => seq)).toEqual(times(100, (n) => n + 1));
@@ -33,7 +33,7 @@ export function overlappingTests(engine: Engine): void {
       expect(told.map(({ seq }) => seq)).toEqual(times(100, (n) => n + 1));
     });
 
-    it("passes no limit when starts overlap", async ({ world }) => {
+    it("exceed no limit", async ({ world }) => {
       const limits = { turnsPerSession: 5 };
       const outcomes = await Promise.all(times(20, () => refusal(world.store.startTurn(world.order({ limits })))));
       expect(outcomes.filter((outcome) => outcome === "not refused")).toHaveLength(5);
@@ -41,7 +41,7 @@ export function overlappingTests(engine: Engine): void {
       expect((await world.store.getSession("chat:a"))?.turnsQueued).toBe(5);
     });
 
-    it("hands out each turn to one of those who claim at once, and never two of a session", async ({ world }) => {
+    it("give each turn to one of several concurrent claims, and never two turns of a session", async ({ world }) => {
       for (let n = 0; n < 40; n++) await world.start({ session: `chat:${n % 20}` });
       const claims = await Promise.all(times(8, (n) => world.claim({ free: 5, node: `node_${n}` })));
       const sessions = claims.flatMap(({ turns }) => turns.map(({ turn }) => turn.sessionId));
@@ -49,7 +49,7 @@ export function overlappingTests(engine: Engine): void {
       expect(sessions).toHaveLength(20);
     });
 
-    it("keeps one end of a turn for which several come at once", async ({ world }) => {
+    it("store one end of a turn if several arrive at once", async ({ world }) => {
       const { turnId } = await world.start();
       const claimed = await world.claimNext();
       const kept = await Promise.all(times(10, (n) => world.end(claimed, { reply: `reply ${n}` })));
@@ -58,7 +58,7 @@ export function overlappingTests(engine: Engine): void {
       expect((await world.names()).filter((name) => name === "turn.completed")).toHaveLength(1);
     });
 
-    it("ends a turn once when cancelling, claiming and deleting overlap", async ({ world }) => {
+    it("end a turn once when a cancellation, a claim and a deletion overlap", async ({ world }) => {
       for (let n = 0; n < 20; n++) {
         const session = `chat:${n}`;
         const { turnId } = await world.start({ session });
@@ -76,7 +76,7 @@ export function overlappingTests(engine: Engine): void {
       await expectStats(world, { turnsQueued: 0, turnsRunning: 0 });
     });
 
-    it("shows each call what every call before it has kept", async ({ world }) => {
+    it("show each call the result of every earlier call", async ({ world }) => {
       for (let n = 1; n <= 10; n++) {
         const { turnId } = await world.start();
         const reads = await Promise.all([
@@ -90,7 +90,7 @@ export function overlappingTests(engine: Engine): void {
       }
     });
 
-    it("queues one event for any number of calls with the same key", async ({ world }) => {
+    it("queue one event for any number of calls with the same key", async ({ world }) => {
       const orders = times(20, (n) => eventOrder(world, { key: "k", delivery: deliveryOf(`dlv_${n}`) }));
       const answers = await Promise.all(orders.map((order) => world.store.queueEvent(order)));
       expect(new Set(answers.map(({ event }) => event.eventId)).size).toBe(1);
@@ -99,13 +99,13 @@ export function overlappingTests(engine: Engine): void {
       expect((await world.store.listDeliveries({ limit: 100 })).items).toHaveLength(1);
     });
 
-    it("passes no limit of events", async ({ world }) => {
+    it("do not exceed the limit of events", async ({ world }) => {
       const outcomes = await Promise.all(times(20, () => refusal(queueEvent(world, { limits: { events: 5 } }))));
       expect(outcomes.filter((outcome) => outcome === "gateway-busy")).toHaveLength(15);
       await expectStats(world, { eventsQueued: 5 });
     });
 
-    it("starts one turn of a beat for any number of concurrent calls", async ({ world }) => {
+    it("start one turn of a beat for any number of concurrent calls", async ({ world }) => {
       await queueEvent(world, { beatNow: true });
       const outcomesOf = async () => {
         const steps = await Promise.all(times(8, (n) => startBeat(world, { node: `node_${n}` })));
@@ -117,7 +117,7 @@ export function overlappingTests(engine: Engine): void {
       expect(await outcomesOf()).toEqual([]);
     });
 
-    it("hands each announcement to one of those who claim", async ({ world }) => {
+    it("give each announcement to one of several concurrent claims", async ({ world }) => {
       const started = await Promise.all(
         times(20, (n) => world.start({ session: `chat:${n}`, announce: { channel: "ops", hops: 0 } })),
       );

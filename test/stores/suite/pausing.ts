@@ -30,7 +30,7 @@ const FAILED = { status: "failed" } as const;
 export function pausingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("pausing an agent", () => {
-    it("is told since when, and once on the gateway's stream; a second pause keeps the time of the first", async ({
+    it("stores the time of the pause, and reports it once on the gateway's stream; a second pause does not change the time", async ({
       world,
     }) => {
       expect(world.store.agentCounts("main").pausedAt).toBeUndefined();
@@ -48,12 +48,12 @@ export function pausingTests(engine: Engine): void {
       ]);
     });
 
-    it("resumes one that was never paused, or never heard of, without a word", async ({ world }) => {
+    it("reports nothing for resuming an agent that was never paused, or that is unknown", async ({ world }) => {
       expect(await resume(world, "nobody")).toEqual({ pausedAt: undefined, isChanged: false });
       expect(world.told).toEqual([]);
     });
 
-    it("takes turns, and hands out none of them until it is resumed; then all of them in their order", async ({
+    it("accepts turns, and returns none to claims until it is resumed, then all in their order", async ({
       world,
     }) => {
       const before = await world.start({ session: "chat:a" });
@@ -83,7 +83,7 @@ export function pausingTests(engine: Engine): void {
       expect([...order].sort()).toEqual([...ids].sort());
     });
 
-    it("lets a turn that is claimed go on to its end, and nothing behind it begin", async ({ world }) => {
+    it("does not stop a claimed turn, and no turn behind it starts", async ({ world }) => {
       const running = await startAtOnce(world);
       const next = await world.start();
       await pause(world);
@@ -95,7 +95,7 @@ export function pausingTests(engine: Engine): void {
       expect(await claimedIds(world)).toEqual([next.turnId]);
     });
 
-    it("keeps a turn that was given back, or whose lease ended, until it is resumed", async ({ world }) => {
+    it("holds a turn that was released, or whose lease expired, until the agent is resumed", async ({ world }) => {
       const [back, lost] = [
         await startAtOnce(world, { session: "chat:a" }),
         await startAtOnce(world, { session: "chat:b" }),
@@ -110,7 +110,7 @@ export function pausingTests(engine: Engine): void {
       expect((await claimedIds(world)).sort()).toEqual([back.turn.turnId, lost.turn.turnId].sort());
     });
 
-    it("makes only its own turns and beats wait", async ({ world }) => {
+    it("stops only the agent's own turns and beats", async ({ world }) => {
       await pause(world);
       await world.start();
       for (const agent of ["main", "other"]) await planBeat(world, 0, false, agent);
@@ -120,7 +120,7 @@ export function pausingTests(engine: Engine): void {
       expect((await world.store.dueBeats(["main", "other"])).due).toEqual(["other"]);
     });
 
-    it("lets its queued turns be cancelled, and fail with it", async ({ world }) => {
+    it("allows that its queued turns are cancelled, and that they fail with the agent", async ({ world }) => {
       await pause(world);
       const [one, two] = [await world.start({ session: "chat:a" }), await world.start({ session: "chat:b" })];
       expect((await world.store.cancelTurn(one.turnId, world.clock.now())).status).toBe("cancelled");
@@ -130,7 +130,7 @@ export function pausingTests(engine: Engine): void {
       expect(world.store.agentCounts("main").pausedAt).toBeDefined();
     });
 
-    it("takes events, and begins no beat, also where one is asked for; resumed, it is due at once", async ({
+    it("accepts events and starts no beat, even if one is requested; after it is resumed the beat is due immediately", async ({
       world,
     }) => {
       await planBeat(world, 1_000);
@@ -163,14 +163,14 @@ export function pausingTests(engine: Engine): void {
       expect(await startBeat(world)).toMatchObject({ outcome: "ended", events: 2, turns: 2 });
     });
 
-    it("lets a compaction go on", async ({ world }) => {
+    it("does not stop a compaction", async ({ world }) => {
       await world.start();
       await world.end(await world.claimNext());
       await pause(world);
       expect(await endCompaction(world, await claimCompaction(world))).toBe(true);
     });
 
-    it("changes once, however many pause or resume at once", async ({ world }) => {
+    it("has one effect, however many calls pause or resume at once", async ({ world }) => {
       const paused = await Promise.all(Array.from({ length: 8 }, () => pause(world)));
       expect(paused.filter(({ isChanged }) => isChanged)).toHaveLength(1);
       const resumed = await Promise.all(Array.from({ length: 8 }, () => resume(world)));
@@ -178,7 +178,7 @@ export function pausingTests(engine: Engine): void {
       expect(toldNews(world)).toHaveLength(2);
     });
 
-    it("loses and doubles no turn while it is paused and resumed again and again", async ({ world }) => {
+    it("loses and repeats no turn when the agent is paused and resumed again and again", async ({ world }) => {
       const started: string[] = [];
       const claimed: string[] = [];
       for (let n = 0; n < 20; n++) {
@@ -196,7 +196,7 @@ export function pausingTests(engine: Engine): void {
     });
 
     if (engine.reopen)
-      it("stays paused when the store is opened again, and so do its turns; resumed, it is not paused after that", async ({
+      it("survives a restart of the store with the waiting turns; so does the end of the pause", async ({
         world,
       }) => {
         const { pausedAt } = await pause(world);
@@ -215,7 +215,7 @@ export function pausingTests(engine: Engine): void {
   });
 
   describe("counting an agent's turns", () => {
-    it("counts those that wait and those that run, of each agent, as they come and go", async ({ world }) => {
+    it("counts waiting and running turns of each agent, as they start and end", async ({ world }) => {
       const counts = (agent = "main") => {
         const { queued, running } = world.store.agentCounts(agent);
         return [queued, running];
@@ -250,7 +250,7 @@ export function pausingTests(engine: Engine): void {
       ]);
     });
 
-    it("knows when the last turn ended", async ({ world }) => {
+    it("records when the last turn ended", async ({ world }) => {
       await world.start();
       const claimed = await world.claimNext();
       await world.clock.advance(70);
@@ -258,7 +258,7 @@ export function pausingTests(engine: Engine): void {
       expect(world.store.agentCounts("main").lastEndedAt).toBe(world.clock.now());
     });
 
-    it("is failing from the turn that its backend failed in to one that completes", async ({ world }) => {
+    it("marks the agent as failing from a turn that failed in its backend until a turn completes", async ({ world }) => {
       const run = async (how: Parameters<typeof world.end>[1]) => {
         await world.start();
         await world.end(await world.claimNext(), how);

@@ -31,7 +31,7 @@ async function listed(world: World, query: Omit<Parameters<World["store"]["listE
 export function queueingEventsTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("queueing events", () => {
-    it("keeps all of an event as it came, waiting, and answers it", async ({ world }) => {
+    it("stores an event completely as waiting, and returns it", async ({ world }) => {
       const metadata = JSON.stringify({ source: "ci", ü: ["漢", null] });
       const order = eventOrder(world, { metadata, caller: "ops ü", delivery: deliveryOf("dlv_1") });
       const { event, replayed } = await world.store.queueEvent(order);
@@ -51,7 +51,7 @@ export function queueingEventsTests(engine: Engine): void {
       }
     });
 
-    it("tells of it on the gateway's stream, and to who watches once it can be read", async ({ world }) => {
+    it("reports it on the gateway's stream, and notifies watchers once it can be read", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const queued = { name: "event.queued", eventId, agentName: "main" };
       expect(await news(world)).toEqual([queued]);
@@ -59,12 +59,12 @@ export function queueingEventsTests(engine: Engine): void {
       expect(toldNews(world)).toEqual([{ seq: 1, at: world.clock.now(), ...queued }]);
     });
 
-    it("keeps no more of the gateway's stream than is asked for", async ({ world }) => {
+    it("stores only the given number of entries of the gateway's stream", async ({ world }) => {
       for (let n = 0; n < 5; n++) await queueEvent(world, { streamKeep: 2 });
       expect(await world.store.readGatewayEntries({ after: 0, limit: 9 })).toMatchObject({ first: 4, last: 5 });
     });
 
-    it("gives each a place behind all before it, whatever their agents and times", async ({ world }) => {
+    it("gives each event a place behind all earlier ones, whatever their agents and times", async ({ world }) => {
       const ordinals: number[] = [];
       for (const agent of ["main", "other", "main"]) {
         world.clock.jump(-1_000);
@@ -75,7 +75,7 @@ export function queueingEventsTests(engine: Engine): void {
       expect(new Set(ordinals).size).toBe(3);
     });
 
-    it("answers a repeat with the first event as it is now, and queues nothing", async ({ world }) => {
+    it("returns the first event in its current state for a repeat, and queues nothing", async ({ world }) => {
       const { eventId } = await queueEvent(world, { key: "k", delivery: deliveryOf("dlv_1") });
       await world.end(await takeEvents(world, [eventId]));
       const order = eventOrder(world, { key: "k", delivery: deliveryOf("dlv_2") });
@@ -89,7 +89,7 @@ export function queueingEventsTests(engine: Engine): void {
       expect(world.store.stats().eventsQueued).toBe(0);
     });
 
-    it("answers ahead what it would answer a repeat with", async ({ world }) => {
+    it("can find the first event of a repeat before it is called", async ({ world }) => {
       const find = (key: string, hash: string) => world.store.findEventReplay({ key, hash }, world.clock.now());
       const event = await queueEvent(world, { key: "k", hash: "one" });
       expect(await find("k", "one")).toEqual(event);
@@ -102,21 +102,21 @@ export function queueingEventsTests(engine: Engine): void {
       expect((await find("k", "two"))?.eventId).not.toBe(event.eventId);
     });
 
-    it("takes no turn's key for an event's, and the other way about", async ({ world }) => {
+    it("does not take the key of a turn for the key of an event, and vice versa", async ({ world }) => {
       await world.start({ key: "turn" });
       await queueEvent(world, { key: "event" });
       expect(await refusal(queueEvent(world, { key: "turn" }))).toBe("idempotency-mismatch");
       expect(await refusal(world.start({ key: "event" }))).toBe("idempotency-mismatch");
     });
 
-    it("says that the event of a key is not kept any more", async ({ world }) => {
+    it("reports that the event of a key is no longer stored", async ({ world }) => {
       const { eventId } = await queueEvent(world, { key: "k" });
       await world.end(await takeEvents(world, [eventId]));
       await world.sweep({ eventsBefore: world.clock.now() + 1 });
       expect(await refusal(queueEvent(world, { key: "k" }))).toBe("event-not-found");
     });
 
-    it("refuses when so many have not ended, whosoever they are, and those that a turn works on are among them", async ({
+    it("refuses events at the limit of unfinished ones of all agents, which includes those in a turn", async ({
       world,
     }) => {
       const limits = { events: 3 };
@@ -137,7 +137,7 @@ export function queueingEventsTests(engine: Engine): void {
       expect((await world.store.queueEvent(refused)).replayed).toBe(false);
     });
 
-    it("refuses when the store is full, of events too, until they have gone", async ({ world }) => {
+    it("refuses events in a full store, which also counts events, until there is room", async ({ world }) => {
       const { bytes } = world.store.stats();
       const limits = { storeBytes: bytes + 50_000 };
       const { eventId } = await queueEvent(world, { limits, text: "x".repeat(60_000) });
@@ -153,7 +153,7 @@ export function queueingEventsTests(engine: Engine): void {
   });
 
   describe("reading events", () => {
-    it("reads those of an agent that wait, oldest first, as many as are asked for", async ({ world }) => {
+    it("returns the waiting events of an agent, oldest first, up to a limit", async ({ world }) => {
       const events = await queueMany(world, 5);
       const others = await queueMany(world, 2, "other");
       expect(await waiting(world)).toEqual(idsOf(events));
@@ -165,7 +165,7 @@ export function queueingEventsTests(engine: Engine): void {
       ).toEqual(events);
     });
 
-    it("reads those behind one place, up to another", async ({ world }) => {
+    it("returns those after one place, up to another place", async ({ world }) => {
       const events = await queueMany(world, 5);
       const [, second, , fourth] = events;
       const range = { after: second?.ordinal ?? 0, through: fourth?.ordinal ?? 0 };
@@ -173,7 +173,7 @@ export function queueingEventsTests(engine: Engine): void {
       expect(await waiting(world, { after: events[4]?.ordinal ?? 0 })).toEqual([]);
     });
 
-    it("reads at most so many bytes of text and metadata, but always the first", async ({ world }) => {
+    it("returns a limited number of bytes of text and metadata, but always the first event", async ({ world }) => {
       const [first, second, third] = [
         await queueEvent(world, { text: "ü".repeat(50) }),
         await queueEvent(world, { text: "x".repeat(60), metadata: `"${"y".repeat(38)}"` }),
@@ -185,7 +185,7 @@ export function queueingEventsTests(engine: Engine): void {
       expect(await waiting(world, { bytes: 201 })).toEqual(idsOf([first, second, third]));
     });
 
-    it("passes over those that a turn works on, and those that ended", async ({ world }) => {
+    it("omits those that a turn works on, and those that ended", async ({ world }) => {
       const events = await queueMany(world, 4);
       const [first, second, third, fourth] = idsOf(events) as [string, string, string, string];
       await world.end(await takeEvents(world, [first]));
@@ -194,7 +194,7 @@ export function queueingEventsTests(engine: Engine): void {
       expect(await waiting(world, { limit: 1 })).toEqual([third]);
     });
 
-    it("lists all, newest queued first, page by page, with whatever state and agent is asked for", async ({
+    it("lists all, the most recently queued first, page by page, with any filter by state and agent", async ({
       world,
     }) => {
       const mine = idsOf(await queueMany(world, 5));
@@ -217,7 +217,7 @@ export function queueingEventsTests(engine: Engine): void {
       ]);
     });
 
-    it("ends a page once it holds a MiB", async ({ world }) => {
+    it("ends a page when it has a MiB", async ({ world }) => {
       const ids: string[] = [];
       for (let n = 0; n < 30; n++) ids.unshift((await queueEvent(world, { text: "x".repeat(100_000) })).eventId);
       const listed: string[] = [];
@@ -231,7 +231,7 @@ export function queueingEventsTests(engine: Engine): void {
       expect(listed).toEqual(ids);
     });
 
-    it("goes on behind a cursor whatever comes and goes meanwhile", async ({ world }) => {
+    it("continues after a cursor whatever is added and erased meanwhile", async ({ world }) => {
       const [first, second, third, fourth] = idsOf(await queueMany(world, 4)) as [string, string, string, string];
       const { items, next } = await world.store.listEvents({ limit: 2 });
       expect(idsOf(items)).toEqual([fourth, third]);
@@ -248,7 +248,7 @@ export function queueingEventsTests(engine: Engine): void {
       }
     });
 
-    it("lists one that was queued again as the newest", async ({ world }) => {
+    it("lists an event that was queued again as the newest", async ({ world }) => {
       const [first, second] = idsOf(await queueMany(world, 2)) as [string, string];
       await failEvent(world, first, 3);
       await world.store.requeueEvent(first, { now: world.clock.now(), beatNow: false, streamKeep: STREAM_KEEP });
@@ -256,7 +256,7 @@ export function queueingEventsTests(engine: Engine): void {
       expect(await waiting(world)).toEqual([second, first]);
     });
 
-    it("counts those that have not ended, the dead, and of each agent those that wait", async ({ world }) => {
+    it("counts the unfinished events, the dead ones, and the waiting ones of each agent", async ({ world }) => {
       const [first, second, third] = idsOf(await queueMany(world, 3)) as [string, string, string];
       await queueMany(world, 1, "other");
       const counts = () => {

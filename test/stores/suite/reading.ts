@@ -35,7 +35,7 @@ function idsOf(sessions: readonly Session[]) {
 export function readingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("reading", () => {
-    it("answers nothing for what is not there", async ({ world }) => {
+    it("returns undefined for what does not exist", async ({ world }) => {
       const { store } = world;
       expect(await store.getTurn("turn_unknown")).toBeUndefined();
       expect(await store.getSession("chat:unknown")).toBeUndefined();
@@ -49,7 +49,7 @@ export function readingTests(engine: Engine): void {
       await store.ping();
     });
 
-    it("reads the entries after a place, in order, as many as asked for", async ({ world }) => {
+    it("returns the entries after a place, in order, up to a limit", async ({ world }) => {
       await fill(world, 3);
       const all = await world.entries();
       const read = (after: number, limit: number): Promise<Entry[]> =>
@@ -61,7 +61,7 @@ export function readingTests(engine: Engine): void {
       expect(await read(999, 10)).toEqual([]);
     });
 
-    it("reads no more messages once their texts have as many characters as were asked for", async ({ world }) => {
+    it("returns no further messages once their texts have the requested number of characters", async ({ world }) => {
       for (let n = 0; n < 4; n++) await world.start({ text: `${n}`.repeat(10) });
       const read = async (characters: number, before?: number) =>
         await world.store.readMessages("chat:a", { limit: 10, characters, ...(before !== undefined && { before }) });
@@ -73,7 +73,7 @@ export function readingTests(engine: Engine): void {
       expect((await read(10, (await read(11)).at(-1)?.seq)).map(({ text }) => text)).toEqual(["1".repeat(10)]);
     });
 
-    it("reads tool calls only when they are asked for, and counts their characters", async ({ world }) => {
+    it("returns tool calls only if they are requested, and counts their characters", async ({ world }) => {
       const content = "x".repeat(40);
       const toolCalls = [{ tool: "say", ok: true, ms: 1, at: 5, arguments: content, result: content }];
       for (let n = 0; n < 3; n++) {
@@ -96,7 +96,7 @@ export function readingTests(engine: Engine): void {
       expect(await read({ characters: 95, includeToolCalls: true })).toHaveLength(2);
     });
 
-    it("reads complete messages, newest first, below a place", async ({ world }) => {
+    it("returns complete messages below a place, newest first", async ({ world }) => {
       await fill(world, 2);
       await world.start({ text: "question 2" });
       await world.claimNext();
@@ -113,7 +113,7 @@ export function readingTests(engine: Engine): void {
       expect(await read({ before: 9_999, limit: 1 })).toEqual(messages.slice(0, 1));
     });
 
-    it("names for each message the entry that holds its text", async ({ world }) => {
+    it("names for each message the entry that has its text", async ({ world }) => {
       await fill(world, 3);
       const entries = await world.entries();
       for (const { seq, messageId, text } of await world.store.readMessages("chat:a", { limit: 10 })) {
@@ -121,7 +121,7 @@ export function readingTests(engine: Engine): void {
       }
     });
 
-    it("answers a turn that has ended as it was, whatever came between its entries", async ({ world }) => {
+    it("returns an ended turn unchanged, whatever was added between its entries", async ({ world }) => {
       const { turnId } = await world.start({ text: "first", skillIds: ["a", "b"], model: "fast", caller: "ops" });
       for (let n = 0; n < 40; n++) await world.start({ text: `behind it ${n}` });
       await world.release(await world.claimNext());
@@ -137,7 +137,7 @@ export function readingTests(engine: Engine): void {
     });
 
     for (const [what, text] of Object.entries(TEXTS)) {
-      it(`keeps every text as it came: ${what}`, async ({ world }) => {
+      it(`returns every text unchanged: ${what}`, async ({ world }) => {
         const detail = text.slice(0, 1_000);
         const { turnId } = await world.start({ text, caller: `ci ${detail}`, model: `m ${detail}` });
         const { turnId: failed } = await world.start();
@@ -154,7 +154,7 @@ export function readingTests(engine: Engine): void {
       });
     }
 
-    it("counts as many messages as can be read", async ({ world }) => {
+    it("counts the messages that can be read", async ({ world }) => {
       await fill(world, 2);
       await world.start();
       await world.end(await world.claimNext(), { status: "failed", reply: "half" });
@@ -167,7 +167,7 @@ export function readingTests(engine: Engine): void {
       expect(messages).toHaveLength(8);
     });
 
-    it("lists sessions newest first, a page at a time, all or one agent's", async ({ world }) => {
+    it("lists sessions newest first, page by page, of all agents or of one", async ({ world }) => {
       for (let n = 0; n < 7; n++) await world.start({ session: `chat:${n}`, agent: n % 3 === 0 ? "third" : "main" });
       expect((await pagesOf(world, 3)).map(idsOf)).toEqual([
         ["chat:6", "chat:5", "chat:4"],
@@ -179,7 +179,7 @@ export function readingTests(engine: Engine): void {
       expect((await pagesOf(world, 100))[0]?.[3]).toEqual(await world.store.getSession("chat:3"));
     });
 
-    it("tells of a session what was said last and whether a turn runs, alone and in a list", async ({ world }) => {
+    it("shows the last message of a session and whether a turn runs, in the session and in lists", async ({ world }) => {
       await world.start({ session: "chat:a", text: "first" });
       await world.start({ session: "chat:a", text: " second\n time" });
       await world.claimNext();
@@ -190,14 +190,14 @@ export function readingTests(engine: Engine): void {
       expect(await world.store.getSession("chat:a")).toEqual(a);
     });
 
-    it("lists newest created first, whichever was used last", async ({ world }) => {
+    it("lists the most recently created sessions first, whichever was used last", async ({ world }) => {
       await fill(world, 1, "chat:old");
       await fill(world, 1, "chat:new");
       await fill(world, 1, "chat:old");
       expect((await pagesOf(world, 10)).map(idsOf)).toEqual([["chat:new", "chat:old"]]);
     });
 
-    it("shows each session once, in pages between which others are made and deleted", async ({ world }) => {
+    it("shows each session once, in pages between which others are created and deleted", async ({ world }) => {
       for (let n = 0; n < 9; n++) await world.start({ session: `chat:${n}` });
       const first = await world.store.listSessions({ limit: 3 });
       await world.start({ session: "chat:later" });
@@ -212,14 +212,14 @@ export function readingTests(engine: Engine): void {
       expect(third.next).toBeUndefined();
     });
 
-    it("refuses a cursor that no page gave", async ({ world }) => {
+    it("refuses a cursor that is not from a page", async ({ world }) => {
       for (const session of ["chat:a", "chat:b"]) await world.start({ session });
       for (const cursor of ["", "nonsense", "0", "-1", "null", "%00", "' or 1=1", "c".repeat(600)]) {
         expect(await refusal(world.store.listSessions({ limit: 1, cursor })), cursor).toBe("invalid-params");
       }
     });
 
-    it("counts what it holds", async ({ world }) => {
+    it("counts the stored records", async ({ world }) => {
       expect(world.store.stats()).toMatchObject({ sessions: 0, turnsQueued: 0, turnsRunning: 0, deliveries: 0 });
       await world.start({ session: "chat:a" });
       await world.start({ session: "chat:a" });

@@ -7,8 +7,8 @@ import { deliveryOf, type Engine, LEASE_MS, usedMore } from "../world.ts";
 /** For durable engines alone. */
 export function reopeningTests(engine: Engine): void {
   const it = testsOn(engine);
-  describe("opening again", () => {
-    it("keeps all that was acknowledged", async ({ world }) => {
+  describe("reopening a store", () => {
+    it("finds everything that was acknowledged", async ({ world }) => {
       expect(world.store.durable).toBe(true);
       const ended = await world.start({ key: "k", delivery: deliveryOf("dlv_1") });
       await world.release(await world.claimNext(), 0, usedMore(5, 0, 250));
@@ -42,7 +42,7 @@ export function reopeningTests(engine: Engine): void {
       expect((await world.claimNext()).hops).toBe(2);
     });
 
-    it("keeps events with what became of them, and the beats and announcements that are due", async ({ world }) => {
+    it("finds events with their state, and the due beats and announcements", async ({ world }) => {
       const ids: string[] = [];
       for (let n = 0; n < 5; n++) ids.push((await queueEvent(world, { delivery: deliveryOf(`dlv_${n}`) })).eventId);
       const [handled, dead, taken] = ids as [string, string, string];
@@ -94,14 +94,14 @@ export function reopeningTests(engine: Engine): void {
       expect(await waiting(world)).toHaveLength(3);
     });
 
-    it("knows its idempotency keys", async ({ world }) => {
+    it("finds its idempotency keys", async ({ world }) => {
       const first = await world.start({ key: "k" });
       await world.reopen();
       const again = await world.store.startTurn(world.order({ key: "k" }));
       expect(again).toEqual({ turn: first, replayed: true });
     });
 
-    it("hands out what was queued, and goes on with the sequence of each session", async ({ world }) => {
+    it("allows claims of the queued turns, and continues the sequence of each session", async ({ world }) => {
       const { turnId } = await world.start();
       await world.reopen();
       expect((await world.claimNext()).turn.turnId).toBe(turnId);

@@ -40,7 +40,7 @@ const CASES: { name: string; why: string; prepare?: (world: World) => Promise<un
 export function startingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("starting a turn", () => {
-    it("keeps the turn, its session, its message, its entries and its delivery", async ({ world }) => {
+    it("stores the turn, its session, its message, its entries and its delivery", async ({ world }) => {
       const { store, clock } = world;
       const order = world.order({
         surface: "rpc",
@@ -105,7 +105,7 @@ export function startingTests(engine: Engine): void {
       expectFields(await store.getDelivery("dlv_1"), deliveryOf("dlv_1"));
     });
 
-    it("goes on with a session that is there, and keeps its first channel and user", async ({ world }) => {
+    it("continues an existing session, without a change of its first channel and user", async ({ world }) => {
       await world.start();
       await world.clock.advance(5_000);
       const place = { sessionId: "chat:a", agent: "main", channel: "other", userId: "bob" };
@@ -116,7 +116,7 @@ export function startingTests(engine: Engine): void {
       expect((session?.updatedAt ?? 0) - (session?.createdAt ?? 0)).toBe(5_000);
     });
 
-    it("keeps what came beside the text, in its entry, its record and the claim, also when it is given back", async ({
+    it("stores the context of the message in its entry, its record and the claim, also after a release", async ({
       world,
     }) => {
       const context = JSON.stringify({ ü: "漢", list: [1, null] });
@@ -137,14 +137,14 @@ export function startingTests(engine: Engine): void {
       expect((await world.store.getSession("chat:a"))?.contextBytes).toBe("with".length + "without".length);
     });
 
-    it("keeps that a message came from outside, in its entry, its record and the claim", async ({ world }) => {
+    it("stores that a message is from outside, in its entry, its record and the claim", async ({ world }) => {
       await world.start({ outside: true, text: "from a stranger" });
       expect((await world.entries())[0]).toMatchObject({ name: "message.created", outside: true });
       expect(await world.store.readMessages("chat:a", { limit: 1 })).toMatchObject([{ outside: true }]);
       expect((await world.claimNext()).message).toEqual({ text: "from a stranger", outside: true });
     });
 
-    it("claims the turn in the same transaction when that is asked for and nothing of its session is before it", async ({
+    it("claims the turn in the same transaction if requested and the session has no earlier turn", async ({
       world,
     }) => {
       const { store, clock } = world;
@@ -165,7 +165,7 @@ export function startingTests(engine: Engine): void {
       expect(await store.getSession("chat:a")).toMatchObject({ turnsQueued: 0, messageCount: 1 });
     });
 
-    it("does not claim a turn that has another of its session before it, whatever is asked for", async ({ world }) => {
+    it("does not claim a turn behind another of its session, even if requested", async ({ world }) => {
       const request = () => ({ now: world.clock.now(), node: "node_a", leaseMs: 1_000, replyMessageId: "msg_reply" });
       const first = await world.start();
       const second = await world.store.startTurn(world.order({ claim: request() }));
@@ -178,7 +178,7 @@ export function startingTests(engine: Engine): void {
 
   describe("refusing a turn", () => {
     for (const { name, why, prepare, options } of CASES) {
-      it(`refuses with ${name} when ${why}, and changes nothing`, async ({ world }) => {
+      it(`refuses with ${name} if ${why}, and changes nothing`, async ({ world }) => {
         await world.start();
         await world.start();
         await prepare?.(world);
@@ -192,7 +192,7 @@ export function startingTests(engine: Engine): void {
       });
     }
 
-    it("keeps no key of a refused turn", async ({ world }) => {
+    it("does not store the key of a refused turn", async ({ world }) => {
       await world.start();
       const limits = { turnsPerSession: 1 };
       expect(await refusal(world.store.startTurn(world.order({ key: "k", hash: "one", limits })))).toBe("session-busy");
@@ -200,7 +200,7 @@ export function startingTests(engine: Engine): void {
       expect(other.replayed).toBe(false);
     });
 
-    it("says when to come again where the same request may succeed later", async ({ world }) => {
+    it("returns the time of a retry if the same request may succeed later", async ({ world }) => {
       await world.start();
       for (const limits of [{ turnsPerSession: 1 }, { turns: 1 }, { storeBytes: 1 }]) {
         const call = world.store.startTurn(world.order({ limits }));
@@ -208,7 +208,7 @@ export function startingTests(engine: Engine): void {
       }
     });
 
-    it("counts against a session's queue what waits, not what runs", async ({ world }) => {
+    it("counts waiting turns against a session's queue, and no running one", async ({ world }) => {
       const limits = { turnsPerSession: 1, turns: 1 };
       await world.start({ limits });
       await world.claimNext();
@@ -216,7 +216,7 @@ export function startingTests(engine: Engine): void {
       expect(await refusal(world.store.startTurn(world.order({ limits })))).toBe("session-busy");
     });
 
-    it("takes a turn again when the queue has become shorter", async ({ world }) => {
+    it("accepts a turn again when the queue is shorter", async ({ world }) => {
       const { turnId } = await world.start();
       const limits = { turnsPerSession: 1, turns: 1 };
       expect(await refusal(world.store.startTurn(world.order({ limits })))).toBe("session-busy");
@@ -235,7 +235,7 @@ export function startingTests(engine: Engine): void {
   });
 
   describe("repeating with an idempotency key", () => {
-    it("starts nothing and answers the first turn", async ({ world }) => {
+    it("starts nothing and returns the first turn", async ({ world }) => {
       const first = await world.start({ key: "k" });
       const before = await world.everything(["chat:a", "chat:b"], [first.turnId]);
       const order = world.order({ key: "k", session: "chat:b", text: "again", delivery: deliveryOf("dlv_2") });
@@ -247,7 +247,7 @@ export function startingTests(engine: Engine): void {
     });
 
     it.for(["a\u0000b", "a\ud800b", "\u0001", "k".repeat(1_000)])(
-      "takes any text as a key: %j",
+      "accepts any text as a key: %j",
       async (key, { world }) => {
         const first = await world.start({ key });
         const again = await world.store.startTurn(world.order({ key, session: "chat:b" }));
@@ -255,7 +255,7 @@ export function startingTests(engine: Engine): void {
       },
     );
 
-    it("answers the first turn as it is by then, and claims nothing", async ({ world }) => {
+    it("returns the first turn in its current state, and claims nothing", async ({ world }) => {
       const claim = { now: world.clock.now(), node: "node_a", leaseMs: 1_000, replyMessageId: "msg_other" };
       await world.start({ key: "k" });
       await world.end(await world.claimNext(), { reply: "done" });
@@ -263,14 +263,14 @@ export function startingTests(engine: Engine): void {
       expect(again).toMatchObject({ replayed: true, claimed: undefined, turn: { status: "completed", reply: "done" } });
     });
 
-    it("answers the first turn even when the store has become full since", async ({ world }) => {
+    it("returns the first turn even if the store is full by then", async ({ world }) => {
       const first = await world.start({ key: "k" });
       const limits = { turnsPerSession: 0, turns: 0, storeBytes: 0, messagesPerSession: 0 };
       const again = await world.store.startTurn(world.order({ key: "k", limits }));
       expect(again).toMatchObject({ replayed: true, turn: { turnId: first.turnId } });
     });
 
-    it("starts anew when the key has passed its time, swept or not", async ({ world }) => {
+    it("starts a new turn when the key has expired, whether it was swept or not", async ({ world }) => {
       const first = await world.start({ key: "k" });
       await world.clock.advance(DAY - 1);
       expect((await world.store.startTurn(world.order({ key: "k" }))).replayed).toBe(true);
@@ -283,7 +283,7 @@ export function startingTests(engine: Engine): void {
       expect(third).toMatchObject({ replayed: true, turn: { turnId: second.turn.turnId } });
     });
 
-    it("keeps a key through a sweep whose `keysBefore` does not reach it, whatever the time is then", async ({
+    it("does not delete a key in a sweep whose `keysBefore` is earlier, whatever the time is then", async ({
       world,
     }) => {
       const first = await world.start({ key: "k" });
@@ -294,7 +294,7 @@ export function startingTests(engine: Engine): void {
       expect((await world.store.startTurn(world.order({ key: "k" }))).replayed).toBe(false);
     });
 
-    it("says that the turn is gone when it was deleted with its session", async ({ world }) => {
+    it("reports that the turn was deleted with its session", async ({ world }) => {
       await world.start({ key: "k" });
       await world.store.deleteSession("chat:a", world.clock.now());
       expect(await refusal(world.store.startTurn(world.order({ key: "k" })))).toBe("turn-not-found");

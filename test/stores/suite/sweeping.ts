@@ -14,7 +14,7 @@ async function endOne(world: World, session: string): Promise<void> {
 export function sweepingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("sweeping", () => {
-    it("gives a turn back when its lease has ended, and shuts out the one that ran it", async ({ world }) => {
+    it("releases a turn when its lease has expired, and the earlier claim is then not valid", async ({ world }) => {
       const { turnId } = await world.start();
       const slow = await world.claimNext({ node: "node_slow" });
       await world.clock.advance(LEASE_MS - 1);
@@ -33,7 +33,7 @@ export function sweepingTests(engine: Engine): void {
       expect((await world.store.getTurn(turnId))?.reply).toBe("on time");
     });
 
-    it("gives it back to the head of its session's queue", async ({ world }) => {
+    it("queues it again at the head of its session's queue", async ({ world }) => {
       const first = await world.start();
       await world.start();
       await world.claimNext();
@@ -42,7 +42,7 @@ export function sweepingTests(engine: Engine): void {
       expect((await world.claim()).turns.map(({ turn }) => turn.turnId)).toEqual([first.turnId]);
     });
 
-    it("gives several back session by session as they were made", async ({ world }) => {
+    it("queues several again session by session, in the order of their creation", async ({ world }) => {
       const sessions = ["chat:b", "chat:a", "chat:c"];
       for (const session of sessions) await world.start({ session });
       // From then on it is the last of them that became ready.
@@ -53,7 +53,7 @@ export function sweepingTests(engine: Engine): void {
       expect((await world.claim()).turns.map(({ turn }) => turn.sessionId)).toEqual(sessions);
     });
 
-    it("fails a turn whose lease ended as often as it may be tried", async ({ world }) => {
+    it("fails a turn whose lease expired in the last allowed attempt", async ({ world }) => {
       const { turnId } = await world.start();
       const next = await world.start();
       for (const attempt of [1, 2]) {
@@ -66,7 +66,7 @@ export function sweepingTests(engine: Engine): void {
     });
 
     it.for([1, 3])(
-      "cancels a turn whose lease ended when that was asked for while it ran, of %i attempts",
+      "cancels a turn with an expired lease if a cancellation was requested while it ran, of %i attempts",
       async (maxAttempts, { world }) => {
         const { turnId } = await world.start();
         await world.claimNext();
@@ -90,7 +90,7 @@ export function sweepingTests(engine: Engine): void {
       expect(await world.store.getTurn(turnId)).toMatchObject({ status: "queued" });
     });
 
-    it("deletes sessions that nobody used since their retention began, webhooks' by their own", async ({ world }) => {
+    it("deletes sessions that were not used since the start of the retention, with a separate retention for webhooks", async ({ world }) => {
       for (const session of ["chat:old", "webhook:old", "chat:used"]) await endOne(world, session);
       await world.clock.advance(1_000);
       const before = world.clock.now() - 1;
@@ -104,7 +104,7 @@ export function sweepingTests(engine: Engine): void {
       expect(world.told).toContainEqual(expect.objectContaining({ kind: "deleted", sessionId: "webhook:old" }));
     });
 
-    it("counts from the last use, whenever a sweep met the session before", async ({ world }) => {
+    it("counts from the last use, whatever earlier sweeps found", async ({ world }) => {
       const MINUTE = 60_000;
       for (const session of ["chat:a", "chat:b"]) await endOne(world, session);
       const first = world.clock.now();
@@ -120,7 +120,7 @@ export function sweepingTests(engine: Engine): void {
       expect(await sessionsOf(world)).toEqual([]);
     });
 
-    it("keeps a session with an unfinished turn, however old", async ({ world }) => {
+    it("does not delete a session with an unfinished turn, however old it is", async ({ world }) => {
       for (const session of ["chat:running", "chat:queued", "chat:given-back"]) await world.start({ session });
       const { turns } = await world.claim();
       await world.release(turns[1] as (typeof turns)[0]);
@@ -130,7 +130,7 @@ export function sweepingTests(engine: Engine): void {
       expect(await sessionsOf(world)).toEqual(["chat:given-back", "chat:queued", "chat:running"]);
     });
 
-    it("gets past any number of sessions that are not old enough", async ({ world }) => {
+    it("is not stopped by any number of recent sessions", async ({ world }) => {
       await Promise.all(times(300, (n) => world.start({ session: `chat:${n}` })));
       await world.start({ session: "webhook:old" });
       const { turns } = await world.claim({ free: 400, freeOf: () => 400 });
@@ -141,7 +141,7 @@ export function sweepingTests(engine: Engine): void {
       expect(await world.store.getSession("chat:0")).toBeDefined();
     });
 
-    it("works off any number in slices, and says when it is done", async ({ world }) => {
+    it("erases any number in slices, and returns when it is finished", async ({ world }) => {
       const count = 1_200;
       await Promise.all(Array.from({ length: count }, (_, n) => world.start({ session: `chat:${n}`, key: `k${n}` })));
       const keptOne = await world.start({ session: "chat:kept" });

@@ -47,7 +47,7 @@ export function usageTests(engine: Engine): void {
       ]);
     });
 
-    it("reads the hours from one time to another, however far apart they are", async ({ world }) => {
+    it("reads the hours of a period, however long it is", async ({ world }) => {
       const hours: number[] = [];
       for (const later of [0, HOUR, 47 * HOUR, HOUR, 24 * HOUR]) {
         await world.clock.advance(later);
@@ -61,7 +61,7 @@ export function usageTests(engine: Engine): void {
       expect(await read(hours[1] ?? 0, (hours[1] ?? 0) + 1)).toEqual(hours.slice(1, 2));
     });
 
-    it("counts how each turn ended, and every attempt: one that will be made again ends no turn", async ({ world }) => {
+    it("counts how each turn ended, and every attempt; an attempt that is retried does not end the turn", async ({ world }) => {
       await run(world, {}, used(1, 0), "completed");
       await run(world, {}, used(1, 0), "failed");
       await run(world, {}, used(1, 0), "cancelled");
@@ -72,7 +72,7 @@ export function usageTests(engine: Engine): void {
       expect(count).toMatchObject({ messages: 4, attempts: 5, completed: 2, failed: 1, cancelled: 1, input: 5 });
     });
 
-    it("changes no counters that it has handed out", async ({ world }) => {
+    it("does not change counters that it has returned", async ({ world }) => {
       await run(world, {});
       const before = await world.store.readUsage({ from: 0, to: Infinity });
       expect(before).toMatchObject([{ messages: 1, attempts: 1 }]);
@@ -80,7 +80,7 @@ export function usageTests(engine: Engine): void {
       expect(before).toMatchObject([{ messages: 1, attempts: 1 }]);
     });
 
-    it("counts the turn but no attempt where none reached a backend", async ({ world }) => {
+    it("counts the turn but no attempt if none reached a backend", async ({ world }) => {
       await world.start();
       await world.end(await world.claimNext(), { status: "failed" });
       const { turnId } = await world.start();
@@ -90,7 +90,7 @@ export function usageTests(engine: Engine): void {
       ]);
     });
 
-    it("counts a message and a turn's end under the model that the order names for it", async ({ world }) => {
+    it("counts a message and the end of its turn under the model that the order names", async ({ world }) => {
       await world.start({ countedModel: "small" });
       await world.store.failQueuedTurns("main", { name: "agent-removed", detail: undefined }, world.clock.now());
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toMatchObject([
@@ -98,7 +98,7 @@ export function usageTests(engine: Engine): void {
       ]);
     });
 
-    it("counts an attempt once whose lease ended while it ran, however the turn went on", async ({ world }) => {
+    it("counts an attempt once if its lease expired while it ran, however the turn continued", async ({ world }) => {
       await world.start();
       const slow = await world.claimNext();
       await world.clock.advance(LEASE_MS);
@@ -112,7 +112,7 @@ export function usageTests(engine: Engine): void {
       expect(await world.store.getSession("chat:a")).toMatchObject({ usage: { input: 2, output: 2 } });
     });
 
-    it("counts nothing that is told with somebody else's claim", async ({ world }) => {
+    it("counts nothing for a claim that is not the caller's", async ({ world }) => {
       await world.start();
       const { claim } = await world.claimNext();
       await world.store.deleteSession("chat:a", world.clock.now());
@@ -169,7 +169,7 @@ export function usageTests(engine: Engine): void {
       expect(one).toEqual({ key: "ops", counts: { ...rest, latencyMs: 50, input: 5, output: 6 }, withoutUsage: 0 });
     });
 
-    it("tells of a sum how many completed turns are of counters without tokens", async ({ world }) => {
+    it("returns for a sum the number of completed turns that are in counters without tokens", async ({ world }) => {
       const base = { agent: "main", surface: "rest", caller: "ci" } as const;
       const withoutUsage = async (by: "agent" | "caller" | "hour") =>
         (await world.store.sumUsage({ from: 0, to: Infinity, by })).map((sum) => [sum.key, sum.withoutUsage]).sort();
@@ -199,7 +199,7 @@ export function usageTests(engine: Engine): void {
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual(before);
     });
 
-    it("counts what a summary used as an attempt, and nothing else of it", async ({ world }) => {
+    it("counts the usage of a summary as an attempt, and nothing else of it", async ({ world }) => {
       const of = { agent: "main", surface: "rpc", caller: "ops" } as const;
       await world.start({ ...of, caller: "ci" });
       await world.end(await world.claimNext());
@@ -221,7 +221,7 @@ export function usageTests(engine: Engine): void {
       expect(sums).toContainEqual({ key: "ops", counts, withoutUsage: 0 });
     });
 
-    it("forgets counters past their days when it sweeps", async ({ world }) => {
+    it("erases old counters in a sweep", async ({ world }) => {
       await run(world, {});
       await world.clock.advance(HOUR);
       await run(world, {});
@@ -233,8 +233,8 @@ export function usageTests(engine: Engine): void {
     });
   });
 
-  describe("cached and reasoning tokens, costs, and which model answered", () => {
-    it("adds cached and reasoning tokens and costs up: in the turn, its entry, its session and the counters", async ({
+  describe("cached and reasoning tokens, costs, and the model that answered", () => {
+    it("are added up in the turn, its entry, its session and the counters", async ({
       world,
     }) => {
       const { turnId } = await world.start();
@@ -259,7 +259,7 @@ export function usageTests(engine: Engine): void {
       expect(await world.store.sumUsage({ from: 0, to: Infinity, by: "model" })).toMatchObject([{ counts: counted }]);
     });
 
-    it("keeps them of a turn that failed, or was cancelled as it was given back", async ({ world }) => {
+    it("are stored for a turn that failed, or was cancelled when it was released", async ({ world }) => {
       const failed = await world.start();
       await world.end(await world.claimNext(), { status: "failed", usage: usedMore(1, 2, 3) });
       const cancelled = await world.start();
@@ -273,7 +273,7 @@ export function usageTests(engine: Engine): void {
       expect(ends).toMatchObject([{ usage: one }, { usage: other }]);
     });
 
-    it("has none of them where they are 0, and a session that begins anew has none of the one before", async ({
+    it("are absent if they are 0, and a new session with the same id has none of the earlier one", async ({
       world,
     }) => {
       await run(world, {}, usedMore(1, 1, 1));
@@ -285,7 +285,7 @@ export function usageTests(engine: Engine): void {
       expect((await world.entries()).at(-1)).toMatchObject({ usage: NOTHING });
     });
 
-    it("adds up costs that are as large as a number can be without a rounding", async ({ world }) => {
+    it("include costs as large as a number allows, without rounding", async ({ world }) => {
       const half = (Number.MAX_SAFE_INTEGER - 1) / 2;
       await run(world, {}, usedMore(1, 1, half));
       await run(world, {}, usedMore(1, 1, half));
@@ -294,7 +294,7 @@ export function usageTests(engine: Engine): void {
       expect(counts?.counts.cost).toBe(2 * half);
     });
 
-    it("names the model that answered once the turn has ended, in its entry and its counters too", async ({
+    it("include the name of the model once the turn has ended, also in its entry and its counters", async ({
       world,
     }) => {
       const asked = await world.start({ model: "fast" });

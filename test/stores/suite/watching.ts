@@ -25,7 +25,7 @@ function withoutGaps(entry: Entry | undefined): unknown {
 export function watchingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("watching", () => {
-    it("tells of each entry once, in order, in every session", async ({ world }) => {
+    it("notifies of each entry once, in order, in every session", async ({ world }) => {
       for (let n = 0; n < 3; n++) for (const session of ["chat:a", "chat:b"]) await world.start({ session });
       await world.end(await world.claimNext());
       await world.release(await world.claimNext());
@@ -41,7 +41,7 @@ export function watchingTests(engine: Engine): void {
       }
     });
 
-    it("tells of what is kept already: who is told can read it", async ({ world }) => {
+    it("notifies after the change is stored: a watcher can read it", async ({ world }) => {
       const { store } = world;
       const reads: Promise<boolean>[] = [];
       store.watch({
@@ -71,7 +71,7 @@ export function watchingTests(engine: Engine): void {
       expect(results).not.toContain(false);
     });
 
-    it("tells which session it is: its agent, and which of those that had its id", async ({ world }) => {
+    it("names the session: its agent, and which of several sessions with the same id", async ({ world }) => {
       const told: SessionRef[] = [];
       const keep = ({ sessionId, agent, ordinal, contextBytes }: SessionRef) =>
         told.push({ sessionId, agent, ordinal, contextBytes });
@@ -94,7 +94,7 @@ export function watchingTests(engine: Engine): void {
       expect(again?.ordinal).toBeGreaterThan(ordinal);
     });
 
-    it("tells that a turn can be claimed whenever that has become true", async ({ world }) => {
+    it("notifies each time a turn becomes ready to be claimed", async ({ world }) => {
       await expectWork(world, () => world.start());
       await world.start();
       const first = await world.claimNext();
@@ -109,7 +109,7 @@ export function watchingTests(engine: Engine): void {
       await expectWork(world, () => world.sweep());
     });
 
-    it("tells of each running turn that should end, and of no queued one", async ({ world }) => {
+    it("notifies of each running turn that should end, and of no queued one", async ({ world }) => {
       const running = await world.start();
       await world.claimNext();
       const queued = await world.start();
@@ -182,7 +182,7 @@ export function watchingTests(engine: Engine): void {
       expect(await store.readDeliveries([])).toEqual([]);
     });
 
-    it("tells every watcher, until it has had enough", async ({ world }) => {
+    it("notifies every watcher until it is removed", async ({ world }) => {
       const heard: string[] = [];
       const unwatch = world.store.watch({
         ...silent,

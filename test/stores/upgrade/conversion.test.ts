@@ -121,7 +121,7 @@ await postgresTests((server) => {
       );
     });
 
-    it("has the texts, entries and news that were stored, whatever their characters", async () => {
+    it("has the stored texts, entries and news, whatever their characters", async () => {
       await using client = await converted(HARD);
       const one = async <R>(table: string, where: string): Promise<R> =>
         (await client.query(`select body from ${table} where ${where}`)).rows[0].body;

@@ -31,9 +31,9 @@ await postgresTests((server) => {
     return url;
   };
 
-  describe("a database that a newer version comes to", () => {
+  describe("a database that a newer version opens", () => {
     it(
-      "is brought up to date once by two that start at once, while the older one goes on with every kind of call",
+      "is upgraded once by two that start at the same time, while the older one continues all kinds of calls",
       PATIENT,
       async () => {
         const url = await server.createSchema();
@@ -67,7 +67,7 @@ await postgresTests((server) => {
       },
     );
 
-    it("takes the older version again", async () => {
+    it("accepts the older version again", async () => {
       const url = await filled();
       await using client = await connect(url);
       expect((await migrate(client, 1, NEXT)).steps).toBe(1);
@@ -81,7 +81,7 @@ await postgresTests((server) => {
       expect(world.store.stats()).toMatchObject({ turnsQueued: 0, turnsRunning: 0 });
     });
 
-    it("goes on with the older version's connections, whatever they have prepared before", async () => {
+    it("works with the older version's connections, whatever statements they prepared", async () => {
       const url = await filled();
       const clock = createManualClock();
       await using store = await createPostgresStore({ clock, url: [url], connections: 1 });
@@ -118,7 +118,7 @@ await postgresTests((server) => {
       expect(await store.listSessions({ limit: 5 })).toEqual(before);
     });
 
-    it("stays as it was before a step that fails half-way, and says so", async () => {
+    it("does not change if a step fails in the middle, and the error says so", async () => {
       const url = await filled();
       await using client = await connect(url);
       const first = { version: VERSION + 1, oldest: 1, sql: "create table labels (label text primary key)" };
@@ -139,7 +139,7 @@ await postgresTests((server) => {
       expect((await migrate(client, 1, [...MIGRATIONS, first, mended])).steps).toBe(1);
     });
 
-    it("is refused in a sentence that says who holds the lock, where that goes on for too long", async () => {
+    it("is refused with an error that names the holder of the lock, if the lock is held too long", async () => {
       const url = await server.createSchema();
       await using holder = await connect(url);
       await using client = await connect(url);
@@ -152,7 +152,7 @@ await postgresTests((server) => {
       expect((await migrate(client, 1)).steps).toBe(1);
     });
 
-    it("waits for a gateway that holds a table, and lets its calls go first meanwhile", async () => {
+    it("waits for a gateway that locks a table, and lets the gateway's calls run first", async () => {
       const url = await filled();
       await using holder = await connect(url);
       await using client = await connect(url);

@@ -35,7 +35,7 @@ async function filled(): Promise<string> {
 }
 
 describe("a SQLite file that a newer version opens", () => {
-  it("is brought up to date by one of two that open it at once, and then refused to the older version", async () => {
+  it("is upgraded by one of two that open it at once, and the older version then refuses it", async () => {
     const cwd = mkdtempSync(join(tmpdir(), "gateway-upgrade-"));
     onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
     const config = serving({ type: "sqlite", path: "./gateway.db" });
@@ -66,7 +66,7 @@ describe("a SQLite file that a newer version opens", () => {
     );
   });
 
-  it("stays as it was where a step fails half-way, and says which", async () => {
+  it("does not change if a step fails in the middle, and the error names the step", async () => {
     const path = await filled();
     const before = contentOf(path);
     const db = openDatabase(path);
@@ -80,7 +80,7 @@ describe("a SQLite file that a newer version opens", () => {
     expect(store.stats()).toMatchObject({ sessions: 5, turnsQueued: 4 });
   });
 
-  it("keeps the steps before one that fails, and goes on there", async () => {
+  it("has the steps before a failed one, and continues from there", async () => {
     const path = await filled();
     const db = openDatabase(path);
     expect(() => migrate(db, path, 1, [...migrations, step, "SELECT nothing"])).toThrow(
