@@ -3,7 +3,7 @@ import { orAborted } from "#kit/abort.ts";
 import { Stop } from "#kit/stop-signal.ts";
 
 // An unhandled failure would end the process, and fails the run of these tests.
-it.each(["before", "meanwhile"])("a failure after the signal was aborted is swallowed: aborted %s", async (when) => {
+it.each(["before", "meanwhile"])("a failure after the signal was aborted is ignored: aborted %s", async (when) => {
   const signal = new Stop();
   if (when === "before") signal.abort("left");
   let fail = (_error: Error) => {};
@@ -14,7 +14,7 @@ it.each(["before", "meanwhile"])("a failure after the signal was aborted is swal
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-it("a value that comes before the abort is answered, and no listener stays", async () => {
+it("a value that arrives before the abort is returned, and no listener remains", async () => {
   const { signal } = new AbortController();
   const listeners = new Set<unknown>();
   signal.addEventListener = (_: string, listener: unknown) => void listeners.add(listener);

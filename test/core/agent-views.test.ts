@@ -8,8 +8,8 @@ const SKILLS = skillsFolder(
   Object.fromEntries(["zebra", "apple", "mango"].map((name) => [name, skillText(name, "A skill.")])),
 );
 
-describe("an agent as callers see it", () => {
-  it("holds what the configuration says of it", async () => {
+describe("an agent in the API", () => {
+  it("has the fields of its configuration", async () => {
     await using core = await startCore({
       agents: [{ name: "main", description: "Helps.", model: "small", heartbeatMs: 5_400_000 }],
     });
@@ -52,13 +52,13 @@ describe("an agent as callers see it", () => {
     expect([view.paused, view.pausedAt, heartbeat.nextAt]).toEqual([false, null, expect.any(String)]);
   });
 
-  it("is busy while a turn runs, and counts what runs and what waits", async () => {
+  it("is busy while a turn runs, and counts running and waiting turns", async () => {
     await using core = await startCore();
     for (const session of ["chat:a", "chat:a", "chat:b"]) await core.start({ session });
     expect(agentView(core, "main")).toMatchObject({ state: "busy", running: 2, queued: 1 });
   });
 
-  it("knows when its last turn ended", async () => {
+  it("has the time at which its last turn ended", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -69,7 +69,7 @@ describe("an agent as callers see it", () => {
     expect([state, lastTurnAt]).toEqual(["idle", "2026-11-21T08:00:01.500Z"]);
   });
 
-  it("is failing from a turn that its backend failed in to one that completes", async () => {
+  it("is failing from a turn that failed in its backend until a turn completes", async () => {
     await using core = await startCore();
     const first = await core.start();
     (await core.scripted.next()).fail(new BackendError("no"));
@@ -83,7 +83,7 @@ describe("an agent as callers see it", () => {
     expect(agentView(core, "main").state).toBe("idle");
   });
 
-  it("lists its skills by name, and those of a new configuration at once", async () => {
+  it("lists its skills by name, and the skills of a new configuration immediately", async () => {
     await using core = await startCore({
       agents: [{ name: "all" }, { name: "some", skills: ["mango"] }],
       settings: { skillDirs: [SKILLS] },

@@ -19,20 +19,20 @@ function tableOf(...names: string[]): AgentTable {
 }
 
 describe("agents", () => {
-  it("are listed in the configuration's order and found by name", () => {
+  it("are listed in the order of the configuration and found by name", () => {
     const agents = createAgents(() => tableOf("zoe", "ada"));
     expect(agents.list().map(({ name }) => name)).toEqual(["zoe", "ada"]);
     expect(agents.find("ada")?.name).toBe("ada");
     expect(agents.find("bob")).toBeUndefined();
   });
 
-  it("have a default, which is taken when none is named", () => {
+  it("include a default agent, which is used if no agent is named", () => {
     const agents = createAgents(() => ({ ...tableOf("zoe", "ada"), defaultAgent: "ada" }));
     expect(agents.get(undefined).name).toBe("ada");
     expect(agents.get("zoe").name).toBe("zoe");
   });
 
-  it("refuse a name that is not there, the empty one too, and say so when there is no default", () => {
+  it("refuse an unknown or empty name, and say if there is no default agent", () => {
     const agents = createAgents(() => tableOf("zoe"));
     const refusal = (name: string | undefined) => {
       try {
@@ -53,7 +53,7 @@ describe("models", () => {
   const some = agentOf("main", { backend: { ...createEchoBackend(), models: ["small", "large"] } });
   const none = agentOf("main", { backend: { ...createEchoBackend(), models: [] } });
 
-  it("are taken when the agent knows them, or takes any, or none was named", () => {
+  it("are accepted if the agent has them, if it accepts any model, or if none was named", () => {
     for (const [agent, model] of [
       [some, "large"],
       [some, undefined],
@@ -64,7 +64,7 @@ describe("models", () => {
     }
   });
 
-  it("have few names in metrics, whatever callers and agents call them", () => {
+  it("have few names in metrics, whatever names callers and agents use", () => {
     const any = agentOf("main");
     const names = Array.from({ length: 1_000 }, (_, n) => `model ${n}`);
     const labelsOf = (agent: Agent) => new Set(["small", "large", ...names].map((name) => labelOfModel(agent, name)));
@@ -73,7 +73,7 @@ describe("models", () => {
     expect(labelsOf(some)).toEqual(new Set(["small", "large", "echo"]));
   });
 
-  it("are refused when the agent does not have them, with a list of its models", () => {
+  it("are refused if the agent does not have them, with a list of its models", () => {
     const refused = (detail: string) => expect.objectContaining({ name: "unknown-model", detail });
     expect(() => checkModel(some, "huge")).toThrow(refused("The models of the agent main are: small, large."));
     expect(() => checkModel(none, "huge")).toThrow(refused("The agent main has no models to choose from."));

@@ -7,13 +7,13 @@ function announce(channel: string | undefined, announceTo?: string, delivery: "a
   return announceOf({ channels, announceTo }, { delivery, channel, hops: 1 });
 }
 
-it("announces to the channel that is named, else to the one for those that name none", () => {
+it("announces to the named channel, or to the default channel if none is named", () => {
   expect(announce("ops", "dev")).toEqual({ channel: "ops", hops: 1 });
   expect(announce("a label", "dev")).toEqual({ channel: "dev", hops: 1 });
   expect(announce(undefined, "dev")).toEqual({ channel: "dev", hops: 1 });
 });
 
-it("announces nothing where there is no channel, or nobody asked for it", () => {
+it("announces nothing if there is no channel, or if no announcement was requested", () => {
   expect(announce("a label")).toBe(undefined);
   expect(announce("__proto__")).toBe(undefined);
   expect(announce(undefined)).toBe(undefined);
@@ -21,7 +21,7 @@ it("announces nothing where there is no channel, or nobody asked for it", () => 
   expect(announceOf({ channels, announceTo: "dev" }, { delivery: undefined, channel: "ops", hops: 0 })).toBe(undefined);
 });
 
-it("reads how many announcements a request came through, and takes what it cannot read for the most", () => {
+it("reads the number of announcements that led to a request, and takes an invalid number for the maximum", () => {
   expect(hopsOf(undefined)).toBe(0);
   expect([hopsOf("0"), hopsOf("1"), hopsOf(" 2 "), hopsOf("3")]).toEqual([0, 1, 2, 3]);
   expect([hopsOf("1, 2"), hopsOf("2,0"), hopsOf("1, x")]).toEqual([2, 2, MAX_HOPS]);

@@ -3,7 +3,7 @@ import { createPlayedChannel, DELIVERED, failing } from "#test/channels/played.t
 import { startAnnouncing } from "./start-announcing.ts";
 
 describe("one channel", () => {
-  it("never has more than four under way, and holds up no other", async () => {
+  it("has at most four announcements in progress, and delays no other channel", async () => {
     const dead = createPlayedChannel();
     const live = createPlayedChannel(Array.from({ length: 10 }, () => DELIVERED));
     await using core = await startAnnouncing({ dead, live });
@@ -32,7 +32,7 @@ describe("one channel", () => {
   });
 });
 
-it("has at most 64 under way in all", async () => {
+it("share a limit of 64 announcements in progress", async () => {
   const channels = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`c${n}`, createPlayedChannel()]));
   await using core = await startAnnouncing(channels);
   for (const channel of Object.keys(channels)) {

@@ -9,7 +9,7 @@ import type { WrapStore } from "./start-core.ts";
 const HOUR = 3_600_000;
 
 describe("a gateway that stops", () => {
-  it("waits for what is under way, and sends what a store that forgets still holds", async () => {
+  it("waits for announcements in progress, and sends those that are left in a store that is not durable", async () => {
     const ops = createPlayedChannel();
     await using core = await startAnnouncing({ ops });
     for (let n = 0; n < 6; n++) await core.announce({ session: `webhook:${n}` });
@@ -23,7 +23,7 @@ describe("a gateway that stops", () => {
     expect(core.store.stats().announcements).toBe(0);
   });
 
-  it("leaves to the next one what a store that remembers still holds", async () => {
+  it("leaves the waiting announcements of a durable store to the next gateway", async () => {
     const ops = createPlayedChannel();
     const durable = () => ({ durable: true });
     await using core = await startAnnouncing({ ops }, { wrapStore: durable });
@@ -35,7 +35,7 @@ describe("a gateway that stops", () => {
     expect(await core.logged("announcements.left")).toMatchObject([{ left: 2, stored: true }]);
   });
 
-  it("MUST give back what does not end in time, for the next one to send", async () => {
+  it("MUST release announcements that do not end in time, for the next gateway to send", async () => {
     const clock = createManualClock();
     const hanging = createPlayedChannel();
     await using first = await startAnnouncing({ ops: hanging }, { clock });
@@ -53,7 +53,7 @@ describe("a gateway that stops", () => {
     expect(await second.namesOf({ deliveryId })).toEqual(["returned", "delivered"]);
   });
 
-  it("leaves the state and the reason of a reply that was being retried", async () => {
+  it("does not change the state and the reason of a reply that was being retried", async () => {
     const ops = createPlayedChannel([failing()]);
     await using core = await startAnnouncing({ ops });
     const { turnId } = await core.announce();
@@ -68,7 +68,7 @@ describe("a gateway that stops", () => {
     expect(await stateOf()).toMatchObject(retrying);
   });
 
-  it("MUST lose nothing when it dies: another sends it as the lease ends", async () => {
+  it("MUST lose nothing when it is killed: another gateway sends the announcement when the lease expires", async () => {
     const clock = createManualClock();
     const hanging = createPlayedChannel();
     let isDead = false;
@@ -93,7 +93,7 @@ describe("a gateway that stops", () => {
     expect(await second.namesOf({ deliveryId })).toEqual(["delivered"]);
   });
 
-  it("waits for no channel where nobody answered the last time", async () => {
+  it("does not wait for a channel whose last announcement got no answer", async () => {
     const silent: Outcome = {
       kind: "failed",
       code: undefined,
@@ -118,7 +118,7 @@ describe("a gateway that stops", () => {
     expect(dead.calls[1]?.signal.aborted).toBe(true);
   });
 
-  it("stops, too, when the store does not answer", async () => {
+  it("also stops if the store does not answer", async () => {
     const silent: WrapStore = () => ({ claimAnnouncements: () => new Promise(() => {}) });
     const core = await startAnnouncing(undefined, { wrapStore: silent });
     const drained = core.core.announcements.drain(0);
@@ -126,7 +126,7 @@ describe("a gateway that stops", () => {
     await drained;
   });
 
-  it("leaves no timer behind", async () => {
+  it("leaves no timer", async () => {
     const timersAfter = async (outcome: Outcome) => {
       const clock = createManualClock();
       await using core = await startAnnouncing({ ops: createPlayedChannel([outcome]) }, { clock });

@@ -14,7 +14,7 @@ describe("a store that fails", () => {
     });
   };
 
-  it("is told again of what was delivered, a few times", async () => {
+  it("is notified of a delivered announcement again, a few times", async () => {
     const ops = createPlayedChannel([DELIVERED]);
     await using core = await startAnnouncing({ ops }, { wrapStore: brokenFor(2) });
     const { deliveryId } = await core.announce();
@@ -23,7 +23,7 @@ describe("a store that fails", () => {
     expect(ops.calls).toHaveLength(1);
   });
 
-  it("MUST get it sent once more when it never heard of the end: at least once", async () => {
+  it("MUST cause another delivery if it could not record the end of the first one: at least once", async () => {
     const ops = createPlayedChannel([DELIVERED, DELIVERED]);
     await using core = await startAnnouncing({ ops }, { wrapStore: brokenFor(5) });
     const { turnId, deliveryId } = await core.announce();
@@ -33,7 +33,7 @@ describe("a store that fails", () => {
     expect(core.figures()).toContain('gateway_store_failures_total{operation="endAnnouncement"} 5\n');
   });
 
-  it("holds announcements up only as long as it fails", async () => {
+  it("delays announcements only while it fails", async () => {
     const ops = createPlayedChannel([DELIVERED]);
     let isAway = true;
     const away: WrapStore = (store) => ({

@@ -8,7 +8,7 @@ const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
 describe("an announcement", () => {
-  it("tells the channel of a turn that completed, once", async () => {
+  it("is sent once to the channel of a completed turn", async () => {
     const ops = createPlayedChannel([DELIVERED]);
     await using core = await startAnnouncing({ ops });
     const { turnId, deliveryId } = await core.announce({ text: "Three alerts." });
@@ -35,7 +35,7 @@ describe("an announcement", () => {
     expect(core.store.stats().announcements).toBe(0);
   });
 
-  it("is not made of a turn that failed, or that did not ask for it", async () => {
+  it("is not sent for a failed turn, or for a turn that did not request one", async () => {
     const ops = createPlayedChannel();
     const backend = createEchoBackend({ fail: "no" });
     await using broken = await startAnnouncing({ ops }, { backend });
@@ -46,7 +46,7 @@ describe("an announcement", () => {
     expect(ops.calls).toEqual([]);
   });
 
-  it("is tried again at growing intervals with jitter for a day, then it has failed", async () => {
+  it("is retried at growing intervals with jitter for a day, and then fails", async () => {
     const ops = createPlayedChannel(Array.from({ length: 200 }, () => failing()));
     await using core = await startAnnouncing({ ops });
     const { turnId, deliveryId } = await core.announce();
@@ -82,7 +82,7 @@ describe("an announcement", () => {
     expect(await core.logged("announcement.failed")).toHaveLength(1);
   });
 
-  it("is tried again after as long as the receiver asks for, an hour at most", async () => {
+  it("is retried after the time that the receiver requests, but within an hour", async () => {
     const ops = createPlayedChannel([failing(600_000), failing(DAY), DELIVERED]);
     await using core = await startAnnouncing({ ops });
     const { deliveryId } = await core.announce();
@@ -94,7 +94,7 @@ describe("an announcement", () => {
     expect(await core.namesOf({ deliveryId })).toEqual(["retried", "retried", "delivered"]);
   });
 
-  it("leaves a channel alone that asks for it, also with others, and goes on afterwards", async () => {
+  it("is not sent to a channel that requested a pause, for other turns too, until the pause is over", async () => {
     const ops = createPlayedChannel([failing(60_000), DELIVERED, DELIVERED]);
     const other = createPlayedChannel([DELIVERED]);
     await using core = await startAnnouncing({ ops, other });
@@ -108,7 +108,7 @@ describe("an announcement", () => {
     expect(ops.calls).toHaveLength(3);
   });
 
-  it("goes on afterwards with the others before the one that found the channel busy", async () => {
+  it("is sent after the pause before the one that found the channel busy", async () => {
     const ops = createPlayedChannel([failing(1_000), DELIVERED]);
     await using core = await startAnnouncing({ ops });
     await core.announce();
@@ -117,7 +117,7 @@ describe("an announcement", () => {
     expect(ops.calls.map(({ reply }) => reply.sessionId)).toEqual(["webhook:a", "webhook:b"]);
   });
 
-  it("is not tried for ever by a wall clock that went back: F14", async () => {
+  it("is not retried forever if the wall clock is set back: F14", async () => {
     const ops = createPlayedChannel(Array.from({ length: 200 }, () => failing()));
     await using core = await startAnnouncing({ ops });
     await core.announce();
@@ -127,7 +127,7 @@ describe("an announcement", () => {
     expect(core.store.stats().announcements).toBe(0);
   });
 
-  it("has failed at once when the receiver wants no more", async () => {
+  it("fails at once if the receiver is permanently closed", async () => {
     const ops = createPlayedChannel([GONE]);
     await using core = await startAnnouncing({ ops });
     const { deliveryId } = await core.announce();
@@ -137,7 +137,7 @@ describe("an announcement", () => {
     expect(core.store.stats().announcements).toBe(0);
   });
 
-  it("has failed, with the reason, when its channel left the configuration", async () => {
+  it("fails, with the reason, if its channel was removed from the configuration", async () => {
     const ops = createPlayedChannel([failing()]);
     await using core = await startAnnouncing({ ops });
     const { deliveryId } = await core.announce();
@@ -150,7 +150,7 @@ describe("an announcement", () => {
     expect(ops.calls).toHaveLength(1);
   });
 
-  it("goes to the channel as it is configured now, at once where the one before asked to be left alone", async () => {
+  it("is sent to the channel of the current configuration, immediately if the previous channel requested a pause", async () => {
     const before = createPlayedChannel([failing(HOUR)]);
     const after = createPlayedChannel([DELIVERED]);
     await using core = await startAnnouncing({ ops: before });
@@ -161,7 +161,7 @@ describe("an announcement", () => {
     expect([before.calls.length, after.calls.length]).toEqual([1, 1]);
   });
 
-  it("MUST not be sent past 3 hops, and the turn completes: F28", async () => {
+  it("MUST not be sent after 3 hops, and the turn completes: F28", async () => {
     const ops = createPlayedChannel([DELIVERED]);
     await using core = await startAnnouncing({ ops });
     const near = await core.announce({ hops: 2 });
@@ -173,7 +173,7 @@ describe("an announcement", () => {
     ]);
   });
 
-  it("is dropped with its session, before it is sent and while it is", async () => {
+  it("is deleted with its session, before it is sent and meanwhile", async () => {
     const ops = createPlayedChannel([failing()]);
     await using core = await startAnnouncing({ ops });
     await core.announce();
@@ -189,7 +189,7 @@ describe("an announcement", () => {
     expect(await core.logged("announcement.retried")).toHaveLength(1);
   });
 
-  it("is tried again when the channel itself breaks", async () => {
+  it("is retried if the channel itself throws", async () => {
     const ops = createPlayedChannel();
     await using core = await startAnnouncing({ ops });
     const { deliveryId } = await core.announce();

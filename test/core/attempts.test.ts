@@ -10,7 +10,7 @@ function attempts({ scripted }: TestCore): number {
 }
 
 describe("deadlines", () => {
-  it("fails a turn that passes its agent's deadline, tells the backend, and keeps what was written", async () => {
+  it("fail a turn that passes its agent's deadline, notify the backend, and store what was written", async () => {
     await using core = await startCore({ agents: [{ name: "main", deadlineMs: 60_000 }] });
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -23,7 +23,7 @@ describe("deadlines", () => {
     expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "failed", error, reply: "half" });
   });
 
-  it("goes on with the next turn of the session and gives the place back", async () => {
+  it("free the turn's place, and the session continues with its next turn", async () => {
     await using core = await startCore({ agents: [{ name: "main", deadlineMs: 1_000, concurrency: 1 }] });
     await core.start({ text: "hangs" });
     await core.start({ text: "next" });
@@ -33,7 +33,7 @@ describe("deadlines", () => {
     expect(core.runner.running()).toBe(1);
   });
 
-  it("moves no deadline when the wall clock jumps", async () => {
+  it("do not move when the wall clock jumps", async () => {
     await using core = await startCore({ agents: [{ name: "main", deadlineMs: 60_000 }] });
     const turn = await core.start();
     for (const ms of [3_600_000, -7_200_000]) {
@@ -46,8 +46,8 @@ describe("deadlines", () => {
   });
 });
 
-describe("trying again", () => {
-  it("tries a turn three times in all, after a growing pause, and then fails it with what the backend said", async () => {
+describe("retries", () => {
+  it("run a turn three times in all, after growing pauses, and then fail it with the backend's error", async () => {
     await using core = await startCore();
     const turn = await core.start();
     (await core.scripted.next()).fail(busy());
@@ -67,7 +67,7 @@ describe("trying again", () => {
     expect(attempts(core)).toBe(3);
   });
 
-  it("answers with the reply of the attempt that went well, and counts the usage of all", async () => {
+  it("return the reply of the successful attempt, and count the usage of all", async () => {
     await using core = await startCore();
     const answer = core.startFully({ waitMs: 60_000 });
     const first = await core.scripted.next();
@@ -85,7 +85,7 @@ describe("trying again", () => {
     expect(count).toMatchObject({ messages: 1, attempts: 2, failed: 0, completed: 1, input: 6, output: 2 });
   });
 
-  it("waits as long as the backend asks for", async () => {
+  it("wait as long as the backend requests", async () => {
     await using core = await startCore();
     await core.start();
     (await core.scripted.next()).fail(busy(20_000));
@@ -95,14 +95,14 @@ describe("trying again", () => {
     expect(attempts(core)).toBe(2);
   });
 
-  it("gives up when the backend asks for longer than a turn may take", async () => {
+  it("end if the backend requests a longer pause than a turn may take", async () => {
     await using core = await startCore({ agents: [{ name: "main", deadlineMs: 60_000 }] });
     const turn = await core.start();
     (await core.scripted.next()).fail(busy(60_001));
     expect(await core.ended(turn)).toMatchObject({ status: "failed", attempt: 1, error: { detail: "too busy" } });
   });
 
-  it("shares one deadline among all attempts", async () => {
+  it("share one deadline", async () => {
     await using core = await startCore({ agents: [{ name: "main", deadlineMs: 60_000 }] });
     const turn = await core.start();
     const first = await core.scripted.next();
@@ -117,7 +117,7 @@ describe("trying again", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "failed", attempt: 2, error: { name: "turn-timeout" } });
   });
 
-  it("gives up when the backend asks for longer than is left of the deadline", async () => {
+  it("end if the backend requests a longer pause than the rest of the deadline", async () => {
     await using core = await startCore({ agents: [{ name: "main", deadlineMs: 60_000 }] });
     const turn = await core.start();
     const first = await core.scripted.next();
@@ -126,7 +126,7 @@ describe("trying again", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "failed", attempt: 1, error: { detail: "too busy" } });
   });
 
-  it("holds no place while it waits, and lets other sessions go on", async () => {
+  it("occupy no place during a pause, and other sessions continue", async () => {
     await using core = await startCore({ agents: [{ name: "main", concurrency: 1 }] });
     await core.start();
     (await core.scripted.next()).fail(busy(60_000));
@@ -136,7 +136,7 @@ describe("trying again", () => {
     expect((await core.scripted.next()).turn.message.text).toBe("other");
   });
 
-  it("does not try again after the first piece of the reply", async () => {
+  it("do not follow after the first piece of the reply", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -147,7 +147,7 @@ describe("trying again", () => {
     expect(attempts(core)).toBe(1);
   });
 
-  it("takes an empty piece for none", async () => {
+  it("follow after an empty piece", async () => {
     await using core = await startCore();
     await core.start();
     const run = await core.scripted.next();
@@ -157,7 +157,7 @@ describe("trying again", () => {
     expect(attempts(core)).toBe(2);
   });
 
-  it("does not try again what the backend says is not worth it", async () => {
+  it("do not follow an error that the backend marks as permanent", async () => {
     await using core = await startCore();
     const turn = await core.start();
     (await core.scripted.next()).fail(new BackendError("no such model"));
@@ -165,7 +165,7 @@ describe("trying again", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "failed", attempt: 1, error });
   });
 
-  it("tells the caller nothing of an error that is not the backend's own word, and logs it whole", async () => {
+  it("hide an error that is not from the backend from the caller, and log it completely", async () => {
     await using core = await startCore();
     const turn = await core.start();
     (await core.scripted.next()).fail(new Error("password=hunter2 at db.internal"));
@@ -175,7 +175,7 @@ describe("trying again", () => {
     expect(line).toMatchObject({ turnId: turn.turnId, error: { message: expect.stringContaining("db.internal") } });
   });
 
-  it("passes on an error of the contract by its name", async () => {
+  it("pass on an error of the contract by its name", async () => {
     await using core = await startCore();
     const turn = await core.start();
     (await core.scripted.next()).fail(new GatewayError("unknown-model", "no model x"));

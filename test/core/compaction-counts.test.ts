@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { BackendError } from "#kit/errors.ts";
 import { nameOf, startPlayed } from "./played-core.ts";
 
-describe("what a summary takes", () => {
-  it("is counted for who asked for it, also where it failed", async () => {
+describe("the usage of a summary", () => {
+  it("is counted for the caller that requested it, also if the summary failed", async () => {
     await using core = await startPlayed();
     await core.talk("one");
     const failed = core.compact();
@@ -28,7 +28,7 @@ describe("what a summary takes", () => {
     ]);
   });
 
-  it("is counted under a name of its own where a session was compacted by itself", async () => {
+  it("is counted under its own name for an automatic compaction", async () => {
     await using core = await startPlayed({ settings: { compactAt: 2 } });
     await core.talk("a long message");
     const asked = await core.nextAsked();
@@ -41,8 +41,8 @@ describe("what a summary takes", () => {
   });
 });
 
-describe("a compaction that nobody asked for", () => {
-  it("is done before a session passes what its agent's model can be told at once", async () => {
+describe("an automatic compaction", () => {
+  it("runs before a session exceeds the context of its agent's model", async () => {
     const contextTokens = () => 1_000;
     await using core = await startPlayed({ settings: { compactAt: 100_000 }, backendWith: { contextTokens } });
     await core.talk("a".repeat(1_500));
@@ -55,7 +55,7 @@ describe("a compaction that nobody asked for", () => {
     expect((await core.store.readSummary("chat:a"))?.text).toBe("in short");
   });
 
-  it("is never done where that is off, whatever a model can be told", async () => {
+  it("never runs if it is off, whatever the context of a model is", async () => {
     await using core = await startPlayed({ settings: { compactAt: 0 }, backendWith: { contextTokens: () => 1_000 } });
     await core.talk("a".repeat(5_000));
     await core.clock.settle();

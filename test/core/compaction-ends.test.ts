@@ -17,7 +17,7 @@ describe("a compaction that fails", () => {
     return Object.assign(core, { done, one: await core.nextAsked() });
   };
 
-  it("changes nothing when the backend fails, and lets the next turn go on", async () => {
+  it("changes nothing if the backend fails, and the next turn runs", async () => {
     await using core = await startOne();
     const turn = await core.start({ text: "two" });
     core.one.fail(new BackendError("no words left"));
@@ -28,7 +28,7 @@ describe("a compaction that fails", () => {
   });
 
   it.each([undefined, 7, { text: "x" }, "x".repeat(4 * 2 ** 20 + 1)])(
-    "takes nothing for a summary that is none (%#)",
+    "accepts only a valid summary (%#)",
     async (answer) => {
       await using core = await startOne();
       core.one.answer(answer);
@@ -53,13 +53,13 @@ describe("a compaction that fails", () => {
     else await expect(done).rejects.toMatchObject({ name: "turn-failed", detail: expect.stringContaining("was lost") });
   });
 
-  it("says nothing of an error that the backend did not mean for callers", async () => {
+  it("does not report an error that the backend did not mean for callers", async () => {
     await using core = await startOne();
     core.one.fail(new Error("secret"));
     await expect(core.done).rejects.not.toMatchObject({ detail: expect.stringContaining("secret") });
   });
 
-  it("ends at the agent's deadline, and tells the backend", async () => {
+  it("ends at the agent's deadline, and the backend is notified", async () => {
     await using core = await startOne({ agents: [{ name: "main", deadlineMs: 60_000 }] });
     await core.clock.advance(59_999);
     expect(core.one.signal.aborted).toBe(false);
@@ -83,7 +83,7 @@ describe("a compaction that fails", () => {
     expect(await core.read()).toEqual(["anew", "re anew"]);
   });
 
-  it("ends when the gateway stops, also while it waits, and what waits behind it goes on", async () => {
+  it("ends when the gateway stops, also while it waits, and the turns behind it continue", async () => {
     await using core = await startOne();
     const waiting = core.compact();
     const turn = await core.start({ text: "two" });
@@ -93,7 +93,7 @@ describe("a compaction that fails", () => {
     expect(await nameOf(core.compact())).toBe("shutting-down");
   });
 
-  it("ends when the gateway stops, also where it waits for room to be summarised", async () => {
+  it("ends when the gateway stops, also while it waits for a place", async () => {
     await using core = await startPlayed();
     const sessions = Array.from({ length: 10 }, (_, n) => `chat:${n}`);
     for (const session of sessions) await core.talk("one", session);
@@ -104,14 +104,14 @@ describe("a compaction that fails", () => {
     expect(core.asked).toHaveLength(8);
   });
 
-  it("has no backend to ask once the agent has left the configuration", async () => {
+  it("fails if the agent was removed from the configuration", async () => {
     await using core = await startPlayed({ agents: [{ name: "main" }, { name: "stays" }] });
     await core.talk("one");
     await core.core.reconfigure(core.settingsWith([{ name: "stays" }]));
     expect(await nameOf(core.compact())).toBe("turn-failed");
   });
 
-  it("runs again when the store did not take its end", async () => {
+  it("runs again if the store did not accept its end", async () => {
     let isDown = false;
     const wrapStore = (store: Store): Partial<Store> => ({
       endTurn: (claim, end) => (isDown ? Promise.reject(new Error("the store is down")) : store.endTurn(claim, end)),
@@ -132,7 +132,7 @@ describe("a compaction that fails", () => {
 describe("a session that grows past sessions.compactAt", () => {
   const text = "x".repeat(396);
 
-  it("is compacted by itself after the turn that did it", async () => {
+  it("is compacted automatically after the turn that exceeded it", async () => {
     await using core = await startPlayed({ settings: { compactAt: 1_000 } });
     for (let n = 0; n < 5; n++) await core.talk(text);
     expect(core.asked).toHaveLength(0);
@@ -152,7 +152,7 @@ describe("a session that grows past sessions.compactAt", () => {
     expect(await core.logged("session.compacted")).toMatchObject([{ cause: "size", before: { messages: 12 } }]);
   });
 
-  it("is left alone for a while when that was in vain", async () => {
+  it("is not compacted again for a while after a failure", async () => {
     await using core = await startPlayed({ settings: { compactAt: 1_000 } });
     for (let n = 0; n < 6; n++) await core.talk(text);
     (await core.nextAsked()).fail(new BackendError("no words left"));
@@ -164,7 +164,7 @@ describe("a session that grows past sessions.compactAt", () => {
     expect(await core.logged("compaction.failed")).toHaveLength(1);
   });
 
-  it("is not compacted again and again when its summary is as long as what it stands for", async () => {
+  it("is not compacted again and again if its summary is as long as the summarised messages", async () => {
     await using core = await startPlayed({ settings: { compactAt: 1_000 } });
     for (let n = 0; n < 6; n++) await core.talk(text);
     (await core.nextAsked()).answer("x".repeat(5_000));
@@ -173,13 +173,13 @@ describe("a session that grows past sessions.compactAt", () => {
     expect(core.asked).toHaveLength(1);
   });
 
-  it("stays as it is where compactAt is 0", async () => {
+  it("does not change if compactAt is 0", async () => {
     await using core = await startPlayed({ settings: { compactAt: 0 } });
     await core.talk("x".repeat(1_000_000));
     expect(core.asked).toHaveLength(0);
   });
 
-  it("is forgotten when it is deleted meanwhile", async () => {
+  it("is not compacted if it is deleted meanwhile", async () => {
     await using core = await startPlayed({ settings: { compactAt: 1_000 } });
     for (let n = 0; n < 6; n++) await core.talk(text);
     await core.nextAsked();

@@ -4,7 +4,7 @@ import { nameOf, startPlayed, wordsOf } from "./played-core.ts";
 import { AMPLE } from "./start-core.ts";
 
 describe("compacting a session", () => {
-  it("puts the backend's summary in the place of all but the last messages", async () => {
+  it("replaces all but the last messages with the backend's summary", async () => {
     await using core = await startPlayed();
     await core.talk("one");
     await core.talk("two");
@@ -24,7 +24,7 @@ describe("compacting a session", () => {
     });
   });
 
-  it("lets the next turn read the summary as a system message, and then what was kept", async () => {
+  it("gives the summary to the next turn as a system message, followed by the remaining messages", async () => {
     await using core = await startPlayed();
     await core.talk("one");
     await core.talk("two");
@@ -40,7 +40,7 @@ describe("compacting a session", () => {
     ]);
   });
 
-  it("tells and counts what was said before the session began, and frees what the store counted", async () => {
+  it("also summarises and counts what was said before the session began, and frees the bytes that the store counted", async () => {
     await using core = await startPlayed();
     const context = earlierAsContext([
       { role: "system", text: "Be brief." },
@@ -63,7 +63,7 @@ describe("compacting a session", () => {
     expect(await core.store.getSession("chat:a")).toMatchObject({ contextBytes: "in short".length });
   });
 
-  it("keeps that outside text went into the summary", async () => {
+  it("records that text from outside is part of the summary", async () => {
     await using core = await startPlayed();
     const turn = await core.start({ text: "from a stranger", outside: true });
     core.say(await core.next(), "re");
@@ -77,7 +77,7 @@ describe("compacting a session", () => {
     expect(await core.store.readSummary("chat:a")).toEqual({ text: "second", outside: true });
   });
 
-  it("takes the earlier summary into account", async () => {
+  it("includes the earlier summary", async () => {
     await using core = await startPlayed();
     await core.talk("one");
     const first = core.compact();
@@ -96,7 +96,7 @@ describe("compacting a session", () => {
     expect((await (await core.next()).turn.history()).map(wordsOf)).toEqual(["system: both"]);
   });
 
-  it.each([2, 20])("changes nothing when the session has no more than the %d messages to keep", async (keep) => {
+  it.each([2, 20])("changes nothing if the session has at most the %d messages that remain", async (keep) => {
     await using core = await startPlayed();
     await core.talk("one");
     const size = { messages: 2, tokens: 3 };
@@ -115,7 +115,7 @@ describe("compacting a session", () => {
     expect(await done).toMatchObject({ before: { messages: 2, tokens: 90 }, after: { messages: 0, tokens: 30 } });
   });
 
-  it("keeps each reply with its message, however early that was sent", async () => {
+  it("does not separate a reply from its message, however early the message was sent", async () => {
     await using core = await startPlayed();
     const turns = [
       await core.start({ text: "one" }),
@@ -142,7 +142,7 @@ describe("compacting a session", () => {
     ]);
   });
 
-  it("compacts a session of thousands of messages whole", async () => {
+  it("compacts a session of thousands of messages completely", async () => {
     await using core = await startPlayed({ agents: [{ name: "main" }] });
     for (let n = 0; n < 601; n++) await core.talk(`m${n}`);
     const done = core.compact(1);
@@ -155,14 +155,14 @@ describe("compacting a session", () => {
     expect((await (await core.next()).turn.history()).map(wordsOf)).toEqual(["system: in short", "assistant: re m600"]);
   });
 
-  it("refuses a session that is not there", async () => {
+  it("refuses a session that does not exist", async () => {
     await using core = await startPlayed();
     expect(await nameOf(core.compact(0, "chat:none"))).toBe("session-not-found");
   });
 });
 
 describe("a compaction's place in the queue", () => {
-  it("comes after the turns that were queued before it and before those that come later", async () => {
+  it("is after the turns that were queued before it, and before later ones", async () => {
     await using core = await startPlayed();
     const first = await core.start({ text: "first" });
     await core.start({ text: "second" });
@@ -187,7 +187,7 @@ describe("a compaction's place in the queue", () => {
     expect(await core.read()).toEqual(["third"]);
   });
 
-  it("runs beside the turns of other sessions", async () => {
+  it("does not delay the turns of other sessions", async () => {
     await using core = await startPlayed();
     await core.talk("one");
     const done = core.compact();
@@ -197,7 +197,7 @@ describe("a compaction's place in the queue", () => {
     expect(await done).toMatchObject({ compacted: true });
   });
 
-  it("is taken by two at once one after the other; the second finds the session short", async () => {
+  it("orders two compactions one after the other, and the second finds nothing to compact", async () => {
     await using core = await startPlayed();
     await core.talk("one");
     const both = [core.compact(), core.compact()];
@@ -205,7 +205,7 @@ describe("a compaction's place in the queue", () => {
     expect(await Promise.all(both)).toMatchObject([{ compacted: true }, { compacted: false, before: { messages: 0 } }]);
   });
 
-  it("is refused when as many as may wait in the session do", async () => {
+  it("is refused if the session's queue is full", async () => {
     const limits = { ...AMPLE, store: { ...AMPLE.store, turnsPerSession: 1 } };
     await using core = await startPlayed({ settings: { limits } });
     await core.talk("one");
@@ -216,7 +216,7 @@ describe("a compaction's place in the queue", () => {
     expect(await first).toMatchObject({ compacted: true });
   });
 
-  it("keeps its place however long the summary takes", async () => {
+  it("remains valid however long the summary takes", async () => {
     await using core = await startPlayed();
     await core.talk("one");
     const done = core.compact();
@@ -229,7 +229,7 @@ describe("a compaction's place in the queue", () => {
     expect((await core.next()).turn.turnId).toBe(turn.turnId);
   });
 
-  it("has so many summaries of an agent written at once, and the others after them", async () => {
+  it("limits the number of summaries of an agent at once, and the others follow", async () => {
     await using core = await startPlayed();
     const sessions = Array.from({ length: 10 }, (_, n) => `chat:${n}`);
     for (const session of sessions) await core.talk("one", session);

@@ -26,7 +26,7 @@ function start(usageModels: number, counted: readonly string[] = []) {
   return { count: createCountedModels(parts as unknown as Parts), asked, parts, failed };
 }
 
-test("the models that an agent lists, its own and what answers are always counted by name", () => {
+test("the models that an agent lists, its own and those that answer are always counted by name", () => {
   const { count, asked } = start(0);
   const agent = agentWith(["fast", "deep"], "own");
   expect(["fast", "deep", "own", undefined].map((model) => count(agent, model))).toEqual([
@@ -39,7 +39,7 @@ test("the models that an agent lists, its own and what answers are always counte
   expect(asked).toEqual([]);
 });
 
-test("of other names the first are counted by name, and the rest under one name", () => {
+test("the first other names are counted by name, and the rest under one name", () => {
   const { count } = start(2);
   const agent = agentWith(undefined);
   expect(["a", "b", "c", "a", "d"].map((model) => count(agent, model))).toEqual([
@@ -51,7 +51,7 @@ test("of other names the first are counted by name, and the rest under one name"
   ]);
 });
 
-test("names that the store has counted come first, also after a restart, and are read once", async () => {
+test("names that the store has counted are first, also after a restart, and are read once", async () => {
   const { count, asked } = start(3, ["x", "y", OTHER_MODELS]);
   const agent = agentWith(undefined);
   count(agent, "x");
@@ -69,7 +69,7 @@ test("the names are limited even if the store cannot be read", async () => {
   await expect.poll(() => failed).toEqual(["sumUsage"]);
 });
 
-test("a chat key that names many models makes no more rows of usage, and no labels of metrics", async () => {
+test("a chat key that names many models creates only few rows of usage and labels of metrics", async () => {
   await using gateway = await startGateway({ config: { limits: { usageModels: 2 } } });
   for (let n = 1; n <= 5; n++)
     await gateway.rest.call("chat.send", { body: { message: "Hello", model: `m${n}`, user_id: `user-${n}` } });

@@ -12,8 +12,8 @@ function broken(recordDelivery: Store["recordDelivery"]) {
   return (): Partial<Store> => ({ recordDelivery });
 }
 
-describe("recording what started nothing", () => {
-  it("keeps it", async () => {
+describe("recording a request that started nothing", () => {
+  it("stores it", async () => {
     await using core = await startCore();
     await core.core.deliveries.record(unmatched);
     expect(await core.core.deliveries.read("dlv_1")).toMatchObject({ outcome: "unmatched", operation: "chat.send" });
@@ -22,13 +22,13 @@ describe("recording what started nothing", () => {
   it.each([
     ["at once", () => refuse()],
     ["in its promise", async () => refuse()],
-  ] as const)("never fails, also where the store does so %s: that is logged", async (_how, recordDelivery) => {
+  ] as const)("never fails, also if the store fails %s, which is logged", async (_how, recordDelivery) => {
     await using core = await startCore({ wrapStore: broken(recordDelivery) });
     await core.core.deliveries.record(unmatched);
     expect(await core.logged("store.failed")).toMatchObject([{ operation: "record" }]);
   });
 
-  it("has no delivery of an id that it never gave", async () => {
+  it("finds no delivery for an id that was never used", async () => {
     await using core = await startCore();
     expect(await refusal(core.core.deliveries.get("dlv_2"))).toBe("delivery-not-found");
   });
@@ -39,13 +39,13 @@ function refuse(): never {
 }
 
 describe("the headers of a delivery", () => {
-  it("are found by their names, those that came several times joined", () => {
+  it("are found by their names, and repeated ones are joined", () => {
     const headers = "x-a: 1\nx-empty: \nx-a: 2\nx-b: a: b";
     expect(headersOf({ headers })).toEqual({ "x-a": "1, 2", "x-empty": "", "x-b": "a: b" });
     expect(headersOf({ headers: "" })).toEqual({});
   });
 
-  it("are own properties whatever their names", () => {
+  it("are own properties, whatever their names", () => {
     const found = headersOf({ headers: "__proto__: x\nconstructor: y" });
     expect(Object.entries(found)).toEqual([
       ["__proto__", "x"],
@@ -57,7 +57,7 @@ describe("the headers of a delivery", () => {
 describe("whether a delivery can be sent again", () => {
   const hook = { ...deliveryOf("dlv_1"), surface: "hooks", operation: "hooks.agent" } as const;
 
-  it("holds for a webhook whose body is kept, whatever came of it", () => {
+  it("is true for a webhook with a stored body, whatever its outcome", () => {
     for (const answer of ["accepted", "repeated", "unmatched", "refused"] as const)
       expect(whyNotReplayable({ ...hook, answer })).toBeUndefined();
     expect(whyNotReplayable({ ...hook, body: "" })).toBeUndefined();
@@ -69,7 +69,7 @@ describe("whether a delivery can be sent again", () => {
     ["came from a stranger", { ...hook, caller: "", body: undefined }, /The sender was not authenticated/],
     ["was refused first", { ...hook, answer: "refused", body: undefined, bytes: 0 }, /before its body was read/],
     ["lost its body", { ...hook, body: undefined }, /recorder\.bodies was off, or the session was deleted/],
-  ] as const)("does not for one that %s, and says so", (_what, delivery, words) => {
+  ] as const)("is false for one that %s, with the reason", (_what, delivery, words) => {
     expect(whyNotReplayable(delivery)).toMatch(words);
   });
 });
@@ -107,7 +107,7 @@ describe("headers that are never recorded", () => {
     "x-forwarded-client-cert",
     "x-aws-credentials",
     "authentication-info",
-  ])("%s", (name) => expect(isSecretHeader(name)).toBe(true));
+  ])("include %s", (name) => expect(isSecretHeader(name)).toBe(true));
 
   it.each([
     "content-type",
@@ -122,5 +122,5 @@ describe("headers that are never recorded", () => {
     "x-request-id",
     "origin",
     "sec-websocket-key",
-  ])("but %s is", (name) => expect(isSecretHeader(name)).toBe(false));
+  ])("do not include %s", (name) => expect(isSecretHeader(name)).toBe(false));
 });

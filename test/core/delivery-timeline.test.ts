@@ -8,7 +8,7 @@ const RECEIVED = [0, "request.received", { address: "127.0.0.1", bytes: 2 }];
 const NO_USAGE = { input: 0, output: 0, total: 0 };
 
 describe("the timeline of a delivery", () => {
-  it("tells how its turn waited, ran and ended, with its reply, its tokens and how long each took", async () => {
+  it("shows how its turn waited, ran and ended, with its reply, its tokens and the duration of each step", async () => {
     await using core = await startCore();
     const before = await core.start();
     await core.start({ delivery: at(core) });
@@ -30,7 +30,7 @@ describe("the timeline of a delivery", () => {
     ]);
   });
 
-  it("tells each attempt that was given back, when and why, and how it failed in the end", async () => {
+  it("shows each retried attempt with its time and reason, and the final failure", async () => {
     await using core = await startCore();
     const turn = await core.start({ delivery: at(core) });
     for (const words of ["first", "second", "third"]) {
@@ -50,7 +50,7 @@ describe("the timeline of a delivery", () => {
     ]);
   });
 
-  it("tells of an attempt that was lost with its runner that it was given back, if not why", async () => {
+  it("shows that an attempt was requeued because its gateway was lost, even if the reason is unknown", async () => {
     await using core = await startCore();
     await core.runner.drain(0);
     await core.start({ delivery: at(core) });
@@ -65,7 +65,7 @@ describe("the timeline of a delivery", () => {
     ]);
   });
 
-  it("tells of a turn that was cancelled before it began that it used nothing and took no time", async () => {
+  it("shows no usage and no duration for a turn that was cancelled before its start", async () => {
     await using core = await startCore();
     await core.start();
     const turn = await core.start({ delivery: at(core) });
@@ -74,7 +74,7 @@ describe("the timeline of a delivery", () => {
     expect(await toldOf(core)).toEqual([RECEIVED, [0, "turn.queued"], [50, "turn.cancelled", { usage: NO_USAGE }]]);
   });
 
-  it("tells of a turn that runs how far it is, and of one that was cancelled then what it had said", async () => {
+  it("shows the progress of a running turn, and what a turn had written when it was cancelled", async () => {
     await using core = await startCore();
     const turn = await core.start({ delivery: at(core) });
     const run = await core.scripted.next();
@@ -85,7 +85,7 @@ describe("the timeline of a delivery", () => {
     expect((await timelineOf(core)).at(-1)).toMatchObject({ name: "turn.cancelled", detail: { reply: "half a rep" } });
   });
 
-  it("begins with the request, also where something was noted before it was recorded", async () => {
+  it("starts with the request, also if a step was recorded earlier", async () => {
     await using core = await startCore();
     const now = core.clock.now();
     const steps = [{ at: now - 40, name: "token.accepted", detail: '{"name":"shared"}' }];
@@ -93,14 +93,14 @@ describe("the timeline of a delivery", () => {
     expect(await toldOf(core)).toEqual([RECEIVED, [0, "token.accepted", { name: "shared" }]]);
   });
 
-  it("begins, for one that was sent again, with what it repeats and who asked for it", async () => {
+  it("starts, for a replay, with the replayed delivery and the caller of the replay", async () => {
     await using core = await startCore();
     core.core.deliveries.record(at(core, { answer: "unmatched", replayOf: "dlv_0", caller: "console" }));
     const detail = { replay_of: "dlv_0", by: "console", address: "127.0.0.1" };
     expect(await toldOf(core)).toEqual([[0, "request.replayed", detail]]);
   });
 
-  it("orders what happened in one millisecond: the way in, the turn, the announcement", async () => {
+  it("orders steps of the same millisecond: the request, the turn, the announcement", async () => {
     await using core = await startCore();
     const step = (name: string) => ({ at: core.clock.now(), name, detail: undefined });
     const steps = [step("token.accepted"), step("message.rendered")];
@@ -119,7 +119,7 @@ describe("the timeline of a delivery", () => {
     ]);
   });
 
-  it("keeps to the order of the journal when the clock was put back meanwhile", async () => {
+  it("follows the order of the journal if the clock was set back meanwhile", async () => {
     await using core = await startCore();
     const turn = await core.start({ delivery: at(core) });
     const run = await core.scripted.next();
@@ -130,7 +130,7 @@ describe("the timeline of a delivery", () => {
     expect((await timelineOf(core)).at(-1)).toMatchObject({ at: core.clock.now(), detail: { latency_ms: 0 } });
   });
 
-  it("begins no turn before it was queued, however the clock ticks", async () => {
+  it("starts no turn before it was queued, whatever the clock shows", async () => {
     const ticking = createManualClock();
     const { now } = ticking;
     let ticks = 0;
@@ -142,7 +142,7 @@ describe("the timeline of a delivery", () => {
     expect(started?.at).toBeGreaterThanOrEqual(queued?.at ?? Infinity);
   });
 
-  it("fills in the message that a mapping rendered from the turn's own", async () => {
+  it("fills in the message of a mapping from the turn's message", async () => {
     await using core = await startCore();
     const detail = '{"mapping":"push","characters":9}';
     const steps = [{ at: core.clock.now(), name: "message.rendered", detail }];
@@ -151,7 +151,7 @@ describe("the timeline of a delivery", () => {
     expect(rendered?.detail).toEqual({ mapping: "push", characters: 9, message: "ada pushed" });
   });
 
-  it("of a repeat has its own steps alone, as the work is on the first one's", async () => {
+  it("of a repeat has only its own steps, because the work belongs to the first request", async () => {
     await using core = await startCore();
     const turn = await core.start({ delivery: at(core, { deliveryId: "dlv_first" }) });
     const repeat = at(core, { answer: "repeated" });
@@ -160,7 +160,7 @@ describe("the timeline of a delivery", () => {
     expect(await namesOf(core, "dlv_first")).toEqual(["request.received", "turn.queued", "turn.started"]);
   });
 
-  it("of a deleted session keeps what was noted, and no body", async () => {
+  it("of a deleted session has the recorded steps, and no body", async () => {
     await using core = await startCore();
     const steps = [{ at: core.clock.now(), name: "message.rendered", detail: '{"characters":9}' }];
     await core.start({ delivery: at(core, { steps }) });
@@ -170,7 +170,7 @@ describe("the timeline of a delivery", () => {
     expect([delivery.outcome, delivery.body]).toEqual(["gone", undefined]);
   });
 
-  it("of a turn behind thousands of entries is whole", async () => {
+  it("of a turn behind thousands of entries is complete", async () => {
     await using core = await startCore();
     for (let n = 0; n < 300; n++) await core.start();
     const last = await core.start({ delivery: at(core) });

@@ -17,12 +17,12 @@ function drain({ runner, clock }: TestCore, ms: number) {
 }
 
 describe("draining", () => {
-  it("ends at once when nothing runs", async () => {
+  it("ends at once if nothing runs", async () => {
     await using core = await startCore();
     expect(await core.runner.drain(30_000)).toBe(0);
   });
 
-  it("waits for what runs, and hands nothing back when all has ended in time", async () => {
+  it("waits for running turns, and releases none if all have ended in time", async () => {
     await using core = await startDurable();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -36,7 +36,7 @@ describe("draining", () => {
     expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "completed", reply: "done" });
   });
 
-  it("gives back what has not ended in time, and tells the backend", async () => {
+  it("releases turns that have not ended in time, and notifies the backend", async () => {
     await using core = await startDurable();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -49,7 +49,7 @@ describe("draining", () => {
     expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "queued", attempt: 1, reply: undefined });
   });
 
-  it("lets the next one run what was given back, from the beginning", async () => {
+  it("lets the next gateway run the released turns from the start", async () => {
     await using first = await startDurable();
     const turn = await first.start();
     const run = await first.scripted.next();
@@ -68,7 +68,7 @@ describe("draining", () => {
     expect(await second.ended(turn)).toMatchObject({ status: "completed", reply: "the whole reply", usage });
   });
 
-  it("leaves what waits in a durable store to whoever opens it next", async () => {
+  it("leaves the queue of a durable store to the next gateway that opens it", async () => {
     await using core = await startDurable();
     await core.start();
     const queued = await core.start();
@@ -80,7 +80,7 @@ describe("draining", () => {
     expect((await core.turns.get(queued.turnId)).status).toBe("queued");
   });
 
-  it("runs what waits in a store that forgets, as long as there is time", async () => {
+  it("runs the queue of a store that is not durable, while there is time", async () => {
     await using core = await startCore();
     await core.start();
     const queued = await core.start();
@@ -94,7 +94,7 @@ describe("draining", () => {
     expect((await core.turns.get(queued.turnId)).status).toBe("completed");
   });
 
-  it("waits for the next attempt of a turn in a store that forgets", async () => {
+  it("waits for the next attempt of a turn in a store that is not durable", async () => {
     await using core = await startCore();
     const turn = await core.start();
     (await core.scripted.next()).fail(new BackendError("busy", { retryable: true }));
@@ -106,7 +106,7 @@ describe("draining", () => {
     expect((await core.turns.get(turn.turnId)).status).toBe("completed");
   });
 
-  it("begins nothing once it has ended", async () => {
+  it("starts nothing after it has ended", async () => {
     await using core = await startCore();
     await core.runner.drain(0);
     const turn = await core.start();
@@ -126,7 +126,7 @@ describe("draining", () => {
     expect(draining.result.handedBack).toBe(1);
   });
 
-  it("leaves no timer behind once the core is closed too", async () => {
+  it("leaves no timer after the core is closed", async () => {
     const core = await startCore();
     await core.start();
     (await core.scripted.next()).fail(new BackendError("busy", { retryable: true, retryAfterMs: 60_000 }));
@@ -141,7 +141,7 @@ describe("draining", () => {
 });
 
 describe("closing", () => {
-  it("sweeps no more, even when a sweep was under way", async () => {
+  it("ends sweeps, even if a sweep was running", async () => {
     let sweeps = 0;
     let release = () => {};
     const core = await startCore({

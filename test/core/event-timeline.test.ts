@@ -8,7 +8,7 @@ describe("the timeline of a wake", () => {
   const queued = async (core: BeatingCore) =>
     await core.queue("the disk is full", { delivery: at(core, { operation: "hooks.wake" }) });
 
-  it("tells when its event was queued, which heartbeat's turn took it, how that ran, and that it was handled", async () => {
+  it("shows when its event was queued, which turn of a heartbeat handled it, and how the turn ran", async () => {
     await using core = await startBeating();
     await queued(core);
     expect(await namesOf(core)).toEqual(["request.received", "event.queued"]);
@@ -30,7 +30,7 @@ describe("the timeline of a wake", () => {
     ]);
   });
 
-  it("tells each time that it came back and why, its death, and that it was queued again", async () => {
+  it("shows each return of the event with the reason, its death, and its replay", async () => {
     await using core = await startBeating();
     const event = await queued(core);
     const turnIds: string[] = [];
@@ -61,7 +61,7 @@ describe("the timeline of a wake", () => {
     expect((await timelineOf(core)).at(-1)?.detail).toEqual({ by: "console" });
   });
 
-  it("tells of one that came back and waits what is known of its last turn", async () => {
+  it("shows the known facts of the last turn for a returned event that waits", async () => {
     await using core = await startBeating();
     await queued(core);
     await core.beat();
@@ -74,7 +74,7 @@ describe("the timeline of a wake", () => {
     expect(returned.map(({ detail }) => detail)).toEqual([{ turn_id, attempts: 1, reason: "broken" }]);
   });
 
-  it("is only the way in once the event is not kept any more", async () => {
+  it("has only the request once the event is no longer stored", async () => {
     await using core = await startBeating();
     await queued(core);
     await core.beat();

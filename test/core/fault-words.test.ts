@@ -14,11 +14,11 @@ it.each([
   ["maxItems", { limit: 64 }, "have at most 64 entries"],
   ["minProperties", { limit: 2 }, "have at least 2 fields"],
   ["not", {}, undefined],
-])("says what a value that breaks %s %j must do", (keyword, params, demand) => {
+])("describes what a value that violates %s %j must be", (keyword, params, demand) => {
   expect(demandOf({ keyword, params })).toBe(demand);
 });
 
-it("names the field that was meant, else those that there are, and not all of very many", () => {
+it("names the intended field, or the existing fields if there are only a few", () => {
   expect(hintOf("massage", ["message", "stream"])).toBe(" (did you mean message?)");
   expect(hintOf("nothing", ["message", "stream"])).toBe(" (there are message, stream)");
   expect(hintOf("nothing", ["message"])).toBe(" (there is message)");
@@ -27,7 +27,7 @@ it("names the field that was meant, else those that there are, and not all of ve
   expect(hintOf("x", many)).toMatch(/field19-of-many, …\)$/);
 });
 
-it("tells of a misspelt field before the one that is missing for it", () => {
+it("names a misspelt field before the required field that is missing because of it", () => {
   const faults = [{ message: "is required" }, { message: `is unknown${hintOf("massage", ["message"])}` }];
   expect(foremost(faults)).toBe(faults[1]);
   expect(foremost(faults.slice(0, 1))).toBe(faults[0]);
@@ -35,26 +35,26 @@ it("tells of a misspelt field before the one that is missing for it", () => {
   expect(insteadOf("message", {})).toBe("");
 });
 
-it("takes the name that another API has for the text of a message", () => {
+it("recognises the name that another API uses for the text of a message", () => {
   expect(insteadOf("text", { mode: "now", message: "hi" })).toBe(" You sent `message`. Did you mean `text`?");
   expect(insteadOf("message", { content: "hi" })).toBe(" You sent `content`. Did you mean `message`?");
   expect(insteadOf("skill_id", { content: "hi" })).toBe("");
 });
 
-it("says what there is where no name is like the one that was sent", () => {
+it("lists the existing names if no name is similar to the given one", () => {
   expect(suggest("suport", ["main", "support"])).toBe(" Did you mean `support`?");
   expect(suggest("gpt-4o", ["main", "support"])).toBe(" There are `main`, `support`.");
   expect(suggest("gpt-4o", ["main"])).toBe(" There is `main`.");
   expect(suggest("gpt-4o", [])).toBe("");
 });
 
-it("compares no name at length that a stranger has made long", () => {
+it("compares no long names of an unauthenticated caller", () => {
   const long = "message".repeat(200_000);
   expect(hintOf(long, ["message"])).toBe(" (there is message)");
   expect(insteadOf("message", { [long]: 1, [`${long}x`]: 1 })).toBe("");
 });
 
-describe("a pattern that the contract has for what callers send", () => {
+describe("a pattern of the contract for input of callers", () => {
   type Part = Record<string, unknown>;
   const reached = (part: unknown, document: Part, seen = new Set<unknown>()): Part[] => {
     if (typeof part !== "object" || part === null || seen.has(part)) return [];
@@ -76,7 +76,7 @@ describe("a pattern that the contract has for what callers send", () => {
   ];
   const patterns = new Set(sent.flatMap(({ pattern }) => (typeof pattern === "string" ? [pattern] : [])));
 
-  it("is told in words of its own", () => {
+  it("has its own description", () => {
     expect(patterns.size).toBeGreaterThanOrEqual(4);
     for (const pattern of patterns) {
       const demand = demandOf({ keyword: "pattern", params: { pattern } });

@@ -79,7 +79,7 @@ const HIDDEN = { name: "turn-failed", detail: "the agent's backend failed" };
 
 describe("F21: a backend that fails", () => {
   for (const [name, run] of Object.entries(FAILING)) {
-    it(`MUST end as a failed turn: one that ${name}`, async () => {
+    it(`MUST lead to a failed turn: one that ${name}`, async () => {
       await using core = await startCore({ backend: backendOf(run) });
       const turn = await core.start();
       expect(await core.ended(turn)).toMatchObject({ status: "failed", error: HIDDEN });
@@ -89,7 +89,7 @@ describe("F21: a backend that fails", () => {
   }
 
   for (const [name, run] of Object.entries(HANGING)) {
-    it(`MUST end with its deadline: one that ${name}`, async () => {
+    it(`MUST end at the turn's deadline: one that ${name}`, async () => {
       await using core = await startCore({ agents: [{ name: "main", deadlineMs: 1_000 }], backend: backendOf(run) });
       const turn = await core.start();
       await core.clock.advance(1_250);
@@ -97,7 +97,7 @@ describe("F21: a backend that fails", () => {
       await expectAlive(core);
     });
 
-    it(`MUST end when it is cancelled: one that ${name}`, async () => {
+    it(`MUST end when the turn is cancelled: one that ${name}`, async () => {
       await using core = await startCore({ backend: backendOf(run) });
       const turn = await core.start();
       await core.clock.settle();
@@ -106,7 +106,7 @@ describe("F21: a backend that fails", () => {
     });
   }
 
-  it("MUST let others run: one that yields without ever waiting", async () => {
+  it("MUST not block others: one that yields without ever waiting", async () => {
     const { signal, stop } = stoppable();
     // It ends some time, so that a gateway without pauses fails here rather than hangs.
     let left = 300_000;
@@ -120,7 +120,7 @@ describe("F21: a backend that fails", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "completed", reply: "" });
   });
 
-  it("MUST end no other turn: one that rejects a promise that nobody waits for", async () => {
+  it("MUST not end another turn: one that rejects a promise without a handler", async () => {
     const run: Run = async function* () {
       void Promise.reject(new Error("forgotten"));
       yield { text: "fine" };
@@ -138,7 +138,7 @@ describe("F21: a backend that fails", () => {
     await expectAlive(core);
   });
 
-  it("MUST reject nothing unheard when it fails after its turn was cancelled", async () => {
+  it("MUST cause no unhandled rejection when it fails after its turn was cancelled", async () => {
     let fail = (_: Error) => {};
     const run: Run = () => iterable({ next: () => new Promise((_, reject) => (fail = reject)) });
     await using core = await startCore({ backend: backendOf(run) });
@@ -155,7 +155,7 @@ describe("F21: a backend that fails", () => {
     expect((await core.logged("unexpected.error")).length).toBe(0);
   });
 
-  it("MUST fail the turn when its reply grows past 4 MiB, and keep no more than that", async () => {
+  it("MUST fail the turn when its reply exceeds 4 MiB, and store at most 4 MiB of the reply", async () => {
     const run: Run = async function* () {
       for (;;) yield { text: "x".repeat(3 * 1024 * 1024) };
     };

@@ -5,7 +5,7 @@ import { startCore } from "./start-core.ts";
 
 const RELOADED = { name: "system.reloaded", changed: ["limits.turns"], needsRestart: [] } as const;
 
-it("keeps what happens to the gateway, and tells who follows once it is kept", async () => {
+it("stores events of the gateway, and notifies followers after that", async () => {
   await using core = await startCore();
   const { gatewayStream: stream } = core.core;
   expect(await stream.place()).toEqual({ first: 1, last: 0 });
@@ -21,13 +21,13 @@ it("keeps what happens to the gateway, and tells who follows once it is kept", a
   expect(await stream.read(1, 10)).toEqual([second]);
 });
 
-it("keeps the newest 10 000 entries", async () => {
+it("stores the newest 10 000 entries", async () => {
   await using core = await startCore();
   for (let n = 0; n < 10_001; n++) await core.core.gatewayStream.append(RELOADED);
   expect(await core.core.gatewayStream.place()).toEqual({ first: 2, last: 10_001 });
 });
 
-it("keeps an entry for a day", async () => {
+it("stores an entry for a day", async () => {
   await using core = await startCore();
   const { gatewayStream: stream } = core.core;
   await stream.append(RELOADED);

@@ -41,7 +41,7 @@ function dated(since: string, index = 0) {
 }
 
 describe("health", () => {
-  it("is ok when every part is, and names each", async () => {
+  it("is ok if every part is, and names each part", async () => {
     await using core = await startCore({ agents: [{ name: "main" }, { name: "other" }] });
     expect(await core.core.health.read()).toEqual({
       status: "ok",
@@ -51,7 +51,7 @@ describe("health", () => {
     });
   });
 
-  it("tells of an agent that is paused, and of what waits for it, as no failure", async () => {
+  it("reports a paused agent with its waiting work, without being degraded", async () => {
     await using core = await startCore();
     await setPaused(core, "main", true, "ada");
     await core.start();
@@ -64,21 +64,21 @@ describe("health", () => {
     expect(await pushed(core)).toEqual(["agent.paused"]);
   });
 
-  it("names a store that fails", async () => {
+  it("names a failing store", async () => {
     await using core = await startWithPing();
     core.pings.answer = () => Promise.reject(new Error("down"));
     expect(await core.core.health.read()).toMatchObject({ status: "degraded" });
     expect(await degraded(core)).toEqual(["store"]);
   });
 
-  it("says of a store whose disk is full that it is", async () => {
+  it("reports that the disk of the store is full", async () => {
     await using core = await startWithPing();
     core.pings.answer = () => Promise.reject(new GatewayError("store-full", "The store's disk is full."));
     const detail = "The store's disk is full: work that does not fit is refused until there is space.";
     expect(await partOf(core, "store")).toEqual({ name: "store", status: "degraded", detail });
   });
 
-  it("names a store that does not answer within a second, and asks it once as long as it hangs", async () => {
+  it("names a store that does not answer within a second, and calls it once while it hangs", async () => {
     await using core = await startWithPing();
     let answer = () => {};
     core.pings.answer = () => new Promise((resolve) => (answer = resolve));
@@ -96,7 +96,7 @@ describe("health", () => {
     expect(core.pings.count).toBe(2);
   });
 
-  it("names a store that is full", async () => {
+  it("names a full store", async () => {
     const limits = { ...AMPLE, store: { ...AMPLE.store, storeBytes: 10_000 } };
     await using core = await startCore({ settings: { limits } });
     expect(await degraded(core)).toEqual([]);
@@ -137,7 +137,7 @@ describe("health", () => {
     });
   });
 
-  it("writes a line for it at the start and once a day, as long as it is old", async () => {
+  it("logs an old token at the start and then once a day", async () => {
     await using core = await startCore({ settings: { datedTokens: [dated("2026-11-01"), dated("2026-08-01", 1)] } });
     const told = async () => (await core.logged("token.old")).map(({ index, name, days }) => [index, name, days]);
     const first = await told();
@@ -150,20 +150,20 @@ describe("health", () => {
     expect(await told()).toHaveLength(3);
   });
 
-  it("knows the age of each token that says since when; a day to come, or none at all, is no age", async () => {
+  it("has the age of each token with a start date; a date in the future or a missing date gives no age", async () => {
     const datedTokens = ["2026-11-01", "2036-01-01", "2026-99-99"].map((since, index) => dated(since, index));
     await using core = await startCore({ settings: { datedTokens } });
     expect(core.core.tokenAges()).toMatchObject([{ index: 0, name: "shared" }]);
   });
 
-  it("tells of the token that is too old among several", async () => {
+  it("names the old token among several", async () => {
     await using core = await startCore({ settings: { datedTokens: [dated("2026-11-01"), dated("2026-01-01", 1)] } });
     const part = await partOf(core, "webhooks.token");
     expect(part?.detail).toContain("2026-01-01");
     expect(part?.detail).not.toContain("2026-11-01");
   });
 
-  it("holds what the process says of itself", async () => {
+  it("has what the process reports of itself", async () => {
     const memory = { name: "memory", status: "degraded", detail: "Memory is low." } as const;
     await using core = await startCore({ processHealth: () => [memory] });
     expect(await partOf(core, "memory")).toEqual(memory);
@@ -171,8 +171,8 @@ describe("health", () => {
   });
 });
 
-describe("asking for health", () => {
-  it("is one look for all who ask at once, and for those who ask soon after", async () => {
+describe("concurrent health checks", () => {
+  it("share one check, also with those that follow soon", async () => {
     await using core = await startWithPing();
     const all = await Promise.all(Array.from({ length: 1_000 }, () => core.core.health.read()));
     expect(new Set(all).size).toBe(1);
@@ -186,7 +186,7 @@ describe("asking for health", () => {
     expect(core.pings.count).toBe(2);
   });
 
-  it("fails with what went wrong when looking does, and looks again the next time", async () => {
+  it("fail with the error of the check, and the next one checks again", async () => {
     let isBroken = true;
     await using core = await startCore({
       processHealth: () => {
@@ -203,7 +203,7 @@ describe("asking for health", () => {
 });
 
 describe("a change of health", () => {
-  it("is pushed when the status changes or another part is degraded, and only then", async () => {
+  it("is pushed if the status changes or another part is degraded, and only then", async () => {
     await using core = await startWithPing({ agents: [{ name: "main" }, { name: "other" }] });
     await core.clock.advance(20_000);
     expect(await pushed(core)).toEqual([]);
@@ -221,7 +221,7 @@ describe("a change of health", () => {
     expect((await pushed(core)).slice(2)).toEqual(["ok"]);
   });
 
-  it("reaches whoever follows within a second", async () => {
+  it("reaches followers within a second", async () => {
     await using core = await startCore();
     const heard: unknown[] = [];
     followLive(core.core.gatewayStream, (entry) => heard.push(entry));
@@ -241,7 +241,7 @@ describe("a change of health", () => {
     ]);
   });
 
-  it("is pushed at once when somebody asks who sees it first", async () => {
+  it("is pushed at once if a health check finds it first", async () => {
     await using core = await startCore();
     await failOne(core);
     await core.core.health.read();
@@ -249,7 +249,7 @@ describe("a change of health", () => {
     expect(await pushed(core)).toEqual(["degraded agents.main"]);
   });
 
-  it("is pushed later when the store could not keep it", async () => {
+  it("is pushed later if the store could not store it", async () => {
     let isDown = true;
     const wrapStore = (store: Store): Partial<Store> => ({
       appendGatewayEntry: (...args) => (isDown ? Promise.reject(new Error("down")) : store.appendGatewayEntry(...args)),
@@ -263,7 +263,7 @@ describe("a change of health", () => {
     expect(await pushed(core)).toEqual(["degraded agents.main"]);
   });
 
-  it("is looked for no more once the core is closed", async () => {
+  it("is not checked any more after the core is closed", async () => {
     const core = await startWithPing();
     await core.core.close();
     await core.clock.advance(60_000);

@@ -6,7 +6,7 @@ import { AMPLE } from "./start-core.ts";
 const NO_ROOM = new GatewayError("gateway-busy", "no room", { retryAfterMs: 1_000 });
 
 describe("a turn that cannot be started now", () => {
-  it("is started when its session has room; health names the agent and why", async () => {
+  it("is started when its session has room; health names the agent and the reason", async () => {
     const limits = { ...AMPLE, store: { ...AMPLE.store, turnsPerSession: 1 } };
     await using core = await startBeating({ settings: { limits } });
     for (const text of ["runs", "waits"]) await core.start({ session: MAIN, text });
@@ -24,7 +24,7 @@ describe("a turn that cannot be started now", () => {
     expect(await core.core.health.read()).toMatchObject({ status: "ok" });
   });
 
-  it.each(["gateway-busy", "store-unavailable", "store-full"] as const)("is tried again after %s", async (name) => {
+  it.each(["gateway-busy", "store-unavailable", "store-full"] as const)("is retried after %s", async (name) => {
     let refusals = 4;
     await using core = await startBeating({
       wrapStore: (store) => ({
@@ -42,7 +42,7 @@ describe("a turn that cannot be started now", () => {
     expect(await core.logged("beat.ran")).toMatchObject([{ events: 150, turns: 2, returned: 0 }]);
   });
 
-  it("waits longer from try to try, up to half a minute", async () => {
+  it("waits longer before each retry, up to half a minute", async () => {
     await using core = await startBeating({
       wrapStore: () => ({ startBeat: () => Promise.reject(NO_ROOM) }),
     });
@@ -56,7 +56,7 @@ describe("a turn that cannot be started now", () => {
     expect(pauses.length).toBeGreaterThan(20);
   });
 
-  it("waits for a short time again when one before it was started", async () => {
+  it("waits only briefly again after an earlier one was started", async () => {
     let calls = 0;
     await using core = await startBeating({
       wrapStore: (store) => ({
@@ -76,7 +76,7 @@ describe("a turn that cannot be started now", () => {
     expect(pauses[5]).toBeLessThanOrEqual(500);
   });
 
-  it("is not started twice when the store kept it without saying so", async () => {
+  it("is not started twice if the store stored it without an answer", async () => {
     let isDown = true;
     await using core = await startBeating({
       wrapStore: (store) => ({
@@ -96,7 +96,7 @@ describe("a turn that cannot be started now", () => {
     expect(new Set(await core.statusesOf(events))).toEqual(new Set(["handled"]));
   });
 
-  it("has its session compacted when that is full", async () => {
+  it("has its session compacted if the session is full", async () => {
     const limits = { ...AMPLE, store: { ...AMPLE.store, messagesPerSession: 50 } };
     await using core = await startBeating({ settings: { limits, compactAt: 1_000_000 } });
     for (let n = 0; n < 60; n++) {
@@ -145,7 +145,7 @@ describe("a turn that cannot be started now", () => {
     expect(await core.logged("compaction.failed")).toEqual([]);
   });
 
-  it("keeps its events where no session is ever compacted, until somebody makes room", async () => {
+  it("leaves its events in the queue if no session is ever compacted, until the session has room", async () => {
     const limits = { ...AMPLE, store: { ...AMPLE.store, messagesPerSession: 2 } };
     await using core = await startBeating({ settings: { limits } });
     await core.queue("first", { mode: "now" });
@@ -160,7 +160,7 @@ describe("a turn that cannot be started now", () => {
     expect(await core.read(event)).toMatchObject({ status: "handled", attempts: 0 });
   });
 
-  it("waits until its session is its agent's own", async () => {
+  it("waits until its session belongs to its agent", async () => {
     await using core = await startBeating({ agents: [{ name: "main" }, { name: "other" }] });
     await core.start({ session: MAIN, agent: "other" });
     await core.end(await core.scripted.next());
@@ -173,7 +173,7 @@ describe("a turn that cannot be started now", () => {
     expect(await core.read(event)).toMatchObject({ status: "handled", attempts: 0 });
   });
 
-  it("is tried again within a minute after an unexpected error", async () => {
+  it("is retried within a minute after an unexpected error", async () => {
     let failures = 1;
     await using core = await startBeating({
       wrapStore: (store) => ({

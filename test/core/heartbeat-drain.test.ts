@@ -6,7 +6,7 @@ import { A_BEAT, startBeating } from "./beating-core.ts";
 const durable = { wrapStore: () => ({ durable: true }) };
 
 describe("heartbeats of a gateway that stops", () => {
-  it("begin no other turn, while the one that runs goes on", async () => {
+  it("start no further turn, while the running one continues", async () => {
     await using core = await startBeating(durable);
     const events = await core.queueMany(150);
     await core.beat();
@@ -21,7 +21,7 @@ describe("heartbeats of a gateway that stops", () => {
     expect(core.scripted.runs).toHaveLength(1);
   });
 
-  it("begin no other beat", async () => {
+  it("start no further beat", async () => {
     await using core = await startBeating(durable);
     await core.queue("one");
     core.core.heartbeat.stop();
@@ -30,7 +30,7 @@ describe("heartbeats of a gateway that stops", () => {
     expect(core.scripted.runs).toHaveLength(0);
   });
 
-  it("leave what is left to whoever opens the store next, at once", async () => {
+  it("leave the rest at once to the next gateway that opens the store", async () => {
     await using first = await startBeating(durable);
     await first.queueMany(150);
     await first.beat();
@@ -61,7 +61,7 @@ describe("heartbeats of a gateway that stops", () => {
     for (const event of events) expect(await second.read(event)).toMatchObject({ status: "handled", attempts: 0 });
   });
 
-  it("stop trying to start a turn that cannot be started", async () => {
+  it("stop their attempts to start a turn that cannot be started", async () => {
     const busy = () => Promise.reject(new GatewayError("gateway-busy"));
     await using core = await startBeating({ wrapStore: () => ({ durable: true, startBeat: busy }) });
     await core.queue("one");
@@ -71,7 +71,7 @@ describe("heartbeats of a gateway that stops", () => {
     expect(await core.store.readBeat("main")).toMatchObject({ running: false });
   });
 
-  it("take a refusal of new work as the end of the beat", async () => {
+  it("end if new work is refused", async () => {
     const admit = () => {
       throw new GatewayError("shutting-down");
     };
@@ -84,7 +84,7 @@ describe("heartbeats of a gateway that stops", () => {
     for (const event of ["beat.delayed", "unexpected.error"]) expect(await core.logged(event)).toEqual([]);
   });
 
-  it("give up the events of a store that forgets, and say so", async () => {
+  it("fail the events of a store that is not durable, and report it", async () => {
     await using core = await startBeating();
     const event = await core.queue("one");
     core.core.heartbeat.stop();
@@ -93,14 +93,14 @@ describe("heartbeats of a gateway that stops", () => {
     expect(await core.logged("events.given-up")).toMatchObject([{ agent: "main", count: 1 }]);
   });
 
-  it("give up nothing of a store that keeps", async () => {
+  it("fail no event of a durable store", async () => {
     await using core = await startBeating(durable);
     const event = await core.queue("one");
     await core.core.failQueued();
     expect(await core.read(event)).toMatchObject({ status: "queued" });
   });
 
-  it("leave no timer and no wait behind once the core is closed", async () => {
+  it("leave no timer and no wait after the core is closed", async () => {
     const core = await startBeating();
     await core.queue("one");
     await core.beat();
@@ -113,7 +113,7 @@ describe("heartbeats of a gateway that stops", () => {
     await core[Symbol.asyncDispose]();
   });
 
-  it("do not hold the close up for a store that hangs", async () => {
+  it("do not delay the close if a store hangs", async () => {
     let isHanging = false;
     const core = await startBeating({
       wrapStore: (store) => ({

@@ -11,7 +11,7 @@ async function fail(core: BeatingCore, run: ScriptedRun): Promise<void> {
 }
 
 describe("events whose turn fails", () => {
-  it("go back with an attempt more, for the next beat and not for this one", async () => {
+  it("return to the queue with one more attempt, for the next beat and not for the current one", async () => {
     await using core = await startBeating();
     const events = await core.queueMany(101);
     await core.beat();
@@ -32,7 +32,7 @@ describe("events whose turn fails", () => {
     expect(new Set(await core.statusesOf(events))).toEqual(new Set(["handled"]));
   });
 
-  it("are dead after three, which the log and the gateway's stream tell", async () => {
+  it("are dead after three failures, which the log and the gateway's stream report", async () => {
     await using core = await startBeating();
     const event = await core.queue("poison");
     for (let n = 0; n < 3; n++) {
@@ -50,7 +50,7 @@ describe("events whose turn fails", () => {
     expect(core.store.stats()).toMatchObject({ eventsQueued: 0, eventsDead: 1 });
   });
 
-  it("die alone where the others of their turns were newer", async () => {
+  it("are the only dead ones if the other events of their turns were newer", async () => {
     await using core = await startBeating();
     const old = await core.queue("old");
     await core.beat();
@@ -67,7 +67,7 @@ describe("events whose turn fails", () => {
     expect(await core.read(newer)).toMatchObject({ status: "handled", attempts: 2 });
   });
 
-  it("keep their turn while it is tried again", async () => {
+  it("remain with their turn while it is retried", async () => {
     await using core = await startBeating();
     const event = await core.queue("one");
     await core.beat();
@@ -79,7 +79,7 @@ describe("events whose turn fails", () => {
     expect(core.scripted.runs.map(({ turn }) => turn.attempt)).toEqual([1, 2]);
   });
 
-  it("note each return on the delivery that brought them", async () => {
+  it("get a step for each return in the timeline of their delivery", async () => {
     await using core = await startBeating();
     await core.queue("one", { delivery: deliveryOf("dlv_1") });
     await core.beat();
@@ -91,7 +91,7 @@ describe("events whose turn fails", () => {
     ]);
   });
 
-  it("come again within a minute where no beat is planned, as the heartbeat is off", async () => {
+  it("are handled again within a minute if no beat is planned because the heartbeat is off", async () => {
     await using core = await startBeating({ agents: [{ name: "main", heartbeatMs: undefined }] });
     const event = await core.queue("now", { mode: "now" });
     for (let n = 0; n < 3; n++) {
@@ -102,7 +102,7 @@ describe("events whose turn fails", () => {
     expect(core.nextAt()).toBeUndefined();
   });
 
-  it("go back too when their turn is cancelled", async () => {
+  it("also return to the queue if their turn is cancelled", async () => {
     await using core = await startBeating();
     const event = await core.queue("one");
     await core.beat();
@@ -114,7 +114,7 @@ describe("events whose turn fails", () => {
     expect(await core.read(event)).toMatchObject({ status: "handled" });
   });
 
-  it.each(["running", "waiting"])("go back too when their session is deleted while it is %s", async (how) => {
+  it.each(["running", "waiting"])("also return to the queue if their session is deleted while it is %s", async (how) => {
     await using core = await startBeating();
     if (how === "waiting") await core.start({ session: MAIN, text: "before" });
     const events = await core.queueMany(150);

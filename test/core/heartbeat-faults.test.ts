@@ -31,7 +31,7 @@ describe("a store that fails", () => {
     expect((core.nextAt() ?? 0) - core.clock.now()).toBeGreaterThan(EVERY / 2);
   });
 
-  it("during a beat leaves the beat in the store, and another beat does not begin", async () => {
+  it("during a beat leaves the beat in the store, and no other beat starts", async () => {
     let isAway = false;
     await using core = await startBeating({
       wrapStore: (store) => ({

@@ -41,9 +41,9 @@ function whenEnded(core: BeatingCore, count: number) {
   return { ended, done };
 }
 
-describe("100 000 events that wait", () => {
+describe("100 000 waiting events", () => {
   // F18
-  it("are handed over at one beat, each once and in order", {
+  it("are handled in one beat, each once and in order", {
     timeout: 120_000,
   }, async () => {
     await using core = await startBeating({ agents: AGENTS, backend: createEchoBackend(), clock: realTime() });
@@ -55,7 +55,7 @@ describe("100 000 events that wait", () => {
     expect(core.store.stats()).toMatchObject({ eventsQueued: 0, eventsDead: 0 });
   });
 
-  it("are dead, each once and in order, when their agents go", {
+  it("are dead, each once and in order, when their agents are removed", {
     timeout: 120_000,
   }, async () => {
     await using core = await startBeating({ agents: AGENTS, backend: createEchoBackend(), clock: realTime() });
@@ -68,7 +68,7 @@ describe("100 000 events that wait", () => {
   });
 });
 
-describe("500 agents that beat at once", () => {
+describe("500 agents with beats at the same time", () => {
   it("all handle their events", { timeout: 120_000 }, async () => {
     await using core = await startBeating({ agents: MANY, backend: createEchoBackend(), clock: realTime() });
     for (const { name } of MANY) await core.queueMany(40, { agent: name });

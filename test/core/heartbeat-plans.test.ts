@@ -14,8 +14,8 @@ function dueIn(core: BeatingCore, agent?: string): number {
   return (core.nextAt(agent) ?? Number.NaN) - core.clock.now();
 }
 
-describe("when an agent beats", () => {
-  it("is once each pause and up to a tenth of it later", async () => {
+describe("the beats of an agent", () => {
+  it("follow each pause, up to a tenth of it later", async () => {
     const agents = Array.from({ length: 50 }, (_, n) => ({ name: `agent${n}` }));
     await using core = await startBeating({ agents });
     const pauses = agents.map(({ name }) => dueIn(core, name) / EVERY);
@@ -28,7 +28,7 @@ describe("when an agent beats", () => {
     expect(await beatsOf(core)).toBe(50);
   });
 
-  it("is a pause after its last beat ended, not after it began", async () => {
+  it("follow a pause after the end of the last beat, not after its start", async () => {
     await using core = await startBeating();
     await core.queue("long");
     await core.beat();
@@ -40,7 +40,7 @@ describe("when an agent beats", () => {
     expect(dueIn(core)).toBeLessThanOrEqual(A_BEAT);
   });
 
-  it("is once after a time in which it missed many beats", async () => {
+  it("are made up once after a time in which many were missed", async () => {
     await using core = await startBeating();
     await core.queue("one");
     await core.clock.block(20 * EVERY);
@@ -50,7 +50,7 @@ describe("when an agent beats", () => {
     expect(dueIn(core)).toBeGreaterThanOrEqual(EVERY);
   });
 
-  it.each([HOUR, -HOUR, DAY, -DAY])("does not move when the wall clock jumps by %d ms", async (jump) => {
+  it.each([HOUR, -HOUR, DAY, -DAY])("do not move when the wall clock jumps by %d ms", async (jump) => {
     await using core = await startBeating();
     await core.queue("one");
     core.clock.jump(jump);
@@ -63,7 +63,7 @@ describe("when an agent beats", () => {
     expect(await beatsOf(core)).toBe(1);
   });
 
-  it("may be 30 days apart, which is more than a timer can hold", async () => {
+  it("may be 30 days apart, which is more than a timer allows", async () => {
     const clock = createManualClock();
     const waits: number[] = [];
     const after: typeof clock.after = (ms, fire) => {
@@ -85,7 +85,7 @@ describe("when an agent beats", () => {
     expect(Math.max(...waits)).toBeLessThan(2 ** 31);
   });
 
-  it("is what agent.status shows", async () => {
+  it("are shown by agent.status", async () => {
     await using core = await startBeating();
     const view = () => agentView(core, "main");
     expect(view().heartbeat).toEqual({ every: "30m", nextAt: new Date(core.nextAt() as number).toISOString() });
@@ -103,7 +103,7 @@ describe("when an agent beats", () => {
 });
 
 describe("mode: now", () => {
-  it("brings the beat forward, and plans the next from its end", async () => {
+  it("starts the beat at once, and plans the next one from its end", async () => {
     await using core = await startBeating();
     await core.queue("plain");
     await core.clock.advance(60_000);
@@ -114,14 +114,14 @@ describe("mode: now", () => {
     expect(dueIn(core)).toBeGreaterThanOrEqual(EVERY);
   });
 
-  it("is one beat for all that come within one turn of the loop", async () => {
+  it("starts one beat for all events of one turn of the event loop", async () => {
     await using core = await startBeating();
     for (let n = 1; n <= 3; n++) core.queueFully({ text: `event ${n}`, mode: "now" });
     await core.settle();
     expect(core.handed()).toEqual([["event 1", "event 2", "event 3"]]);
   });
 
-  it("during a beat is one more beat, as soon as that one has ended", async () => {
+  it("starts one more beat directly after the running one", async () => {
     await using core = await startBeating();
     await core.queue("first", { mode: "now" });
     const run = await core.scripted.next();
@@ -139,14 +139,14 @@ describe("mode: now", () => {
 describe("an agent whose heartbeat is off", () => {
   const off = [{ name: "main", heartbeatMs: undefined }];
 
-  it("never beats by itself", async () => {
+  it("has no beats of its own", async () => {
     await using core = await startBeating({ agents: off });
     expect(agentView(core, "main").heartbeat).toEqual({ every: "off", nextAt: null });
     await core.clock.advance(2 * EVERY);
     expect(await beatsOf(core)).toBe(0);
   });
 
-  it("beats for an event of mode: now, and not again", async () => {
+  it("has a beat for an event of mode: now, and only that one", async () => {
     await using core = await startBeating({ agents: off });
     await core.queue("now", { mode: "now" });
     await core.settle();
@@ -158,8 +158,8 @@ describe("an agent whose heartbeat is off", () => {
   });
 });
 
-describe("a store that outlives its gateway", () => {
-  it("knows of a beat that was missed: it comes once, at the start", async () => {
+describe("a store that survives its gateway", () => {
+  it("remembers a missed beat, which starts once at the next start", async () => {
     await using first = await startBeating();
     await first.queue("waited");
     await first.core.close();
@@ -171,7 +171,7 @@ describe("a store that outlives its gateway", () => {
     expect(await beatsOf(second)).toBe(1);
   });
 
-  it("keeps the time of a beat that is still to come", async () => {
+  it("remembers the time of a planned beat", async () => {
     await using first = await startBeating();
     await first.clock.advance(EVERY - 60_000);
     const nextAt = first.nextAt();

@@ -13,7 +13,7 @@ describe("a reload", () => {
   const reload = (core: BeatingCore, ...agents: { name: string; heartbeatMs?: number | undefined }[]) =>
     core.core.reconfigure(core.settingsWith(agents.map((agent) => ({ deadlineMs: 1e9, ...agent }))));
 
-  it.each([60_000, 4 * HOUR])("that changes the pause to %d ms counts at once", async (heartbeatMs) => {
+  it.each([60_000, 4 * HOUR])("that changes the pause to %d ms takes effect at once", async (heartbeatMs) => {
     await using core = await startBeating();
     await core.queue("one");
     await reload(core, { name: "main", heartbeatMs });
@@ -24,7 +24,7 @@ describe("a reload", () => {
     expect(core.handed()).toEqual([["one"]]);
   });
 
-  it("that changes something else moves no beat", async () => {
+  it("that changes something else does not move a beat", async () => {
     await using core = await startBeating();
     const before = core.nextAt();
     await core.clock.advance(60_000);
@@ -32,7 +32,7 @@ describe("a reload", () => {
     expect(core.nextAt()).toBe(before);
   });
 
-  it("that turns the heartbeat off keeps what waits, for an event of mode: now or until it is on again", async () => {
+  it("that turns the heartbeat off leaves events in the queue, for an event of mode: now or until the heartbeat is on again", async () => {
     await using core = await startBeating();
     await core.queue("waits");
     await reload(core, { name: "main", heartbeatMs: undefined });
@@ -44,7 +44,7 @@ describe("a reload", () => {
     expect(core.handed()).toEqual([["waits"]]);
   });
 
-  it("that turns the heartbeat off strands no event of mode: now", async () => {
+  it("that turns the heartbeat off loses no event of mode: now", async () => {
     await using core = await startBeating();
     core.queueFully({ text: "now", mode: "now" });
     await reload(core, { name: "main", heartbeatMs: undefined });
@@ -52,7 +52,7 @@ describe("a reload", () => {
     expect(core.handed()).toEqual([["now"]]);
   });
 
-  it("that comes while a beat runs counts for the one after it", async () => {
+  it("during a beat takes effect for the next one", async () => {
     await using core = await startBeating();
     await core.queue("one");
     await core.beat();
@@ -66,7 +66,7 @@ describe("a reload", () => {
     expect(core.nextAt()).toBeUndefined();
   });
 
-  it("that comes while the end of a beat is being kept counts too", async () => {
+  it("while the end of a beat is being stored takes effect, too", async () => {
     let keepEnd = () => {};
     await using core = await startBeating({
       wrapStore: (store) => ({
@@ -83,7 +83,7 @@ describe("a reload", () => {
     expect(dueIn(core)).toBeGreaterThanOrEqual(4 * HOUR);
   });
 
-  it("that adds an agent lets it beat", async () => {
+  it("that adds an agent starts its beats", async () => {
     await using core = await startBeating();
     await reload(core, { name: "main", heartbeatMs: EVERY }, { name: "new", heartbeatMs: 60_000 });
     await core.queue("hello", { agent: "new" });
@@ -108,7 +108,7 @@ describe("a reload", () => {
     expect(core.handed()).toEqual([["stays"]]);
   });
 
-  it.each(["completed", "failed"])("lets a removed agent's turn run; its events follow it when it %s", async (end) => {
+  it.each(["completed", "failed"])("lets a turn of a removed agent run; the events end with it when it %s", async (end) => {
     await using core = await startBeating({ agents: [{ name: "main" }, { name: "gone" }] });
     const taken = await core.queueMany(100, { agent: "gone" });
     const waiting = await core.queue("not taken yet", { agent: "gone" });
@@ -128,7 +128,7 @@ describe("a reload", () => {
     expect(await core.logged("unexpected.error")).toEqual([]);
   });
 
-  it("that brings a removed agent back lets it beat again", async () => {
+  it("that adds a removed agent again starts its beats again", async () => {
     await using core = await startBeating({ agents: [{ name: "main" }, { name: "gone" }] });
     const main = { name: "main", heartbeatMs: EVERY };
     await reload(core, main);

@@ -3,7 +3,7 @@ import { createEchoBackend } from "#backends/echo.ts";
 import { A_BEAT, EVERY, MAIN, startBeating } from "./beating-core.ts";
 
 describe("a heartbeat", () => {
-  it("hands over what was queued, the oldest first, in one turn of the agent's main session", async () => {
+  it("gives the queued events, the oldest first, to one turn of the agent's main session", async () => {
     await using core = await startBeating();
     await core.queueMany(3);
     await core.beat();
@@ -13,7 +13,7 @@ describe("a heartbeat", () => {
     expect(await core.turns.get(turn.turnId)).toMatchObject({ surface: "heartbeat", caller: "heartbeat" });
   });
 
-  it("shows the agent every event's id, time, sender, text and metadata", async () => {
+  it("shows the agent each event with its id, time, sender, text and metadata", async () => {
     await using core = await startBeating();
     const first = await core.queue("The build\nis green.", { metadata: '{"source":"ci","n":1}', caller: "ci" });
     const second = await core.queue("The disk is full.");
@@ -32,7 +32,7 @@ The disk is full.`,
     );
   });
 
-  it("is looked for when it is due and as one ends, and begins though another agent's was due later", async () => {
+  it("starts when it is due or directly after another one, even if another agent's beat was due later", async () => {
     const agents = [
       { name: "main", heartbeatMs: EVERY },
       { name: "slow", heartbeatMs: 10 * EVERY },
@@ -44,7 +44,7 @@ The disk is full.`,
     expect(looks).toHaveBeenCalledTimes(10);
   });
 
-  it("is answered by echo with all of it", async () => {
+  it("is echoed completely by the echo agent", async () => {
     await using core = await startBeating({ backend: createEchoBackend() });
     const event = await core.queue("The build is green.", { metadata: '{"source":"ci"}' });
     await core.beat();
@@ -54,7 +54,7 @@ The disk is full.`,
     expect(reply).toContain('{"source":"ci"}');
   });
 
-  it("has handled its events when their turn has completed, and not before", async () => {
+  it("marks its events as handled only after their turn has completed", async () => {
     await using core = await startBeating();
     const event = await core.queue("one");
     await core.beat();
@@ -64,7 +64,7 @@ The disk is full.`,
     expect(await core.read(event)).toMatchObject({ status: "handled", attempts: 0, endedAt: core.clock.now() });
   });
 
-  it("calls no backend, starts no turn and tells nothing when no event waits", async () => {
+  it("calls no backend, starts no turn and reports nothing if no event waits", async () => {
     await using core = await startBeating();
     for (let n = 0; n < 5; n++) await core.beat();
     expect(await core.logged("beat.ran")).toHaveLength(5);
@@ -73,7 +73,7 @@ The disk is full.`,
     expect(await core.told()).toEqual([]);
   });
 
-  it("gives a turn 100 events at most, one turn after another", async () => {
+  it("gives a turn at most 100 events, and starts one turn after another", async () => {
     await using core = await startBeating();
     await core.queueMany(250);
     await core.beat();
@@ -87,7 +87,7 @@ The disk is full.`,
     expect(core.store.stats().eventsQueued).toBe(0);
   });
 
-  it("gives a turn 64 KiB at most, and an event that is larger a turn of its own", async () => {
+  it("gives a turn at most 64 KiB, and a larger event its own turn", async () => {
     await using core = await startBeating();
     const sizes = [30, 30, 30, 200, 1];
     for (const size of sizes) await core.queue("x".repeat(size * 1024));
@@ -96,7 +96,7 @@ The disk is full.`,
     expect(core.handed().map((texts) => texts.map((text) => text.length / 1024))).toEqual([[30, 30], [30], [200], [1]]);
   });
 
-  it("counts metadata, and bytes instead of characters, for those 64 KiB", async () => {
+  it("counts metadata, and bytes instead of characters, towards the 64 KiB", async () => {
     await using core = await startBeating();
     await core.queue("é".repeat(20 * 1024));
     await core.queue("a", { metadata: JSON.stringify({ a: "é".repeat(20 * 1024) }) });
@@ -105,7 +105,7 @@ The disk is full.`,
     expect(core.handed()).toHaveLength(2);
   });
 
-  it("leaves events that come while it runs to the next one", async () => {
+  it("leaves events that arrive while it runs to the next beat", async () => {
     await using core = await startBeating();
     await core.queueMany(101);
     await core.beat();
@@ -119,7 +119,7 @@ The disk is full.`,
     expect(core.handed().at(-1)).toEqual(["late"]);
   });
 
-  it("is followed by another at once where more than a turn takes has come meanwhile", async () => {
+  it("is followed by another at once if more events than a turn takes have arrived", async () => {
     await using core = await startBeating();
     await core.queue("first");
     await core.beat();
@@ -132,7 +132,7 @@ The disk is full.`,
     expect(await core.logged("beat.ran")).toHaveLength(2);
   });
 
-  it("is not where that is one turn's, however large", async () => {
+  it("is not followed at once if the rest fits one turn, however large it is", async () => {
     await using core = await startBeating();
     await core.queue("first");
     await core.beat();
@@ -144,7 +144,7 @@ The disk is full.`,
     expect(core.handed().map(({ length }) => length)).toEqual([1]);
   });
 
-  it("is not where its own came back", async () => {
+  it("is not followed at once for its own returned events", async () => {
     await using core = await startBeating();
     const event = await core.queue("first");
     await core.beat();
@@ -157,7 +157,7 @@ The disk is full.`,
     expect(core.nextAt()).toBeGreaterThanOrEqual(core.clock.now() + EVERY);
   });
 
-  it("tells the gateway's stream of its turns and of when the next is due", async () => {
+  it("reports its turns and the time of the next beat on the gateway's stream", async () => {
     await using core = await startBeating();
     const events = await core.queueMany(101);
     await core.beat();
@@ -171,7 +171,7 @@ The disk is full.`,
     expect(told.at(-1)).toHaveProperty("nextAt", core.nextAt());
   });
 
-  it("is each agent's own", async () => {
+  it("is independent for each agent", async () => {
     await using core = await startBeating({ agents: [{ name: "main" }, { name: "other", heartbeatMs: 60_000 }] });
     await core.queue("for main");
     await core.queue("for other", { agent: "other" });
@@ -183,7 +183,7 @@ The disk is full.`,
     expect(core.handed()).toEqual([["for other"], ["for main"]]);
   });
 
-  it("waits behind other turns of the main session, and holds nobody else up", async () => {
+  it("waits behind other turns of the main session, and delays no other agent", async () => {
     await using core = await startBeating();
     await core.start({ session: MAIN, text: "asked before" });
     const asked = await core.scripted.next();

@@ -3,14 +3,14 @@ import { idLike, newBareId, newId } from "#kit/ids.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 8);
 
-it("makes ids of a prefix and 26 characters of Crockford's base 32", () => {
+it("creates ids of a prefix and 26 characters of Crockford's base 32", () => {
   for (const prefix of ["msg", "turn", "evt", "dlv", "key", "req"] as const) {
     expect(newId(prefix, NOW)).toMatch(new RegExp(`^${prefix}_[0-9A-HJKMNP-TV-Z]{26}$`));
   }
   expect(newBareId(NOW)).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/);
 });
 
-it("makes them whole at any time, the first one of a process too", async () => {
+it("creates complete ids at any time, also the first one of a process", async () => {
   vi.resetModules();
   const { newId } = await import("#kit/ids.ts");
   for (const time of [0, 1, 2 ** 20 - 1, 2 ** 32, 2 ** 40 + 12_345, 2 ** 48 - 1]) {
@@ -19,7 +19,7 @@ it("makes them whole at any time, the first one of a process too", async () => {
   }
 });
 
-it("sorts them by time as text", () => {
+it("creates ids that sort by time as text", () => {
   const times = [
     0,
     1,
@@ -42,7 +42,7 @@ it("sorts them by time as text", () => {
   expect([...backwards].sort().reverse()).toEqual(backwards);
 });
 
-it("holds its time: the first ten characters say the millisecond", () => {
+it("puts the time into an id: the first ten characters are the millisecond", () => {
   const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
   for (const time of [0, 1, NOW, NOW + 999, 2 ** 48 - 1]) {
     const digits = [...newId("msg", time).slice(4, 14)].map((letter) => alphabet.indexOf(letter));
@@ -50,12 +50,12 @@ it("holds its time: the first ten characters say the millisecond", () => {
   }
 });
 
-it("makes no id twice, also within a millisecond", () => {
+it("creates no id twice, also within a millisecond", () => {
   const ids = new Set(Array.from({ length: 100_000 }, () => newId("turn", NOW)));
   expect(ids.size).toBe(100_000);
 });
 
-it("makes the ids of one request alike, and a new one where its own is none of ours", () => {
+it("creates related ids for one request, and a new one if the request's own id is not valid", () => {
   const requestId = newId("req", 1_000);
   expect(idLike("turn", requestId, 2_000)).toBe(`turn${requestId.slice(3)}`);
   for (const other of ["turn_1", "", "dlv", `${requestId}0`]) {

@@ -11,7 +11,7 @@ describe("the parts of a JSON text", () => {
   const text = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(""));
   const value = fc.oneof(text, fc.array(text), fc.dictionary(text, fc.oneof(text, fc.array(fc.integer()))));
 
-  test("are those of a list and of an object, whatever their texts hold", () => {
+  test("are the values of lists and objects, whatever their texts have", () => {
     const areSame = fc.property(
       fc.array(value, { minLength: 1 }),
       fc.dictionary(text, value, { minKeys: 1 }),
@@ -30,19 +30,19 @@ describe("the parts of a JSON text", () => {
 describe("the limits of a JSON text", () => {
   const long = "x".repeat(200);
 
-  test("look at no bracket and no comma in a string, however long it is and whatever is escaped in it", () => {
+  test("ignore brackets and commas in a string, however long it is and whatever is escaped in it", () => {
     for (const inside of [long, `${long}\\"`, `${long}\\\\`, `\\"${long}\\\\\\"`, `${"\\\\".repeat(100)}\\"`]) {
       const text = `["${inside}${"[".repeat(200)}${",".repeat(20_000)}"]`;
       expect([limitPassed(text), typeof JSON.parse(text)]).toEqual([undefined, "object"]);
     }
   });
 
-  test("look at all that comes after a string", () => {
+  test("apply to everything after a string", () => {
     for (const inside of [long, `${long}\\\\`, `\\"${long}\\"${long}`])
       expect(limitPassed(`["${inside}",${"[".repeat(64)}`)).toBe("is nested deeper than 64 levels");
   });
 
-  test("look at all that comes after a number, however long it is", () => {
+  test("apply to everything after a number, however long it is", () => {
     for (const length of [1, 31, 32, 33, 1_000]) {
       const number = "1".repeat(length);
       expect(limitPassed(`[${number},${"[".repeat(64)}${" ".repeat(20_000)}`)).toBe("is nested deeper than 64 levels");
@@ -53,7 +53,7 @@ describe("the limits of a JSON text", () => {
     }
   });
 
-  test("are not passed by as many strings as 10 000 values may have", () => {
+  test("are not exceeded by 10 000 values that are all strings", () => {
     const pairs = Array.from({ length: 9_999 }, (_, n) => `"${n}":"${n}"`);
     expect(limitPassed(`{${pairs.join(",")}}`)).toBeUndefined();
     expect(limitPassed(`{${pairs.join(",")},"a":"a","b":"b"}`)).toBe("holds more than 10000 values");

@@ -49,7 +49,7 @@ function away(): never {
 }
 
 describe("minted keys", () => {
-  it("show their secret once, and are kept as a hash", async () => {
+  it("show their secret once, and are stored as a hash", async () => {
     const { keys, store, clock } = await openKeys();
     const { key, secret } = await keys.create({ name: "ci", scopes: ["chat", "admin"] }, "ops");
     expect(secret).toMatch(/^gw_[A-Za-z0-9_-]{43}$/);
@@ -66,7 +66,7 @@ describe("minted keys", () => {
     expect(JSON.stringify([await store.listKeys(), await keys.list()])).not.toContain(secret);
   });
 
-  it("are good in whatever opens their store next", async () => {
+  it("are valid in any gateway that opens their store later", async () => {
     const { keys, store, clock } = await openKeys();
     const { secret } = await keys.create({ name: "ci", scopes: ["chat"] }, "ops");
     const others = new Keys({ store, clock, events: silent, configured: [] });
@@ -75,14 +75,14 @@ describe("minted keys", () => {
     expect(others.use(hashOf(secret))).toMatchObject({ name: "ci" });
   });
 
-  it("are all there when several are made at once", async () => {
+  it("are all stored if several are created at once", async () => {
     const { keys } = await openKeys();
     const made = await Promise.all(["a", "b", "c", "d"].map((name) => keys.create({ name, scopes: ["chat"] }, "ops")));
     for (const { key, secret } of made) expect(keys.use(hashOf(secret))?.keyId).toBe(key.keyId);
     expect(await keys.list()).toHaveLength(4);
   });
 
-  it("note when they were last used, to the minute", async () => {
+  it("record their last use, to the minute", async () => {
     const { keys, clock } = await openKeys();
     const { secret } = await keys.create({ name: "ci", scopes: ["chat"] }, "ops");
     const lastUsedAt = async () => (await keys.list())[0]?.lastUsedAt;
@@ -98,7 +98,7 @@ describe("minted keys", () => {
     expect(await lastUsedAt()).toBe(first + 60_000);
   });
 
-  it("let a call pass whose note the store does not take", async () => {
+  it("allow a call even if the store does not accept the record of their use", async () => {
     const clock = createManualClock();
     const store = createMemoryStore({ clock });
     const failing = { ...store, touchKey: () => Promise.reject(new Error("down")) };
@@ -109,8 +109,8 @@ describe("minted keys", () => {
   });
 });
 
-describe("keys of a store that is away", () => {
-  it("are waited for by a start, which would refuse them otherwise", async () => {
+describe("keys of a store that does not answer", () => {
+  it("delay a start, which would refuse them otherwise", async () => {
     const on = await openWith((store, time) => (time <= 3 ? away() : store.listKeys()));
     const loaded = on.keys.load();
     await on.clock.advance(5_000);
@@ -119,7 +119,7 @@ describe("keys of a store that is away", () => {
     expect(on.clock.timers()).toBe(0);
   });
 
-  it("refuse a start when it is away for ten seconds, or when waiting does not help", async () => {
+  it("make a start fail if the store does not answer for ten seconds, or if waiting does not help", async () => {
     const on = await openWith(away);
     const refused = expect(on.keys.load()).rejects.toMatchObject({ name: "store-unavailable" });
     await on.clock.advance(9_000);
@@ -132,7 +132,7 @@ describe("keys of a store that is away", () => {
     expect(broken.times()).toBe(1);
   });
 
-  it("are read again until it answers, when another node has changed them", async () => {
+  it("are read again until the store answers, if another node has changed them", async () => {
     const on = await openWith((store, time) => (time > 1 && time < 50 ? away() : store.listKeys()));
     await on.keys.load();
     expect(on.use()).toBe("ci");
@@ -144,7 +144,7 @@ describe("keys of a store that is away", () => {
     expect(on.clock.timers()).toBe(0);
   });
 
-  it("are not asked for any more once the gateway has closed", async () => {
+  it("are not read any more after the gateway has closed", async () => {
     const on = await openWith(away);
     on.keys.follow();
     await on.clock.advance(1_000);
@@ -154,7 +154,7 @@ describe("keys of a store that is away", () => {
     expect([on.times(), on.clock.timers()]).toEqual([asked, 0]);
   });
 
-  it("are those that were made or revoked last, in whatever order the answers come", async () => {
+  it("are the latest created or revoked ones, in whatever order the answers arrive", async () => {
     const answers: (() => void)[] = [];
     const on = await openWith(async (store) => {
       const read = await store.listKeys();
@@ -176,7 +176,7 @@ describe("keys of a store that is away", () => {
 });
 
 describe("keys of the configuration", () => {
-  it("have no id, and cannot be revoked", async () => {
+  it("have no id and cannot be revoked", async () => {
     const { keys } = await openKeys([configuredKey("ci", "secret")]);
     expect(await keys.list()).toEqual([
       {
@@ -192,7 +192,7 @@ describe("keys of the configuration", () => {
     expect(keys.use(hashOf("secret"))).toMatchObject({ name: "ci" });
   });
 
-  it("keep when they were last used over a new configuration", async () => {
+  it("have the same last use after a new configuration", async () => {
     const { keys, clock } = await openKeys([configuredKey("ci", "secret")]);
     keys.use(hashOf("secret"));
     const at = clock.now();
@@ -202,7 +202,7 @@ describe("keys of the configuration", () => {
 });
 
 describe("secrets", () => {
-  it("are found among many, also among those that share their beginning", () => {
+  it("are found among many, also among those with the same beginning", () => {
     const like = (first: number, last: number) => Buffer.from([1, 2, 3, 4, ...Buffer.alloc(27, first), last]);
     const entries = [1, 2, 3].map((n) => ({ hash: like(n, n), value: `value ${n}` }));
     const find = createSecretIndex(entries);
@@ -235,7 +235,7 @@ describe("a rotation", () => {
     return { keys, key, hold };
   };
 
-  it("MUST stay known when an older list comes after it", async () => {
+  it("MUST remain known if an older list arrives after it", async () => {
     const { keys, key, hold } = await openHeld();
     const release = hold();
     keys.follow();
@@ -245,7 +245,7 @@ describe("a rotation", () => {
     expect(keys.isGood(hashOf(secret))).toBe(true);
   });
 
-  it("MUST show its key once it is kept, even if the store goes away right then", async () => {
+  it("MUST show its key once it is stored, even if the store fails right after that", async () => {
     const clock = createManualClock();
     const store = createMemoryStore({ clock });
     let isAway = false;
@@ -269,7 +269,7 @@ describe("a rotation", () => {
   });
 });
 
-it("tells of keys that end within two weeks, or ended within the last one", async () => {
+it("reports keys that expire within two weeks, or expired within the last two", async () => {
   const { keys, clock } = await openKeys();
   const day = 86_400_000;
   await keys.create({ name: "ci", scopes: ["chat"], expiresAt: clock.now() + 15 * day }, "ops");

@@ -10,7 +10,7 @@ function attempts({ scripted }: TestCore): number {
 }
 
 describe("leases", () => {
-  it("holds a turn as long as it runs, however long that is", async () => {
+  it("hold a turn as long as it runs, however long that is", async () => {
     await using core = await startCore({ agents: [{ name: "main", deadlineMs: 3_600_000 }] });
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -19,7 +19,7 @@ describe("leases", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "completed", attempt: 1 });
   });
 
-  it("survives an event loop that was blocked for less than a lease", async () => {
+  it("remain valid if the event loop was blocked for less than a lease", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -28,7 +28,7 @@ describe("leases", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "completed", attempt: 1 });
   });
 
-  it("stops an attempt that lost its turn, tells nobody that the turn is gone, and ends with the later one's reply", async () => {
+  it("stop an attempt that lost its turn without a notification, and the turn ends with the later attempt's reply", async () => {
     const isDown = { value: true };
     await using core = await startCore({ wrapStore: (store) => withoutExtending(store, isDown) });
     const answer = core.startFully({ waitMs: 300_000 });
@@ -62,7 +62,7 @@ describe("leases", () => {
     expect(await core.logged("turn.lost")).toMatchObject([{ turnId: slow.turn.turnId, agent: "main", attempt: 1 }]);
   });
 
-  it("stops an attempt whose turn another node has taken", async () => {
+  it("stop an attempt whose turn another node has taken", async () => {
     const isDown = { value: true };
     await using core = await startCore({ wrapStore: (store) => withoutExtending(store, isDown) });
     const turn = await core.start();
@@ -79,7 +79,7 @@ describe("leases", () => {
 });
 
 describe("a start", () => {
-  it("gives on at once what another held whose lease has ended: it may not live for long itself", async () => {
+  it("requeues at once a turn whose lease has expired, because the gateway itself may be killed soon", async () => {
     const clock = createManualClock();
     const left = createMemoryStore({ clock });
     const gone = await startCore({ clock, wrapStore: () => withoutExtending(left, { value: true }) });
@@ -94,7 +94,7 @@ describe("a start", () => {
 });
 
 describe("a store that fails", () => {
-  it("keeps the end of a turn when the store answers again", async () => {
+  it("gets the end of a turn when it answers again", async () => {
     let failures = 2;
     await using core = await startCore({
       wrapStore: (store) => ({
@@ -113,7 +113,7 @@ describe("a store that fails", () => {
     expect(core.figures()).toContain('gateway_store_failures_total{operation="endTurn"} 2\n');
   });
 
-  it("does not let callers wait out their time for a reply that a full store could not keep: their turn goes on when there is room", async () => {
+  it("does not leave callers waiting for a reply that a full store could not store: their turn runs again when there is room", async () => {
     let isFull = true;
     await using core = await startCore({
       wrapStore: (store) => ({
@@ -138,7 +138,7 @@ describe("a store that fails", () => {
     expect(await core.ended(run.turn)).toMatchObject({ status: "completed", attempt: 2 });
   });
 
-  it("claims what waits when the store answers again", async () => {
+  it("gets claims of waiting turns when it answers again", async () => {
     let isDown = true;
     await using core = await startCore({
       agents: [{ name: "main", concurrency: 1 }],

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { createLiveReplies, readSince } from "#core/turns/live-replies.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 
-it("reads a reply from any place on, while it grows", () => {
+it("reads a reply from any place on while it grows", () => {
   const live = createLiveReplies();
   const reply = live.open("turn_1", "session_1", "msg_1", 4);
   const pieces = ["a", "bcd", "", "🙂e", "f"];
@@ -43,7 +43,7 @@ it("wakes the readers of a growing reply at the end of the tick, until they stop
   expect(heard).toEqual(["first", "second", "second"]);
 });
 
-it("closes the reply of an attempt, and not that of the next one", () => {
+it("closes the reply of one attempt, and not that of the next", () => {
   const live = createLiveReplies();
   const first = live.open("turn_1", "session_1", "msg_1", 4);
   const second = live.open("turn_1", "session_1", "msg_2", 7);

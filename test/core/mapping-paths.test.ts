@@ -29,7 +29,7 @@ describe("a path into a body", () => {
     ["body.Ünïcode", 2],
     ["body.constructor.name", "their own"],
     ["body.length", 5],
-  ])("%s finds what the sender sent", (path, value) => {
+  ])("%s finds the value that was sent", (path, value) => {
     expect(find(path, body)).toEqual(value);
   });
 
@@ -56,7 +56,7 @@ describe("a path into a body", () => {
     expect(find(path, body)).toBeUndefined();
   });
 
-  it("goes into a body that is a list, and into nothing of one that is neither list nor object", () => {
+  it("goes into a list, and finds nothing in a body that is neither a list nor an object", () => {
     expect(find("body.1.x", [0, { x: "y" }])).toBe("y");
     for (const other of ["text", 5, true, null, undefined]) {
       expect(find("body.0", other)).toBeUndefined();
@@ -64,14 +64,14 @@ describe("a path into a body", () => {
     }
   });
 
-  it("never reads `__proto__`, not even one that the sender sent", () => {
+  it("never reads `__proto__`, not even if the sender sent one", () => {
     expect(parseLookup("body.a.__proto__.b")).toEqual({ flaw: "can never match: `__proto__` is never read." });
     const sent = JSON.parse('{"__proto__": {"admin": "yes"}, "a": {}}') as unknown;
     expect(find("body.admin", sent)).toBeUndefined();
     expect(find("body.a.admin", sent)).toBeUndefined();
   });
 
-  it("finds every value that a body has, by the keys on the way to it", () => {
+  it("finds every value of a body by the keys that lead to it", () => {
     const key = fc.string({ minLength: 1, maxLength: 8 }).filter((text) => text.trim() === text && !text.includes("."));
     const steps = fc.array(fc.oneof(key, fc.nat(5)), { minLength: 1, maxLength: 6 });
     fc.assert(
@@ -86,7 +86,7 @@ describe("a path into a body", () => {
     );
   });
 
-  it("finds only what is in the JSON, whatever the path and the body", () => {
+  it("finds only values of the JSON, whatever the path and the body", () => {
     const names = ["__proto__", "constructor", "prototype", "length", "toString", "valueOf", "at", "a", "0", "1"];
     const step = fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...names) }, { weight: 1, arbitrary: fc.string() });
     const leaf = fc.oneof(
@@ -118,7 +118,7 @@ describe("a path into a body", () => {
 });
 
 describe("a path to a header", () => {
-  it("takes its name in any case, dots and all", () => {
+  it("accepts a name in any case, with dots", () => {
     const headers = { "x-github-event": "push", "x.with.dots": "yes" };
     expect(find("headers.X-GitHub-Event", null, headers)).toBe("push");
     expect(find("headers.x.With.dots", null, headers)).toBe("yes");
@@ -129,7 +129,7 @@ describe("a path to a header", () => {
       expect(find(`headers.${name}`, null, {})).toBeUndefined();
   });
 
-  it("joins a header that came several times", () => {
+  it("joins repeated headers", () => {
     expect(lookUp(sound("headers.x-a"), { headers: { "x-a": ["1", "2"] }, body: null })).toBe("1, 2");
   });
 
@@ -161,7 +161,7 @@ test.each([
   expect(parseLookup(path)).toEqual({ flaw });
 });
 
-test("the deepest path that a body can have is taken", () => {
+test("the deepest path of a body is accepted", () => {
   expect(parseLookup(`body${".a".repeat(64)}`)).toMatchObject({ in: "body" });
 });
 
@@ -185,7 +185,7 @@ describe("a value as text", () => {
     expect(textOf(JSON.parse(json))).toBe(text);
   });
 
-  it("of nothing is none", () => {
+  it("is undefined for a missing value", () => {
     expect(textOf(undefined)).toBeUndefined();
   });
 });

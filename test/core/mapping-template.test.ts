@@ -34,7 +34,7 @@ describe("a template", () => {
     ["{body.text}", "{body.a.b} {{ {headers.x}"],
     ["$" + "{body.items.0.id}", "$7"],
     ["two\nlines {body.a.b}\n", "two\nlines x\n"],
-  ])("%j is filled in as %j", (text, message) => {
+  ])("%j gives %j", (text, message) => {
     expect(fill(text, body, { "x-event": "push" })).toBe(message);
   });
 
@@ -65,11 +65,11 @@ describe("a template", () => {
     ["{body.a..b}", "holds {body.a..b}, which has an empty step: write a key or an index between two dots."],
     ["{body.__proto__}", "holds {body.__proto__}, which can never match: `__proto__` is never read."],
     ["{body.a }", "holds {body.a }, which has a step that begins or ends with a space."],
-  ])("%j is refused as a path would be", (text, flaw) => {
+  ])("%j is refused like an invalid path", (text, flaw) => {
     expect(parseTemplate(text)).toEqual({ flaw });
   });
 
-  it("says every text when its braces are doubled", () => {
+  it("gives every text when its braces are doubled", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(..."{}ab.\n$ body headers") }), (text) => {
         expect(fill(text.replaceAll("{", "{{"), {})).toBe(text);
@@ -77,7 +77,7 @@ describe("a template", () => {
     );
   });
 
-  it("repeats what was sent to the letter", () => {
+  it("repeats the input exactly", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.string({ unit: fc.constantFrom(..."ab {}") }), (sent, around) => {
         const literal = around.replaceAll("{", "{{");
@@ -86,7 +86,7 @@ describe("a template", () => {
     );
   });
 
-  it("is either refused or filled in, whatever it is and whatever was sent", () => {
+  it("is either refused or filled in, whatever the template and the input are", () => {
     const piece = fc.constantFrom(
       "{",
       "}",
@@ -111,12 +111,12 @@ describe("a template", () => {
     );
   });
 
-  it("is filled in up to its limit and not a character further", () => {
+  it("is filled in up to its limit, exactly to the character", () => {
     expect(fill("{body.text}{body.text}", { text: "12345" }, {}, 10)).toBe("1234512345");
     expect(fill("{body.text}{body.text}.", { text: "12345" }, {}, 10)).toBeUndefined();
   });
 
-  it("of thousands of places for a large body stops at its limit", () => {
+  it("with thousands of places for a large body stops at its limit", () => {
     const text = "{body.all}".repeat(6_000);
     expect(fill(text, { all: { text: "x".repeat(250_000) } }, {}, 1024 ** 2)).toBeUndefined();
   });

@@ -44,13 +44,13 @@ function nameOf({ chosen }: Choice) {
 describe("a mapping matches", () => {
   const push = { "headers.X-GitHub-Event": ["push"], "body.ref": ["refs/heads/main", "refs/heads/next"] };
 
-  it("when every pair is equal, any of a list counting", () => {
+  it("if every pair is equal, or equals one value of a list", () => {
     const mapping = compile({ match: push });
     for (const ref of ["refs/heads/main", "refs/heads/next"])
       expect(matchMapping(mapping, request({ ref, more: 1 }, { "x-github-event": "push" }))).toBeUndefined();
   });
 
-  it("everything, when nothing is asked for", () => {
+  it("everything, if it has no conditions", () => {
     for (const body of [{}, [], null, "text", 0]) expect(matchMapping(compile(), request(body))).toBeUndefined();
   });
 
@@ -82,7 +82,7 @@ describe("a mapping matches", () => {
     expect(matchMapping(compile({ match: { "body.v": [expected] } }), request(body))).toMatchObject({ path: "body.v" });
   });
 
-  it("what a body holds at a path, and nothing else", () => {
+  it("only the value of a body at a path", () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.string(), fc.integer(), fc.double({ noNaN: true }), fc.boolean()),
@@ -99,7 +99,7 @@ describe("a mapping matches", () => {
     );
   });
 
-  it("or tells the first pair that failed, with what was found", () => {
+  it("or returns the first pair that failed, with the found value", () => {
     const mapping = compile({ match: { ...push, "body.size": ["1"] } });
     const miss = (body: unknown, event?: string) =>
       matchMapping(mapping, request(body, event === undefined ? {} : { "x-github-event": event }));
@@ -111,14 +111,14 @@ describe("a mapping matches", () => {
   });
 });
 
-describe("a pair whose name says that it is a secret", () => {
+describe("a pair whose name marks it as a secret", () => {
   const mapping = compile({ match: { "body.auth.verification_token": ["of-the-configuration"] } });
 
-  it("is compared as any other", () => {
+  it("is compared like any other", () => {
     expect(matchMapping(mapping, request({ auth: { verification_token: "of-the-configuration" } }))).toBeUndefined();
   });
 
-  it("is never told, neither what was expected nor what was found", () => {
+  it("is never shown, neither the expected nor the found value", () => {
     const path = "body.auth.verification_token";
     for (const sent of ["guess", { a: 1 }])
       expect(matchMapping(mapping, request({ auth: { verification_token: sent } }))).toEqual({
@@ -131,7 +131,7 @@ describe("a pair whose name says that it is a secret", () => {
 });
 
 describe("a message", () => {
-  it("is what the template makes of the request", () => {
+  it("is the result of the template for the request", () => {
     const mapping = compile({ message: "{body.who} did {headers.x-event}" });
     expect(tryMapping(mapping, request({ who: "ada" }, { "x-event": "push" }), 100)).toEqual({
       mapping,
@@ -140,14 +140,14 @@ describe("a message", () => {
   });
 
   test.each(["{body.text}", " {body.text}\n{body.more}", "{body.blank}"])(
-    "of %j that says nothing is no match",
+    "of %j that is empty does not match",
     (message) => {
       const trial = tryMapping(compile({ message }), request({ blank: " \n\t " }), 100);
       expect(trial).toMatchObject({ miss: { path: "message", expected: ["some text"], found: null }, tooLong: false });
     },
   );
 
-  it("that is too long is refused, and a dry run tells it", () => {
+  it("that is too long is refused, which a dry run shows", () => {
     const mappings = createMappings(all(settings("long", { message: "{body.text}" })));
     const longest = request({ text: "x".repeat(1_000) });
     expect(mappings.choose(longest).chosen?.message).toHaveLength(1_000);
@@ -174,13 +174,13 @@ describe("of several mappings", () => {
     ),
   );
 
-  it("the first that matches takes the request, of those without a signature of their own", () => {
+  it("the first that matches takes the request, of those without a signature", () => {
     expect(nameOf(mappings.choose(request({ v: 1 })))).toBe("first");
     expect(nameOf(mappings.choose(request({ v: 2 })))).toBe("second");
     expect(nameOf(mappings.choose(request({ v: 3 })))).toBeUndefined();
   });
 
-  it("a named one takes it or none does", () => {
+  it("a named one takes the request, or none does", () => {
     expect(nameOf(mappings.choose(request({ v: 1 }), "second"))).toBe("second");
     expect(nameOf(mappings.choose(request({ v: 1 }), "signed"))).toBe("signed");
     expect(nameOf(mappings.choose(request({ v: 2 }), "first"))).toBeUndefined();
@@ -205,7 +205,7 @@ describe("of several mappings", () => {
     expect(mappings.dryRun(request({ v: 2 }), "signed")).toMatchObject({ trials: [{}], starts: { name: "signed" } });
   });
 
-  it("the timeline tells which matched, and why those before it did not", () => {
+  it("the timeline shows which one matched, and why the earlier ones did not", () => {
     expect(JSON.parse(mappings.noteOf(mappings.choose(request({ v: 2 }))))).toEqual({
       matched: "second",
       tried: [
@@ -217,8 +217,8 @@ describe("of several mappings", () => {
   });
 });
 
-describe("what the timeline tells", () => {
-  it("is bounded, whatever the configuration and the request hold", () => {
+describe("the timeline of a mapping", () => {
+  it("is bounded, whatever the configuration and the request have", () => {
     const long = "x".repeat(10_000);
     const many = Array.from({ length: 60 }, (_, n) =>
       settings(`rule-${n}`, { match: { "body.v": Array.from({ length: 20 }, (_, m) => `${long}${m}`) } }),
@@ -233,7 +233,7 @@ describe("what the timeline tells", () => {
   });
 });
 
-test("settings that were not checked are refused, never matched in part", () => {
+test("does not match in part with unchecked settings: they are refused", () => {
   expect(() => compile({ match: { "query.x": ["1"] } })).toThrow("query.x is neither");
   expect(() => compile({ message: "{foo}" })).toThrow("{foo} holds");
 });

@@ -26,7 +26,7 @@ function inForce({ core }: TestCore) {
   };
 }
 
-it("a new configuration is in force all at once, when its skills are read", async () => {
+it("a new configuration takes effect all at once, after its skills are read", async () => {
   await using core = await startCore();
   const old = { agents: ["main"], mapping: undefined, skills: [] };
   const seen: unknown[] = [];
@@ -37,7 +37,7 @@ it("a new configuration is in force all at once, when its skills are read", asyn
   expect(inForce(core)).toEqual(seen[0]);
 });
 
-it("of several configurations that come at once the last one stays", async () => {
+it("the last of several concurrent configurations remains", async () => {
   await using core = await startCore();
   const seen: string[] = [];
   const names = ["one", "two", "three"];
@@ -46,7 +46,7 @@ it("of several configurations that come at once the last one stays", async () =>
   expect(inForce(core)).toMatchObject({ agents: ["three"], mapping: "three" });
 });
 
-it("a configuration waits for none whose leftovers the store is slow to give up", async () => {
+it("a configuration does not wait for the cleanup of an earlier one in a slow store", async () => {
   let answer = () => {};
   const slow = new Promise<void>((resolve) => (answer = resolve));
   await using core = await startCore({

@@ -4,7 +4,7 @@ import { createRandom } from "#test/harness/random.ts";
 import { ENTRIES, entriesOf, isSaid, startCore, textOf } from "./start-core.ts";
 
 describe("resuming", () => {
-  it("begins the reply anew for a mark past all that was written", async () => {
+  it("starts the reply again for a mark beyond what was written", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const first = core.follow(turn);
@@ -19,7 +19,7 @@ describe("resuming", () => {
     expect(textOf(await reader.done)).toBe("alpha beta");
   });
 
-  it("ends at once after the last mark of a turn that has ended, also when its session goes on", async () => {
+  it("ends at once after the last mark of an ended turn, also if its session continues", async () => {
     await using core = await startCore();
     const turn = await core.start();
     (await core.scripted.next()).end();
@@ -31,7 +31,7 @@ describe("resuming", () => {
     expect(await core.follow(ended, last).done).toEqual([]);
   });
 
-  it("ends with the turn when the mark lies behind all that there will be", async () => {
+  it("ends with the turn if the mark is beyond the last entry", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const reader = core.follow(turn, { seq: 999_999, offset: 7 });
@@ -39,7 +39,7 @@ describe("resuming", () => {
     expect(await reader.done).toEqual([]);
   });
 
-  it("loses and repeats nothing, whenever a reader breaks off and comes back", async () => {
+  it("loses and repeats nothing, whenever a reader disconnects and returns", async () => {
     for (let seed = 1; seed <= 30; seed++) {
       const random = createRandom(seed);
       await using core = await startCore();

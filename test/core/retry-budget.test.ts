@@ -5,7 +5,7 @@ import { retryAfterOf } from "#outbound/retry-after.ts";
 import { startCore } from "./start-core.ts";
 
 describe("F07: retries", () => {
-  it("MUST add no more to the load of a backend that is down than the agent's budget", async () => {
+  it("MUST add no more to the load of a failing backend than the agent's budget", async () => {
     let runs = 0;
     const run: Backend["run"] = async function* () {
       runs++;
@@ -42,7 +42,7 @@ describe("F07: retries", () => {
     ["2026-11-22", undefined],
     ["99999999999", undefined],
     [undefined, undefined],
-  ])("wait as long as a remote asks, in seconds or by a date: %s", (header, ms) => {
+  ])("wait as long as a remote requests, in seconds or by a date: %s", (header, ms) => {
     expect(retryAfterOf({ "retry-after": header }, Date.parse("2026-11-22T00:00:00Z"))).toBe(ms);
   });
 });

@@ -7,7 +7,7 @@ function runningOf({ scripted }: TestCore): string[] {
   return scripted.runs.map(({ turn }) => turn.message.text);
 }
 
-describe("which turns run", () => {
+describe("the runner", () => {
   it("runs a session's turns one at a time, in order", async () => {
     await using core = await startCore();
     for (const text of ["one", "two", "three"]) await core.start({ text });
@@ -20,7 +20,7 @@ describe("which turns run", () => {
     }
   });
 
-  it("runs turns of different sessions side by side", async () => {
+  it("runs turns of different sessions in parallel", async () => {
     await using core = await startCore();
     for (const session of ["chat:a", "chat:b", "chat:c"]) await core.start({ session, text: session });
     await core.clock.settle();
@@ -28,7 +28,7 @@ describe("which turns run", () => {
     expect(core.runner.running()).toBe(3);
   });
 
-  it("runs as many of an agent as the agent says, and the next when one has ended", async () => {
+  it("runs at most `concurrency` turns of an agent, and the next when one has ended", async () => {
     await using core = await startCore({ agents: [{ name: "main", concurrency: 2 }] });
     for (const text of ["one", "two", "three", "four"]) await core.start({ session: `chat:${text}`, text });
     await core.clock.settle();
@@ -42,7 +42,7 @@ describe("which turns run", () => {
     expect(core.runner.runningOf("main")).toBe(2);
   });
 
-  it("makes only a full agent's turns wait", async () => {
+  it("delays only the turns of a full agent", async () => {
     await using core = await startCore({ agents: [{ name: "full", concurrency: 1 }, { name: "other" }] });
     for (const text of ["one", "two", "three"]) await core.start({ agent: "full", session: `chat:${text}`, text });
     await core.start({ agent: "other", session: "chat:other", text: "other" });
@@ -50,7 +50,7 @@ describe("which turns run", () => {
     expect(runningOf(core)).toEqual(["one", "other"]);
   });
 
-  it("runs as many in all as the gateway says, and the next when one has ended", async () => {
+  it("runs at most `concurrency` turns of the gateway, and the next when one has ended", async () => {
     const agents = [{ name: "one" }, { name: "two" }];
     await using core = await startCore({ agents, settings: { concurrency: 2 } });
     for (const [n, agent] of ["one", "two", "one", "two"].entries()) {
@@ -67,7 +67,7 @@ describe("which turns run", () => {
     expect(core.scripted.runs).toHaveLength(4);
   });
 
-  it("gives a place back that a repeated or refused start had taken", async () => {
+  it("frees a place that a repeated or refused start had taken", async () => {
     await using core = await startCore({ agents: [{ name: "main", concurrency: 1 }] });
     const idempotency = { key: "k", hash: "hash" };
     const first = await core.start({ idempotency });
@@ -81,7 +81,7 @@ describe("which turns run", () => {
     expect((await core.scripted.next()).turn.message.text).toBe("next");
   });
 
-  it("claims what waited for a place that was taken by a start that did not need it", async () => {
+  it("claims a turn that waited for a place that a start took without needing it", async () => {
     let isSlow = false;
     let release = () => {};
     await using core = await startCore({
@@ -111,7 +111,7 @@ describe("which turns run", () => {
     expect((await core.scripted.next()).turn.message.text).toBe("behind it");
   });
 
-  it("takes turns that somebody waits for by turns with those that nobody does", async () => {
+  it("alternates between turns with a waiting caller and other turns", async () => {
     await using core = await startCore({ agents: [{ name: "main", concurrency: 1 }] });
     await core.start({ session: "chat:first", text: "first" });
     for (let n = 0; n < 3; n++) await core.start({ session: `chat:event${n}`, text: "event" });
@@ -126,7 +126,7 @@ describe("which turns run", () => {
     expect(isWaited.filter((waited, n) => waited === isWaited[n - 1])).toEqual([]);
   });
 
-  it("begins turns that waited when a new configuration gives their agent more places", async () => {
+  it("starts waiting turns if a new configuration gives their agent more places", async () => {
     await using core = await startCore({ agents: [{ name: "main", concurrency: 1 }] });
     for (const session of ["chat:a", "chat:b"]) await core.start({ session });
     await core.core.reconfigure(core.settingsWith([{ name: "main", concurrency: 2 }]));
@@ -189,7 +189,7 @@ describe("which turns run", () => {
     expect(runningOf(core)).toEqual(["one", "two", "three", "four"]);
   });
 
-  it("cancels a turn whose cancel came between its claim and its run", async () => {
+  it("cancels a turn whose cancellation arrived between its claim and its run", async () => {
     let letClaim = () => {};
     const gate = new Promise<void>((resolve) => (letClaim = resolve));
     const slowClaims = (own: Store): Store => ({
@@ -215,7 +215,7 @@ describe("which turns run", () => {
     expect(core.runner.running()).toBe(0);
   });
 
-  it("runs what the store held when it began", async () => {
+  it("runs the turns that the store had at the start", async () => {
     await using first = await startCore({ agents: [{ name: "main", concurrency: 0 }] });
     await first.start({ text: "left over" });
     await using second = await startCore({ wrapStore: () => first.store, clock: first.clock });
@@ -223,7 +223,7 @@ describe("which turns run", () => {
   });
 });
 
-describe("what a backend is given", () => {
+describe("the input of a backend", () => {
   it("is the turn, the agent's instructions and model, and the skills that the turn was started with", async () => {
     const agents = [{ name: "main", instructions: "be kind", model: "small" }];
     await using core = await startCore({ agents });
@@ -242,7 +242,7 @@ describe("what a backend is given", () => {
     expect((await core.scripted.next()).turn.model).toBe("large");
   });
 
-  it("has a history of what was said before, each message followed by its reply, however early it was sent", async () => {
+  it("has a history of earlier messages, each followed by its reply, however early it was sent", async () => {
     await using core = await startCore();
     for (const text of ["q1", "q2", "q3"]) await core.start({ text });
     const histories: string[][] = [];
@@ -260,7 +260,7 @@ describe("what a backend is given", () => {
     ]);
   });
 
-  it("has no history of its own earlier attempts", async () => {
+  it("has no history of the turn's own earlier attempts", async () => {
     await using core = await startCore();
     await core.start({ text: "q1" });
     const first = await core.scripted.next();
@@ -273,8 +273,8 @@ describe("what a backend is given", () => {
   });
 });
 
-describe("agents that leave the configuration", () => {
-  it("finishes what runs, fails what waits, and refuses what comes", async () => {
+describe("agents that are removed from the configuration", () => {
+  it("finish running turns, fail queued ones, and refuse new ones", async () => {
     await using core = await startCore({ agents: [{ name: "gone" }, { name: "stays" }] });
     const running = await core.start({ agent: "gone", text: "running" });
     const queued = await core.start({ agent: "gone" });
@@ -289,7 +289,7 @@ describe("agents that leave the configuration", () => {
     expect(core.scripted.runs).toHaveLength(1);
   });
 
-  it("gives up a turn that would be tried again, as nobody could", async () => {
+  it("fail a turn that would be retried, because no backend remains", async () => {
     await using core = await startCore({ agents: [{ name: "gone" }, { name: "stays" }] });
     const turn = await core.start({ agent: "gone" });
     const run = await core.scripted.next();
@@ -299,7 +299,7 @@ describe("agents that leave the configuration", () => {
     expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "failed", error: { name: "agent-removed" } });
   });
 
-  it("fails what it has given back at the end of a store that forgets", async () => {
+  it("fail the turns that were released at the end of a store that is not durable", async () => {
     await using core = await startCore({ agents: [{ name: "gone" }, { name: "stays" }] });
     const turn = await core.start({ agent: "gone" });
     await core.scripted.next();

@@ -15,7 +15,7 @@ const OTHER_NAMES =
   authorization_endpoint token_endpoint token_url`.split(/\s+/);
 
 describe("the name of a field", () => {
-  it.each(SECRET_NAMES)("says that its value is a secret: %s", (name) => {
+  it.each(SECRET_NAMES)("marks its value as a secret: %s", (name) => {
     expect(isSecretName(name)).toBe(true);
     for (const value of ['"s3cr3t"', "12345678", '["s3cr3t"]', '{"a":"s3cr3t"}']) {
       if (/tokens/i.test(name) && value === "12345678") continue;
@@ -30,7 +30,7 @@ describe("the name of a field", () => {
     expect(hideSecretFields(text)).toBe(text);
   });
 
-  it.each(["max_tokens", "total_tokens", "maxOutputTokens", "tokens", "prompt_tokens"])("counts tokens: %s", (name) => {
+  it.each(["max_tokens", "total_tokens", "maxOutputTokens", "tokens", "prompt_tokens"])("is for counted tokens: %s", (name) => {
     for (const number of ["100", "0", "-1", "1.5e3"]) {
       for (const text of [
         `{"${name}": ${number}}`,
@@ -98,7 +98,7 @@ describe("a text", () => {
     expect(withoutKeys(text)).toBe(clean);
   });
 
-  it("stays the same text if nothing in it is a secret", () => {
+  it("does not change if nothing in it is a secret", () => {
     const words = fc.constantFrom(
       "name",
       "key",
@@ -124,7 +124,7 @@ describe("a text", () => {
     );
   });
 
-  it("is searched in one pass, however hostile", () => {
+  it("is searched in one pass, however hostile it is", () => {
     const pieces = [
       "eyJ",
       "-eyJ-",

@@ -9,8 +9,8 @@ function hashed(part: string) {
   return `~${createHash("sha256").update(part).digest("base64url")}`;
 }
 
-describe("where a message goes", () => {
-  it("is the session that the caller names", () => {
+describe("the session of a message", () => {
+  it("is the named session", () => {
     const options = { agent: "main", sessionId: "my session", channel: "web", userId: "ada" };
     expect(placeOf(options, "rpc", "ops")).toEqual({
       sessionId: "my session",
@@ -35,7 +35,7 @@ describe("where a message goes", () => {
     });
   });
 
-  it("is a new conversation for a chat that names neither session nor user", () => {
+  it("is a new conversation for a chat without session and user", () => {
     const place = placeOfChat({ agent: "main" }, "ci", 1_000);
     expect(place).toEqual({
       sessionId: expect.stringMatching(/^chat:[0-9A-Z]{26}$/),
@@ -60,7 +60,7 @@ describe("where a message goes", () => {
 });
 
 describe("session ids", () => {
-  it("encode every part, so that no two places share one", () => {
+  it("encode every part, so that no two sessions share one id", () => {
     const places: [string, string][] = [
       ["a:b", "c"],
       ["a", "b:c"],
@@ -89,7 +89,7 @@ describe("session ids", () => {
     }
   });
 
-  it("have a hash in the user's place when they would be longer than 256 characters", () => {
+  it("have a hash in place of the user if they would be longer than 256 characters", () => {
     const fits = "ü".repeat(40);
     expect(idOf(fits)).toBe(`agent:main:rpc:${encodeURIComponent(fits)}`);
     const room = 256 - "agent:main:rpc:".length;
@@ -101,14 +101,14 @@ describe("session ids", () => {
     expect(idOf(`${long.slice(1)}字`)).not.toBe(idOf(long));
   });
 
-  it("have a hash in the channel's place too when that alone is too long", () => {
+  it("also have a hash in place of the channel if the channel is too long", () => {
     const channel = "漢".repeat(64);
     expect(idOf("ada", channel)).toBe(`agent:main:${hashed(channel)}:${hashed("ada")}`);
     expect(idOf("ada", channel)).not.toBe(idOf("bob", channel));
     expect(idOf("ada", channel)).not.toBe(idOf("ada", `${channel.slice(1)}字`));
   });
 
-  it("cannot be had by a user whose name looks like the hash of another", () => {
+  it("cannot be reached by a user whose name looks like the hash of another", () => {
     const long = "漢".repeat(128);
     expect(idOf(hashed(long))).not.toBe(idOf(long));
     expect(idOf(hashed(long))).toBe(`agent:main:rpc:%7E${hashed(long).slice(1)}`);

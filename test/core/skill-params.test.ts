@@ -25,7 +25,7 @@ const schema = {
 
 describe("the params of a skill", () => {
   it.each(["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#", undefined])(
-    "are held to its schema, %s",
+    "are validated against its schema, %s",
     async ($schema) => {
       const { skill } = await load(JSON.stringify({ $schema, ...schema }));
       if (!skill) throw new Error("the skill was left out");
@@ -51,7 +51,7 @@ describe("the params of a skill", () => {
     ['{"type":"object","properties":5}', "params.schema.json is not a JSON Schema: schema is invalid"],
     ['{"type":"object","$ref":"https://example.com/x.json"}', "params.schema.json is not a JSON Schema: can't resolve"],
     [`{"type":"object","title":"${"x".repeat(65536)}"}`, "params.schema.json is larger than 64 KiB"],
-  ])("%.40s is no schema, and its skill is left out with the reason", async (text, reason) => {
+  ])("%.40s is not a schema, and its skill is omitted with the reason", async (text, reason) => {
     const { skill, invalid } = await load(text);
     expect(skill).toBeUndefined();
     expect(invalid[0]).toContain(reason);

@@ -36,7 +36,7 @@ async function makeSkills() {
 }
 
 describe("the tools of skills", () => {
-  it("give a skill's text and the names of its files, without links and pipes", async () => {
+  it("return a skill's text and the names of its files, without links and pipes", async () => {
     await using made = await makeSkills();
     expect(await made.call("load_skill", { skill_id: "invoice" })).toBe(
       "Look at the terms.\n\nFiles, for read_skill_file:\nassets/logo.png\nhuge.txt\nreferences/terms.md",
@@ -71,12 +71,12 @@ describe("the tools of skills", () => {
     ["nothing.md", "has no file nothing.md"],
     ["huge.txt", "is larger than 256 KiB"],
     ["assets/logo.png", "is not text"],
-  ])("say of %s why it cannot be read", async (path, reason) => {
+  ])("report for %s why it cannot be read", async (path, reason) => {
     await using made = await makeSkills();
     await expect(made.read(path)).rejects.toThrow(reason);
   });
 
-  it("know no skill that the agent does not have", async () => {
+  it("find no skill that the agent does not have", async () => {
     await using made = await makeSkills();
     for (const skill_id of ["secret", "nothing", "__proto__"]) {
       await expect(made.call("load_skill", { skill_id })).rejects.toThrow(/^There is no skill .*\. There are: /);
@@ -85,7 +85,7 @@ describe("the tools of skills", () => {
     await expect(made.call("load_skill", null)).rejects.toThrow("skill_id has to be a text.");
   });
 
-  it("are not there for an agent without skills", async () => {
+  it("do not exist for an agent without skills", async () => {
     await using made = await makeSkills();
     expect(made.tools.map(({ name }) => name)).toEqual(["load_skill", "read_skill_file"]);
     expect(skillTools(made.skills, { ...made.agent, skills: [] })).toEqual([]);

@@ -58,9 +58,9 @@ const INVALID: Record<string, { folder?: string; text: string; reason: RegExp }>
   "is larger than 256 KiB": { text: skill("a", "", "x".repeat(256 * 1024)), reason: /larger than 256 KiB/ },
 };
 
-describe("a folder that is no skill", () => {
+describe("a folder that is not a skill", () => {
   for (const [name, { folder = "a", text, reason }] of Object.entries(INVALID)) {
-    it(`is told of and skipped, and stops no other: one that ${name}`, async () => {
+    it(`is reported and skipped, and affects no other folder: one that ${name}`, async () => {
       await using made = await makeDir({ [folder]: text, zebra: skill("zebra") });
       const { ids, invalid } = await load(made.dir);
       expect(ids).toEqual(["zebra"]);
@@ -68,7 +68,7 @@ describe("a folder that is no skill", () => {
     });
   }
 
-  it("is one whose name was read before", async () => {
+  it("is one whose name is already in use", async () => {
     await using first = await makeDir({ a: skill("a", "", "The first.") });
     await using second = await makeDir({ a: skill("a", "", "The second."), b: skill("b") });
     const { skills, invalid } = await load(first.dir, second.dir);
@@ -85,7 +85,7 @@ describe("a folder that is no skill", () => {
     expect(invalid).toEqual([{ dir: join(made.dir, "a"), reason: "SKILL.md cannot be read (EISDIR)" }]);
   });
 
-  it("is one whose SKILL.md is a link or a pipe, wherever it leads, also when it became one just now", async () => {
+  it("is one whose SKILL.md is a link or a pipe, wherever it leads, also if it was just replaced", async () => {
     await using made = await makeDir({ a: undefined, b: undefined, c: skill("c") });
     await using outside = await makeDir({ a: skill("a") });
     await symlink(join(outside.dir, "a", "SKILL.md"), join(made.dir, "a", "SKILL.md"));
@@ -117,7 +117,7 @@ describe("a folder that is no skill", () => {
     await swapping;
   });
 
-  it("is a folder of skills that is not there", async () => {
+  it("is a folder of skills that does not exist", async () => {
     await using made = await makeDir({ b: skill("b") });
     const nowhere = join(made.dir, "nowhere");
     const { ids, invalid } = await load(nowhere, made.dir);
@@ -125,7 +125,7 @@ describe("a folder that is no skill", () => {
     expect(invalid).toEqual([{ dir: nowhere, reason: "this folder of skills.dirs cannot be read (ENOENT)" }]);
   });
 
-  it("takes limits as what is still allowed", async () => {
+  it("counts the limits down to the number that is still allowed", async () => {
     const name = "a".repeat(64);
     await using made = await makeDir({
       [name]: matter(`name: ${name}\ndescription: ${"x".repeat(1_024)}`),
@@ -137,7 +137,7 @@ describe("a folder that is no skill", () => {
     expect(await load(made.dir)).toMatchObject({ ids: ["7", "a-1-b2", name, "wave"], invalid: [] });
   });
 
-  it("does not change any object but its own with its metadata", async () => {
+  it("cannot change any object but its own with its metadata", async () => {
     await using made = await makeDir({ a: skill("a", "metadata: { __proto__: { polluted: yes }, b: c }\n") });
     const { skills } = await load(made.dir);
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();

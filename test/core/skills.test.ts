@@ -6,7 +6,7 @@ import { load, makeDir, skill } from "./skill-dirs.ts";
 import { startCore } from "./start-core.ts";
 
 describe("reading skills", () => {
-  it("takes every field of a SKILL.md, and its text without the front matter", async () => {
+  it("reads every field of a SKILL.md, and its text without the front matter", async () => {
     const more = `license: MIT
 compatibility: needs git
 metadata: { author: ada, version: 1.5, draft: false }
@@ -31,7 +31,7 @@ unknown: ignored
     });
   });
 
-  it("needs no more than a name and a description", async () => {
+  it("needs only a name and a description", async () => {
     await using made = await makeDir({ a: "---\nname: a\ndescription: A.\n---" });
     const { skills } = await load(made.dir);
     expect(skills.find("a")).toEqual({
@@ -47,7 +47,7 @@ unknown: ignored
     });
   });
 
-  it("gives metadata as they are written, whatever YAML makes of them", async () => {
+  it("returns metadata as they are written, whatever their YAML type", async () => {
     const more = `metadata:
   version: 1.0
   since: 2024-01-02
@@ -88,19 +88,19 @@ unknown: ignored
     expect((await load(made.dir)).skills.find("a")).toMatchObject({ description: "Does a.", body: "Do it well." });
   });
 
-  it("lists them by name, those of the first folder first", async () => {
+  it("lists skills by name, those of the first folder first", async () => {
     await using first = await makeDir({ zebra: skill("zebra"), ant: skill("ant") });
     await using second = await makeDir({ bee: skill("bee") });
     expect((await load(first.dir, second.dir)).ids).toEqual(["ant", "zebra", "bee"]);
   });
 
-  it("passes over files and over folders without a SKILL.md", async () => {
+  it("ignores files and folders without a SKILL.md", async () => {
     await using made = await makeDir({ a: skill("a"), empty: undefined });
     await writeFile(join(made.dir, "README.md"), "not a skill");
     expect(await load(made.dir)).toMatchObject({ ids: ["a"], invalid: [] });
   });
 
-  it("forgets what is not there any more when it reads again, and finds what is new", async () => {
+  it("drops deleted skills and finds new ones when it reads again", async () => {
     await using made = await makeDir({ old: skill("old"), kept: skill("kept") });
     const { skills } = await load(made.dir);
     await rm(join(made.dir, "old"), { recursive: true });
@@ -112,7 +112,7 @@ unknown: ignored
     expect(skills.list().map(({ skillId }) => skillId)).toEqual(["kept", "new"]);
   });
 
-  it("keeps the folders that were left out until it reads again", async () => {
+  it("remembers the skipped folders until it reads again", async () => {
     await using made = await makeDir({ a: "no skill", b: skill("b") });
     const { skills } = await load(made.dir);
     const [left] = skills.leftOut();
@@ -134,7 +134,7 @@ unknown: ignored
     ]);
   });
 
-  it("gives the bodies of the skills that are there", async () => {
+  it("returns the bodies of the existing skills", async () => {
     await using made = await makeDir({ a: skill("a", "", "Be a."), b: skill("b", "", "Be b.") });
     const { skills } = await load(made.dir);
     expect(skills.bodies(["b", "missing", "a"])).toEqual([
@@ -144,7 +144,7 @@ unknown: ignored
   });
 });
 
-describe("skills of an agent", () => {
+describe("the skills of an agent", () => {
   it("are those that it lists, or all", () => {
     expect(hasSkill({ skills: ["a", "b"] }, "b")).toBe(true);
     expect(hasSkill({ skills: ["a", "b"] }, "c")).toBe(false);
@@ -152,7 +152,7 @@ describe("skills of an agent", () => {
     expect(hasSkill({ skills: [] }, "c")).toBe(false);
   });
 
-  it("are refused by name when the agent lacks them, or nobody has them", async () => {
+  it("are refused by name if the agent does not have them, or if they do not exist", async () => {
     await using made = await makeDir({ a: skill("a"), b: skill("b") });
     const { skills } = await load(made.dir);
     const agent = { name: "main", skills: ["a", "missing"] };
@@ -165,7 +165,7 @@ describe("skills of an agent", () => {
     }
   });
 
-  it("reach the backend with the turn that was started with them, and are logged when they are skipped", async () => {
+  it("reach the backend with the turn that was started with them, and are logged if they are skipped", async () => {
     await using made = await makeDir({ a: skill("a", "", "Be a."), bad: "nothing" });
     await using core = await startCore({ settings: { skillDirs: [made.dir] } });
     expect(await core.logged("skill.refused")).toMatchObject([{ skill: join(made.dir, "bad") }]);

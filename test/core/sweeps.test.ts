@@ -74,7 +74,7 @@ describe("F14: a sweep after the wall clock jumped", () => {
     },
   );
 
-  it("erases again at once when the clock is set back to where it was", async () => {
+  it("erases again at once if the clock is set back to the right time", async () => {
     const { clock, erases, logged, stop } = startAgeing();
     clock.jump(30 * DAY);
     expect(await erases()).toBe(false);
@@ -100,7 +100,7 @@ describe("F14: a sweep after the wall clock jumped", () => {
     stop();
   });
 
-  it("goes on as before where a clock is set by up to an hour, or runs a little fast for long", async () => {
+  it("continues if the clock is set by up to an hour, or is slightly fast for a long time", async () => {
     const { clock, erases, logged, stop } = startAgeing();
     clock.jump(HOUR);
     expect(await erases()).toBe(true);
@@ -116,12 +116,12 @@ describe("F14: a sweep after the wall clock jumped", () => {
 });
 
 describe("sweeps", () => {
-  it("come each second where a gateway has its store to itself", async () => {
+  it("run each second if a gateway does not share its store", async () => {
     expect(await countSweeps()).toBe(30);
     expect(await countSweeps(1)).toBe(30);
   });
 
-  it("come by turns where gateways share it, but of each every three seconds at least", async () => {
+  it("alternate between gateways that share a store, but each sweeps at least every three seconds", async () => {
     expect(await countSweeps(2)).toBe(15);
     expect(await countSweeps(3)).toBe(10);
     expect(await countSweeps(50)).toBe(10);

@@ -37,7 +37,7 @@ async function startWithDead(options: Parameters<typeof startBeating>[0] = {}) {
 }
 
 describe("queueing an event", () => {
-  it("answers with the event, which is kept by then", async () => {
+  it("returns the event after it was stored", async () => {
     await using core = await startBeating();
     const options = { text: "one", metadata: '{"a":1}', caller: "ci", delivery: deliveryOf("dlv_1") };
     const { event, replayed } = await core.queueFully(options);
@@ -56,7 +56,7 @@ describe("queueing an event", () => {
     expect(await core.read(event)).toEqual(event);
   });
 
-  it("is for the agent that is named, or for the default one", async () => {
+  it("is for the named agent, or for the default agent", async () => {
     await using core = await startBeating({ agents: [{ name: "main" }, { name: "other" }] });
     expect(await core.queue("a")).toMatchObject({ agent: "main" });
     expect(await core.queue("b", { agent: "other" })).toMatchObject({ agent: "other" });
@@ -66,7 +66,7 @@ describe("queueing an event", () => {
   it.each([
     ["an agent that is not there", { agent: "nobody" }, "agent-not-found"],
     ["a plain event for an agent whose heartbeat is off", { agent: "off" }, "heartbeat-off"],
-  ])("refuses %s, and keeps nothing", async (_, options, refusal) => {
+  ])("refuses %s, and stores nothing", async (_, options, refusal) => {
     await using core = await startBeating({ agents: [{ name: "main" }, { name: "off", heartbeatMs: undefined }] });
     const idempotency = KEY;
     expect(await nameOf(() => core.queueFully({ ...options, idempotency, delivery: deliveryOf("dlv_1") }))).toBe(
@@ -76,7 +76,7 @@ describe("queueing an event", () => {
     expect(await core.store.findEventReplay(KEY, core.clock.now())).toBeUndefined();
   });
 
-  it("refuses what comes while the gateway drains, and does not count it as refused for want of room", async () => {
+  it("refuses events while the gateway drains, and does not count them as refused for a full queue", async () => {
     const admit = () => {
       throw new GatewayError("shutting-down");
     };
@@ -87,7 +87,7 @@ describe("queueing an event", () => {
 });
 
 describe("a full queue", () => {
-  it("refuses with a hint, and takes events again when a beat has made room", async () => {
+  it("refuses with a hint, and accepts events again after a beat has made room", async () => {
     await using core = await startBeating({ settings: roomFor(2) });
     const kept = await core.queueMany(2);
     const refused = async () => core.queueFully({ text: "too much" });
@@ -98,7 +98,7 @@ describe("a full queue", () => {
     expect(await core.queue("now there is room")).toMatchObject({ status: "queued" });
   });
 
-  it("counts those that a turn works on", async () => {
+  it("counts the events of running turns", async () => {
     await using core = await startBeating({ settings: roomFor(1) });
     await core.queue("one");
     await core.beat();
@@ -106,7 +106,7 @@ describe("a full queue", () => {
     expect(await nameOf(() => core.queueFully())).toBe("gateway-busy");
   });
 
-  it("is a part of health, with the count of what was refused, which stays when there is room again", async () => {
+  it("is a part of health, with the number of refused events, which remains when there is room again", async () => {
     await using core = await startBeating({ settings: roomFor(2) });
     expect(await eventsPart(core)).toEqual({ name: "events", status: "ok", detail: null });
     await core.queueMany(2);
@@ -129,7 +129,7 @@ describe("a full queue", () => {
   });
 
   it.each(["gateway-busy", "store-full"] as const)(
-    "of a store that answers later (%s) is counted too",
+    "of a store that answers later (%s) is counted, too",
     async (name) => {
       const queueEvent = () => Promise.reject(new GatewayError(name));
       await using core = await startBeating({ wrapStore: () => ({ queueEvent }) });
@@ -139,7 +139,7 @@ describe("a full queue", () => {
   );
 });
 
-describe("an event that is sent again", () => {
+describe("a repeated event", () => {
   it.each([
     ["its agent has gone", (core: BeatingCore) => core.core.reconfigure(core.settingsWith([{ name: "other" }]))],
     [
@@ -155,7 +155,7 @@ describe("an event that is sent again", () => {
     expect(again).toMatchObject({ event: { eventId: event.eventId }, replayed: true });
   });
 
-  it("is the first one also when the gateway drains", async () => {
+  it("returns the first event also while the gateway drains", async () => {
     let isDraining = false;
     const admit = () => {
       if (isDraining) throw new GatewayError("shutting-down");
@@ -168,12 +168,12 @@ describe("an event that is sent again", () => {
 });
 
 describe("a dead event", () => {
-  it("is told in health", async () => {
+  it("is reported in health", async () => {
     await using core = await startWithDead();
     expect(await eventsPart(core)).toMatchObject({ status: "ok", detail: expect.stringContaining("Dead events: 1.") });
   });
 
-  it("is queued again by a replay, behind all others and with no attempt counted", async () => {
+  it("is queued again by a replay, behind all others and with no counted attempts", async () => {
     await using core = await startWithDead();
     await core.queue("newer");
     expect(await core.core.systemEvents.replay(core.event.eventId, "ada")).toMatchObject({
@@ -190,7 +190,7 @@ describe("a dead event", () => {
     expect(core.store.stats()).toMatchObject({ eventsQueued: 0, eventsDead: 0 });
   });
 
-  it("has the replay noted on the delivery that brought it", async () => {
+  it("has the replay in the timeline of its delivery", async () => {
     await using core = await startWithDead();
     await core.core.systemEvents.replay(core.event.eventId, "ada");
     const { steps } = (await core.store.getDelivery("dlv_1")) ?? {};
@@ -198,13 +198,13 @@ describe("a dead event", () => {
     expect(steps?.at(-1)?.detail).toBe('{"by":"ada"}');
   });
 
-  it("is queued again also when that cannot be noted", async () => {
+  it("is queued again even if the timeline cannot be written", async () => {
     const addDeliveryStep = () => Promise.reject(new GatewayError("store-unavailable"));
     await using core = await startWithDead({ wrapStore: () => ({ addDeliveryStep }) });
     expect(await core.core.systemEvents.replay(core.event.eventId, "ada")).toMatchObject({ status: "queued" });
   });
 
-  it("beats now when it is replayed for an agent whose heartbeat is off", async () => {
+  it("is handled at once when it is replayed for an agent whose heartbeat is off", async () => {
     await using core = await startWithDead();
     await core.core.reconfigure(core.settingsWith([{ name: "main", heartbeatMs: undefined }]));
     await core.core.systemEvents.replay(core.event.eventId, "ada");
@@ -213,7 +213,7 @@ describe("a dead event", () => {
     expect(await core.read(core.event)).toMatchObject({ status: "handled" });
   });
 
-  it("is alone in being replayed: others are refused, and so is one whose agent has gone", async () => {
+  it("is the only one that can be replayed: other events are refused, and so is one of a removed agent", async () => {
     await using core = await startWithDead();
     const replay = ({ eventId }: { eventId: string }) => core.core.systemEvents.replay(eventId, "ada");
     const queued = await core.queue("queued");

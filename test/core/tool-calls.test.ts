@@ -26,7 +26,7 @@ describe("the content of a tool call", () => {
     expect(showToolCalls(calls.list ?? [])).toEqual([shown]);
   });
 
-  it("a failed call has its arguments and its reason", () => {
+  it("has the arguments and the reason for a failed call", () => {
     const calls = new ToolCalls();
     add({ ok: false, reason: "no", arguments: { a: 1 } }, calls);
     expect(calls.list).toEqual([{ tool: "t", ok: false, ms: 23, at: AT, reason: "no", arguments: '{"a":1}' }]);
@@ -46,7 +46,7 @@ describe("the content of a tool call", () => {
     expect(contentOf(`x${"🙂".repeat(2000)}`)).toBe(`x${"🙂".repeat(1023)}…`);
   });
 
-  it("has whole characters and the characters that control a terminal", () => {
+  it("has complete characters and the characters that control a terminal", () => {
     expect(contentOf("\ud83d a \udc00")).toBe("\ufffd a \ufffd");
     expect(contentOf(`${"x".repeat(4095)}\ud83d\ude42`)).toBe(`${"x".repeat(4095)}…`);
     expect(contentOf("\u0000\u001b[2J\u202e")).toBe("\u0000\u001b[2J\u202e");

@@ -14,7 +14,7 @@ function readSlowly({ core }: TestCore, turn: Turn, from?: StepMark) {
 }
 
 describe("the steps of a turn", () => {
-  it("are its entries and the pieces of its reply, in order, until it has ended", async () => {
+  it("are its entries and the pieces of its reply, in order, until it ends", async () => {
     await using core = await startCore();
     const reader = core.follow(await core.start());
     const run = await core.scripted.next();
@@ -45,7 +45,7 @@ describe("the steps of a turn", () => {
       expect(delta).toMatchObject({ seq: created?.seq, messageId: expect.stringMatching(/^msg_/) });
   });
 
-  it("put together are the reply, also what came with the end", async () => {
+  it("joined together are the reply, including what arrived with the end", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const next = readSlowly(core, turn);
@@ -64,7 +64,7 @@ describe("the steps of a turn", () => {
     expect(steps[3]).toBeUndefined();
   });
 
-  it("come to a slow reader in larger pieces, not in more of them", async () => {
+  it("reach a slow reader in larger pieces, not in more pieces", async () => {
     await using core = await startCore();
     const next = readSlowly(core, await core.start());
     for (let n = 0; n < 3; n++) await next();
@@ -78,7 +78,7 @@ describe("the steps of a turn", () => {
     expect(namesOf([(await next()) as TurnStep])).toEqual(["message.completed"]);
   });
 
-  it("are one piece for all that was written in one tick of the event loop", async () => {
+  it("are one piece for all text of one tick of the event loop", async () => {
     await using core = await startCore();
     const reader = core.follow(await core.start());
     const run = await core.scripted.next();
@@ -89,7 +89,7 @@ describe("the steps of a turn", () => {
     expect(reader.steps.filter((step) => step.kind === "delta")).toHaveLength(1);
   });
 
-  it("begin with all that was written so far for a reader that comes in the middle", async () => {
+  it("start with all that was written so far for a reader that joins in the middle", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -102,7 +102,7 @@ describe("the steps of a turn", () => {
     expect(namesOf(await reader.done).slice(3)).toEqual(["+one two ", "+three", "message.completed", "turn.completed"]);
   });
 
-  it("go on with the rest for a reader that comes back in the middle, also when the turn ends before it looks", async () => {
+  it("continue with the rest for a reader that returns in the middle, also if the turn ends before it reads", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -120,7 +120,7 @@ describe("the steps of a turn", () => {
     ]);
   });
 
-  it("have no pieces for a reader that comes after the end: the whole reply is in its entry", async () => {
+  it("have no pieces for a reader that joins after the end: the complete reply is in its entry", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -146,7 +146,7 @@ describe("the steps of a turn", () => {
     }
   });
 
-  it("hold nothing of the session's other turns", async () => {
+  it("contain nothing of the session's other turns", async () => {
     await using core = await startCore();
     await core.start({ text: "before" });
     const turn = await core.start({ text: "mine" });
@@ -165,7 +165,7 @@ describe("the steps of a turn", () => {
     expect(new Set(turnIds)).toEqual(new Set([turn.turnId]));
   });
 
-  it("begin the reply anew with each attempt", async () => {
+  it("start the reply again with each attempt", async () => {
     await using core = await startCore();
     const reader = core.follow(await core.start());
     (await core.scripted.next()).fail(new BackendError("busy", { retryable: true }));
@@ -179,7 +179,7 @@ describe("the steps of a turn", () => {
     expect(textOf(steps)).toBe("at last");
   });
 
-  it("leave nothing out when the journal has more entries than are read at a time", async () => {
+  it("omit nothing if the journal has more entries than are read at a time", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const next = readSlowly(core, turn);
@@ -194,7 +194,7 @@ describe("the steps of a turn", () => {
     expect(names).toEqual(["turn.started", "message.created", "+done", "message.completed", "turn.completed"]);
   });
 
-  it("tell of a reply's beginning before its pieces, however slowly the store is read", async () => {
+  it("include the start of a reply before its pieces, however slow the store is", async () => {
     let release: (() => void) | undefined;
     let isSlow = true;
     await using core = await startCore({
@@ -220,7 +220,7 @@ describe("the steps of a turn", () => {
     reader.stop();
   });
 
-  it("end with what was written when the turn failed or was cancelled", async () => {
+  it("end with what was written if the turn failed or was cancelled", async () => {
     await using core = await startCore();
     for (const how of ["failed", "cancelled"] as const) {
       const turn = await core.start({ session: `chat:${how}` });

@@ -4,8 +4,8 @@ import type { Lane, Store, Turn } from "#store/store.ts";
 import { sweepOrder } from "#test/stores/world.ts";
 import { AMPLE, ENTRIES, entriesOf, isSaid, startCore, type TestCore, textOf } from "./start-core.ts";
 
-describe("a reader", () => {
-  it("is told when the session is deleted while it reads", async () => {
+describe("a reader of a turn", () => {
+  it("is notified if the session is deleted while it reads", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const reader = core.follow(turn);
@@ -14,14 +14,14 @@ describe("a reader", () => {
     await expect(reader.done).rejects.toMatchObject({ name: "turn-not-found", extra: { turnId: turn.turnId } });
   });
 
-  it("is told when the session was deleted before it began to read", async () => {
+  it("is notified if the session was deleted before it started to read", async () => {
     await using core = await startCore();
     const turn = await core.start();
     await core.store.deleteSession("chat:a", core.clock.now());
     await expect(core.follow(turn).done).rejects.toMatchObject({ name: "turn-not-found" });
   });
 
-  it("is told when the turn has aged out before it was read", async () => {
+  it("is notified if the turn was deleted by age before it was read", async () => {
     let mayRead: Promise<void> | undefined;
     const wrapStore = (store: Store): Partial<Store> => ({
       readEntries: async (...query) => {
@@ -90,7 +90,7 @@ describe("a reader", () => {
     expect(reads.count).toBe(1);
   });
 
-  it("goes without a word, and the turn goes on", async () => {
+  it("leaves without a message, and the turn continues", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -162,7 +162,7 @@ describe("a reader", () => {
     expect(entriesOf(await reader.done)).toEqual(ENTRIES.slice(3));
   });
 
-  it("that had gone before it began reads nothing", async () => {
+  it("that left before it started reads nothing", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const steps = core.core.followTurn(turn, undefined, (step) => [step]);

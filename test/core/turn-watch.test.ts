@@ -7,8 +7,8 @@ const LIMITS = { name: "main", firstByteMs: 2_000, silenceMs: 500 };
 const LEASE_LOOK_MS = 10_000;
 const NEXT = { note: { name: "model.unavailable", detail: {} }, restart: true };
 
-describe("F06: how long an agent may be silent", () => {
-  it("is `firstByte` until it begins, and `silence` from then on", async () => {
+describe("F06: the limit of an agent's silence", () => {
+  it("is `firstByte` until the first sign of life, and then `silence`", async () => {
     await using core = await startCore({ agents: [LIMITS] });
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -24,7 +24,7 @@ describe("F06: how long an agent may be silent", () => {
     });
   });
 
-  it("is counted for each turn by itself, and leaves no timer behind", async () => {
+  it("is separate for each turn, and leaves no timer", async () => {
     await using core = await startCore({ agents: [{ ...LIMITS, concurrency: 3 }] });
     const timers = core.clock.timers();
     const turns = [];
@@ -50,7 +50,7 @@ describe("F06: how long an agent may be silent", () => {
     expect(core.clock.timers()).toBe(timers);
   });
 
-  it("MUST not count the time in which the agent's code is loaded", async () => {
+  it("MUST not include the time in which the agent's code is loaded", async () => {
     let load = (_backend: Backend) => {};
     const loading = new Promise<Backend>((resolve) => (load = resolve));
     const { backend, ...scripted } = (await startScripted()) as Awaited<ReturnType<typeof startScripted>>;
@@ -69,7 +69,7 @@ describe("F06: how long an agent may be silent", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "completed", attempt: 1 });
   });
 
-  it("MUST count from the beginning for who is asked next, as for who was asked first", async () => {
+  it("MUST start again for the next model, as for the first one", async () => {
     await using core = await startCore({ agents: [LIMITS] });
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -91,7 +91,7 @@ describe("F06: how long an agent may be silent", () => {
     expect(await core.core.turns.get(hanging.turnId)).toMatchObject({ status: "queued" });
   });
 
-  it("MUST end the turn of one that is late only where nobody else can be asked", async () => {
+  it("MUST end a late turn only if no other model can be requested", async () => {
     await using core = await startCore({ agents: [LIMITS] });
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -110,7 +110,7 @@ describe("F06: how long an agent may be silent", () => {
     expect(await core.core.turns.get(turn.turnId)).toMatchObject({ status: "queued" });
   });
 
-  it("is `firstByte` again after a tool has worked, and tries nothing again that has begun", async () => {
+  it("is `firstByte` again after a tool has run, and causes no retry after the reply has started", async () => {
     await using core = await startCore({ agents: [LIMITS] });
     const turn = await core.start();
     const run = await core.scripted.next();

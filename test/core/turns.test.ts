@@ -8,7 +8,7 @@ function storesNothing(core: Awaited<ReturnType<typeof startCore>>) {
 }
 
 describe("starting a turn", () => {
-  it("keeps message, turn, idempotency key and delivery before it resolves", async () => {
+  it("stores message, turn, idempotency key and delivery before it resolves", async () => {
     await using core = await startCore();
     const delivery = deliveryOf("dlv_1");
     const options = { text: "hello", idempotency: { key: "k", hash: "hash" }, delivery, caller: "ops", model: "m" };
@@ -22,13 +22,13 @@ describe("starting a turn", () => {
     expect(await core.startFully(options)).toMatchObject({ turn: { turnId: turn.turnId }, replayed: true });
   });
 
-  it("begins a turn at once when its agent has a place", async () => {
+  it("starts the turn at once if its agent has a free place", async () => {
     await using core = await startCore();
     expect(await core.start()).toMatchObject({ status: "running", attempt: 1 });
     expect(core.scripted.runs).toHaveLength(1);
   });
 
-  it("stores nothing while the gateway takes no new work", async () => {
+  it("stores nothing while the gateway accepts no new work", async () => {
     const admit = () => {
       throw new GatewayError("shutting-down");
     };
@@ -37,7 +37,7 @@ describe("starting a turn", () => {
     storesNothing(core);
   });
 
-  it("takes the limits as they are now", async () => {
+  it("uses the current limits", async () => {
     const agents = [{ name: "main", concurrency: 0 }];
     await using core = await startCore({ agents });
     await core.start();
@@ -48,7 +48,7 @@ describe("starting a turn", () => {
 });
 
 describe("waiting for a reply", () => {
-  it("resolves for a turn that had to wait for its place", async () => {
+  it("resolves for a turn that had to wait for a place", async () => {
     await using core = await startCore();
     await core.start();
     const answer = core.startFully({ waitMs: 90_000 });
@@ -59,7 +59,7 @@ describe("waiting for a reply", () => {
     expect((await answer).turn).toMatchObject({ status: "completed", reply: "second" });
   });
 
-  it("resolves for a turn that ended before its start had been told", async () => {
+  it("resolves for a turn that ended before its start was reported", async () => {
     let hold = (): Promise<void> | undefined => undefined;
     await using core = await startCore({
       agents: [{ name: "main", concurrency: 1 }],
@@ -85,7 +85,7 @@ describe("waiting for a reply", () => {
     expect((await answer).turn).toMatchObject({ status: "completed", reply: "quick" });
   });
 
-  it("resolves with the turn as it is when the time is over, and leaves it running", async () => {
+  it("resolves with the turn in its current state when the time is over, and leaves it running", async () => {
     await using core = await startCore();
     const answer = core.startFully({ waitMs: 90_000 });
     const run = await core.scripted.next();
@@ -97,7 +97,7 @@ describe("waiting for a reply", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "completed", reply: "late" });
   });
 
-  it("does not wait for a caller that had gone before", async () => {
+  it("does not wait for a caller that has left", async () => {
     await using core = await startCore();
     const timers = core.clock.timers();
     const answer = core.startFully({ waitMs: 90_000, callerSignal: () => AbortSignal.abort() });
@@ -108,7 +108,7 @@ describe("waiting for a reply", () => {
     expect(core.clock.timers()).toBe(timers + 2);
   });
 
-  it("tells who waits that the turn was deleted with its session", async () => {
+  it("notifies waiting callers that the turn was deleted with its session", async () => {
     await using core = await startCore();
     const answer = core.startFully({ waitMs: 90_000 });
     const run = await core.scripted.next();
@@ -117,7 +117,7 @@ describe("waiting for a reply", () => {
     expect(run.signal.aborted).toBe(true);
   });
 
-  it("leaves no rejection behind when the turn is deleted while a slow store is read", async () => {
+  it("leaves no rejection if the turn is deleted while a slow store is read", async () => {
     let release = () => {};
     let isSlow = false;
     await using core = await startCore({
@@ -141,7 +141,7 @@ describe("waiting for a reply", () => {
     await expect(waiting).rejects.toMatchObject({ name: "turn-not-found" });
   });
 
-  it("leaves no timer behind", async () => {
+  it("leaves no timer", async () => {
     await using core = await startCore({ agents: [{ name: "main", firstByteMs: 60_000, silenceMs: 60_000 }] });
     const timers = core.clock.timers();
     const answer = core.startFully({ waitMs: 90_000 });
@@ -164,7 +164,7 @@ describe("cancelling", () => {
     expect((await core.scripted.next()).turn.message.text).toBe("third");
   });
 
-  it("tells the backend of a running turn, keeps what was written, and books what was used", async () => {
+  it("notifies the backend of a running turn, stores what was written, and counts the usage", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -181,7 +181,7 @@ describe("cancelling", () => {
     ]);
   });
 
-  it("throws away what a backend yields after its turn was cancelled", async () => {
+  it("discards what a backend yields after its turn was cancelled", async () => {
     await using core = await startCore();
     const turn = await core.start();
     const run = await core.scripted.next();
@@ -193,7 +193,7 @@ describe("cancelling", () => {
     expect(await core.store.readMessages("chat:a", { limit: 9 })).toHaveLength(1);
   });
 
-  it("ends one that waits for its next attempt", async () => {
+  it("ends a turn that waits for its next attempt", async () => {
     const { BackendError } = await import("#kit/errors.ts");
     await using core = await startCore();
     const turn = await core.start();

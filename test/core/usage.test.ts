@@ -34,7 +34,7 @@ describe("usage statistics", () => {
     expect(groups).toEqual([]);
   });
 
-  it("count from all that is kept to the end of the hour that runs", async () => {
+  it("count all stored turns up to the end of the current hour", async () => {
     await using core = await startCore();
     await run(core, {}, 10);
     await run(core, {}, 25);
@@ -46,7 +46,7 @@ describe("usage statistics", () => {
     });
   });
 
-  it("round the span to whole hours", async () => {
+  it("round the period to whole hours", async () => {
     await using core = await startCore();
     await run(core, {});
     const span = (from: number, to: number) => core.core.usageStats({ from: iso(from), to: iso(to) });
@@ -56,7 +56,7 @@ describe("usage statistics", () => {
     expect((await span(START + HOUR, START + 2 * HOUR)).total.messages).toBe(0);
   });
 
-  it("refuse a span that ends before it begins", async () => {
+  it("refuse a period that ends before it starts", async () => {
     await using core = await startCore();
     const query = { from: iso(START + HOUR), to: iso(START) };
     await expect(core.core.usageStats(query)).rejects.toMatchObject({ name: "invalid-params" });
@@ -104,7 +104,7 @@ describe("usage statistics", () => {
     expect((await core.core.usageStats({ agentName: "gone" })).total.messages).toBe(0);
   });
 
-  it("outlive a session, and count what its turn used until it was deleted", async () => {
+  it("remain after a session is deleted, and include its turn's usage until the deletion", async () => {
     await using core = await startCore();
     await run(core, {});
     await core.start();

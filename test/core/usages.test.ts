@@ -4,7 +4,7 @@ import { runTurn } from "#core/turns/run-turn.ts";
 import { Stop } from "#kit/stop-signal.ts";
 import { addUsage, showUsage, usageOf } from "#kit/usages.ts";
 
-it("keeps of what a backend told what is a count, and of a part no more than the whole", () => {
+it("takes only counts from a backend, and a part of a count is at most the whole", () => {
   expect(usageOf({ input: 5, output: 3 })).toEqual({ input: 5, output: 3 });
   expect(usageOf({ input: 5, output: 3, cached: 0, reasoning: undefined, cost: 0 })).toEqual({ input: 5, output: 3 });
   const told = { input: 5, output: 3, cached: 9, reasoning: 4, cost: 2 };
@@ -14,13 +14,13 @@ it("keeps of what a backend told what is a count, and of a part no more than the
   expect(usageOf({ input: 5, output: 3, cached: "4" as unknown as number })).toEqual({ input: 5, output: 3 });
 });
 
-it("takes no more than can be added up in every store, whatever somebody invents", () => {
+it("limits invented counts to sums that every store can hold", () => {
   const most = Number.MAX_SAFE_INTEGER;
   const { input, output, more } = usageOf({ input: most, output: most, cached: most, cost: most });
   expect([input, output, more?.cached, more?.cost]).toEqual([1e12, 1e12, 1e12, 1e15]);
 });
 
-it("adds up what is there, and leaves both as they were", () => {
+it("adds up the existing fields, and changes neither operand", () => {
   const one = { input: 1, output: 2 };
   const other = { input: 3, output: 4, more: { cached: 1, reasoning: 2, cost: 3 } };
   expect(addUsage(undefined, one)).toEqual(one);
@@ -30,14 +30,14 @@ it("adds up what is there, and leaves both as they were", () => {
   expect(other.more).toEqual({ cached: 1, reasoning: 2, cost: 3 });
 });
 
-it("shows a cost as a decimal number, and leaves out what is nothing", () => {
+it("shows a cost as a decimal number, and omits zeros", () => {
   expect(showUsage({ input: 1, output: 2 })).toEqual({ input: 1, output: 2, total: 3 });
   const more = { cached: 0, reasoning: 0, cost: 1_234_567_891 };
   expect(showUsage({ input: 1, output: 2, more })).toEqual({ input: 1, output: 2, total: 3, cost: 1.234567891 });
   expect(JSON.stringify(showUsage({ input: 0, output: 0, more: { ...more, cost: 40_600 } }))).toContain("0.0000406");
 });
 
-it("takes what a backend calls its model as a name, cut where it is too long for one", async () => {
+it("takes the backend's name of its model, and cuts a long name", async () => {
   const outcomeOf = (...chunks: Chunk[]) => {
     async function* run() {
       yield* chunks;

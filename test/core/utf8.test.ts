@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { textOfUtf8, utf8InStretches } from "#kit/utf8.ts";
 
 test.each(["x", "é", "€", "😀", "\0", "\u2028", "\ufeff", "x😀é", `${"x".repeat(99)}é`])(
-  "bytes are the text that they were made of, few or many: %j",
+  "bytes give the text that they were made of, few or many: %j",
   (piece) => {
     for (const times of [0, 1, 100, 1_365, 4_095, 4_096, 5_000]) {
       const text = piece.repeat(times);
@@ -11,7 +11,7 @@ test.each(["x", "é", "€", "😀", "\0", "\u2028", "\ufeff", "x😀é", `${"x"
   },
 );
 
-test("a part of memory that is shared is read, and nothing beside it", () => {
+test("a part of shared memory is read, and nothing next to it", () => {
   const text = "né😀".repeat(2_000);
   const length = Buffer.byteLength(text);
   const memory = Buffer.from(new SharedArrayBuffer(length + 20));
@@ -20,7 +20,7 @@ test("a part of memory that is shared is read, and nothing beside it", () => {
   expect(textOfUtf8(memory, 0, 7)).toBe("xxxxxxx");
 });
 
-test("a text that is written in stretches is the same bytes, wherever it is cut, and others are heard meanwhile", async () => {
+test("a text that is written in parts gives the same bytes, wherever it is cut, and other work runs meanwhile", async () => {
   let turns = 0;
   const count = () => {
     turns++;
