@@ -73,7 +73,7 @@ describe.each(doors)("a request to $door", ({ surface, place, good, others, body
     ["a wrong token and no scheme", "wrong", " You sent an Authorization header that does not begin with `Bearer`."],
     ["an unknown scheme", `${good} x`, " You sent an Authorization header that does not begin with `Bearer`."],
     ["nothing behind the scheme", "Bearer ", " You sent `Bearer` without a token."],
-  ])("with %s learns what it sent, and nothing of the token", async (_, wrong, words) => {
+  ])("with %s gets a description of what it sent, without the token", async (_, wrong, words) => {
     const missing = await send(elsewhere());
     const refused = await send({ ...elsewhere(), authorization: wrong });
     const lengthless = (reply: Reply) => ({
@@ -85,14 +85,14 @@ describe.each(doors)("a request to $door", ({ surface, place, good, others, body
     expect(lengthless(refused)).toEqual(expected);
   });
 
-  test("may write its scheme in any letters, and has no token in its URL", async () => {
+  test("may write its scheme in any case, and may not have its token in the URL", async () => {
     for (const scheme of ["bearer", "BEARER"])
       expect((await send({ authorization: `${scheme} ${good}` })).status).toBe(200);
     for (const name of ["access_token", "token", "key", "x-gateway-token"])
       expect((await send(elsewhere(), gateway, { ...place, path: `${place.path}?${name}=${good}` })).status).toBe(401);
   });
 
-  test("F29: that guesses is told to wait from the 21st failure on, and its connection is closed", async () => {
+  test("F29: that guesses tokens must wait from the 21st failure on, and its connection is closed", async () => {
     const from = elsewhere();
     await using connection = await openConnection(gateway.url);
     for (let n = 1; n <= 21; n++) {
@@ -110,7 +110,7 @@ describe.each(doors)("a request to $door", ({ surface, place, good, others, body
     expect(JSON.stringify(gateway.logs)).not.toMatch(/guess \d/);
   });
 
-  test("F29: that guesses is counted, and neither logged nor recorded one by one", async () => {
+  test("F29: that guesses tokens is counted, and not logged or recorded each time", async () => {
     await using guessed = await startGateway();
     for (let n = 0; n < 40; n++) await guess({}, guessed);
     await send({ authorization: `Bearer ${good}` }, guessed);
@@ -121,7 +121,7 @@ describe.each(doors)("a request to $door", ({ surface, place, good, others, body
     expect(json.deliveries).toHaveLength(20);
   });
 
-  test("without a token is answered before its body is read, whatever it says of it", async () => {
+  test("without a token is answered before its body is read, whatever the body is declared as", async () => {
     await using connection = await openConnection(gateway.url);
     const at = { ...place, method: "POST" };
     connection.write(
@@ -132,7 +132,7 @@ describe.each(doors)("a request to $door", ({ surface, place, good, others, body
   });
 });
 
-test("a signature is guessed at as a token is", async () => {
+test("with a wrong signature counts as a guess, like one with a wrong token", async () => {
   const from = elsewhere();
   const guess = (headers: Headers) =>
     gateway.hooks.named("signed", {}, { headers: { ...headers, "x-hub-signature-256": `sha256=${"0".repeat(64)}` } });
@@ -156,12 +156,12 @@ describe("the shared token of webhooks", () => {
       "beside a good Authorization, though it is wrong",
       { authorization: `Bearer ${good}`, "x-gateway-token": "other" },
     ],
-  ])("is taken in x-gateway-token %s", async (_, headers) => {
+  ])("is accepted in x-gateway-token %s", async (_, headers) => {
     expect((await wake(headers as Record<string, string | null>)).status).toBe(200);
   });
 
   test.each(["wrong", "", `Bearer ${good}`, good.slice(0, -1), `${good}, ${good}`, "x".repeat(15_000)])(
-    "is none in x-gateway-token: %s",
+    "is not accepted in x-gateway-token: %s",
     async (wrong) => {
       const missing = await wake({ ...elsewhere(), authorization: null });
       const refused = await wake({ ...elsewhere(), authorization: null, "x-gateway-token": wrong });
@@ -170,14 +170,14 @@ describe("the shared token of webhooks", () => {
     },
   );
 
-  test.each(["/wake", "/agent", "", "/any", "/nobody"])("is asked for at %j before anything else is", async (below) => {
+  test.each(["/wake", "/agent", "", "/any", "/nobody"])("is required at %j before anything else", async (below) => {
     for (const type of ["application/json", "text/nonsense"]) {
       const headers = { ...elsewhere(), "content-type": type };
       expect((await gateway.hooks.send(below, "no JSON", { token: null, headers })).error).toBe("unauthenticated");
     }
   });
 
-  test("leaves no trace in the log or the recorder, neither good nor wrong", async () => {
+  test("is never in the log or the recorder, whether right or wrong", async () => {
     const from = elsewhere();
     await wake({ ...from, authorization: null, "x-gateway-token": "a-guess-of-somebody" });
     await wake({ ...from, authorization: null, "x-gateway-token": good });
@@ -192,7 +192,7 @@ describe("the shared token of webhooks", () => {
 
   const tokens = ["the-first-webhook-token", "the-second-webhook-token", "the-third-webhook-token"] as const;
 
-  test("may be several; one that a reload takes away stops at once, also on a connection that is open", async () => {
+  test("may have several values; one that a reload removes is refused at once, also on an open connection", async () => {
     await using rotating = await startGateway({
       config: { webhooks: { token: [tokens[0], { value: tokens[1], since: "2026-03-01" }] } },
     });
@@ -209,7 +209,7 @@ describe("the shared token of webhooks", () => {
     expect(await taken()).toEqual([401, 200, 200]);
   });
 
-  test("is told from the others on the timeline", async () => {
+  test("is named on the timeline", async () => {
     await using rotating = await startGateway({
       config: { webhooks: { token: [tokens[0], { value: tokens[1], since: "2026-03-01", name: "ci" }] } },
     });
@@ -224,7 +224,7 @@ describe("the shared token of webhooks", () => {
   });
 });
 
-describe("a stranger's webhook", () => {
+describe("a webhook without authentication", () => {
   test.each([
     ["from a page of somebody else", "/hooks/wake", { origin: "https://pages.example" }],
     ["without a signature, where one is asked for", "/hooks/signed", {}],
@@ -237,7 +237,7 @@ describe("a stranger's webhook", () => {
     await connection.closed;
   });
 
-  test("is not asked for its body, and one with a good token is", async () => {
+  test("is not asked for its body, but one with a good token is", async () => {
     await using connection = await openConnection(gateway.url);
     const headers = { ...elsewhere(), ...json, expect: "100-continue", "content-length": "13" };
     connection.write(requestText(WAKE, headers));
@@ -273,12 +273,12 @@ describe("a token in clear text", () => {
     expect(await from(gateway, headers as Headers)).toBe(error);
   });
 
-  test("is refused before it is looked at: good and bad alike", async () => {
+  test("is refused before it is checked: valid and invalid alike", async () => {
     const send = (token: string) => exchange(gateway.url, LIST, { "x-forwarded-for": far, authorization: token });
     expect(bareOf(await send(authorization))).toEqual(bareOf(await send("Bearer wrong")));
   });
 
-  test("is taken from a network that the configuration names, and of a proxy that it does not name nothing is believed", async () => {
+  test("is accepted from a configured network, and headers of an unknown proxy are ignored", async () => {
     await using trusting = await startGateway({ config: { gateway: { ...PROXY, clearTextFrom: ["203.0.113.0/24"] } } });
     expect(await from(trusting, { "x-forwarded-for": far })).toBeUndefined();
     expect(await from(trusting, { "x-forwarded-for": "203.0.114.7" })).toBe("tls-required");
@@ -287,7 +287,7 @@ describe("a token in clear text", () => {
   });
 });
 
-describe("a page of somebody else", () => {
+describe("a page of another site", () => {
   const send = (headers: Headers, at = gateway) => exchange(at.url, LIST, { authorization, ...headers });
 
   test.each([
@@ -299,7 +299,7 @@ describe("a page of somebody else", () => {
     ["a name that points here, as its own origin", { host: "rebound.example", origin: "http://rebound.example" }],
     ["a name that begins like ours", { host: "localhost.rebound.example" }],
     ["no name", { host: "" }],
-  ])("is refused by %s, with a good token too", async (_, headers) => {
+  ])("is refused by %s, also with a good token", async (_, headers) => {
     expect((await send(headers as Headers)).error).toBe("origin-not-allowed");
   });
 
@@ -310,18 +310,18 @@ describe("a page of somebody else", () => {
     { host: "127.8.9.10" },
     { host: "[::1]:18789" },
     { host: "localhost:1", origin: "http://localhost:1" },
-  ])("is not one of our own: %j", async (headers) => {
+  ])("is distinguished from our own: %j", async (headers) => {
     expect((await send(headers as Headers)).status).toBe(200);
   });
 
-  test("may be allowed by its origin, and then by its name as a Host", async () => {
+  test("may be allowed by its origin, and its name is then allowed as a Host", async () => {
     await using open = await startGateway({ config: { gateway: { allowedOrigins: ["https://console.example"] } } });
     const allowed = { host: "console.example", origin: "https://console.example" };
     expect((await send(allowed, open)).status).toBe(200);
     expect((await send({ ...allowed, origin: "https://other.example" }, open)).error).toBe("origin-not-allowed");
   });
 
-  test("may ask whether we live, whether we are ready, and read the contract", async () => {
+  test("may read the health, the readiness and the contract", async () => {
     for (const path of ["/healthz", "/readyz", "/openapi.json", "/openrpc.json"]) {
       const reply = await exchange(gateway.url, { method: "GET", path }, { host: "probe.example" });
       expect([path, reply.status]).toEqual([path, 200]);

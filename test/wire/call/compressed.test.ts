@@ -71,7 +71,7 @@ describe.each([
     return answer;
   };
 
-  test.each(ASKS)("a large JSON answer is compressed for a client that takes gzip: %s", async (_, what) => {
+  test.each(ASKS)("a large JSON answer is compressed for a client that accepts gzip: %s", async (_, what) => {
     const { status, headers, bytes } = await ask(what, "br, gzip;q=0.8");
     expect(status).toBe(200);
     expect(headers).toMatchObject({
@@ -86,7 +86,7 @@ describe.each([
     expect(text.length).toBeGreaterThan(bytes.length);
   });
 
-  test.each(ASKS)("and sent as it is for any other client, with the same Vary: %s", async (_, what) => {
+  test.each(ASKS)("and sent uncompressed for any other client, with the same Vary: %s", async (_, what) => {
     for (const accepted of [undefined, "", "identity", "br", "gzip;q=0", "gzip; q=0.000, *", "not-gzip, gzipped"]) {
       const { headers, bytes } = await ask(what, accepted);
       expect(headers, String(accepted)).not.toHaveProperty("content-encoding");
@@ -96,7 +96,7 @@ describe.each([
     }
   });
 
-  test("a small answer is neither compressed nor varies", async () => {
+  test("a small answer is not compressed and has no Vary", async () => {
     for (const what of [chat("Good morning"), rpc("x".repeat(2_800)), chat("é".repeat(2_800))]) {
       const { headers, bytes } = await ask(what, "gzip");
       expect(headers).not.toHaveProperty("content-encoding");
@@ -119,7 +119,7 @@ describe.each([
     expect(headers.vary).toBe("Origin, Accept-Encoding");
   });
 
-  test("many large answers at once arrive whole, whether or not there is room to compress them", async () => {
+  test("many large answers at once arrive completely, whether there is capacity to compress them or not", async () => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => ask(chat(LONG), "gzip")));
     for (const { headers, bytes } of answers) {
       const text = headers["content-encoding"] === "gzip" ? gunzipSync(bytes) : bytes;

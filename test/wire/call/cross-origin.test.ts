@@ -53,7 +53,7 @@ const REPLIES: Sent[] = [
   ["the contract", { method: "GET", path: "/openapi.json" }, {}, undefined, 200],
 ];
 
-describe("a page of an origin that gateway.allowedOrigins names", () => {
+describe("a page of an origin in gateway.allowedOrigins", () => {
   test.each(REPLIES)("can read %s", async (_, place, headers, body, status) => {
     const reply = await exchange(gateway.url, place, { ...headers, origin: PAGE }, body);
     expect([reply.status, shownTo(reply.headers)]).toEqual([status, toPage]);
@@ -72,7 +72,7 @@ describe("a page of an origin that gateway.allowedOrigins names", () => {
     expect(text).toContain("turn.completed");
   });
 
-  test("can read the headers of ours that it needs, and no cookies go along", async () => {
+  test("can read the gateway's headers that it needs, and sends no cookies", async () => {
     const { headers } = await exchange(gateway.url, CHAT, { ...json, origin: PAGE }, said);
     const exposed = headers.get("access-control-expose-headers")?.toLowerCase().split(", ");
     expect(exposed).toEqual(
@@ -87,7 +87,7 @@ describe("a page of an origin that gateway.allowedOrigins names", () => {
   });
 
   test.each([CHAT.path, COMPLETIONS.path, "/rpc", "/api/v1/keys/key_1", "/nowhere", "/healthz"])(
-    "is told what it may send to %s, without a token",
+    "gets the list of what it may send to %s, without a token",
     async (path) => {
       const { status, headers, text } = await preflight(path, {
         "access-control-request-headers": "authorization,content-type,x-stainless-lang",
@@ -100,12 +100,12 @@ describe("a page of an origin that gateway.allowedOrigins names", () => {
     },
   );
 
-  test("is told the usual headers when it asks for none that could be", async () => {
+  test("gets the list of the usual headers if it asks for none that is allowed", async () => {
     const { headers } = await preflight(CHAT.path, { "access-control-request-headers": "a b; c" });
     expect(headers.get("access-control-allow-headers")).toContain("Idempotency-Key, Last-Event-ID");
   });
 
-  test("may come from the internet to a machine at home", async () => {
+  test("may come from the internet to a machine in a private network", async () => {
     const local = "access-control-request-private-network";
     expect((await preflight(CHAT.path, { [local]: "true" })).headers.get("access-control-allow-private-network")).toBe(
       "true",
@@ -113,20 +113,20 @@ describe("a page of an origin that gateway.allowedOrigins names", () => {
     expect((await preflight(CHAT.path)).headers.has("access-control-allow-private-network")).toBe(false);
   });
 
-  test("leaves a line of what it asked", async () => {
+  test("leaves a log line of its preflight", async () => {
     const { headers } = await preflight(CHAT.path);
     const requestId = headers.get("x-request-id");
     await gateway.until(() => gateway.linesOf("request", { requestId, operation: "preflight", status: 204 })[0]);
   });
 
-  test("sees no webhooks: who sends those is a server", async () => {
+  test("cannot reach webhooks, because their senders are servers", async () => {
     const { status, headers } = await preflight("/hooks/wake");
     expect([status, shownTo(headers)]).toEqual([405, toNobody]);
     const wake = await gateway.hooks.wake({ text: "hi" }, { headers: { origin: PAGE } });
     expect([wake.status, shownTo(wake.headers)]).toEqual([200, toNobody]);
   });
 
-  test("counts from the reload that names it until the one that does not", async () => {
+  test("is allowed from the reload that names it until the one that removes it", async () => {
     await using other = await startGateway();
     expect((await preflight(CHAT.path, {}, other.url)).status).toBe(403);
     await other.reload(config);
@@ -136,7 +136,7 @@ describe("a page of an origin that gateway.allowedOrigins names", () => {
   });
 });
 
-describe("nothing is shown to", () => {
+describe("no CORS headers are sent to", () => {
   test.each(["https://other.example", "null", "http://chat.example", "https://chat.example.org"])(
     "a page of %s, which is refused",
     async (origin) => {
@@ -147,7 +147,7 @@ describe("nothing is shown to", () => {
     },
   );
 
-  test("our own page, or who is no page: it has no need", async () => {
+  test("our own page or a client that is not a page, which do not need them", async () => {
     const ours: Record<string, string> = { origin: gateway.url, host: gateway.url.slice("http://".length) };
     for (const origin of [ours, {}]) {
       const { status, headers } = await exchange(gateway.url, CHAT, { ...json, ...origin }, said);
@@ -155,7 +155,7 @@ describe("nothing is shown to", () => {
     }
   });
 
-  test("an OPTIONS request that no page sent", async () => {
+  test("an OPTIONS request that is not from a page", async () => {
     const reply = await exchange(gateway.url, { method: "OPTIONS", path: CHAT.path }, { authorization, origin: PAGE });
     expect([reply.status, reply.headers.get("allow")]).toEqual([405, "POST"]);
   });

@@ -43,7 +43,7 @@ function detailOf({ json }: { json: Record<string, unknown> }): unknown {
 describe.each(doors)("over HTTP/1.1, %s %s", (...door) => {
   const [method, path, token, body] = door;
 
-  test("is 400 with two Authorization headers, be they the same", async () => {
+  test("is 400 with two Authorization headers, even if they are equal", async () => {
     const good = { authorization: `Bearer ${token}`, "content-type": "application/json" };
     expect((await exchange(gateway.url, { method, path }, good, body)).status).toBe(200);
     for (const second of ["Bearer wrong", `Bearer ${token}`, ""]) {
@@ -53,7 +53,7 @@ describe.each(doors)("over HTTP/1.1, %s %s", (...door) => {
     }
   });
 
-  test("is 400 with two Host headers, be they the same", async () => {
+  test("is 400 with two Host headers, even if they are equal", async () => {
     for (const second of ["127.0.0.1", "rebound.example"]) {
       const reply = await send(door, [`HOST: ${second}`]);
       expect([reply.status, detailOf(reply)]).toEqual([400, expect.stringContaining(TWO_HOSTS)]);
@@ -95,7 +95,7 @@ describe.each(inHttp2)("over HTTP/2, %s %s", (method, path, token, body = "") =>
     if (path === "/rpc") expect(json).toMatchObject({ id: null, error: { code: -32600 } });
   });
 
-  test("takes a host that says the same as its :authority", async () => {
+  test("accepts a host that equals its :authority", async () => {
     await using client = await openHttp2(gateway.url);
     const headers = { ":authority": "localhost", host: "LOCALHOST", "content-type": "application/json" };
     const reply = await client.send({ method, path }, { ...headers, authorization: one[1] }, body);
@@ -103,7 +103,7 @@ describe.each(inHttp2)("over HTTP/2, %s %s", (method, path, token, body = "") =>
   });
 });
 
-test("over HTTP/2, two host headers end their stream: nobody gets to see them", async () => {
+test("over HTTP/2, two host headers end their stream before any handler runs", async () => {
   await using connection = await openFrames(gateway.url);
   const head = requestBlock("GET", "/healthz");
   const hosts = block([

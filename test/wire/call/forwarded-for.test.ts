@@ -30,7 +30,7 @@ describe("X-Forwarded-For of a trusted proxy", () => {
     ["::ffff:cb00:7105", "203.0.113.5"],
     ["0:0:0:0:0:ffff:203.0.113.5", "203.0.113.5"],
     ["fe80::1%eth0", "fe80::1"],
-  ])("F33: %s is the address %s, and nothing to its left counts", async (hop, address) => {
+  ])("F33: %s is the address %s, and everything to its left is ignored", async (hop, address) => {
     expect(await addressOf(hop)).toBe(address);
     expect(await addressOf(`192.0.2.1, ${hop}`)).toBe(address);
     expect(await addressOf(`192.0.2.1,${hop}, 10.1.2.3:80, "[fd00::1]:80"`)).toBe(address);
@@ -52,14 +52,14 @@ describe("X-Forwarded-For of a trusted proxy", () => {
     ["localhost"],
     [""],
     [" "],
-  ])("F33: %j is nobody's address, and ends the walk", async (hop) => {
+  ])("F33: %j is not an address, and ends the search", async (hop) => {
     expect(await addressOf(hop)).toBe("unknown");
     expect(await addressOf(`192.0.2.1, ${hop}`)).toBe("unknown");
     expect(await addressOf(`192.0.2.1, ${hop}, 10.1.2.3`)).toBe("unknown");
     expect(await addressOf(`192.0.2.1, ${hop}, 203.0.113.5`)).toBe("203.0.113.5");
   });
 
-  test("a proxy that asks for itself is the client", async () => {
+  test("a proxy that makes its own request is the client", async () => {
     expect(await addressOf("10.1.2.3")).toBe("10.1.2.3");
     const { json } = await gateway.hooks.wake({ text: "hi" });
     expect((await recorderOf(gateway).get(String(json.deliveryId))).address).toBe("127.0.0.1");
@@ -82,11 +82,11 @@ describe("X-Forwarded-For of a trusted proxy", () => {
   });
 });
 
-describe("F33: somebody who writes an address of his own to the left of a hop", () => {
+describe("F33: a client that writes its own address to the left of a hop", () => {
   const ALLOWED = "203.0.113.7";
   const hops = ["198.51.100.1:4711", "[2001:db8::1]", "[2001:db8::1]:4711", "unknown", "_hidden", '"198.51.100.1"', ""];
 
-  test("does not pass webhooks.allowedIps, be it every network", async () => {
+  test("is not accepted by webhooks.allowedIps, even with every network", async () => {
     const allowedIps = [ALLOWED, "127.0.0.0/8"];
     await using closed = await startGateway({ config: { gateway: PROXY, webhooks: { allowedIps } } });
     const errorFor = async (forwarded: string) =>
@@ -101,7 +101,7 @@ describe("F33: somebody who writes an address of his own to the left of a hop", 
     expect(await errorFor("192.0.2.1, unknown")).toBe("address-not-allowed");
   });
 
-  test("does not pass the rule of clear text", async () => {
+  test("is not exempt from the clear text rule", async () => {
     const authorization = `Bearer ${gateway.key}`;
     const config = { gateway: { ...PROXY, clearTextFrom: [ALLOWED] } };
     await using trusting = await startGateway({ config });
@@ -113,7 +113,7 @@ describe("F33: somebody who writes an address of his own to the left of a hop", 
         expect(await errorFor(`${own}, ${hop}`), hop).toBe("tls-required");
   });
 
-  test.each(hops)("does not pass the guess throttle: %j", async (hop) => {
+  test.each(hops)("is not exempt from the guess throttle: %j", async (hop) => {
     await using guessed = await startGateway({ config: { gateway: PROXY } });
     const guess = (n: number) =>
       exchange(guessed.url, LIST, { ...OVER_TLS, "x-forwarded-for": `192.0.2.${n}, ${hop}` });
@@ -121,7 +121,7 @@ describe("F33: somebody who writes an address of his own to the left of a hop", 
     expect((await guess(21)).headers.get("retry-after")).not.toBeNull();
   });
 
-  test("is counted with all others whom the proxy does not name", async () => {
+  test("is counted with all others that the proxy does not name", async () => {
     await using guessed = await startGateway({ config: { gateway: PROXY } });
     const guess = (forwarded: Record<string, string>) => exchange(guessed.url, LIST, { ...OVER_TLS, ...forwarded });
     for (let n = 1; n <= 20; n++) await guess({ "x-forwarded-for": n % 2 === 0 ? "unknown" : `_${n}` });
@@ -134,7 +134,7 @@ describe("IPv6 clients", () => {
   const guess = (at: TestGateway, address: string) =>
     exchange(at.url, LIST, { ...OVER_TLS, "x-forwarded-for": address });
 
-  test("are counted by their /64 where they guess", async () => {
+  test("are counted by their /64 when they guess", async () => {
     await using guessed = await startGateway({ config: { gateway: PROXY } });
     for (let n = 1; n <= 20; n++) await guess(guessed, `2001:db8:0:1:${n}::${n}`);
     expect((await guess(guessed, "2001:db8::1:ffff:0:0:1")).headers.get("retry-after")).not.toBeNull();
@@ -142,7 +142,7 @@ describe("IPv6 clients", () => {
     expect(guessed.linesOf("auth.failed")[0]?.address).toBe("2001:db8:0:1:1::1");
   });
 
-  test("are counted by their /64 as refusals are recorded", async () => {
+  test("are counted by their /64 when refusals are recorded", async () => {
     await using refused = await startGateway({ config: { gateway: PROXY, webhooks: { allowedIps: [] } } });
     for (let n = 1; n <= 30; n++) {
       const headers = { ...OVER_TLS, "x-forwarded-for": `2001:db8:0:1::${n}` };
@@ -152,7 +152,7 @@ describe("IPv6 clients", () => {
     expect(length).toBe(20);
   });
 
-  test("are let in by their whole address", async () => {
+  test("are allowed by their complete address", async () => {
     const allowedIps = ["2001:db8:0:1::7"];
     await using closed = await startGateway({ config: { gateway: PROXY, webhooks: { allowedIps } } });
     const errorFor = async (address: string) =>

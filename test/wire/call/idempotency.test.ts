@@ -56,7 +56,7 @@ const WAYS: [string, (to: TestGateway, text: "hi" | "ho", headers: Headers) => P
 ];
 
 describe.each(WAYS)("F20: %s with an idempotency key", (_, send) => {
-  test("sent five times at once is done once, and all get its ids", async () => {
+  test("sent five times at once is executed once, and all get its ids", async () => {
     for (let round = 0; round < 3; round++) {
       const before = gateway.gateway.store.stats().sessions;
       const headers = freshKey();
@@ -68,7 +68,7 @@ describe.each(WAYS)("F20: %s with an idempotency key", (_, send) => {
     }
   });
 
-  test("sent again is marked, and gets the first answer", async () => {
+  test("sent again is marked as a repeat, and gets the first answer", async () => {
     const headers = freshKey();
     const first = await send(gateway, "hi", headers);
     const again = await send(gateway, "hi", headers);
@@ -77,14 +77,14 @@ describe.each(WAYS)("F20: %s with an idempotency key", (_, send) => {
     expect(result).toEqual(resultOf(first));
   });
 
-  test("is refused with another body, and the first counts on", async () => {
+  test("is refused with another body, and the first one stays valid", async () => {
     const headers = freshKey();
     const first = await send(gateway, "hi", headers);
     expect((await send(gateway, "ho", headers)).error).toBe("idempotency-mismatch");
     expect(idOf(await send(gateway, "hi", headers))).toBe(idOf(first));
   });
 
-  test("that was refused is free again", async () => {
+  test("whose request was refused can be used again", async () => {
     const headers = freshKey();
     expect((await send(gateway, "hi", { ...headers, "content-type": "text/plain" })).status).toBe(415);
     const reply = await send(gateway, "ho", headers);
@@ -123,7 +123,7 @@ describe("a repeated chat.send", () => {
     expect((await again.all()).at(-1)).toEqual((await first.all()).at(-1));
   });
 
-  test("waits for the one reply while its turn runs", async () => {
+  test("waits for the same reply while its turn runs", async () => {
     const puppet = createPuppet();
     await using played = await startGateway({ makeBackend: () => puppet.backend });
     const sending = { headers: freshKey(), body: { message: "hi" } };
@@ -134,7 +134,7 @@ describe("a repeated chat.send", () => {
     for (const { json } of await Promise.all(sent)) expect(json.reply).toBe("once");
   });
 
-  test("is told of the same failure after its turn failed", async () => {
+  test("gets the same failure after its turn failed", async () => {
     const headers = freshKey();
     const body = { message: "hi", agent: "broken" };
     const [first, again] = [await send(body, headers), await send(body, headers)];
@@ -142,7 +142,7 @@ describe("a repeated chat.send", () => {
     expect([isRepeat(first), isRepeat(again)]).toEqual([false, true]);
   });
 
-  test("is refused where its bytes are in another order, and so are four of five bodies that come at once", async () => {
+  test("is refused if its bytes are in another order, and so are four of five different bodies sent at once", async () => {
     const headers = freshKey();
     await send({ message: "hi" }, headers);
     expect((await send('{ "message": "hi" }', headers)).error).toBe("idempotency-mismatch");
@@ -163,7 +163,7 @@ describe("a repeated chat.send", () => {
     expect([good.status, isRepeat(good)]).toEqual([200, false]);
   });
 
-  test("may use its key again after its session had no room", async () => {
+  test("may use its key again after its session was full", async () => {
     const puppet = createPuppet();
     await using small = await startGateway({
       config: { limits: { turnsPerSession: 1 } },
@@ -181,14 +181,14 @@ describe("a repeated chat.send", () => {
 });
 
 describe("an idempotency key", () => {
-  test("belongs to one operation: the same key elsewhere is another", async () => {
+  test("belongs to one operation: the same key in another operation is another key", async () => {
     const headers = freshKey();
     const ids = [idOf(await gateway.hooks.named("two", {}, { headers }))];
     for (const [, send] of WAYS) ids.push(idOf(await send(gateway, "hi", headers)));
     expect(new Set(ids).size).toBe(WAYS.length + 1);
   });
 
-  test("belongs to one key of REST, also where two have the same name", async () => {
+  test("belongs to one REST key, even if two REST keys have the same name", async () => {
     const mint = async () => String((await gateway.console.call("keys.create", { body: { name: "twins" } })).json.key);
     const headers = freshKey();
     const started = [];
@@ -197,7 +197,7 @@ describe("an idempotency key", () => {
     expect(new Set(started).size).toBe(4);
   });
 
-  test("belongs to the sender of a webhook: a token that takes another's place under its name shares its keys", async () => {
+  test("belongs to the sender of a webhook: a token that replaces another under its name shares its keys", async () => {
     const [old, renewed, other] = ["the-old-token-of-this", "the-new-token-of-this", "the-token-of-another"] as const;
     const token = [old, renewed, { name: "other", value: other }];
     await using several = await startGateway({ config: { webhooks: { token } } });
@@ -212,7 +212,7 @@ describe("an idempotency key", () => {
     ["256 characters", "x".repeat(256)],
     ["a letter past ASCII", "schlüssel"],
     ["a tab", "a\tb"],
-  ])("is refused by its name, at every door, where it is %s", async (_, key) => {
+  ])("is refused by its name on every surface if it is %s", async (_, key) => {
     const headers = { "content-type": "application/json", "idempotency-key": key };
     const send = (path: string, token: string, body: object) =>
       exchange(gateway.url, { ...RPC, path }, { ...headers, authorization: `Bearer ${token}` }, JSON.stringify(body));
@@ -225,14 +225,14 @@ describe("an idempotency key", () => {
     expect((await send("/rpc", SECRETS.rpcToken, call)).json).toMatchObject({ error: { code: -32602 }, id: 1 });
   });
 
-  test("does nothing where no work starts", async () => {
+  test("has no effect on operations that start no work", async () => {
     const headers = freshKey();
     for (let n = 0; n < 2; n++) expect(isRepeat(await gateway.rest.call("skills.list", { headers }))).toBe(false);
     const list = await createRpc(gateway.url).call("agent.list", {}, { headers: { "idempotency-key": "" } });
     expect(list.error).toBeUndefined();
   });
 
-  test("counts where work starts: a payload that no mapping matches may come again, and match then", async () => {
+  test("has an effect only when work starts: a payload that no mapping matches may be sent again, and then match", async () => {
     await using changing = await startGateway({ config: { webhooks: { mappings: { one: mappings.one } } } });
     const headers = freshKey();
     expect((await changing.hooks.mapped({ kind: "new" }, { headers })).status).toBe(404);
@@ -243,7 +243,7 @@ describe("an idempotency key", () => {
     expect([started.status, isRepeat(started)]).toEqual([200, false]);
   });
 
-  test("stands for the first request's work also when the configuration has changed since", async () => {
+  test("returns the first request's work even if the configuration has changed since", async () => {
     await using changing = await startGateway({ config });
     const headers = freshKey();
     const ask = () => changing.hooks.agent({ message: "hi", agent: "broken" }, { headers });
@@ -261,7 +261,7 @@ describe("an idempotency key of RPC", () => {
   const send = (params: object, headers: Headers = {}) =>
     rpc.call("agent.sendMessage", { ...hello, ...params }, { headers });
 
-  test("in the header is as good as one among the params; in both places it must be the same", async () => {
+  test("is accepted in the header or in the params, and must be the same in both", async () => {
     const { result: first } = await send({}, { "idempotency-key": "one" });
     expect((await send({ idempotencyKey: "one" })).result).toEqual({ ...first, replayed: true });
     const both = await send({ idempotencyKey: "one" }, { "idempotency-key": "one" });
@@ -270,7 +270,7 @@ describe("an idempotency key of RPC", () => {
     expect(error).toMatchObject({ code: -32602, data: { name: "invalid-params" } });
   });
 
-  test("with a batch is 400, and nothing of it is done", async () => {
+  test("with a batch is 400, and no call of the batch is executed", async () => {
     const call = { jsonrpc: "2.0", id: 1, method: "agent.sendMessage", params: { ...hello, sessionId: "batched" } };
     const reply = await rpc.send([call], { headers: { "idempotency-key": "three" } });
     expect([reply.status, reply.json]).toMatchObject([400, { error: { code: -32600 }, id: null }]);

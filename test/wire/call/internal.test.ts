@@ -65,7 +65,7 @@ function keyOf({ surface, operation }: Route): string {
 describe.each(routes as readonly Route[])("$operation, when its handler throws", (route) => {
   const { operation, surface, method, path } = route;
 
-  test("answers 500 without a word of the cause, which the log has under the request id", async () => {
+  test("answers 500 without the cause, which the log has under the request id", async () => {
     const target = targetOf(path, { path: { ...IDS, name: "any" } });
     const reply = await gateway.rest.send(method, target, { key: keyOf(route), body: bodies[operation] });
     expect(reply.error).toBe("internal");
@@ -80,7 +80,7 @@ describe.each(routes as readonly Route[])("$operation, when its handler throws",
   });
 });
 
-test("the recorder knows of a webhook that failed, and not of the cause", async () => {
+test("the recorder has the failed webhook, without the cause", async () => {
   const { requestId } = await gateway.hooks.wake({ text: "hi" });
   const { store } = gateway.gateway;
   const { items } = await store.listDeliveries({ id: requestId, limit: 10 });

@@ -11,7 +11,7 @@ function isJson(text: string): boolean {
   }
 }
 
-describe("the place where a text stops being JSON", () => {
+describe("the place where a text is not valid JSON", () => {
   it.each([
     ['{"message": hi}', 1, 13],
     ['{"message": "hi",}', 1, 18],
@@ -27,7 +27,7 @@ describe("the place where a text stops being JSON", () => {
     expect(placeOfFault(text)).toEqual({ line, column, isEnd: false });
   });
 
-  it("is there exactly where JSON.parse throws", () => {
+  it("is defined exactly if JSON.parse throws", () => {
     const pieces = [
       "{",
       "}",

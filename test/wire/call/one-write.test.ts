@@ -67,7 +67,7 @@ async function send(place: typeof CHAT, body: object) {
 describe.each([
   { what: "pieces", sent: DELTAS, end: undefined },
   { what: "pieces and their end", sent: DELTAS + DONE, end: "turn.completed" },
-])("$what that come at once leave in one write", ({ sent, end }) => {
+])("$what that are ready at once are sent in one write", ({ sent, end }) => {
   test("as server-sent events", async () => {
     await using connection = await send(CHAT, { message: "hi", stream: true });
     await connection.until((text) => text.includes("event: turn.started"));

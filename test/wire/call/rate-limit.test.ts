@@ -36,7 +36,7 @@ describe.each(DOORS)("the rate limit of $door", ({ limit, send }) => {
   const limited = (maxRequests: number, windowMs = MINUTE) =>
     startGateway({ config: limit({ maxRequests, windowMs }) });
 
-  test("lets as many requests of a token through, and tells the next one when to come again", async () => {
+  test("accepts the allowed requests of a token, and tells the next one when to retry", async () => {
     await using gateway = await limited(3);
     for (let n = 0; n < 3; n++) expect((await send(gateway)).status).toBe(200);
     const { error, headers, problem } = await send(gateway);
@@ -47,7 +47,7 @@ describe.each(DOORS)("the rate limit of $door", ({ limit, send }) => {
     expect(problem.retry_after_ms).toBeLessThanOrEqual(MINUTE);
   });
 
-  test("counts each token by itself", async () => {
+  test("is separate for each token", async () => {
     await using gateway = await limited(2);
     for (const token of [FIRST, SECOND]) {
       const statuses = [];
@@ -56,27 +56,27 @@ describe.each(DOORS)("the rate limit of $door", ({ limit, send }) => {
     }
   });
 
-  test("counts no request that was not authenticated, and those that were refused after that", async () => {
+  test("does not count unauthenticated requests, but counts requests that are refused later", async () => {
     await using gateway = await limited(2);
     for (let n = 0; n < 5; n++) await send(gateway, { token: "wrong" });
     const statuses = [await send(gateway, { body: "no JSON" }), await send(gateway), await send(gateway)];
     expect(statuses.map(({ status }) => status)).toEqual([400, 200, 429]);
   });
 
-  test("refuses before the body is read", async () => {
+  test("is checked before the body is read", async () => {
     await using gateway = await limited(1);
     await send(gateway);
     expect((await send(gateway, { body: "{", headers: { "content-type": "text/x" } })).error).toBe("rate-limited");
   });
 
-  test("is off with maxRequests: 0, and a reload sets it at once", async () => {
+  test("is off with maxRequests: 0, and a reload changes it at once", async () => {
     await using gateway = await limited(0);
     for (let n = 0; n < 120; n++) expect((await send(gateway)).status).toBe(200);
     await gateway.reload(limit({ maxRequests: 1 }));
     expect([(await send(gateway)).status, (await send(gateway)).status]).toEqual([200, 429]);
   });
 
-  test("tells the truth: after the time it names there is room again", async () => {
+  test("has room again after the time that the answer names", async () => {
     await using gateway = await limited(1, 150);
     // On a busy machine the window of one request may end before the next is sent.
     let reply = await send(gateway);
@@ -85,7 +85,7 @@ describe.each(DOORS)("the rate limit of $door", ({ limit, send }) => {
     expect((await send(gateway)).status).toBe(200);
   });
 
-  test("F17: never lets more through in any window, wherever it begins", async () => {
+  test("F17: is never exceeded in any window, wherever the window starts", async () => {
     const [most, windowMs] = [5, 100];
     await using gateway = await limited(most, windowMs);
     const passed: { sent: number; answered: number }[] = [];
@@ -102,7 +102,7 @@ describe.each(DOORS)("the rate limit of $door", ({ limit, send }) => {
   });
 });
 
-test("gateway.rest.rateLimit counts each key by itself, also where two have the same name", async () => {
+test("gateway.rest.rateLimit is separate for each key, even if two have the same name", async () => {
   await using gateway = await startGateway({ config: { gateway: { rest: { rateLimit: { maxRequests: 2 } } } } });
   const mint = async () => String((await gateway.console.call("keys.create", { body: { name: "twins" } })).json.key);
   const keys = [await mint(), await mint()];
@@ -112,13 +112,13 @@ test("gateway.rest.rateLimit counts each key by itself, also where two have the 
 describe("webhooks.rateLimit", () => {
   const EVENT = { text: "hi" };
 
-  test("is 100 a minute where nobody says otherwise", async () => {
+  test("is 100 a minute by default", async () => {
     await using gateway = await startGateway({ config: { webhooks: { rateLimit: undefined } } });
     for (let n = 0; n < 100; n++) expect((await gateway.hooks.wake(EVENT)).status).toBe(200);
     expect((await gateway.hooks.wake(EVENT)).status).toBe(429);
   });
 
-  test("counts a token by whichever header it comes, whatever it asks for, and tells on the timeline what is left", async () => {
+  test("counts a token in whichever header it is sent and for any request, and the timeline shows the remaining requests", async () => {
     await using gateway = await startGateway({ config: { webhooks: { rateLimit: { maxRequests: 3 } } } });
     const headers = { "x-gateway-token": gateway.webhookToken };
     const replies = [
@@ -138,7 +138,7 @@ describe("webhooks.rateLimit", () => {
 });
 
 describe("gateway.rpc.rateLimit", () => {
-  test("counts each call of a batch, and each token by itself", async () => {
+  test("counts each call of a batch, and each token separately", async () => {
     await using gateway = await startGateway({ config: { gateway: { rpc: { rateLimit: { maxRequests: 3 } } } } });
     const client = createRpc(gateway.url);
     const batch = [1, 2, 3, 4].map((id) => ({ jsonrpc: "2.0", id, method: id === 2 ? "nothing" : "system.info" }));
@@ -151,7 +151,7 @@ describe("gateway.rpc.rateLimit", () => {
     expect((await client.call("agent.list", {}, { token: SECRETS.consoleToken })).error).toBeUndefined();
   });
 
-  test("tells a token that is named `console` from the console's own, as idempotency keys do", async () => {
+  test("distinguishes a token named `console` from the console's own token, as idempotency keys do", async () => {
     const tokens = [{ name: "console", token: "a-token-of-that-name", permissions: "*" as const }];
     const rpc = { rateLimit: { maxRequests: 1, windowMs: MINUTE }, auth: { tokens } };
     await using gateway = await startGateway({ config: { gateway: { rpc } } });

@@ -31,7 +31,7 @@ function start() {
 }
 
 describe("a flood of refusals", () => {
-  test("from one address is recorded 20 times a minute, and each of its errors by itself", async () => {
+  test("from one address is recorded 20 times a minute, separately for each error", async () => {
     const { clock, recorded, note } = start();
     for (let n = 0; n < 100; n++) note();
     expect(recorded).toHaveLength(20);
@@ -46,7 +46,7 @@ describe("a flood of refusals", () => {
     expect(recorded).toHaveLength(22);
   });
 
-  test("from the strangers of one address is recorded 100 times an hour, over all errors", async () => {
+  test("of unauthenticated callers of one address is recorded 100 times an hour, over all errors", async () => {
     const { clock, recorded, note } = start();
     const errors = ["unauthenticated", "forbidden", "tls-required", "origin-not-allowed", "address-not-allowed"];
     const hour = async () => {
@@ -63,7 +63,7 @@ describe("a flood of refusals", () => {
     expect(recorded).toHaveLength(200);
   });
 
-  test("of strangers does not use up the limit of authenticated callers, even at one address", async () => {
+  test("of unauthenticated callers does not use the limit of authenticated ones, even at one address", async () => {
     const { recorded, note } = start();
     for (let n = 0; n < 1_000; n++) note({ address: `192.0.2.${n}` });
     for (let n = 0; n < 100; n++) note({ error: "forbidden" });
@@ -81,7 +81,7 @@ describe("a flood of refusals", () => {
     }
   });
 
-  test("uses up nothing of the time of an address that is not recorded, as others fill the second", async () => {
+  test("uses nothing of the hourly limit of an address that is not recorded because others fill the second", async () => {
     const { clock, recorded, note } = start();
     for (let n = 0; n < 20; n++) note({ address: `192.0.2.${n}` });
     for (let n = 0; n < 100; n++) note({ address: "203.0.113.7" });
@@ -90,7 +90,7 @@ describe("a flood of refusals", () => {
     expect(recorded.at(-1)?.address).toBe("203.0.113.7");
   });
 
-  test("is bounded for the webhooks' door by the same count", () => {
+  test("is limited for webhooks by the same count", () => {
     const { recorded, refusals, note } = start();
     for (let n = 0; n < 20; n++) expect(refusals.admits("192.0.2.1", "unauthenticated", false)).toBe(true);
     expect(refusals.admits("192.0.2.1", "unauthenticated", false)).toBe(false);
@@ -99,14 +99,14 @@ describe("a flood of refusals", () => {
   });
 });
 
-describe("what is recorded of a refusal", () => {
+describe("the recorded data of a refusal", () => {
   const one = (more: Parameters<typeof call>[0]): Delivery | undefined => {
     const { recorded, note } = start();
     note(more);
     return recorded[0];
   };
 
-  test("is where a stranger called only as far as the contract knows it", () => {
+  test("has the path of an unauthenticated caller only as far as the contract has it", () => {
     const at = (path: string, method = "GET") => {
       const found = one({ surface: "rest", path, req: { method, headers: {}, rawHeaders: [] } });
       return [found?.operation, found?.path];
@@ -117,7 +117,7 @@ describe("what is recorded of a refusal", () => {
     expect(at("/api/v1/chat/send")).toEqual(["unknown", "/api/v1/*"]);
   });
 
-  test("is of its head no more than a few KiB, whole lines of it", () => {
+  test("has at most a few KiB of the request's head, in complete lines", () => {
     const rawHeaders = Array.from({ length: 20 }, (_, n) => [`X-${n}`, "a".repeat(1_000)]).flat();
     const found = one({
       req: { method: "M".repeat(100), headers: { "idempotency-key": "k".repeat(9_000) }, rawHeaders },

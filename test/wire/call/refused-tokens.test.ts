@@ -29,7 +29,7 @@ const doors = [
   ["POST", "/hooks/wake", `\`/hooks\` ${HOOKS}`, gateway.rpcToken],
 ] as const;
 
-test.each(doors)("401 of %s %s says what it takes, and what else was sent", async (method, path, takes, otherDoors) => {
+test.each(doors)("401 of %s %s says which token is required, and what was sent instead", async (method, path, takes, otherDoors) => {
   const json = { "content-type": "application/json" };
   const missing = await send(method, path, json);
   expect(missing.status).toBe(401);
@@ -46,7 +46,7 @@ test.each(doors)("401 of %s %s says what it takes, and what else was sent", asyn
   }
 });
 
-test("tls-required names the ways to be let in", async () => {
+test("tls-required names the ways to be accepted", async () => {
   const { json } = await send("GET", "/api/v1/skills/list", { "x-forwarded-proto": "http" });
   expect(json.detail).toBe(
     "The token was sent in clear text from another machine. Use TLS (https), or name the network in gateway.clearTextFrom, or the proxy that ends TLS in gateway.trustedProxies.",
@@ -63,7 +63,7 @@ test.each([
   ["POST", "/hooks", { path: "/hooks" }],
   ["POST", "/hooks/signed", { path: "/hooks/signed", mapping: "signed" }],
   ["POST", "/hooks/a-token-of-somebody", { path: "/hooks/{name}" }],
-] as const)("auth.failed of %s %s has its path and mapping, and nothing that a stranger made up", async (...call) => {
+] as const)("auth.failed of %s %s has its path and mapping, and no invented value of the caller", async (...call) => {
   const [method, path, fields] = call;
   const { address, status } = await send(method, path, { "content-type": "application/json" });
   expect(status).toBe(401);

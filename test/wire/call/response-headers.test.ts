@@ -44,7 +44,7 @@ describe("Strict-Transport-Security is sent", () => {
   };
   const named = { ":authority": "gateway.example.com" };
 
-  test("by every answer over the gateway's own TLS, until the listener says otherwise", async () => {
+  test("with every answer over the gateway's own TLS, unless the listener turns it off", async () => {
     const allowed = { gateway: { ...OVER_TLS.gateway, allowedOrigins: ["https://gateway.example.com"] } };
     await using gateway = await startGateway({ config: allowed });
     expect(await over(gateway.url, named)).toBe("max-age=15768000");
@@ -56,7 +56,7 @@ describe("Strict-Transport-Security is sent", () => {
     expect(await over(gateway.url, named)).toBeNull();
   });
 
-  test("over HTTP/1.1 as well", async () => {
+  test("over HTTP/1.1, too", async () => {
     await using gateway = await startGateway({ config: OVER_TLS });
     const { request } = await import("node:https");
     const headers = await new Promise<NodeJS.Dict<string | string[]>>((resolve) =>
@@ -72,7 +72,7 @@ describe("Strict-Transport-Security is sent", () => {
       expect(await over(gateway.url, { ":authority": host })).toBeNull();
   });
 
-  test("never in clear text, also not where a proxy ended TLS", async () => {
+  test("never in clear text, also if a proxy ended TLS", async () => {
     await using gateway = await startGateway({ config: { gateway: { trustedProxies: ["127.0.0.1"] } } });
     expect(await clear(gateway.url)).toBeNull();
     expect(await clear(gateway.url, { "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1" })).toBeNull();

@@ -35,7 +35,7 @@ const DOORS: [string, Door][] = [
   ],
 ];
 
-test.each(DOORS)("F16: %s rotate 100 times under load, and no valid request fails", async (_, { configOf, send }) => {
+test.each(DOORS)("F16: %s are rotated 100 times under load, and no valid request fails", async (_, { configOf, send }) => {
   await using gateway = await startGateway({ config: configOf(0, 1) });
   let current = 0;
   let answered = 0;
@@ -65,7 +65,7 @@ test.each(DOORS)("F16: %s rotate 100 times under load, and no valid request fail
     expect([n, (await send(gateway, tokenAt(n))).status]).toEqual([n, status]);
 });
 
-test("F16: a hundred minted keys, one after another: no valid request fails, and a revoked key fails at once", async () => {
+test("F16: a hundred keys are created one after another: no valid request fails, and a revoked key fails at once", async () => {
   await using gateway = await startGateway();
   const mint = async (name: string) =>
     (await gateway.console.call("keys.create", { body: { name } })).json as { key: string; key_id: string };
@@ -96,7 +96,7 @@ test("F16: a hundred minted keys, one after another: no valid request fails, and
 });
 
 describe("a reload", () => {
-  test("takes an HTTP/2 connection's next call where its token went", async () => {
+  test("refuses the next call of an HTTP/2 connection whose token was removed", async () => {
     await using gateway = await startGateway({ config: rpcTokens(0, 1) });
     const { open } = transports["HTTP/2 in clear text"] as Way;
     await using transport = await open(gateway, tokenAt(0));
@@ -105,7 +105,7 @@ describe("a reload", () => {
     expect((await transport.send(LIST)).status).toBe(401);
   });
 
-  test("that narrows a token's permissions counts from then on", async () => {
+  test("that reduces a token's permissions takes effect immediately", async () => {
     await using gateway = await startGateway();
     const rpc = createRpc(gateway.url);
     expect((await rpc.call("system.info")).error).toBeUndefined();

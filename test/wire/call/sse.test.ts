@@ -47,7 +47,7 @@ function createSignal() {
   return { give, given };
 }
 
-test("a comment goes out for every 15 s of silence, and none while something is said", async () => {
+test("a comment is sent after each 15 s of silence, and none while events are sent", async () => {
   const [more, over] = [createSignal(), createSignal()];
   const { reader, ended } = await serve(async function* () {
     yield { event: "a", id: "1", data: {} };
@@ -69,7 +69,7 @@ test("a comment goes out for every 15 s of silence, and none while something is 
   await ended;
 });
 
-test("a line break in what is said never ends an event", async () => {
+test("a line break in a text never ends an event", async () => {
   const { reader } = await serve(async function* () {
     yield { event: "a", id: "1", data: "one\n\ntwo\r\n\u2028three" };
   });
@@ -78,7 +78,7 @@ test("a line break in what is said never ends an event", async () => {
   expect(text.split("\n")).toHaveLength(5);
 });
 
-test("a reader that takes nothing is waited for, and nothing more is made for it", async () => {
+test("no further event is produced for a reader that does not read", async () => {
   let made = 0;
   const { reader } = await serve(async function* () {
     for (; made < 1_000; made++) yield { event: "a", id: String(made), data: "x".repeat(1024 * 1024) };
@@ -92,7 +92,7 @@ test("a reader that takes nothing is waited for, and nothing more is made for it
   expect(made).toBeLessThan(50);
 });
 
-test("events and the end of their stream that come in one turn arrive in this order", async () => {
+test("events and the end of their stream that are written in one turn arrive in this order", async () => {
   const { reader } = await serve(async function* () {
     for (const id of ["1", "2", "3"]) yield { event: "a", id, data: {} };
   });
@@ -101,7 +101,7 @@ test("events and the end of their stream that come in one turn arrive in this or
   expect(text.match(/^id: \d$/gm)).toEqual(["id: 1", "id: 2", "id: 3"]);
 });
 
-test("a stream goes on when there was room again before it was told of it", async () => {
+test("a stream continues if there was room again before the notification", async () => {
   // As a comment leaves it that went out while another write was on its way.
   const { port, accepted } = await listenHere((_req, res) => {
     const [own] = accepted as [Socket];

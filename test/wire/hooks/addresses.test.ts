@@ -24,7 +24,7 @@ function bareOf({ status, headers, text }: Reply) {
 describe("a webhook in clear text", () => {
   const clear = { "x-forwarded-for": "203.0.113.7" };
 
-  test("from another machine is refused before its token or its signature is looked at", async () => {
+  test("from another machine is refused before its token or its signature is checked", async () => {
     const bare = async (sending: HookSending, below = "/wake") =>
       bareOf(
         await gateway.hooks.send(below, { text: "hi" }, { ...sending, headers: { ...clear, ...sending.headers } }),
@@ -37,7 +37,7 @@ describe("a webhook in clear text", () => {
     expect((await bare({ token: null, headers: signature }, "/signed")).status).toBe(403);
   });
 
-  test("is taken from a network that the configuration names", async () => {
+  test("is accepted from a configured network", async () => {
     await using trusting = await startGateway({ config: { gateway: { ...PROXY, clearTextFrom: ["203.0.113.0/24"] } } });
     expect((await wake(clear, trusting.hooks)).status).toBe(200);
     expect((await wake({ "x-forwarded-for": "203.0.114.7" }, trusting.hooks)).error).toBe("tls-required");
@@ -47,7 +47,7 @@ describe("a webhook in clear text", () => {
 describe("webhooks.allowedIps", () => {
   const from = (address: string) => ({ "x-forwarded-for": address, "x-forwarded-proto": "https" });
 
-  test("lets in who is named, be it by an address or a network, and nobody else, whatever they send", async () => {
+  test("accepts only listed addresses and networks, whatever the sender sends", async () => {
     const allowedIps = ["203.0.113.7", "198.51.100.0/24", "2001:db8::/32"];
     await using closed = await startGateway({ config: { gateway: PROXY, webhooks: { allowedIps, mappings } } });
     const errorFrom = async (address: string, sending: HookSending = {}) =>
@@ -67,14 +67,14 @@ describe("webhooks.allowedIps", () => {
     expect(await errorFrom("203.0.113.7, 203.0.113.8")).toBe("address-not-allowed");
   });
 
-  test("is that of the proxy, where the configuration knows of none", async () => {
+  test("is checked against the proxy's address if the configuration does not name the proxy", async () => {
     await using closed = await startGateway({ config: { webhooks: { allowedIps: ["203.0.113.7"] } } });
     expect((await wake(from("203.0.113.7"), closed.hooks)).error).toBe("address-not-allowed");
     await closed.reload({ webhooks: { allowedIps: ["127.0.0.0/8"] } });
     expect((await wake(from("203.0.113.7"), closed.hooks)).status).toBe(200);
   });
 
-  test("empty lets nobody in", async () => {
+  test("refuses every sender if it is empty", async () => {
     await using closed = await startGateway({ config: { webhooks: { allowedIps: [] } } });
     expect((await wake({}, closed.hooks)).error).toBe("address-not-allowed");
   });

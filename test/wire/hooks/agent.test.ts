@@ -20,8 +20,8 @@ async function sent(body: object, at: TestGateway = gateway): Promise<{ turn: Ba
   return { turn: one.turn, reply };
 }
 
-describe("what /hooks/agent asks for reaches the agent", () => {
-  test("the message, exactly as it was sent, marked as something from outside", async () => {
+describe("the agent gets from /hooks/agent", () => {
+  test("the message, exactly as it was sent, marked as text from outside", async () => {
     const message = ' {body.x} {{ "Grüße" \u0000 👋 \n';
     const { turn } = await sent({ message });
     expect(turn.message).toMatchObject({ text: message, outside: true, context: undefined });
@@ -34,13 +34,13 @@ describe("what /hooks/agent asks for reaches the agent", () => {
     expect((await sent({ message: "hi", context: {} })).turn.message.context).toBe("{}");
   });
 
-  test("the model, where the agent knows it; another is refused by name", async () => {
+  test("the model, if the agent has it; another one is refused by name", async () => {
     expect((await sent({ message: "hi", model: "deep" })).turn.model).toBe("deep");
     const { error, problem } = await gateway.hooks.agent({ message: "hi", model: "gigantic" });
     expect([error, problem.detail]).toEqual(["unknown-model", "The models of the agent main are: fast, deep."]);
   });
 
-  test("the session: a fresh one each time, or the one that was named, with what was said there before", async () => {
+  test("the session: a new one each time, or the named one, with its history", async () => {
     const one = await sent({ message: "one" });
     const two = await sent({ message: "two" });
     expect(one.reply.json.sessionId).not.toBe(two.reply.json.sessionId);
@@ -52,7 +52,7 @@ describe("what /hooks/agent asks for reaches the agent", () => {
     expect((await again.turn.history()).map(({ text }) => text)).toEqual(["first", "done"]);
   });
 
-  test("the channel, as a label of its session", async () => {
+  test("the channel, as a label of the session", async () => {
     const { reply } = await sent({ message: "hi", channel: "#ops & co" });
     expect(reply.json.channel).toBe("#ops & co");
     const rpc = createRpc(gateway.url);
@@ -80,7 +80,7 @@ describe("a turn of /hooks/agent", () => {
     });
   });
 
-  test("does not wait for another session's: isolated", async () => {
+  test("does not wait for the turn of another session: isolated", async () => {
     const first = await gateway.hooks.agent({ message: "slow" });
     const slow = await next();
     const { reply } = await sent({ message: "quick" });

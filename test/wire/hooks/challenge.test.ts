@@ -23,7 +23,7 @@ describe("Slack's url_verification", async () => {
   const challenge = "3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P";
   const body = JSON.stringify({ token: "Jhj5dZrVaK7ZwHHjRyZWjbDl", challenge, type: "url_verification" });
 
-  test("is answered with its challenge, where its signature is good, and starts nothing", async () => {
+  test("is answered with its challenge if its signature is good, and starts nothing", async () => {
     const { sessions, turnsQueued, turnsRunning } = gateway.gateway.store.stats();
     const headers = await signedAs("slack", body);
     const { status, json, headers: got } = await gateway.hooks.named("slack", body, { token: null, headers });
@@ -34,13 +34,13 @@ describe("Slack's url_verification", async () => {
     expect(list.deliveries).toMatchObject([{ status: 200, mapping: "slack", caller: "slack" }]);
   });
 
-  test("is 401 without it: nobody is given back what they sent", async () => {
+  test("is 401 without a signature: the answer repeats nothing of the request", async () => {
     const reply = await gateway.hooks.named("slack", body, { token: null });
     expect(reply.error).toBe("unauthenticated");
     expect(reply.text).not.toContain(challenge);
   });
 
-  test("is only Slack's, and only that", async () => {
+  test("is accepted only from Slack, and only in this form", async () => {
     const { json } = await gateway.hooks.named("github", body, {
       token: null,
       headers: await signedAs("github", body),

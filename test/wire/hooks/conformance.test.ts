@@ -28,7 +28,7 @@ for (const [way, { open, config: ofWay, ...options }] of Object.entries(ways)) {
         expectHookReply(fixture, reply, kept);
       });
 
-      test("and nothing was unexpected", async () => {
+      test("and no unexpected error was logged", async () => {
         await client?.[Symbol.asyncDispose]();
         await gateway[Symbol.asyncDispose]();
         expect(gateway.linesOf("unexpected.error")).toEqual([]);

@@ -77,11 +77,11 @@ describe.each(Object.entries(hookTransports))("over %s", async (_, { open, confi
   const gateway = await startGateway({ config: { ...config, ...ofWay } });
   const client = await open(gateway);
 
-  test.each(requests)("the request of $operation is taken: $name", async (example) => {
+  test.each(requests)("the request of $operation is accepted: $name", async (example) => {
     expect((await sendExample(example, client)).status).toBe(200);
   });
 
-  test.each(replies)("the reply of $operation is one that was got: $name", async (example) => {
+  test.each(replies)("the reply of $operation is one that was received: $name", async (example) => {
     const produce = producers[nameOf(example)];
     if (!produce) throw new Error("nothing here produces this example");
     expect(plain((await produce(client)).json)).toEqual(plain(example.value));

@@ -29,7 +29,7 @@ function agentsWith(every: string): SomeConfig {
 }
 
 describe("a wake", () => {
-  it("is handled at the agent's next heartbeat, and can be followed all the way", async () => {
+  it("is handled at the agent's next heartbeat, and each step can be read", async () => {
     await using gateway = await startGateway({ config: agentsWith("200ms") });
     using socket = await follow(gateway);
     const { json } = await gateway.hooks.wake({ text: "The build is green.", metadata: { source: "ci" } });
@@ -52,7 +52,7 @@ describe("a wake", () => {
     ]);
   });
 
-  it("with mode: now is handled now", async () => {
+  it("with mode: now is handled immediately", async () => {
     await using gateway = await startGateway({ config: agentsWith("30d") });
     using socket = await follow(gateway);
     const plain = await gateway.hooks.wake({ text: "can wait" });
@@ -61,7 +61,7 @@ describe("a wake", () => {
     expect(await metricOf(gateway, "gateway_beats_total", { agent: "main" })).toBe(1);
   });
 
-  it("for an agent whose heartbeat is off is refused, but for mode: now", async () => {
+  it("for an agent whose heartbeat is off is refused, except with mode: now", async () => {
     await using gateway = await startGateway({ config: agentsWith("off") });
     using socket = await follow(gateway);
     expect(await gateway.hooks.wake({ text: "plain" })).toMatchObject({ status: 409, error: "heartbeat-off" });
@@ -69,7 +69,7 @@ describe("a wake", () => {
     await socket.pushed("event.handled", isOf(json.eventId));
   });
 
-  it("past limits.events is refused with Retry-After, and counted in metrics and health", async () => {
+  it("above limits.events is refused with Retry-After, and counted in metrics and health", async () => {
     await using gateway = await startGateway({ config: { ...agentsWith("30m"), limits: { events: 2 } } });
     for (const text of ["one", "two"]) expect(await gateway.hooks.wake({ text })).toMatchObject({ status: 200 });
     for (let n = 0; n < 3; n++) {
@@ -109,7 +109,7 @@ describe("a wake", () => {
     expect(await metricOf(gateway, "gateway_events_dead")).toBe(0);
   });
 
-  it("for an agent that leaves the configuration is dead, and one for an agent that comes is handled", async () => {
+  it("for an agent that is removed from the configuration is dead, and one for an added agent is handled", async () => {
     const other = { backend: "echo", heartbeat: { every: "20ms" } } as const;
     await using gateway = await startGateway({ config: agentsWith("30m") });
     using socket = await follow(gateway);
@@ -123,7 +123,7 @@ describe("a wake", () => {
 });
 
 describe("a gateway that stops while a beat runs", () => {
-  it("lets its turn end, begins no other, and tells what it forgets", async () => {
+  it("waits for the end of its turn, starts no other, and logs the events that it loses", async () => {
     const { backend, next } = createPuppet();
     const gateway = await startGateway({ config: agentsWith("30d"), makeBackend: () => backend });
     using socket = await follow(gateway);

@@ -31,10 +31,10 @@ async function kept(eventId: unknown) {
   return (json.metadata as { it: unknown }).it;
 }
 
-describe("F13: JSON that is well formed", () => {
+describe("F13: valid JSON", () => {
   const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 
-  test("is read 64 levels deep, and no deeper", async () => {
+  test("is read up to 64 levels deep", async () => {
     expect((await gateway.hooks.mapped(nested(64))).status).toBe(200);
     for (const depth of [65, 1_000, 100_000])
       expect((await gateway.hooks.mapped(nested(depth))).problem.detail).toBe(
@@ -42,13 +42,13 @@ describe("F13: JSON that is well formed", () => {
       );
   });
 
-  test("may hold 10 000 values, and no more", async () => {
+  test("may have at most 10 000 values", async () => {
     expect((await gateway.hooks.mapped(`[${"1,".repeat(9_900)}1]`)).status).toBe(200);
     expect((await gateway.hooks.mapped(`[${"1,".repeat(10_000)}1]`)).error).toBe("invalid-request");
   });
 
   test.each(["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "__defineGetter__"])(
-    "pollutes nothing by the key %s",
+    "does not change a prototype by the key %s",
     async (key) => {
       const inner = `{"${key}":{"polluted":true,"prototype":{"polluted":true}}}`;
       expect((await gateway.hooks.wake(`{"text":"hi","${key}":{"polluted":true}}`)).error).toBe("invalid-request");
@@ -60,7 +60,7 @@ describe("F13: JSON that is well formed", () => {
     },
   );
 
-  test("is filled in once, and no property that it does not own is", async () => {
+  test("is filled in once, without properties that are not its own", async () => {
     const { json } = await gateway.hooks.mapped({ it: "{body.secret} {headers.host}", secret: "s" });
     const rest = { path: { turn_id: String(json.turnId) } };
     await (await gateway.rest.stream("turns.events", rest)).all();
@@ -77,14 +77,14 @@ test.each(LARGE_HOOK_BODIES)("F13: a large body is answered: %s", async (_, path
 describe("F12: a body", () => {
   const textOf = (bytes: number) => `{"text":"${"x".repeat(bytes - '{"text":""}'.length)}"}`;
 
-  test("at the limit is taken, and one byte more is not", async () => {
+  test("at the limit is accepted, and one byte more is not", async () => {
     expect((await gateway.hooks.wake(textOf(MOST))).status).toBe(200);
     const { error, problem } = await gateway.hooks.wake(textOf(MOST + 1));
     expect(error).toBe("too-large");
     expect(problem.detail).toContain(String(MOST));
   });
 
-  test("may have another limit, which a reload sets at once", async () => {
+  test("may have another limit, which a reload changes at once", async () => {
     await using small = await startGateway({ config: { limits: { webhookBody: 64 } } });
     expect((await small.hooks.wake(textOf(64))).status).toBe(200);
     expect((await small.hooks.wake(textOf(65))).error).toBe("too-large");
@@ -93,7 +93,7 @@ describe("F12: a body", () => {
   });
 });
 
-test("the gateway goes on as if nothing had been", async () => {
+test("the gateway continues normally", async () => {
   expect((await gateway.hooks.wake({ text: "hi" })).status).toBe(200);
   expect(gateway.linesOf("unexpected.error")).toEqual([]);
 });

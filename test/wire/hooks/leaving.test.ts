@@ -3,7 +3,7 @@ import { SECRETS, startGateway } from "#test/harness/gateway.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { slowStore } from "#test/harness/stores.ts";
 
-test("a sender that leaves before its answer finds what it asked for done, once", async () => {
+test("a sender that disconnects before its answer finds its work executed once", async () => {
   let isHeld = false;
   let release: (() => void) | undefined;
   await using gateway = await startGateway({

@@ -5,7 +5,7 @@ import { openSocket } from "#test/wire/ws/socket.ts";
 
 const MAIN = "agent:main:main";
 
-it("an agent's main session that is woken again and again is compacted by itself, and lets go of what is past its time", async () => {
+it("an agent's main session with many wakes is compacted automatically, and its old entries are erased", async () => {
   let store: Store | undefined;
   await using gateway = await startGateway({
     config: {

@@ -51,7 +51,7 @@ describe("a payload without a name", () => {
   const PUSH = { headers: { "X-GitHub-Event": "push" } };
 
   describe.each(Object.entries(hookTransports))("over %s", (_, { open, config }) => {
-    it("starts the turn of the first mapping that matches, and says what it resolved to", async () => {
+    it("starts the turn of the first mapping that matches, and returns the resolved settings", async () => {
       await using gateway = await startGateway({
         config: withMappings(MAPPINGS, {
           ...config,
@@ -84,7 +84,7 @@ describe("a payload without a name", () => {
       config: withMappings(MAPPINGS, { agents: AGENTS, gateway: { defaultAgent: "main" } }),
     });
 
-    it("is told to the agent as the template makes it, and kept as what came from outside", async () => {
+    it("reaches the agent in the form of the template, and is stored as text from outside", async () => {
       const { hooks, gateway: inner } = gateway;
       const reply = await hooks.mapped(MAIN, PUSH);
       expect(await ended(gateway, reply)).toBe("ada pushed c0ffee (push)");
@@ -95,7 +95,7 @@ describe("a payload without a name", () => {
       });
     });
 
-    it("has its numbers and flags compared as JSON writes them, and objects filled in as JSON", async () => {
+    it("has its numbers and flags compared in their JSON form, and objects filled in as JSON", async () => {
       const { hooks } = gateway;
       const reply = await hooks.mapped('{"status":"firing","count":1e2,"loud":true,"labels":{"a":[1,"x"]}}');
       expect(reply.json).toMatchObject({
@@ -108,7 +108,7 @@ describe("a payload without a name", () => {
       expect(await ended(gateway, reply)).toBe('{"a":[1,"x"]}');
     });
 
-    it("gets a session of its own, apart from all others, where the mapping names none", async () => {
+    it("gets its own session if the mapping names none", async () => {
       const { hooks } = gateway;
       const alert = { status: "firing", count: 100, loud: true, labels: {} };
       const [one, two] = [await hooks.mapped(alert), await hooks.mapped(alert)];
@@ -116,7 +116,7 @@ describe("a payload without a name", () => {
       expect(one.json.sessionId).not.toBe(two.json.sessionId);
     });
 
-    it("that no mapping matches is 404, and its timeline says why of each that was tried", async () => {
+    it("that no mapping matches is 404, and its timeline has the reason for each mapping", async () => {
       const { hooks, console } = gateway;
       const before = await console.call("deliveries.list", { query: { outcome: "unmatched" } });
       const reply = await hooks.mapped({ ref: "refs/heads/draft", status: "firing", count: "99", quiet: "yes" }, PUSH);
@@ -142,7 +142,7 @@ describe("a payload without a name", () => {
       });
     });
 
-    it("that a mapping took tells which, why those before did not, and the message", async () => {
+    it("that a mapping matched has the mapping, the reasons of the earlier ones, and the message on its timeline", async () => {
       const { hooks } = gateway;
       const reply = await hooks.mapped({ quiet: "yes", text: "Speak up." });
       expect(await ended(gateway, reply)).toBe("Speak up.");
@@ -161,7 +161,7 @@ describe("a payload without a name", () => {
       );
     });
 
-    it("is refused where its mapping names a session of another agent", async () => {
+    it("is refused if its mapping names a session of another agent", async () => {
       const { hooks } = gateway;
       const session = "webhook:taken";
       await hooks.agent({ message: "mine", session, agent: "main" });
@@ -187,14 +187,14 @@ describe("a payload with a mapping's name", async () => {
     }),
   });
 
-  it("is tried with that mapping alone", async () => {
+  it("is compared with only that mapping", async () => {
     const { hooks } = gateway;
     const reply = await hooks.named("ci", { status: "failed", job: "build" });
     expect(reply.json).toMatchObject({ mapping: "ci", sessionId: "webhook:ci", message: "turn started" });
     expect(await ended(gateway, reply)).toBe("build failed");
   });
 
-  it("that does not match is 200 and nothing is started, as senders switch off an address that fails", async () => {
+  it("that does not match is 200 and starts nothing, because senders disable an address that fails", async () => {
     const { hooks, gateway: inner } = gateway;
     const before = inner.store.stats().sessions;
     const reply = await hooks.named("ci", { status: "passed" });
@@ -218,7 +218,7 @@ describe("a payload with a mapping's name", async () => {
     });
   });
 
-  it("whose message would say nothing calls no agent", async () => {
+  it("with an empty message calls no agent", async () => {
     const { hooks } = gateway;
     for (const body of [{}, { text: null }, { text: " \n" }, []]) {
       const { json } = await hooks.named("everything", body);
@@ -228,7 +228,7 @@ describe("a payload with a mapping's name", async () => {
     }
   });
 
-  it("that nobody has is 404, with the shared token alone", async () => {
+  it("of an unknown mapping is 404, with the shared token only", async () => {
     const { hooks } = gateway;
     const reply = await hooks.named("nothing", {});
     expect([reply.status, reply.error, reply.problem.detail]).toEqual([
@@ -242,7 +242,7 @@ describe("a payload with a mapping's name", async () => {
   });
 });
 
-it("a message that would be too long is refused, and can be seen", async () => {
+it("with a message that would be too long is refused, and can be read in the recorder", async () => {
   await using gateway = await startGateway({
     config: withMappings({ long: { match: {}, message: "{body.text}".repeat(5) } }),
   });
@@ -258,7 +258,7 @@ it("a message that would be too long is refused, and can be seen", async () => {
   expect(json.deliveries).toMatchObject([{ status: 413, mapping: "long" }]);
 });
 
-it("a session that holds too many turns refuses the next, and nothing is kept of it", async () => {
+it("for a session with a full queue is refused, and nothing of it is stored", async () => {
   const { backend, next } = createPuppet();
   await using gateway = await startGateway({
     makeBackend: () => backend,
@@ -276,7 +276,7 @@ it("a session that holds too many turns refuses the next, and nothing is kept of
   for (let n = 0; n < 3; n++) (await next()).end();
 });
 
-it("a reload takes over mappings with the agents that they name, and refuses those that cannot be", async () => {
+it("a reload replaces mappings together with their agents, and refuses invalid ones", async () => {
   const config = (mappings: Mappings, names: string[]): SomeConfig =>
     withMappings(mappings, {
       agents: Object.fromEntries(names.map((name) => [name, { backend: "echo" }])),
@@ -296,7 +296,7 @@ it("a reload takes over mappings with the agents that they name, and refuses tho
   expect((await gateway.hooks.named("one", {})).status).toBe(404);
 });
 
-it("a mapping that a reload adds is there as soon as the token that came with it", async () => {
+it("a mapping that a reload adds exists as soon as the token that was added with it", async () => {
   const names = Array.from({ length: 100 }, (_, n) => `skill-${n}`);
   const dirs = [skillsFolder(Object.fromEntries(names.map((name) => [name, skillText(name, "Does it.")])))];
   const config = (mappings: Mappings, token: string): SomeConfig => {

@@ -210,7 +210,7 @@ describe("a back-test in memory", () => {
   });
 });
 
-describe("a back-test with bodies switched off", () => {
+describe("a back-test with recorder.bodies: false", () => {
   it("tries nothing", async () => {
     await using gateway = await startGateway({ config: { ...CONFIG, recorder: { bodies: false } } });
     await gateway.hooks.send("", { status: "firing" });

@@ -42,7 +42,7 @@ describe("a dry run", async () => {
     return rest.call("mappings.dryRun", { body, key: adminKey });
   };
 
-  it("tells of each mapping, in order, what it would make of the request", async () => {
+  it("shows for each mapping, in order, what it would do with the request", async () => {
     const { status, json } = await dryRun({ headers: { "X-GitHub-Event": "push" }, body: { ...PUSH, text: "Hm." } });
     expect(status).toBe(200);
     expect(json).toEqual({
@@ -93,7 +93,7 @@ describe("a dry run", async () => {
     });
   });
 
-  it("for one mapping tells of that one alone, with the pair that failed and what was found", async () => {
+  it("for one mapping shows only that one, with the pair that failed and the found value", async () => {
     const failing = await dryRun({ name: "github-push", headers: { "x-github-event": "ping" }, body: PUSH });
     expect(failing.json).toEqual({
       starts: null,
@@ -114,7 +114,7 @@ describe("a dry run", async () => {
     expect(taken.json).toMatchObject({ starts: "github-push", mappings: [{ matched: true }] });
   });
 
-  it("tells where a turn would go", async () => {
+  it("shows the target of a turn", async () => {
     const { json } = await dryRun({ body: { status: "firing", text: "Fire." } });
     expect(json).toMatchObject({
       starts: "alert",
@@ -122,7 +122,7 @@ describe("a dry run", async () => {
     });
   });
 
-  it("tells of a message that says nothing, or too much", async () => {
+  it("reports a message that is empty or too long", async () => {
     expect((await dryRun({ body: [] })).json).toMatchObject({
       starts: null,
       mappings: [{}, {}, { failed: { path: "message", expected: ["some text"], found: null } }],
@@ -146,7 +146,7 @@ describe("a dry run", async () => {
     ]);
   });
 
-  it("for a mapping that is not there is 404", async () => {
+  it("for a mapping that does not exist is 404", async () => {
     for (const name of ["nothing", "constructor"]) {
       const { status, error } = await dryRun({ name, body: {} });
       expect([status, error]).toEqual([404, "mapping-not-found"]);
@@ -163,7 +163,7 @@ describe("a dry run", async () => {
     expect([status, error]).toEqual([400, "invalid-request"]);
   });
 
-  it("reads no more of a hostile request than a webhook would", async () => {
+  it("reads no more of a hostile request than a webhook does", async () => {
     const { rest, adminKey } = shared;
     const body = '{"headers":{"__proto__":"x","constructor":"y"},"body":{"__proto__":{"status":"firing"}}}';
     const { json } = await rest.call("mappings.dryRun", { body, key: adminKey });
@@ -174,7 +174,7 @@ describe("a dry run", async () => {
   });
 });
 
-it("a dry run tells the path that webhooks have, and works where they are off", async () => {
+it("a dry run shows the path of webhooks, and works while they are off", async () => {
   await using gateway = await startGateway({
     config: { webhooks: { enabled: false, path: "/in/coming", mappings: { all: { match: {}, message: "x" } } } },
   });

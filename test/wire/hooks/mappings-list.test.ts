@@ -27,13 +27,13 @@ test("mappings are listed in the order of the file, without their secrets", asyn
   expect(text).not.toMatch(/seen-nowhere|a-secret-of-a-sender/);
 });
 
-test("mappings are those of the latest reload, or none", async () => {
+test("mappings are those of the latest reload, and may be an empty list", async () => {
   await using gateway = await startGateway({ config });
   await gateway.reload({ ...config, webhooks: { path: "/in", mappings: {} } });
   expect((await gateway.console.call("mappings.list")).json).toMatchObject({ mappings: [], next_cursor: null });
 });
 
-describe("what is left of the rate limits", () => {
+describe("the remaining requests of the rate limits", () => {
   const SECRET = senders.github.makeSecret("a-hook");
   const rateLimit = { maxRequests: 3, windowMs: 60_000 };
   const mappings = {
@@ -50,7 +50,7 @@ describe("what is left of the rate limits", () => {
   type List = { tokens: { rate_limit: Use }[]; mappings: { rate_limit: Use }[] };
   const list = async ({ console }: TestGateway) => (await console.call("mappings.list")).json as unknown as List;
 
-  test("is told of each token and of each mapping that is signed", async () => {
+  test("are shown for each token and each signed mapping", async () => {
     await using gateway = await startGateway({ config: { webhooks: { token: tokens, rateLimit, mappings } } });
     const whole = { limit: 3, window_ms: 60_000, remaining: 3, resets_at: null };
     const before = await list(gateway);
@@ -70,7 +70,7 @@ describe("what is left of the rate limits", () => {
     expect(resets).toBeLessThanOrEqual(Date.now() + 60_000 + 5);
   });
 
-  test("is none where no limit is set, and all of it after the limit changes", async () => {
+  test("are null without a limit, and complete after the limit changes", async () => {
     await using gateway = await startGateway({ config: { webhooks: { token: tokens, rateLimit } } });
     await gateway.hooks.wake({ text: "hi" }, { token: "a-token-that-goes-soon" });
     await gateway.reload({ webhooks: { token: tokens, rateLimit: { maxRequests: 5, windowMs: 60_000 } } });
@@ -79,7 +79,7 @@ describe("what is left of the rate limits", () => {
     expect((await list(gateway)).tokens[0]?.rate_limit).toBeNull();
   });
 
-  test("stands beside the age of each token, and no token is told", async () => {
+  test("are next to the age of each token, and no token is shown", async () => {
     await using gateway = await startGateway({ config: { webhooks: { token: tokens } } });
     const { json, text } = await gateway.console.call("mappings.list");
     const days = Math.floor((Date.now() - Date.parse("2020-02-01")) / 86_400_000);

@@ -42,8 +42,8 @@ function stepsOf(delivery: Recorded | undefined) {
   return delivery?.timeline.filter(({ name }) => !/^(request\.received|turn\.|event\.)/.test(name));
 }
 
-describe("a webhook that is let in is recorded", () => {
-  test("with what the door noted on its way, in order", async () => {
+describe("an accepted webhook is recorded", () => {
+  test("with the steps of its processing, in order", async () => {
     await using gateway = await start({ webhooks: { rateLimit: { maxRequests: 10 } } });
     const headers = { "idempotency-key": "deploy-7", "x-github-event": "push" };
     const reply = await gateway.hooks.mapped({ kind: "known" }, { headers });
@@ -73,7 +73,7 @@ describe("a webhook that is let in is recorded", () => {
   });
 });
 
-describe("a webhook that is refused is recorded", () => {
+describe("a refused webhook is recorded", () => {
   const strangers: [string, (hooks: HookClient) => Promise<Reply>, object, reason?: string][] = [
     [
       "without a token",
@@ -106,7 +106,7 @@ describe("a webhook that is refused is recorded", () => {
     ["in clear text", (hooks) => hooks.wake({ text: "hi" }, { headers: { "x-forwarded-for": "203.0.113.7" } }), {}],
   ];
 
-  test.each(strangers)("%s: with why, and without what nobody authenticated sent", async (_, send, step, reason) => {
+  test.each(strangers)("%s: with the reason, and without unauthenticated content", async (_, send, step, reason) => {
     await using gateway = await start();
     const reply = await send(gateway.hooks);
     const delivery = await deliveryOf(gateway, reply);
@@ -123,7 +123,7 @@ describe("a webhook that is refused is recorded", () => {
     if ("name" in step) expect(steps.at(-2)).toMatchObject(step);
   });
 
-  test("with how long ago it was signed, and the size that its sender claims", async () => {
+  test("with the age of its signature, and the declared size", async () => {
     const slack = senders.slack.makeSecret("first");
     const verify = { type: "slack", secret: slack } as const;
     await using gateway = await start({ webhooks: { mappings: { chat: { match: {}, message: "chat", verify } } } });
@@ -152,7 +152,7 @@ describe("a webhook that is refused is recorded", () => {
     ["a mapping that is not there", (hooks) => hooks.named("two", { a: 1 }), '{"a":1}'],
   ];
 
-  test.each(known)("as it was %s: with who sent it, and with the body as far as it was read", async (_, send, body) => {
+  test.each(known)("because it was %s: with the sender, and with the body as far as it was read", async (_, send, body) => {
     await using gateway = await start();
     const reply = await send(gateway.hooks);
     const delivery = await deliveryOf(gateway, reply);
@@ -160,7 +160,7 @@ describe("a webhook that is refused is recorded", () => {
     expect(stepsOf(delivery)?.map(({ name }) => name)).toEqual(["token.accepted", "request.refused"]);
   });
 
-  test("as it came too often, or as the store was full", async () => {
+  test("because there were too many, or the store was full", async () => {
     await using limited = await start({ webhooks: { rateLimit: { maxRequests: 1 } } });
     await limited.hooks.wake({ text: "hi" });
     expect(await deliveryOf(limited, await limited.hooks.wake({ text: "hi" }))).toMatchObject({
@@ -173,7 +173,7 @@ describe("a webhook that is refused is recorded", () => {
     expect(delivery).toMatchObject({ status: 503, outcome: "refused", body: '{"text":"ho"}' });
   });
 
-  test("under the name of its mapping; of a stranger a name that no mapping has is not kept, as it may be a token", async () => {
+  test("under the name of its mapping; an unknown name from an unauthenticated caller is not stored, as it may be a token", async () => {
     await using gateway = await start();
     const send = (name: string, token: string | null) => gateway.hooks.named(name, {}, token === null ? { token } : {});
     expect(await deliveryOf(gateway, await send("one", null))).toMatchObject({ path: "/hooks/one", mapping: "one" });
@@ -187,20 +187,20 @@ describe("a webhook that is refused is recorded", () => {
     });
   });
 
-  test("with no more of a stranger's headers than tell one from another", async () => {
+  test("with only those headers of an unauthenticated caller that identify it", async () => {
     await using gateway = await start();
     const reply = await gateway.hooks.wake({}, { token: null, headers: { "x-padding": "x".repeat(12_000) } });
     expect(JSON.stringify(await deliveryOf(gateway, reply)).length).toBeLessThan(6_000);
   });
 
-  test("and what leads nowhere is not", async () => {
+  test("and a request to an unknown path is not", async () => {
     await using gateway = await start();
     const reply = await gateway.hooks.send("/a/b", {}, { nowhere: true });
     expect(await deliveryOf(gateway, reply)).toBeUndefined();
   });
 });
 
-test("a recorder that fails refuses nothing: the answer is the same, and the log has it", async () => {
+test("a failing recorder refuses nothing: the answer is the same, and the failure is logged", async () => {
   const wrapStore = (store: Store): Store =>
     new Proxy(store, {
       get: (own, name) => {

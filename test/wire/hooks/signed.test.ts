@@ -58,14 +58,14 @@ describe.each(Object.entries(hookTransports))("over %s", async (_way, { open, co
     const send = (body: string, headers: Record<string, string>): Promise<Reply> =>
       client.named(type, body, { token: null, headers: { ...from, ...headers } });
 
-    test("starts a turn where its signature is good, and no token is asked for", async () => {
+    test("starts a turn if its signature is good, without a token", async () => {
       const id = freshId();
       const { status, json } = await send(bodyOf(id), await signedAs(type, bodyOf(id), id));
       expect(status).toBe(200);
       expect(json).toMatchObject({ message: "turn started", mapping: type, agent: "main" });
     });
 
-    test("is taken with each secret of the list", async () => {
+    test("is accepted with each secret of the list", async () => {
       const id = freshId();
       const headers = await signedAs(type, bodyOf(id), id, senders[type].makeSecret(NEXT));
       expect((await send(bodyOf(id), headers)).status).toBe(200);
@@ -94,7 +94,7 @@ describe.each(Object.entries(hookTransports))("over %s", async (_way, { open, co
       expect((await send(bodyOf(id), headers)).headers.get("idempotent-replayed")).toBeNull();
     });
 
-    test("that its sender sends again starts nothing again: its own id is the key", async () => {
+    test("that its sender sends again starts nothing: its own id is the key", async () => {
       const id = freshId();
       const first = await send(bodyOf(id), await signedAs(type, bodyOf(id), id));
       const before = countAll(gateway);
@@ -108,7 +108,7 @@ describe.each(Object.entries(hookTransports))("over %s", async (_way, { open, co
       expect(next.json.turnId).not.toBe(first.json.turnId);
     });
 
-    test("that its mapping does not match is 200, and starts nothing", async () => {
+    test("that its mapping does not match is 200 and starts nothing", async () => {
       const id = freshId();
       const body = bodyOf(id, { kind: "other" });
       const before = countAll(gateway);
@@ -117,7 +117,7 @@ describe.each(Object.entries(hookTransports))("over %s", async (_way, { open, co
       expect(countAll(gateway)).toEqual(before);
     });
 
-    test("that is authentic and no JSON is 400, of another media type 415", async () => {
+    test("that is authentic and not JSON is 400, and of another media type 415", async () => {
       const [id, body] = [freshId(), "payload=%7B%7D"];
       const headers = await signedAs(type, body, id);
       expect((await send(body, headers)).error).toBe("parse-error");
@@ -140,7 +140,7 @@ describe("a signed webhook", async () => {
   });
 
   test.each(["stripe", "slack"] as const)(
-    "of %s may differ in what its sender keeps up to date: the signed id tells what it is",
+    "of %s may differ in fields that its sender updates: the signed id identifies it",
     async (type) => {
       const id = freshId();
       const retry = bodyOf(id, { pending_webhooks: 2 });
@@ -150,7 +150,7 @@ describe("a signed webhook", async () => {
     },
   );
 
-  test("whose sender gives no id starts a turn each time", async () => {
+  test("without an id starts a turn each time", async () => {
     const body = JSON.stringify({ kind: "known" });
     for (const type of ["github", "stripe", "slack"] as const) {
       const { "x-github-delivery": _, ...headers } = await signedAs(type, body, freshId());
@@ -160,7 +160,7 @@ describe("a signed webhook", async () => {
     }
   });
 
-  test("may have an id of any length, in any letters", async () => {
+  test("may have an id of any length with any characters", async () => {
     for (const id of ["x".repeat(5_000), "é ü", "a b ", "\t"]) {
       const { makeSecret } = senders.github;
       const headers = { ...(await senders.github.sign(makeSecret("first"), bodyOf(id))), "x-github-delivery": id };
@@ -171,7 +171,7 @@ describe("a signed webhook", async () => {
     }
   });
 
-  test("shares its keys with no other mapping and with no token", async () => {
+  test("does not share its keys with another mapping or a token", async () => {
     const key = freshId();
     const headers = await signedAs("github", bodyOf(key), key);
     const signed = await send("github", bodyOf(key), headers);
@@ -187,7 +187,7 @@ describe("a signed webhook", async () => {
     expect(again.json.turnId).toBe(signed.json.turnId);
   });
 
-  test("has a rate of its own, and one that is wrong uses up none of it", async () => {
+  test("has its own rate limit, and an invalid one uses nothing of it", async () => {
     await using limited = await startGateway({
       config: { webhooks: { mappings, rateLimit: { maxRequests: 2, windowMs: 60_000 } } },
     });
@@ -206,12 +206,12 @@ describe("a signed webhook", async () => {
     expect((await limited.hooks.wake({ text: "hi" })).status).toBe(200);
   });
 
-  test("is held to its limits before its signature is looked at", async () => {
+  test("is checked against the size limits before its signature is checked", async () => {
     const body = bodyOf("x".repeat(256 * 1024));
     expect((await send("github", body, await signedAs("github", body, "x"))).error).toBe("too-large");
   });
 
-  test("stops counting as soon as a reload takes its secret away, and begins as soon as one gives it", async () => {
+  test("is refused as soon as a reload removes its secret, and accepted as soon as a reload adds one", async () => {
     await using rotating = await startGateway({ config: { webhooks: { mappings } } });
     const statusWith = async (seed: string) => {
       const id = freshId();
@@ -234,7 +234,7 @@ describe("a signed webhook", async () => {
     expect([await statusWith("first"), await statusWith(NEXT), await statusWith("third")]).toEqual([401, 200, 200]);
   });
 
-  test("tells on its timeline who signed it, and with which secret", async () => {
+  test("shows on its timeline who signed it, and with which secret", async () => {
     const id = freshId();
     const { json } = await send("github", bodyOf(id), await signedAs("github", bodyOf(id), id));
     const got = await gateway.console.call("deliveries.get", { path: { delivery_id: String(json.deliveryId) } });

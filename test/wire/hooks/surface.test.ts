@@ -11,7 +11,7 @@ function start(config: SomeConfig) {
 }
 
 describe("webhooks.path", () => {
-  test.each(["/in", "/a/b/c", "/web.hooks_of~us", "/hooksy"])("is where they are received: %s", async (path) => {
+  test.each(["/in", "/a/b/c", "/web.hooks_of~us", "/hooksy"])("is the path where they are received: %s", async (path) => {
     await using gateway = await start({ webhooks: { path, mappings: { one: { match: {}, message: "hi" } } } });
     const client = createHooks(gateway.url, path);
     expect((await client.wake(EVENT)).status).toBe(200);
@@ -21,7 +21,7 @@ describe("webhooks.path", () => {
     expect((await gateway.hooks.wake(EVENT, NOWHERE)).error).toBe("not-found");
   });
 
-  test("is in the served contract, and nothing else is", async () => {
+  test("is in the served contract, and nothing else changes there", async () => {
     await using gateway = await start({ webhooks: { path: "/in" } });
     const { json } = await gateway.rest.send("GET", "/openapi.json");
     const paths = Object.keys(json.paths as object);
@@ -29,7 +29,7 @@ describe("webhooks.path", () => {
     expect(paths.filter((path) => path.startsWith("/hooks"))).toEqual([]);
   });
 
-  test("stays where it is until a restart, in the contract too", async () => {
+  test("does not change before a restart, in the contract either", async () => {
     await using gateway = await start({ webhooks: { path: "/in" } });
     await gateway.reload({ webhooks: { path: "/out" } });
     expect((await createHooks(gateway.url, "/in").wake(EVENT)).status).toBe(200);
@@ -38,7 +38,7 @@ describe("webhooks.path", () => {
     expect(Object.keys(json.paths as object)).toContain("/in/wake");
   });
 
-  test("is to the letter", async () => {
+  test("is compared exactly", async () => {
     await using gateway = await start({});
     const near = [
       "/hooksx",
@@ -69,7 +69,7 @@ describe("webhooks that are off answer 404", () => {
     expect(gateway.linesOf("surface.off", { surface: "webhooks" })).toHaveLength(1);
   });
 
-  test("after a reload too, and are there again after the next", async () => {
+  test("also after a reload, and exist again after the next one", async () => {
     await using gateway = await start({});
     expect((await gateway.hooks.wake(EVENT)).status).toBe(200);
     await gateway.reload({ webhooks: { enabled: false } });
@@ -79,7 +79,7 @@ describe("webhooks that are off answer 404", () => {
   });
 });
 
-test("a mapping that is signed is a secret: without a shared token it alone can be reached", async () => {
+test("a signed mapping enables webhooks: without a shared token only its path accepts requests", async () => {
   const secret = senders.github.makeSecret("first");
   const mappings = { signed: { match: {}, message: "hi", verify: { type: "github", secret } } } as const;
   await using gateway = await start({ webhooks: { token: undefined, mappings } });
@@ -91,7 +91,7 @@ test("a mapping that is signed is a secret: without a shared token it alone can 
 });
 
 describe("listeners", () => {
-  test("may carry webhooks alone, and others anything but webhooks", async () => {
+  test("may serve only webhooks, and others everything except webhooks", async () => {
     const listeners = [
       { port: 0, surfaces: ["rest", "rpc", "docs"] as ("rest" | "rpc" | "docs")[] },
       { port: 0, surfaces: ["webhooks"] as "webhooks"[] },
@@ -111,7 +111,7 @@ describe("listeners", () => {
   });
 });
 
-test("a method other than POST is 405 with Allow, for strangers too, and a body is not read for it", async () => {
+test("a method other than POST is 405 with Allow, for unauthenticated callers too, and its body is not read", async () => {
   await using gateway = await start({});
   for (const method of ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
     for (const below of ["/wake", "/agent", "", "/any"]) {
@@ -125,7 +125,7 @@ test("a method other than POST is 405 with Allow, for strangers too, and a body 
   expect(error).toBe("method-not-allowed");
 });
 
-test("the answer says what request it was, in x-request-id and the log", async () => {
+test("the answer has the request's id in x-request-id, as the log has", async () => {
   await using gateway = await start({});
   const { requestId, json } = await gateway.hooks.agent({ message: "hi" });
   const line = await gateway.logged("request", { requestId });

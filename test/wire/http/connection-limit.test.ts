@@ -30,10 +30,10 @@ async function expectEnd(socket: Socket): Promise<void> {
   expect(socket.bytesRead).toBe(0);
 }
 
-describe("an address that holds gateway.connectionsPerAddress connections", () => {
+describe("an address with gateway.connectionsPerAddress connections", () => {
   const config = { gateway: { connectionsPerAddress: 2 } };
 
-  test("F11: gets no further one, whatever it says, until it gives one back; others get theirs", async () => {
+  test("F11: gets no further one, whatever it sends, until it closes one; others get theirs", async () => {
     await using gateway = await startGateway({ config });
     const { url } = gateway;
     const [first, second] = [await open(url), await open(url)];
@@ -46,7 +46,7 @@ describe("an address that holds gateway.connectionsPerAddress connections", () =
     first.destroy();
   });
 
-  test("F11: holds them together with its whole /64 of IPv6", () => {
+  test("F11: shares them with its whole /64 of IPv6", () => {
     const refused: string[] = [];
     const admits = createConnectionLimit({
       limit: () => 2,
@@ -68,7 +68,7 @@ describe("an address that holds gateway.connectionsPerAddress connections", () =
     expect(["1", "2", "3"].map((host) => open(`::ffff:192.0.2.${host}`).isIn)).toEqual([true, true, true]);
   });
 
-  test("is closed before its TLS costs anything", async () => {
+  test("has its next connection closed before a TLS handshake", async () => {
     await using gateway = await startGateway({
       config: { gateway: { ...OVER_TLS.gateway, connectionsPerAddress: 1 } },
     });
@@ -78,7 +78,7 @@ describe("an address that holds gateway.connectionsPerAddress connections", () =
     expect(first.destroyed).toBe(false);
   });
 
-  test("is told of in the log once in a while, and counted each time", async () => {
+  test("is logged once in a while, and counted each time", async () => {
     await using gateway = await startGateway({ config: { gateway: { connectionsPerAddress: 1 } } });
     await open(gateway.url);
     for (let n = 0; n < 5; n++) await expectEnd(await open(gateway.url));
@@ -89,7 +89,7 @@ describe("an address that holds gateway.connectionsPerAddress connections", () =
     expect(gateway.linesOf("connection.refused")).toHaveLength(1);
   });
 
-  test("may hold more when a reload says so, and any number as a proxy of ours", async () => {
+  test("may have more after a reload, and any number if it is a configured proxy", async () => {
     await using gateway = await startGateway({ config: { gateway: { connectionsPerAddress: 1 } } });
     const { url } = gateway;
     await open(url);

@@ -26,7 +26,7 @@ async function begin(): Promise<{ req: Http2Request; res: Http2Response; client:
   return { req, res, client };
 }
 
-test("a request whose body is cut off is not complete, and one whose body ended is", async () => {
+test("a request whose body is cut off is not complete, and one whose body has ended is", async () => {
   const [cut, whole] = await Promise.all([begin(), begin()]);
   for (const { req, client } of [cut, whole]) {
     client.write("half a body");
@@ -49,7 +49,7 @@ test("a reply is destroyed when the client has aborted the request", async () =>
   expect(res.writableFinished).toBe(false);
 });
 
-test("a reply needs a drain while the client does not read, and finishes when the client has read it all", async () => {
+test("a reply needs a drain while the client does not read, and finishes when the client has read everything", async () => {
   const { res, client } = await begin();
   client.pause();
   res.writeHead(200).write("x".repeat(1_000_000));

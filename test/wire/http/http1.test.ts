@@ -8,7 +8,7 @@ function untilClosed(socket: Socket | undefined) {
   return socket?.closed || once(socket as Socket, "close");
 }
 
-test("a request behind an answer that ends its connection is not begun, as nobody could be told how it ended", async () => {
+test("a request behind an answer that ends its connection is not started, because it could not be answered", async () => {
   const { port, bodies, accepted } = await listenHere((req, res, body) => {
     res.setHeader("connection", "close");
     echo(req, res, body);
@@ -22,7 +22,7 @@ test("a request behind an answer that ends its connection is not begun, as nobod
 });
 
 test.each(["", post("ahead")])(
-  "a connection that was ended is let go, though its client keeps its half (%#)",
+  "a connection that was ended is closed, even if its client keeps its half open (%#)",
   async (ahead) => {
     const waiting: (() => void)[] = [];
     const { port, accepted } = await listenHere((req, res, body) => {
@@ -46,7 +46,7 @@ test.each([
   ["first", []],
   ["later", [post("x")]],
 ])(
-  "a connection whose %s request does not come whole is let go, though its client keeps its half",
+  "a connection with an incomplete %s request is closed, even if its client keeps its half open",
   async (_, before) => {
     const { port, accepted } = await listenHere(echo, { requestMs: 300 });
     const { socket, until } = await open(port, { allowHalfOpen: true });
@@ -60,7 +60,7 @@ test.each([
   },
 );
 
-test("an answer counts as sent when the system has all of it, not sooner", async () => {
+test("an answer counts as sent when the system has all of it, not earlier", async () => {
   const events: string[] = [];
   const answers: ServerResponse[] = [];
   const { port } = await listenHere((_req, res) => {
@@ -93,7 +93,7 @@ test("an answer to a client that ended its half does not count as sent", async (
   await expect.poll(() => events).toEqual(["lost"]);
 });
 
-test("a connection that waits for nothing is ended while the gateway stops; one that waits for its answer gets it", async () => {
+test("an idle connection is ended while the gateway stops; one that waits for its answer gets the answer", async () => {
   const waiting: (() => void)[] = [];
   const listening = await listenHere((req, res, body) => void waiting.push(() => echo(req, res, body)));
   const idle = await open(listening.port);
@@ -112,7 +112,7 @@ test("a connection that waits for nothing is ended while the gateway stops; one 
   await stopped;
 });
 
-test("F22: what came while the process stood still is answered before it stops", async () => {
+test("F22: requests that arrived while the process was blocked are answered before it stops", async () => {
   const listening = await listenHere(echo);
   const { socket, until } = await open(listening.port);
   socket.write(post("first"));

@@ -26,7 +26,7 @@ describe("over TLS", () => {
     return alpnProtocol;
   };
 
-  test("the client's offer decides: HTTP/2 where it is among it, else HTTP/1.1", async () => {
+  test("the client's offer decides: HTTP/2 if it is offered, else HTTP/1.1", async () => {
     await using gateway = await startGateway({ config: OVER_TLS });
     expect(await offer(gateway.url, ["h2", "http/1.1"])).toBe("h2");
     expect(await offer(gateway.url, ["http/1.1", "h2"])).toBe("h2");
@@ -34,7 +34,7 @@ describe("over TLS", () => {
     expect(await offer(gateway.url)).toBe(false);
   });
 
-  test("a renewed certificate is used at once, and open connections go on", async () => {
+  test("a renewed certificate is used at once, and open connections continue", async () => {
     await using gateway = await startGateway({ config: OVER_TLS });
     await using before = await openHttp2(gateway.url);
     const file = (name: string) => `test/config/tls/${name}.pem`;
@@ -51,7 +51,7 @@ describe("a streamed reply over HTTP/2", async () => {
   const puppet = createPuppet();
   const gateway = await shareGateway({ makeBackend: () => puppet.backend });
 
-  test("comes while it is written, also to two readers on one connection", async () => {
+  test("arrives while it is written, also for two readers on one connection", async () => {
     await using client = await openHttp2(gateway.url);
     const first = await client.stream(CHAT, json, STREAMED);
     const one = await puppet.next();
@@ -67,7 +67,7 @@ describe("a streamed reply over HTTP/2", async () => {
     expect((await second.all()).at(-1)?.data.reply).toBe("two");
   });
 
-  test("is for later when its reader gives up", async () => {
+  test("can be read later if its reader aborts", async () => {
     await using client = await openHttp2(gateway.url);
     const reading = await client.stream(CHAT, json, STREAMED);
     const turn = await puppet.next();

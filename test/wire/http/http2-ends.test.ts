@@ -48,7 +48,7 @@ test.each([
   await untilClosed(accepted[0]);
 });
 
-test("a connection that is only idle is sent one ping, and stays", async () => {
+test("an idle connection is sent one ping, and remains open", async () => {
   const { port } = await listenHere(echo, OFTEN);
   const isPing = ({ type, flags }: Frame) => type === TYPE.ping && flags === FLAG.none;
   const openIdle = async () => {

@@ -10,7 +10,7 @@ function requests(count: number): Buffer[] {
   return Array.from({ length: count }, (_, n) => frame(TYPE.headers, ENDS, n * 2 + 1, requestBlock("GET", `/${n}`)));
 }
 
-test("F36: of the requests of a connection at most four are begun in one turn of the event loop, in their order", async () => {
+test("F36: at most four requests of a connection start in one turn of the event loop, in their order", async () => {
   const begun: { turn: number; url: string | undefined }[] = [];
   let turn = 0;
   let isCounting = true;
@@ -34,7 +34,7 @@ test("F36: of the requests of a connection at most four are begun in one turn of
   for (const one of turns) expect(begun.filter(({ turn }) => turn === one).length).toBeLessThanOrEqual(4);
 });
 
-test("F36: one that is taken back before its turn is not begun", async () => {
+test("F36: a request that is cancelled before its turn is not started", async () => {
   const begun: (string | undefined)[] = [];
   const { port } = await listenHere(() => {}, {
     onRequest(req, res) {
@@ -50,7 +50,7 @@ test("F36: one that is taken back before its turn is not begun", async () => {
   expect(begun).toEqual(["/last"]);
 });
 
-test("F36: wide heads count as cancelled requests, and usual ones do not", async () => {
+test("F36: wide heads count as cancelled requests, and normal ones do not", async () => {
   const resets = createResetLimit({ clock: systemClock, keyOf: () => "one network" });
   const { port } = await listenHere(() => {}, { resets, onRequest: (_req, res) => res.end("x") });
   const send = async (bytes: number, count: number) => {
@@ -75,7 +75,7 @@ test("F36: wide heads count as cancelled requests, and usual ones do not", async
   expect(await send(10, 1)).toBe("closed");
 });
 
-describe("F36: requests that an address takes back", () => {
+describe("F36: requests that an address cancels", () => {
   const start = () => {
     let now = 1_000;
     const clock = { now: () => now, monotonic: () => now, after: () => () => {} };
@@ -86,7 +86,7 @@ describe("F36: requests that an address takes back", () => {
     return { ...limit, from, takeBack, pass: (ms: number) => (now += ms) };
   };
 
-  test("are counted over all of its connections, and no other's", () => {
+  test("are counted over all of its connections, and those of no other address", () => {
     const { isReached, from, takeBack } = start();
     for (let connection = 0; connection < 5; connection++) expect(takeBack(100, from("192.0.2.1"))).toBe(0);
     expect(isReached(from("192.0.2.1"))).toBe(false);
@@ -96,7 +96,7 @@ describe("F36: requests that an address takes back", () => {
     expect(takeBack(500, from("192.0.2.2"))).toBe(0);
   });
 
-  test("are forgotten by fifty a second, and after a minute at most", () => {
+  test("are forgotten at fifty a second, and after a minute at the latest", () => {
     const { isReached, from, takeBack, pass } = start();
     takeBack(600);
     pass(1_999);
@@ -109,13 +109,13 @@ describe("F36: requests that an address takes back", () => {
     expect(isReached(from("192.0.2.1"))).toBe(false);
   });
 
-  test("are counted by connection where many come through one", () => {
+  test("are counted by connection for an address that many clients share", () => {
     const { from, takeBack } = start();
     for (let connection = 0; connection < 5; connection++) expect(takeBack(500, from(undefined))).toBe(0);
     expect(takeBack(501, from(undefined))).toBe(1);
   });
 
-  test("leave nothing behind", () => {
+  test("leave no state", () => {
     const { size, from, takeBack, pass } = start();
     for (let n = 0; n < 100; n++) takeBack(1, from(`192.0.2.${n}`));
     expect(size()).toBe(100);

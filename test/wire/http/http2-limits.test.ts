@@ -35,13 +35,13 @@ function isPong({ type, flags }: Frame) {
 }
 const get = requestBlock("GET", "/healthz");
 
-describe("the beginning of a connection", () => {
+describe("the start of a connection", () => {
   test.each([
     ["nothing", ""],
     ["less than tells what it is", "PR"],
     ["a preface that never ends", "PRI * HTT"],
     ["a preface and nothing after it", PREFACE],
-  ])("that is %s is cut in time", async (_, bytes) => {
+  ])("that is %s is aborted in time", async (_, bytes) => {
     await using impatient = await startGateway({ requestMs: 100 });
     await using connection = await openFrames(impatient.url);
     connection.socket.write(bytes);
@@ -52,7 +52,7 @@ describe("the beginning of a connection", () => {
 });
 
 describe("a head", () => {
-  test("past 16 KiB is 431, and the connection goes on", async () => {
+  test("above 16 KiB is 431, and the connection remains open", async () => {
     await using client = await openHttp2(gateway.url);
     expect((await client.send(HEALTH, { "x-padding": "a".repeat(15_000) })).status).toBe(200);
     expect((await client.send(HEALTH, { "x-padding": "a".repeat(17_000) })).error).toBe("headers-too-large");
@@ -61,7 +61,7 @@ describe("a head", () => {
     expect((await client.send(HEALTH)).status).toBe(200);
   });
 
-  test("F36: of more than 128 pairs ends its stream, and the connection goes on", async () => {
+  test("F36: of more than 128 pairs ends its stream, and the connection remains open", async () => {
     await using connection = await openFrames(gateway.url);
     const oneMore = Buffer.concat([get, ...Array<Buffer>(125).fill(block({ a: "b" }))]);
     connection.write(PREFACE, settings, agreed, frame(TYPE.headers, FLAG.endStream | FLAG.endHeaders, 1, oneMore));
@@ -74,7 +74,7 @@ describe("a head", () => {
     await connection.until(isPong);
   });
 
-  test("with a target past 8 KiB is 414", async () => {
+  test("with a target above 8 KiB is 414", async () => {
     await using client = await openHttp2(gateway.url);
     const target = (length: number) => ({ ...HEALTH, path: `/healthz?${"a".repeat(length - "/healthz?".length)}` });
     expect((await client.send(target(8 * 1024))).status).toBe(200);
@@ -82,7 +82,7 @@ describe("a head", () => {
     expect((await client.send(target(20_000))).error).toBe("uri-too-long");
   });
 
-  test("past 24 KiB ends its stream, and the connection stays open", async () => {
+  test("above 24 KiB ends its stream, and the connection remains open", async () => {
     await using connection = await openFrames(gateway.url);
     const large = requestBlock(
       "GET",
@@ -105,7 +105,7 @@ describe("a head", () => {
     await connection.until(isPong);
   });
 
-  test("that goes on for ever is not read to its end", async () => {
+  test("without an end is not read completely", async () => {
     await using connection = await openFrames(gateway.url);
     connection.write(PREFACE, settings, frame(TYPE.headers, FLAG.endStream, 1, get));
     const more = frame(TYPE.continuation, FLAG.none, 1, Buffer.alloc(16_000));
@@ -123,7 +123,7 @@ describe("a body", () => {
   test.each([
     ["takes it back", [frame(TYPE.data, FLAG.none, 1, whole), reset(1, NGHTTP2_CANCEL)]],
     ["takes it back without a reason", [frame(TYPE.data, FLAG.none, 1, whole), reset(1, NGHTTP2_NO_ERROR)]],
-  ])("that is not ended starts nothing when its sender %s", async (_, frames) => {
+  ])("that is not ended starts nothing if its sender %s", async (_, frames) => {
     const left = () => gateway.linesOf("request", { operation: "chat.send", status: 499 }).length;
     const [before, leftBefore] = [started(), left()];
     await using connection = await openFrames(gateway.url);
@@ -134,7 +134,7 @@ describe("a body", () => {
     expect(started()).toBe(before);
   });
 
-  test("that is other than its length starts nothing", async () => {
+  test("that differs from its declared length starts nothing", async () => {
     const before = started();
     await using connection = await openFrames(gateway.url);
     const head = requestBlock(CHAT.method, CHAT.path, { ...json, "content-length": "100" });
@@ -144,7 +144,7 @@ describe("a body", () => {
     expect(started()).toBe(before);
   });
 
-  test("that does not come whole in time is 408", async () => {
+  test("that does not arrive completely in time is 408", async () => {
     await using impatient = await startGateway({ requestMs: 100 });
     await using client = await openHttp2(impatient.url);
     const stream = client.open(CHAT, json);
@@ -173,7 +173,7 @@ describe("a flood", () => {
     await connection.closed;
   };
 
-  test("with 10 000 requests that are taken back at once ends the connection", async () => {
+  test("of 10 000 requests that are cancelled at once ends the connection", async () => {
     await using flooded = await startGateway();
     const chat = requestBlock(CHAT.method, CHAT.path, json);
     await using connection = await openFrames(flooded.url);
@@ -204,7 +204,7 @@ describe("a flood", () => {
     await goesOn();
   });
 
-  test("with connections that only say hello costs the others nothing", async () => {
+  test("of connections without requests does not affect others", async () => {
     const sockets = Array.from({ length: 300 }, () => connect(Number(new URL(gateway.url).port), "127.0.0.1"));
     await Promise.all(sockets.map((socket) => once(socket, "connect")));
     for (const socket of sockets) socket.write(PREFACE);
@@ -213,7 +213,7 @@ describe("a flood", () => {
   });
 });
 
-test("F29: who guesses tokens is sent away from a connection, and its open streams are answered", async () => {
+test("F29: ends the connection of a caller that guesses tokens, after its open streams are answered", async () => {
   const puppet = createPuppet();
   await using guarded = await startGateway({ makeBackend: () => puppet.backend });
   await using client = await openHttp2(guarded.url);

@@ -28,7 +28,7 @@ describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
   });
   const client: Http2Client = await openHttp2(gateway.url);
 
-  test("answers a message whole", async () => {
+  test("answers a message completely", async () => {
     const { status, json: reply, headers } = await client.send(CHAT, json, say("hi"));
     expect([status, reply.reply]).toEqual([200, "hi"]);
     expect(headers.get("connection")).toBeNull();
@@ -67,16 +67,16 @@ describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
       { authorization, ":authority": "x.example" },
       403,
     ],
-  ] as const)("answers for %s as over HTTP/1.1", async (_, place, headers, status) => {
+  ] as const)("gives the same answers for %s as HTTP/1.1", async (_, place, headers, status) => {
     expect((await client.send(place, headers)).status).toBe(status);
   });
 
-  test("answers for readiness as over HTTP/1.1, once it is ready: a busy machine's gateway may not be", async () => {
+  test("reports readiness like HTTP/1.1, once it is ready: a gateway on a busy machine may not be ready yet", async () => {
     const ask = async () => (await client.send({ method: "GET", path: "/readyz" }, {})).status;
     await expect.poll(ask).toBe(200);
   });
 
-  test("asks for a body whose sender waits to be asked", async () => {
+  test("asks for a body if its sender waits for that", async () => {
     const stream = client.open(CHAT, { ...json, expect: "100-continue" });
     await once(stream, "continue");
     stream.end(say("hi"));
@@ -84,7 +84,7 @@ describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
     expect(checkReply(CHAT, status, headers, text).json.reply).toBe("hi");
   });
 
-  test("keeps a request in the flight recorder as one of HTTP/1.1", async () => {
+  test("records a request like one of HTTP/1.1", async () => {
     const { json: reply } = await client.send(CHAT, { ...json, "x-trail": "crumbs" }, say("kept"));
     const turn = await client.send({ method: "GET", path: `/api/v1/turns/${reply.turn_id}` }, { authorization });
     const kept = await gateway.gateway.store.getDelivery(String(turn.json.delivery_id));
@@ -96,19 +96,19 @@ describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
     expect(kept).toMatchObject({ method: "POST", path: CHAT.path, address: expect.stringMatching(/127\.0\.0\.1|::1/) });
   });
 
-  test("serves HTTP/1.1 beside it on the same port", async () => {
+  test("serves HTTP/1.1 on the same port", async () => {
     const reply = await overHttp1(gateway.url);
     expect(reply).toContain('"status":"ok"');
   });
 
-  test("answers a thousand requests that come at once", async () => {
+  test("answers a thousand requests at once", async () => {
     const all = Array.from({ length: 1_000 }, (_, n) => client.send(CHAT, json, say(String(n))));
     const replies = await Promise.all(all);
     expect(replies.map(({ json: { reply } }) => reply)).toEqual(replies.map((_, n) => String(n)));
     expect(client.session.remoteSettings.maxConcurrentStreams).toBe(256);
   });
 
-  test("goes on after a body that is too large, on the same connection", async () => {
+  test("continues after a body that is too large, on the same connection", async () => {
     const slow = client.open(CHAT, { ...json, "content-length": 10 * MIB });
     slow.write("{");
     const { status, headers, text } = await readReply(slow);

@@ -48,7 +48,7 @@ describe("a request to upgrade", () => {
     expect((await ask(url, upgrade("websocket"), "/there")).text).toMatch(/^HTTP\/1.1 200 .*1\.1 \/there/s);
   });
 
-  test("to a WebSocket is handed over, with what came behind it", async () => {
+  test("to a WebSocket is handed over, with the bytes behind it", async () => {
     const taken: string[] = [];
     const { url } = await listenHere({
       onUpgrade: (req, socket, head) => {
@@ -60,7 +60,7 @@ describe("a request to upgrade", () => {
     expect(taken).toEqual(["GET /there first"]);
   });
 
-  test("to anything else is answered as HTTP/1.1, as are those behind it", async () => {
+  test("to anything else is answered as HTTP/1.1, as are the requests behind it", async () => {
     const refused: string[] = [];
     const { url } = await listenHere({ onUpgrade: ({ headers }) => refused.push(String(headers.upgrade)) });
     const behind = "GET /behind HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -72,7 +72,7 @@ describe("a request to upgrade", () => {
     expect(refused).toEqual([]);
   });
 
-  test("to anything else keeps its body", async () => {
+  test("to anything else may have a body", async () => {
     const bodies: string[] = [];
     const { url } = await listenHere({
       onUpgrade: () => bodies.push("taken"),
@@ -87,7 +87,7 @@ describe("a request to upgrade", () => {
     expect(bodies).toEqual(["some body"]);
   });
 
-  test("that was taken ends when the listener closes", async () => {
+  test("that was accepted ends when the listener closes", async () => {
     const taken: Socket[] = [];
     const listening = await listenHere({ onUpgrade: (_, socket) => taken.push(socket) && socket.write("taken") });
     const { socket } = await ask(listening.url, upgrade("websocket"), "taken");
@@ -97,7 +97,7 @@ describe("a request to upgrade", () => {
 });
 
 describe("connections", () => {
-  test("count for one limit, be they silent or of either kind", async () => {
+  test("share one limit, whether silent or of either kind", async () => {
     const { url, port } = await listenHere({ maxConnections: 3 });
     const quiet = connect(port, "127.0.0.1");
     await once(quiet, "connect");
@@ -111,7 +111,7 @@ describe("connections", () => {
     socket.destroy();
   });
 
-  test("that wait for nothing are told so, and closed", async () => {
+  test("that are idle are told to close, and closed", async () => {
     const listening = await listenHere();
     const { url, port } = listening;
     const quiet = connect(port, "127.0.0.1");
@@ -140,7 +140,7 @@ describe("connections", () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   };
 
-  test("over HTTP/2 are ended after a time without requests, but not before the last is answered", async () => {
+  test("over HTTP/2 are ended after a time without requests, but after the last answer", async () => {
     const waiting: Http2Response[] = [];
     const url = await listenForHttp2({ idleMs: 500 }, (res) => waiting.push(res));
     await using client = await openHttp2(url);
@@ -152,7 +152,7 @@ describe("connections", () => {
     await client.closed;
   });
 
-  test("over HTTP/2 are cut when they take none of the waiting bytes", async () => {
+  test("over HTTP/2 are closed if they accept none of the waiting bytes", async () => {
     const url = await listenForHttp2({ stuckMs: 50 }, (res) => res.writeHead(200).end("x".repeat(100_000)));
     await using connection = await openFrames(url);
     const noWindow = frame(TYPE.settings, FLAG.none, 0, Buffer.from([0, 4, 0, 0, 0, 0]));
@@ -165,7 +165,7 @@ describe("connections", () => {
   test.each([
     ["are not", 50_000, 20],
     ["are, when it is next to nothing", 100, 20_000],
-  ])("of HTTP/2 whose client takes little by little %s", async (_, step, steps) => {
+  ])("of HTTP/2 whose client reads slowly %s", async (_, step, steps) => {
     const url = await listenForHttp2({ stuckMs: 4_000 }, (res) => res.writeHead(200).end("x".repeat(step * steps)));
     await using connection = await openFrames(url);
     const noWindow = frame(TYPE.settings, FLAG.none, 0, Buffer.from([0, 4, 0, 0, 0, 0]));
@@ -181,7 +181,7 @@ describe("connections", () => {
   });
 });
 
-test("one that never begins its TLS does not hold up the end", async () => {
+test("one that never starts its TLS handshake does not delay the end", async () => {
   const { cert, key } = { cert: CERTIFICATE, key: readFileSync("test/config/tls/key.pem", "utf8") };
   const listening = await listenHere({ tls: { cert, key } });
   const silent = connect(listening.port, "127.0.0.1").on("error", () => {});
@@ -193,7 +193,7 @@ describe.each([
   ["in clear text", {}],
   ["over TLS", OVER_TLS],
 ])("HTTP/2 %s while the gateway drains", (_, config) => {
-  test("F22: what was begun is answered, and nothing that was taken is lost", async () => {
+  test("F22: started requests are answered, and no accepted work is lost", async () => {
     const agents = { main: { backend: "echo" as const, echo: { delayMs: 50 } } };
     await using gateway = await startGateway({ config: { ...config, agents } });
     const clients = await Promise.all(Array.from({ length: 5 }, () => openHttp2(gateway.url)));

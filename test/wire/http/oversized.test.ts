@@ -15,7 +15,7 @@ function messageOf(bytes: number) {
 }
 
 describe("F12: a body", () => {
-  test("at the limit is taken, and one byte more is not", async () => {
+  test("at the limit is accepted, and one byte more is not", async () => {
     expect((await gateway.rest.call("chat.send", { body: messageOf(MIB) })).status).toBe(200);
     const { error, problem } = await gateway.rest.call("chat.send", { body: messageOf(MIB + 1) });
     expect(error).toBe("too-large");
@@ -28,7 +28,7 @@ describe("F12: a body", () => {
     expect((await small.rest.call("chat.send", { body: messageOf(65) })).error).toBe("too-large");
   });
 
-  test("that announces too much is refused before any of it came", async () => {
+  test("with a declared length above the limit is refused before any of it arrived", async () => {
     await using connection = await openConnection(gateway.url);
     connection.write(requestText(CHAT, { ...headers, "content-length": String(10 ** 12) }));
     expect((await connection.reply(CHAT)).error).toBe("too-large");
@@ -63,7 +63,7 @@ describe("F12: a body", () => {
     expect(taken).toBeLessThan(20 * MIB);
   });
 
-  test("for a call that takes none is refused likewise", async () => {
+  test("for a call that accepts none is refused in the same way", async () => {
     const place = { method: "GET", path: "/api/v1/skills/list" };
     await using connection = await openConnection(gateway.url);
     connection.write(requestText(place, { authorization: headers.authorization, "content-length": String(100 * MIB) }));
@@ -71,14 +71,14 @@ describe("F12: a body", () => {
     await connection.closed;
   });
 
-  test("shorter than its length is waited for, and then timed out", async () => {
+  test("shorter than its length times out", async () => {
     await using impatient = await startGateway({ requestMs: 100 });
     const reply = await exchange(impatient.url, CHAT, { ...headers, "content-length": "100" }, good);
     expect(reply.error).toBe("request-timeout");
     expect(impatient.gateway.store.stats().sessions).toBe(0);
   });
 
-  test("longer than its length is cut there, and the rest is no request", async () => {
+  test("longer than its length ends there, and the rest is not a request", async () => {
     await using connection = await openConnection(gateway.url);
     connection.write(requestText(CHAT, { ...headers, "content-length": String(good.length) }, `${good}${good}`));
     const first = await connection.reply(CHAT);
@@ -87,7 +87,7 @@ describe("F12: a body", () => {
     await connection.closed;
   });
 
-  test("that its sender leaves half sent starts nothing", async () => {
+  test("that its sender sent partly starts nothing", async () => {
     const before = gateway.gateway.store.stats().sessions;
     await using connection = await openConnection(gateway.url);
     connection.socket.end(requestText(CHAT, { ...headers, "content-length": "100" }, good));
@@ -116,7 +116,7 @@ describe("F12: a body", () => {
 });
 
 describe("F12: a head", () => {
-  test("with a target of just the limit is read, and a longer one is 414", async () => {
+  test("with a target at the limit is read, and a longer one is 414", async () => {
     const target = (length: number) => ({ ...HEALTH, path: `/healthz?${"a".repeat(length - "/healthz?".length)}` });
     expect((await exchange(gateway.url, target(8 * 1024))).status).toBe(200);
     expect((await exchange(gateway.url, target(8 * 1024 + 1))).error).toBe("uri-too-long");
@@ -133,7 +133,7 @@ describe("F12: a head", () => {
     await connection.closed;
   });
 
-  test("that never ends is not read to its end", async () => {
+  test("without an end is not read completely", async () => {
     await using connection = await openConnection(gateway.url);
     const reply = connection.reply(HEALTH);
     connection.write("GET /");
@@ -145,7 +145,7 @@ describe("F12: a head", () => {
   });
 });
 
-test("the gateway goes on as if nothing had been", async () => {
+test("the gateway continues normally", async () => {
   expect((await gateway.rest.call("chat.send", { body: good })).json.reply).toBe("hi");
   expect(gateway.linesOf("unexpected.error")).toEqual([]);
 });

@@ -70,7 +70,7 @@ async function listenSlowly() {
   return { ...listening, waiting, upgraded };
 }
 
-test("F12: a request that is sent ahead is begun when the one before it is answered", async () => {
+test("F12: a request that is sent ahead starts when the one before it is answered", async () => {
   const { begun, ask, bodies } = await serve();
   ask(0, 100);
   for (const n of upTo(100)) {
@@ -83,7 +83,7 @@ test("F12: a request that is sent ahead is begun when the one before it is answe
   await expect.poll(() => bodies()).toEqual(upTo(101));
 });
 
-test("one that comes when all before it are answered is begun at once", async () => {
+test("one that arrives after all answers starts at once", async () => {
   const { begun, ask, bodies } = await serve();
   for (const n of upTo(10)) {
     ask(n, n + 1);
@@ -109,7 +109,7 @@ describe("F12: more requests than a connection may send ahead", async () => {
     expect([linesOf(200) - answered, linesOf(400) - refused]).toEqual([256, 1]);
   });
 
-  test("are not read while the others wait, in whatever parts they are sent", async () => {
+  test("are not read while the others wait, whatever parts they are sent in", async () => {
     const urls: string[] = [];
     let answerFirst = () => {};
     const { port } = await listenHere(() => {}, {
@@ -133,7 +133,7 @@ describe("F12: more requests than a connection may send ahead", async () => {
   });
 });
 
-test("a request is not begun after the client has ended the connection", async () => {
+test("a request is not started after the client has ended the connection", async () => {
   const { begun, ask, socket, bodies } = await serve();
   ask(0, 2);
   await expect.poll(() => begun.length).toBe(1);
@@ -172,7 +172,7 @@ describe("F37: an upgrade that is sent behind another request", () => {
     expect(await until(" 101 ")).toMatch(/^HTTP\/1.1 200 [\s\S]*<\/first>[\s\S]*HTTP\/1.1 101 /);
   });
 
-  test("is answered as any other request when it is ignored", async () => {
+  test("is answered like any other request if its upgrade is ignored", async () => {
     const { port, waiting } = await listenSlowly();
     const { socket, until } = await open(port);
     socket.write(FIRST + FIRST + optionsFor("h2c"));
@@ -185,7 +185,7 @@ describe("F37: an upgrade that is sent behind another request", () => {
     await expect.poll(() => waiting.length).toBe(3);
   });
 
-  test("is not carried out when the answer ahead ends the connection", async () => {
+  test("is not executed if the answer ahead ends the connection", async () => {
     const { port, waiting, upgraded } = await listenSlowly();
     const { socket, until, read } = await open(port);
     socket.write(FIRST.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n") + optionsFor("websocket"));
@@ -197,7 +197,7 @@ describe("F37: an upgrade that is sent behind another request", () => {
     expect(upgraded).toEqual([]);
   });
 
-  test("is cut with the connection when the answer ahead can never go on", async () => {
+  test("is closed with the connection if the answer ahead cannot continue", async () => {
     const parts: (() => boolean)[] = [];
     const { port } = await listenHere(() => {}, {
       onRequest: (_req, res) => void parts.push(() => res.write(Buffer.alloc(8_000_000))),

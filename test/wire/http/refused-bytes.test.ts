@@ -8,7 +8,7 @@ const HEALTH = { method: "GET", path: "/healthz" };
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };
 const json = { authorization: `Bearer ${SECRETS.key}`, "content-type": "application/json" };
 
-describe("bytes that are no request", async () => {
+describe("bytes that are not a request", async () => {
   const gateway = await shareGateway();
   const countOf = async (error: string) => {
     const text = await fetchMetrics();
@@ -56,7 +56,7 @@ describe("bytes that are no request", async () => {
     expect(await countOf(error)).toBe(before + 1);
   });
 
-  test("as the first line comes in two parts are 414", async () => {
+  test("in a first line of two parts are 414", async () => {
     await using connection = await openConnection(gateway.url);
     connection.write(`GET /${"a".repeat(10_000)}`);
     await expect.poll(() => connection.taken()).toBeGreaterThan(10_000);
@@ -72,7 +72,7 @@ describe("bytes that are no request", async () => {
       { method: "POST", path: "/hooks/wake" },
       { ...json, authorization: `Bearer ${SECRETS.webhookToken}` },
     ],
-  ])("in the middle of a body are answered by the call that waits for it: %s", async (operation, place, headers) => {
+  ])("in the middle of a body are answered by the call that waits for the body: %s", async (operation, place, headers) => {
     await using connection = await openConnection(gateway.url);
     connection.write(requestText(place, { ...headers, "transfer-encoding": "chunked" }, "xyz\r\n"));
     const { requestId, error } = await connection.reply(place);
@@ -86,7 +86,7 @@ describe("bytes that are no request", async () => {
     await connection.closed;
   });
 
-  test("as a head that does not come whole are 408, and one that was never begun is nothing", async () => {
+  test("in an incomplete head are 408, and an unstarted head gets no answer", async () => {
     await using impatient = await startGateway({ requestMs: 50 });
     await using quiet = await openConnection(impatient.url);
     await quiet.closed;

@@ -43,7 +43,7 @@ describe.each([
   };
   const GET = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-  test(`F10: ${READERS} that ask for much and read nothing are held up to 1 MiB each, and cut; others are answered`, async () => {
+  test(`F10: ${READERS} that request much and read nothing are buffered up to 1 MiB each, and closed; others are answered`, async () => {
     let asked = 0;
     const { port } = await serve((res) => {
       asked++;
@@ -66,7 +66,7 @@ describe.each([
     expect(other.destroyed).toBe(false);
   });
 
-  test("a reader of next to nothing is cut too, and a slow one is not", async () => {
+  test("a reader of almost nothing is closed too, and a slow one is not", async () => {
     const { port } = await serve((res) => res.end(Buffer.alloc(FLOOD_BYTES, "x")));
     const accepted = watchAccepted();
     const sip = async (bytes: number, everyMs: number): Promise<Socket> => {
@@ -85,7 +85,7 @@ describe.each([
   });
 });
 
-test(`F10: ${READERS} readers of a stream that stop are held up to 1 MiB each, and cut; the turn and others go on`, async () => {
+test(`F10: ${READERS} readers of a stream that stop are buffered up to 1 MiB each, and closed; the turn and others continue`, async () => {
   const puppet = createPuppet();
   await using gateway = await startGateway({
     makeBackend: () => puppet.backend,

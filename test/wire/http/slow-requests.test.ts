@@ -13,7 +13,7 @@ const long = { idle: 10_000, slow: 1_000, requestMs: undefined, headMs: 10_000, 
 const short = { idle: 2_000, slow: 200, requestMs: 2_000, headMs: 2_000, bodyMs: 2_000, everyMs: 250 };
 const options = process.env.RUN_LONG === undefined ? short : long;
 
-test(`F11: slow heads and bodies end in time; beside them and ${options.idle} idle sockets new clients are answered`, async () => {
+test(`F11: slow heads and bodies end in time; next to them and ${options.idle} idle sockets new clients are answered`, async () => {
   await using gateway = await startGateway({ requestMs: options.requestMs });
   const idle = await begin(gateway, "idle", options.idle);
   const slow = await Promise.all(

@@ -46,7 +46,7 @@ describe.each(KINDS)("a listener over TLS with %s", (_, name, exchange) => {
     expect([socket.getProtocol(), socket.getCipher().name]).toEqual(["TLSv1.2", suite]);
   });
 
-  test("takes every suite of TLS 1.3 that Node has", async () => {
+  test("accepts every suite of TLS 1.3 that Node has", async () => {
     const listening = await listenHere(() => {}, { tls: pair(name) });
     const suites = DEFAULT_CIPHERS.split(":").filter((suite) => suite.startsWith("TLS_"));
     expect(suites.length).toBeGreaterThan(1);

@@ -49,7 +49,7 @@ const BEFORE = [
 ];
 
 describe("without a user", () => {
-  test("the agent sees the whole conversation, message by message, in a session of its own", async () => {
+  test("the agent gets the whole conversation, message by message, in a new session", async () => {
     const [one, other] = [await ask(CONVERSATION), await ask(CONVERSATION)];
     expect(one.history).toEqual(BEFORE);
     expect(one.earlier).toEqual(BEFORE);
@@ -60,7 +60,7 @@ describe("without a user", () => {
     expect(session).toMatchObject({ agent: "main", channel: "openai", userId: "tests" });
   });
 
-  test("instructions behind the last message of the user are told, too", async () => {
+  test("instructions behind the last message of the user are passed on, too", async () => {
     const { history, message } = await ask([
       { role: "user", content: "Hello" },
       { role: "system", content: "Answer in French." },
@@ -78,7 +78,7 @@ describe("without a user", () => {
 });
 
 describe("with a user", () => {
-  test("the gateway keeps the conversation, and what stood before its first message begins it", async () => {
+  test("the gateway stores the conversation, which starts with the messages before its first one", async () => {
     const first = await ask(CONVERSATION, "ada");
     expect(first.session_id).toBe("agent:main:openai:ada");
     expect(first.history).toEqual(BEFORE);
@@ -90,7 +90,7 @@ describe("with a user", () => {
     expect(next.earlier).toEqual([]);
   });
 
-  test("repeated messages of a known conversation are not told twice", async () => {
+  test("repeated messages of a known conversation are not passed on twice", async () => {
     const first = await ask([{ role: "user", content: "One" }], "grace");
     const repeated: Message[] = [
       { role: "user", content: "One" },
@@ -101,7 +101,7 @@ describe("with a user", () => {
     expect(history).toEqual([told("user", "One"), told("assistant", first.reply)]);
   });
 
-  test("the instructions that a request has others of take the place of those before, and stay until there are others again", async () => {
+  test("changed instructions of a request replace the earlier ones, until they change again", async () => {
     const system = (content: string): Message => ({ role: "system", content });
     const hello: Message = { role: "user", content: "Hello" };
     const instructionsIn = (told: Told[]) => told.filter(({ role }) => role === "system").map(({ text }) => text);
@@ -116,7 +116,7 @@ describe("with a user", () => {
     expect(instructionsIn((await inSession(system("Be brief."))).history)).toEqual(["Be brief."]);
   });
 
-  test("a long beginning keeps its instructions and its newest 64 Ki characters", async () => {
+  test("a long beginning is cut to its instructions and its newest 64 Ki characters", async () => {
     const long = (letter: string): Message => ({ role: "assistant", content: letter.repeat(30_000) });
     const { history } = await ask(
       [{ role: "system", content: "Be brief." }, long("a"), long("b"), long("c"), { role: "user", content: "Hello" }],
@@ -125,7 +125,7 @@ describe("with a user", () => {
     expect(history.map(({ text }) => text.slice(0, 9))).toEqual(["Be brief.", "bbbbbbbbb", "ccccccccc"]);
   });
 
-  test("a summary stands for the beginning, too", async () => {
+  test("a summary replaces the beginning, too", async () => {
     await ask(CONVERSATION, "mary");
     await ask([{ role: "user", content: "Thanks" }], "mary");
     const compacted = { sessionId: "agent:main:openai:mary", keep: 1 };

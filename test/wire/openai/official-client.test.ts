@@ -27,8 +27,8 @@ async function turnOf(turn_id: string) {
   return (await gateway.rest.call("turns.get", { path: { turn_id } })).json;
 }
 
-describe("a whole reply", () => {
-  test("has the text, the reason why it ended, and the tokens", async () => {
+describe("a complete reply", () => {
+  test("has the text, the reason for its end, and the tokens", async () => {
     const answer = await completions.create(hello());
     expect(answer).toMatchObject({
       object: "chat.completion",
@@ -43,13 +43,13 @@ describe("a whole reply", () => {
     });
   });
 
-  test("comes with the request id that the log knows", async () => {
+  test("has the request id of the log", async () => {
     const { _request_id: requestId } = await completions.create(hello());
     const line = await gateway.logged("request", { requestId });
     expect(line).toMatchObject({ surface: "rest", operation: "completions.create", caller: "tests", status: 200 });
   });
 
-  test("is given to who sends what clients send by habit, and what nobody knows", async () => {
+  test("is sent to clients that send the usual extra fields, and unknown ones", async () => {
     const habits = {
       temperature: 0.7,
       top_p: 1,
@@ -76,7 +76,7 @@ describe("a whole reply", () => {
 });
 
 describe("a streamed reply", () => {
-  test("comes in the pieces in which it is written", async () => {
+  test("arrives in the pieces in which it is written", async () => {
     const chunks = [];
     for await (const chunk of await completions.create({ ...hello(), stream: true })) chunks.push(chunk);
     const deltas = chunks.map(({ choices }) => choices[0]?.delta);
@@ -88,7 +88,7 @@ describe("a streamed reply", () => {
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
   });
 
-  test("ends with the tokens where they are asked for", async () => {
+  test("ends with the tokens if they are requested", async () => {
     const asked = { ...hello(), stream: true, stream_options: { include_usage: true } } as const;
     const chunks = [];
     for await (const chunk of await completions.create(asked)) chunks.push(chunk);
@@ -96,19 +96,19 @@ describe("a streamed reply", () => {
     expect(chunks.every(({ usage }) => usage === null)).toBe(true);
   });
 
-  test("is put together by the client's own helper", async () => {
+  test("is assembled by the client's own helper", async () => {
     const stream = completions.stream(hello());
     expect(await stream.finalContent()).toBe("Hello there, friend");
     expect((await stream.finalChatCompletion()).choices[0]?.finish_reason).toBe("stop");
   });
 
-  test("is a status where its turn fails before the first piece", async () => {
+  test("is a status if its turn fails before the first piece", async () => {
     const error = await refusalOf(completions.create({ ...hello(), model: "broken", stream: true }));
     expect(error).toMatchObject({ status: 502, code: "turn_failed", type: "server_error" });
     expect(error.message).toContain("The model is not there.");
   });
 
-  test("throws where its turn fails in the middle, after what was written", async () => {
+  test("throws if its turn fails in the middle, after the written text", async () => {
     const asked = completions.create({ ...hello(), model: "played", stream: true });
     const { turn, say, fail } = await puppet.next();
     say("Half of ");
@@ -125,7 +125,7 @@ describe("a streamed reply", () => {
     expect(error.message).not.toContain("nobody's business");
   });
 
-  test("is left by a client that aborts, and its turn goes on", async () => {
+  test("ends for a client that aborts, and its turn continues", async () => {
     const asked = completions.create({ ...hello(), model: "played", stream: true });
     const { turn, say, end } = await puppet.next();
     say("Half of");
@@ -138,15 +138,15 @@ describe("a streamed reply", () => {
   });
 });
 
-describe("what is refused", () => {
-  test("a key that is none", async () => {
+describe("the gateway refuses", () => {
+  test("an invalid key", async () => {
     const error = await refusalOf(openClient(gateway.url, { apiKey: "somebody-elses" }).models.list());
     expect(error).toBeInstanceOf(OpenAI.AuthenticationError);
     expect(error).toMatchObject({ code: "invalid_api_key", type: "authentication_error" });
   });
 
   test.each(["gpt-4o", "main/", "played/gigantic", "/", "__proto__"])(
-    "the model %s, which is not there",
+    "the model %s, which does not exist",
     async (model) => {
       const calls = [() => completions.create({ ...hello(), model }), () => client.models.retrieve(model)];
       for (const call of calls) {
@@ -178,7 +178,7 @@ describe("what is refused", () => {
     ["messages[0].content[1].type", said({ role: "user", content: [{ type: "text", text: "What is it?" }, image] })],
     ["messages[1].role", said({ role: "user", content: "x" }, { role: "assistant", content: "y" })],
     ["messages[0].tool_calls", said({ role: "assistant", tool_calls: [{}] }, { role: "user", content: "x" })],
-  ])("%s, where it is what no agent can do", async (param, fields) => {
+  ])("%s, if it is what no agent can do", async (param, fields) => {
     const error = await refusalOf(completions.create({ ...hello(), ...fields } as never));
     expect(error).toBeInstanceOf(OpenAI.BadRequestError);
     expect(error).toMatchObject({ status: 400, param, type: "invalid_request_error", code: "invalid_request" });
@@ -186,16 +186,16 @@ describe("what is refused", () => {
   });
 });
 
-describe("the client tries again", () => {
+describe("the client retries", () => {
   const sent = (status: number) => gateway.linesOf("request", { operation: "completions.create", status }).length;
 
-  test("not where that would run a failed turn once more", async () => {
+  test("only if that does not run a failed turn again", async () => {
     const before = sent(502);
     await refusalOf(completions.create({ ...hello(), model: "broken" }));
     expect(sent(502)).toBe(before + 1);
   });
 
-  test("with its key after a connection that broke, and gets the one turn", async () => {
+  test("with its key after a lost connection, and gets the same turn", async () => {
     const answers: Response[] = [];
     const fetch = async (target: string | URL | Request, init?: RequestInit) => {
       answers.push(await checkedFetch(new Request(target, init)));
@@ -216,7 +216,7 @@ describe("the client tries again", () => {
     expect(await again.finalContent()).toBe("streamed");
   });
 
-  test("when the limit of its key lets it", async () => {
+  test("when the rate limit of its key allows it", async () => {
     const rest = { rateLimit: { maxRequests: 1, windowMs: 500 } };
     await using limited = await startGateway({ config: { gateway: { ...OPEN, rest } } });
     const { models } = openClient(limited.url);
@@ -228,14 +228,14 @@ describe("the client tries again", () => {
 });
 
 describe("the models", () => {
-  test("are the agents, and the models of those that have several", async () => {
+  test("are the agents, and the models of agents with several", async () => {
     const ids = [];
     for await (const { id } of client.models.list()) ids.push(id);
     expect(ids).toEqual(["main", "played", "played/fast", "played/deep", "broken"]);
     expect(await client.models.retrieve("played/fast")).toMatchObject({ id: "played/fast", object: "model" });
   });
 
-  test("choose what the agent is asked with", async () => {
+  test("determine the model that the agent uses", async () => {
     const asked = completions.create({ ...hello(), model: "played/deep" });
     const { turn, say, end } = await puppet.next();
     expect(turn).toMatchObject({ agent: "played", model: "deep" });
@@ -285,7 +285,7 @@ describe("a client whose base URL is wrong", () => {
     expect(message).toContain("gateway.openai.enabled in the configuration turns it on");
   });
 
-  test("takes no path from the webhooks", async () => {
+  test("does not reach the webhooks", async () => {
     await using other = await startGateway({ config: { gateway: OPEN, webhooks: { path: "/responses" } } });
     const headers = { authorization: `Bearer ${other.webhookToken}`, "content-type": "application/json" };
     const answer = await fetch(`${other.url}/responses/wake`, { method: "POST", headers, body: '{"text":"Hi"}' });

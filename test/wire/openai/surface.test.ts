@@ -12,8 +12,8 @@ function askClosed(url: string) {
 const CLOSED =
   "404 Not found: The OpenAI-compatible API is off here: gateway.openai.enabled in the configuration turns it on, on the listeners that serve REST.";
 
-describe("the door for clients of OpenAI", () => {
-  test("is closed unless it is opened, and a reload opens and closes it", async () => {
+describe("the OpenAI-compatible API", () => {
+  test("is off by default, and a reload opens and closes it", async () => {
     await using gateway = await startGateway();
     expect(await askClosed(gateway.url)).toMatchObject({ status: 404, error: "not-found" });
     expect(gateway.linesOf("listening")[0]?.surfaces).not.toContain("openai");
@@ -23,7 +23,7 @@ describe("the door for clients of OpenAI", () => {
     expect(await askClosed(gateway.url)).toMatchObject({ status: 404, error: "not-found" });
   });
 
-  test("says how it is opened, in words that OpenAI's own client shows", async () => {
+  test("says how to enable it, in text that OpenAI's own client shows", async () => {
     await using gateway = await startGateway();
     const { chat, models } = openClient(gateway.url);
     for (const ask of [() => chat.completions.create(hello()), () => models.list()])
@@ -35,7 +35,7 @@ describe("the door for clients of OpenAI", () => {
     expect((await hooks.wake({ text: "hi" })).status).toBe(200);
   });
 
-  test("is where REST is, and the start says so", async () => {
+  test("is on the listeners of REST, and the start log says so", async () => {
     const listeners: NonNullable<SomeConfig["gateway"]>["listeners"] = [
       { port: 0, surfaces: ["rest"] },
       { port: 0, surfaces: ["rpc", "docs"] },
@@ -50,14 +50,14 @@ describe("the door for clients of OpenAI", () => {
     ]);
   });
 
-  test("cannot be open while REST is off", async () => {
+  test("cannot be enabled while REST is off", async () => {
     const rest = { enabled: false };
     await expect(startGateway({ config: { gateway: { ...OPEN, rest } } })).rejects.toThrow(/gateway\.openai\.enabled/);
     const webhooks = { path: "/v1/hooks" };
     await expect(startGateway({ config: { gateway: OPEN, webhooks } })).rejects.toThrow(/webhooks\.path/);
   });
 
-  test("says in its own words what there is where nothing is at a path, once it knows who asks", async () => {
+  test("describes its paths at an unknown path, to authenticated callers", async () => {
     await using gateway = await startGateway({ config: { gateway: OPEN } });
     const send = (key: string | null) => gateway.rest.send("POST", "/v1/responses", { key });
     const { status, error, json } = await send(SECRETS.key);
@@ -72,7 +72,7 @@ describe("the door for clients of OpenAI", () => {
   test.each([
     ["an empty one", ""],
     ["a long one", "k".repeat(256)],
-  ])("refuses a header that is no idempotency key: %s", async (_, key) => {
+  ])("refuses an invalid idempotency key in a header: %s", async (_, key) => {
     await using gateway = await startGateway({ config: { gateway: OPEN } });
     const headers = { "idempotency-key": key };
     const { status, error, text } = await gateway.rest.call("completions.create", { headers, body: hello() });
@@ -83,7 +83,7 @@ describe("the door for clients of OpenAI", () => {
     });
   });
 
-  test("records what it takes and what it refuses", async () => {
+  test("records accepted and refused requests", async () => {
     await using gateway = await startGateway({ config: { gateway: OPEN } });
     const client = openClient(gateway.url);
     await client.chat.completions.create(hello());
@@ -104,8 +104,8 @@ describe("the door for clients of OpenAI", () => {
 
 const puppet = createPuppet();
 
-describe("a whole reply that lasts", () => {
-  test("is a status that names its turn, which goes on, and the same request gets it later", async () => {
+describe("a complete reply that takes long", () => {
+  test("is a status that names its turn, which continues, and the same request gets it later", async () => {
     const config = { gateway: OPEN };
     await using gateway = await startGateway({ config, makeBackend: () => puppet.backend, replyWaitMs: 20 });
     const { completions } = openClient(gateway.url).chat;
@@ -127,10 +127,10 @@ describe("a whole reply that lasts", () => {
   });
 });
 
-describe("a stream that lasts", () => {
+describe("a stream that takes long", () => {
   const asked = { ...hello(), stream: true } as const;
 
-  test("begins before its first piece, and then tells of a failure itself", async () => {
+  test("starts before its first piece, and then reports a failure in the stream", async () => {
     await using gateway = await startGateway({
       config: { gateway: OPEN },
       makeBackend: () => puppet.backend,
@@ -143,7 +143,7 @@ describe("a stream that lasts", () => {
     expect(await refusalOf(stream.next())).toMatchObject({ code: "turn_failed" });
   });
 
-  test("says so where the gateway stops before its end", async () => {
+  test("reports that the gateway stops before the stream's end", async () => {
     await using gateway = await startGateway({ config: { gateway: OPEN }, makeBackend: () => puppet.backend });
     const stream = openClient(gateway.url).chat.completions.create(asked);
     const { say } = await puppet.next();

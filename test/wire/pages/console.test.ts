@@ -54,7 +54,7 @@ describe("the console's files", async () => {
     expect([again.status, await again.text()]).toEqual([304, ""]);
   });
 
-  it("MUST serve an asset for ever, in the form that the client takes", async () => {
+  it("MUST serve an asset with an unlimited lifetime, in an encoding that the client accepts", async () => {
     const name = asset(".js");
     const whole = readFileSync(new URL(`assets/${name}`, FOLDER));
     const plain = await get(`/console/assets/${name}`);
@@ -90,7 +90,7 @@ describe("the console's files", async () => {
     expect(status).toBe(404);
   });
 
-  it("MUST take GET and HEAD alone", async () => {
+  it("MUST accept only GET and HEAD", async () => {
     const posted = await get("/console", {}, "POST");
     expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
     const head = await get("/console", {}, "HEAD");
@@ -98,7 +98,7 @@ describe("the console's files", async () => {
   });
 });
 
-describe("what the console loads", () => {
+describe("the files that the console loads", () => {
   it("MUST be at most 60 kB for the first page, compressed", () => {
     const page = readFileSync(new URL("index.html", FOLDER), "utf8");
     const named = [...page.matchAll(/\/console\/(assets\/[\w.-]+)/g)].map(([, path]) => path as string);

@@ -24,7 +24,7 @@ async function addressesFor(gateway: TestGateway, host: string, headers: Record<
 
 describe("the served documents", () => {
   test.each(["gateway.internal:8080", "192.0.2.7", "[2001:db8::1]:443", "localhost"])(
-    "name the address that the caller used: %s",
+    "have the address that the caller used: %s",
     async (host) => {
       const { openapi, openrpc } = await addressesFor(everywhere, host);
       expect(openapi).toEqual([`http://${host}`]);
@@ -42,24 +42,24 @@ describe("the served documents", () => {
     "host:99999",
     "[::1",
     "a".repeat(300),
-  ])("name one of this machine for a Host that is none: %j", async (host) => {
+  ])("have the address of this machine for an invalid Host: %j", async (host) => {
     const { openapi } = await addressesFor(everywhere, host);
     expect(openapi).toEqual([`http://127.0.0.1:${portOf(everywhere)}`]);
   });
 
-  test("name https where a trusted proxy has taken it off, and not on anybody's word", async () => {
+  test("have https if a trusted proxy reports it, and not if another client does", async () => {
     const sent = { "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1" };
     expect(await addressesFor(behindProxy, "api.example", sent)).toMatchObject({ openapi: ["https://api.example"] });
     expect(await addressesFor(everywhere, "api.example", sent)).toMatchObject({ openapi: ["http://api.example"] });
   });
 
-  test("from a listener for this machine alone name only its own hosts", async () => {
+  test("on a listener for only this machine have only its own hosts", async () => {
     expect((await addressesFor(local, "gateway.example")).openapi).toEqual(["http://gateway.example"]);
     expect((await addressesFor(local, "localhost:1234")).openapi).toEqual(["http://localhost:1234"]);
     expect((await addressesFor(local, "evil.example")).openapi).toEqual([local.url]);
   });
 
-  test("asked for on another port name the port that serves the calls", async () => {
+  test("read on another port have the port that serves the calls", async () => {
     const listeners = [
       { host: "0.0.0.0", port: 0, surfaces: ["docs" as const] },
       { host: "0.0.0.0", port: 0, surfaces: ["rest" as const] },
@@ -73,7 +73,7 @@ describe("the served documents", () => {
 describe("the documentation at /docs", () => {
   const get = (path: string, headers: Record<string, string> = {}) => fetch(local.url + path, { headers });
 
-  test("is for anybody: its own scripts, styles and pictures are all that its pages may use", async () => {
+  test("is public: its pages may use only its own scripts, styles and pictures", async () => {
     const { status, headers, text } = await local.rest.call("ops.docs", { key: null });
     expect(status).toBe(200);
     expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -101,7 +101,7 @@ describe("the documentation at /docs", () => {
     expect(await packed.text()).toBe(await plain.text());
   });
 
-  test("is served to a page by any name, and 304 to a client that has it", async () => {
+  test("is sent to a page under any name, and 304 to a client that has it", async () => {
     const by = (headers: Record<string, string>) => exchange(local.url, { method: "GET", path: "/docs" }, headers);
     const named = await by({ host: "docs.example" });
     expect(named.status).toBe(200);
@@ -148,7 +148,7 @@ describe("the documentation at /docs", () => {
     expect(await detailOf("/docs/zzzzzz")).toBe("There is nothing at /docs/zzzzzz. The overview is at /docs.");
   });
 
-  test("is read and not written to, and nothing outside is reached through it", async () => {
+  test("is read-only, and no file outside of it can be reached", async () => {
     const ask = (method: string, path: string) => exchange(local.url, { method, path });
     expect((await ask("HEAD", "/docs")).headers.get("content-length")).toMatch(/^\d{5,6}$/);
     expect((await ask("POST", "/docs")).error).toBe("method-not-allowed");

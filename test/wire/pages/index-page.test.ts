@@ -13,7 +13,7 @@ async function pathsAt(url: string): Promise<string[]> {
   return (JSON.parse(text) as Index).paths.map(({ path }) => path);
 }
 
-test("GET / says what this is and where things are, to anybody", async () => {
+test("GET / describes the gateway and lists its paths, for everyone", async () => {
   const { status, headers, text } = await exchange(gateway.url, ROOT);
   expect(status).toBe(200);
   expect(headers.get("content-type")).toBe("application/json");
@@ -56,7 +56,7 @@ test.each(["*/*", "application/json", "text/html;q=0, */*", "text/plain"])("Acce
   expect((await exchange(gateway.url, ROOT, { accept })).headers.get("content-type")).toBe("application/json");
 });
 
-test("HEAD has the head alone, and nothing but GET and HEAD is taken", async () => {
+test("HEAD has only the head, and only GET and HEAD are accepted", async () => {
   const whole = await exchange(gateway.url, ROOT);
   const head = await exchange(gateway.url, { method: "HEAD", path: "/" });
   expect(head).toMatchObject({ status: 200, text: "" });
@@ -65,7 +65,7 @@ test("HEAD has the head alone, and nothing but GET and HEAD is taken", async () 
   expect(await exchange(gateway.url, { method: "GET", path: "//healthz" })).toMatchObject({ error: "not-found" });
 });
 
-test("each listener lists what it serves, and only surfaces that are on", async () => {
+test("each listener lists what it serves, and only enabled surfaces", async () => {
   const listeners = [
     { host: "127.0.0.1", port: 0, surfaces: ["webhooks" as const] },
     { host: "127.0.0.1", port: 0, surfaces: ["rest" as const, "docs" as const, "console" as const] },

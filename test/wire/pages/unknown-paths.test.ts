@@ -34,20 +34,20 @@ test.each([
   ["/doc", "/docs"],
   ["/api/chat/send", "/api/v1/chat/send"],
   ["/rpc/", "/rpc"],
-])("at %s nothing is found, and %s is meant", async (path, meant) => {
+])("at %s nothing is found, and %s is suggested", async (path, meant) => {
   const token = path.startsWith("/api/v1") ? key : "";
   expect(await detailOf(path, { token })).toBe(`There is nothing at ${path}. Did you mean ${meant}?`);
 });
 
 test.each(["/api/v1/nope", "/api/v1/note", "/api/v1/tools", "/api/v1/chat", "/wake", "/live"])(
-  "at %s nothing is found, and nothing was meant",
+  "at %s nothing is found, and nothing is suggested",
   async (path) => {
     const token = path.startsWith("/api/v1") ? key : "";
     expect(await detailOf(path, { token })).toBe(`There is nothing at ${path}. GET / lists what there is.`);
   },
 );
 
-test("names the path alone where nothing is like it, and not all of a long one", async () => {
+test("only the path is named if nothing is similar to it, and a long path is cut", async () => {
   expect(await detailOf("/wp-admin/setup.php?key=1")).toBe(
     "There is nothing at /wp-admin/setup.php. GET / lists what there is.",
   );
@@ -55,11 +55,11 @@ test("names the path alone where nothing is like it, and not all of a long one",
   expect(await detailOf(long)).toBe(`There is nothing at ${long.slice(0, 200)}. GET / lists what there is.`);
 });
 
-test("tells a stranger nothing of the paths below a surface that takes tokens", async () => {
+test("an unauthenticated caller gets no paths below a surface that requires tokens", async () => {
   expect((await ask(`${gateway.url}/api/v1/chat/snd`)).status).toBe(401);
 });
 
-test("says that a surface is off, and what opens it", async () => {
+test("a disabled surface is named, with the setting that enables it", async () => {
   await using other = await startGateway({
     config: { gateway: { rest: { enabled: false }, rpc: { enabled: false } }, webhooks: { enabled: false } },
   });
@@ -72,14 +72,14 @@ test("says that a surface is off, and what opens it", async () => {
   expect(await detailAt("/hooks/wake")).toContain("`webhooks` is off. A secret in webhooks.token opens it");
 });
 
-test("says that the console is off, and what opens it", async () => {
+test("a disabled console is named, with the setting that enables it", async () => {
   await using other = await startGateway({ config: { gateway: { console: { enabled: false } } } });
   expect(await detailOf("/console", { url: other.url })).toBe(
     "There is nothing at /console: `console` is off. A secret in gateway.console.token opens it, unless gateway.console.enabled is false.",
   );
 });
 
-test("says that a surface is another listener's", async () => {
+test("a surface of another listener is named", async () => {
   const listeners = [
     { host: "127.0.0.1", port: 0, surfaces: ["rest" as const] },
     { host: "127.0.0.1", port: 0, surfaces: ["rpc" as const] },
@@ -90,7 +90,7 @@ test("says that a surface is another listener's", async () => {
   );
 });
 
-test("the log has the path, without its query and not all of a long one", async () => {
+test("the log has the path, without its query and cut if it is long", async () => {
   await detailOf("/nothing/here?token=secret");
   await gateway.logged("request", { status: 404, operation: "unknown", path: "/nothing/here" });
   await detailOf(`/long/${"x".repeat(500)}`);

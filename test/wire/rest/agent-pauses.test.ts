@@ -23,7 +23,7 @@ function queued(gateway: TestGateway, count: number) {
 }
 
 describe("agents.pause", () => {
-  test("answers since when, and the same again", async () => {
+  test("returns the time of the pause, and the same time again", async () => {
     await using alone = await startGateway();
     const { json } = await pause(alone);
     expect(json).toEqual({ agent_name: "main", paused: true, paused_at: expect.any(String) });
@@ -31,7 +31,7 @@ describe("agents.pause", () => {
     expect(await alone.logged("agent.paused")).toMatchObject({ agent: "main", caller: "console" });
   });
 
-  test("keeps what comes, of which a caller who does not wait is told nothing else than before", async () => {
+  test("accepts messages, and callers that do not wait get the usual answer", async () => {
     await using alone = await startGateway();
     await pause(alone);
     const taken = await alone.hooks.agent({ message: "Deploy." });
@@ -42,7 +42,7 @@ describe("agents.pause", () => {
     await expect.poll(() => counts(alone)).toMatchObject({ queued: 0, running: 0, waitingEvents: 0 });
   });
 
-  test("has who waits for a reply wait as behind a long queue", async () => {
+  test("answers 202 to a call that waits for a reply when its usual waiting time is over", async () => {
     await using alone = await startGateway({ replyWaitMs: 50 });
     await pause(alone);
     const { status, json } = await send(alone, "Hi.");
@@ -53,7 +53,7 @@ describe("agents.pause", () => {
     await expect.poll(async () => (await read()).json).toMatchObject({ status: "completed", reply: "Hi." });
   });
 
-  test("lets the turn that runs go on to its end, and starts what waits in its order once it is resumed", async () => {
+  test("lets the running turn end, and starts the waiting ones in order after the agent is resumed", async () => {
     const puppet = createPuppet();
     await using alone = await startGateway({ makeBackend: () => puppet.backend });
     const running = send(alone, "one", "s");
@@ -76,7 +76,7 @@ describe("agents.pause", () => {
     expect([(await two).status, (await three).status]).toEqual([200, 200]);
   });
 
-  test("begins no beat, also where one is asked for, and beats once it is resumed", async () => {
+  test("starts no beat, even if one is requested, and beats once after the agent is resumed", async () => {
     await using alone = await startGateway();
     await pause(alone);
     await alone.hooks.wake({ ...EVENT, mode: "now" });
@@ -87,7 +87,7 @@ describe("agents.pause", () => {
     await expect.poll(() => counts(alone).waitingEvents).toBe(0);
   });
 
-  test("has a beat that has begun put its next turn in the queue, and hand over all of it once it is resumed", async () => {
+  test("holds the next turn of a running beat in the queue, and continues with all events after the agent is resumed", async () => {
     const puppet = createPuppet();
     const config = { webhooks: { rateLimit: { maxRequests: 0 } } };
     await using alone = await startGateway({ config, makeBackend: () => puppet.backend });
@@ -104,7 +104,7 @@ describe("agents.pause", () => {
     expect(json.events).toEqual([]);
   });
 
-  test("holds while its agent leaves the configuration and comes back", async () => {
+  test("remains in force while its agent is removed from the configuration and added again", async () => {
     const config = { gateway: { defaultAgent: "main" } };
     const [main, other] = [{ backend: "echo" }, { backend: "echo" }] as const;
     await using alone = await startGateway({ config: { ...config, agents: { main, other } } });
@@ -115,7 +115,7 @@ describe("agents.pause", () => {
     expect((await pause(alone, "other")).json).toEqual(paused.json);
   });
 
-  test("is told of once on the gateway's stream, and in the metrics", async () => {
+  test("is reported once on the gateway's stream, and in the metrics", async () => {
     await using alone = await startGateway();
     await pause(alone);
     await resume(alone);
@@ -127,7 +127,7 @@ describe("agents.pause", () => {
     expect(text).toContain('gateway_agent_paused{agent="main"} 1');
   });
 
-  test("stops a gateway whose store forgets at once, though turns wait for a paused agent", async () => {
+  test("does not delay the stop of a gateway whose store is not durable, even if turns wait", async () => {
     const alone = await startGateway();
     await pause(alone);
     const sent = send(alone, "Hi.");

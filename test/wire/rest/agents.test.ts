@@ -8,7 +8,7 @@ function beat({ console }: TestGateway, agent_name = "main") {
 }
 
 describe("agents.beat", () => {
-  test("begins a beat that hands over what waits, long before it is due", async () => {
+  test("starts a beat for the waiting events long before it is due", async () => {
     await using alone = await startGateway();
     const { json } = await alone.hooks.wake(EVENT);
     const started = { agent_name: "main", outcome: "started", waiting_events: 1 };
@@ -28,14 +28,14 @@ describe("agents.beat", () => {
     expect(nextAt).toBeGreaterThan(Date.now() + 20 * 60_000);
   });
 
-  test("begins nothing where no event waits", async () => {
+  test("starts nothing if no event waits", async () => {
     await using alone = await startGateway();
     const before = alone.gateway.store.agentCounts("main").nextBeatAt;
     expect((await beat(alone)).json).toEqual({ agent_name: "main", outcome: "nothing-waiting", waiting_events: 0 });
     expect(alone.gateway.store.agentCounts("main").nextBeatAt).toBe(before);
   });
 
-  test("begins none while one runs, and tells what has come since", async () => {
+  test("starts nothing while a beat runs, and later events wait for the next", async () => {
     const puppet = createPuppet();
     await using slow = await startGateway({ makeBackend: () => puppet.backend });
     await slow.hooks.wake({ ...EVENT, mode: "now" });
@@ -44,7 +44,7 @@ describe("agents.beat", () => {
     expect((await beat(slow)).json).toEqual({ agent_name: "main", outcome: "running", waiting_events: 1 });
   });
 
-  test("hands over an event that waited when the heartbeat was switched off", async () => {
+  test("handles an event that waited when the heartbeat was switched off", async () => {
     await using off = await startGateway();
     const { json } = await off.hooks.wake(EVENT);
     await off.reload({ agents: { main: { backend: "echo", heartbeat: { every: "off" } } } });
@@ -54,7 +54,7 @@ describe("agents.beat", () => {
     expect((await beat(off)).json).toMatchObject({ outcome: "nothing-waiting" });
   });
 
-  test("asked many times at once, hands each event over once", async () => {
+  test("handles each event once if it is called many times at once", async () => {
     await using alone = await startGateway();
     await alone.hooks.wake(EVENT);
     const outcomes = await Promise.all(Array.from({ length: 20 }, () => beat(alone)));

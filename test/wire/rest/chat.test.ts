@@ -23,21 +23,21 @@ function turnAt(gateway: typeof echo, turnId: unknown) {
   return gateway.rest.call("turns.get", { path: { turn_id: String(turnId) } });
 }
 
-describe("a message that is answered whole", () => {
+describe("a message with a complete reply", () => {
   test.each([
     ["plain", "What changed since yesterday?"],
     ["of many scripts", "Grüße, 你好, שלום, 👩‍👩‍👧 and \u{1f600}"],
     ["with blanks and controls", "  \t line one\r\nline two\u0000\u001f\u2028 "],
     ["with half a character", "half \ud83d of a pair"],
     ["that looks like markup", '<b>&amp;</b> "quoted" \\ {body.x} {{y}}'],
-  ])("comes back as it was sent: %s", async (_, message) => {
+  ])("is echoed exactly: %s", async (_, message) => {
     const { json } = await echo.rest.call("chat.send", { body: { message } });
     expect(json).toMatchObject({ status: "completed", reply: message });
     const tokens = Math.ceil(message.length / 4);
     expect(json.usage).toEqual({ input: tokens, output: tokens, total: 2 * tokens });
   });
 
-  test("opens a new conversation when it names neither session nor user", async () => {
+  test("opens a new conversation if it names neither session nor user", async () => {
     const ids = [];
     for (let n = 0; n < 2; n++)
       ids.push((await echo.rest.call("chat.send", { body: { message: "hi" } })).json.session_id);
@@ -50,14 +50,14 @@ describe("a message that is answered whole", () => {
     [{ user_id: "ada:main/é" }, "agent:main:rest:ada%3Amain%2F%C3%A9"],
     [{ session_id: "any printable id" }, "any printable id"],
     [{ session_id: "both", user_id: "ada" }, "both"],
-  ])("goes on with the conversation of %o", async (fields, sessionId) => {
+  ])("continues the conversation of %o", async (fields, sessionId) => {
     const first = await echo.rest.call("chat.send", { body: { message: "hi", ...fields } });
     const second = await echo.rest.call("chat.send", { body: { message: "again", ...fields } });
     expect([first.json.session_id, second.json.session_id]).toEqual([sessionId, sessionId]);
     expect(second.json.turn_id).not.toBe(first.json.turn_id);
   });
 
-  test("keeps the model that it asked for, and its delivery, on the turn", async () => {
+  test("stores the requested model and the delivery in the turn", async () => {
     const { json } = await echo.rest.call("chat.send", { body: { message: "hi", model: "any-model" } });
     const { json: turn } = await turnAt(echo, json.turn_id);
     expect(turn).toMatchObject({ status: "completed", model: "any-model", attempt: 1, reply: "hi", error: null });
@@ -67,7 +67,7 @@ describe("a message that is answered whole", () => {
     expect(delivery?.body).toBe('{"message":"hi","model":"any-model"}');
   });
 
-  test("is tried again where that can help", async () => {
+  test("is retried if that can help", async () => {
     const { json } = await echo.rest.call("chat.send", { body: { message: "hi", agent: "flaky" } });
     expect(json.reply).toBe("hi");
     expect((await turnAt(echo, json.turn_id)).json.attempt).toBe(2);
@@ -94,7 +94,7 @@ describe("a message whose turn does not complete", () => {
     expect([status, error, problem.turn_id]).toEqual([409, "turn-cancelled", turnId]);
   });
 
-  test("because it was cancelled keeps its partial reply, and its backend is told", async () => {
+  test("because it was cancelled has its partial reply, and its backend is notified", async () => {
     const waits = played.rest.stream("chat.send", { body: { message: "hi" } });
     const [turn, { events }] = [await puppet.next(), await waits];
     turn.say("half a rep");
@@ -106,7 +106,7 @@ describe("a message whose turn does not complete", () => {
     expect([again.error, again.problem.turn_id]).toEqual(["turn-ended", turn.turn.turnId]);
   });
 
-  test("tells what a backend says of its failure, and nothing of what it throws", async () => {
+  test("has the backend's own description of its failure, and nothing of what the backend throws", async () => {
     const fails = async (error: unknown) => {
       const stream = await played.rest.stream("chat.send", { body: { message: "hi" } });
       (await puppet.next()).fail(error);
@@ -139,7 +139,7 @@ describe("a message whose turn takes longer than the call waits", () => {
     expect((await turnAt(played, json.turn_id)).json).toMatchObject(ended);
   });
 
-  test("is 202 queued behind another of its session, and can be cancelled there", async () => {
+  test("is 202 behind another turn of its session, and can be cancelled there", async () => {
     const body = { message: "hi", session_id: "one at a time" };
     await played.rest.call("chat.send", { body });
     const { status, json } = await played.rest.call("chat.send", { body });
@@ -150,7 +150,7 @@ describe("a message whose turn takes longer than the call waits", () => {
   });
 
   // Where the call waits for a moment alone, it may have been answered before its caller leaves.
-  test("goes on when its caller leaves", async () => {
+  test("continues if its caller disconnects", async () => {
     const caller = new AbortController();
     const sent = patient.rest.call("chat.send", { body: { message: "hi" }, signal: caller.signal });
     const turn = await patientPuppet.next();
@@ -165,7 +165,7 @@ describe("a message whose turn takes longer than the call waits", () => {
 });
 
 describe("a message whose sender does not wait", () => {
-  test("is 202 at once, and a repeat with its key has the same turn, and its end once it has ended", async () => {
+  test("is 202 at once, and a repeat with its key has the same turn, or its end if it has ended", async () => {
     const call = { body: { message: "hi", wait: false }, headers: { "Idempotency-Key": "not-waiting" } };
     const { status, json } = await patient.rest.call("chat.send", call);
     expect(status).toBe(202);
@@ -184,7 +184,7 @@ describe("a message whose sender does not wait", () => {
     ]);
   });
 
-  test("cannot ask for a stream as well", async () => {
+  test("cannot request a stream as well", async () => {
     const { status, problem } = await echo.rest.call("chat.send", {
       body: { message: "hi", stream: true, wait: false },
     });

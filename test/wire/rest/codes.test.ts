@@ -13,7 +13,7 @@ async function codeOf({ rest }: Pick<TestGateway, "rest">, key: string): Promise
 describe("a sign-in code", async () => {
   const gateway = await shareGateway();
 
-  it("MUST answer the token that made it, once", async () => {
+  it("MUST return the token that created it, once", async () => {
     const made = await gateway.console.call("codes.create");
     expect(made).toMatchObject({ status: 201, json: { code: expect.stringMatching(/^[\w-]{43}$/) } });
     const code = String(made.json.code);
@@ -26,20 +26,20 @@ describe("a sign-in code", async () => {
     expect(await redeem(gateway, code)).toMatchObject({ error: "unauthenticated" });
   });
 
-  it("MUST name the key, and be refused to one of scope chat", async () => {
+  it("MUST name the key, and be refused to a key of scope chat", async () => {
     const { json } = await redeem(gateway, await codeOf(gateway, SECRETS.adminKey));
     expect(json).toMatchObject({ kind: "admin", token: SECRETS.adminKey });
     expect(await gateway.rest.call("codes.create", { key: SECRETS.key })).toMatchObject({ error: "forbidden" });
   });
 
-  it("MUST work for one of many that use it at once", async () => {
+  it("MUST work for one of many concurrent calls", async () => {
     const code = await codeOf(gateway, SECRETS.consoleToken);
     const all = await Promise.all(Array.from({ length: 20 }, () => redeem(gateway, code)));
     expect(all.filter(({ status }) => status === 200)).toHaveLength(1);
     expect(all.filter(({ error }) => error === "unauthenticated")).toHaveLength(19);
   });
 
-  it("MUST give access to nothing else, and no token redeems in its place", async () => {
+  it("MUST give access to nothing else, and a token cannot be redeemed", async () => {
     const code = await codeOf(gateway, SECRETS.consoleToken);
     expect(await gateway.rest.call("keys.list", { key: code })).toMatchObject({ error: "unauthenticated" });
     expect(await gateway.rest.call("codes.create", { key: code })).toMatchObject({ error: "unauthenticated" });
@@ -47,7 +47,7 @@ describe("a sign-in code", async () => {
     expect((await redeem(gateway, code)).status).toBe(200);
   });
 
-  it("MUST NOT be used from a page of another origin, or read over clear text", async () => {
+  it("MUST NOT be used by a page of another origin, or read over clear text", async () => {
     const code = await codeOf(gateway, SECRETS.consoleToken);
     const page = await redeem(gateway, code, { origin: "https://pages.example" });
     expect(page.error).toBe("origin-not-allowed");
@@ -55,7 +55,7 @@ describe("a sign-in code", async () => {
   });
 });
 
-it("MUST be in no line of the log and in no recorded request", async () => {
+it("MUST be absent from the log and from recorded requests", async () => {
   await using gateway = await startGateway();
   const code = await codeOf(gateway, SECRETS.consoleToken);
   await redeem(gateway, code);
@@ -71,7 +71,7 @@ it("MUST be in no line of the log and in no recorded request", async () => {
   expect(text + JSON.stringify(found) + JSON.stringify(gateway.logs)).not.toContain(code);
 });
 
-it("MUST count wrong codes as guesses, and still take the right one", async () => {
+it("MUST count wrong codes as guesses, and still accept the right one", async () => {
   await using gateway = await startGateway();
   const code = await codeOf(gateway, SECRETS.consoleToken);
   for (let n = 0; n < 20; n++) expect((await redeem(gateway, `wrong-${n}`)).headers.get("retry-after")).toBeNull();
@@ -131,7 +131,7 @@ it("MUST be refused by a gateway that was restarted, with the reason", async () 
   expect([status, problem.detail]).toEqual([401, expect.stringContaining("until it restarts")]);
 });
 
-it("MUST NOT be made or redeemed while no listener has the console", async () => {
+it("MUST NOT be created or redeemed while no listener has the console", async () => {
   await using gateway = await startGateway();
   const code = await codeOf(gateway, SECRETS.adminKey);
   await gateway.reload({ gateway: { console: { enabled: false } } });

@@ -13,7 +13,7 @@ function unknown(count: number) {
   return Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]));
 }
 
-describe("a body that is cut down", () => {
+describe("a body that is shortened for its refusal", () => {
   test.each([
     ["plain", { message: "hi" }],
     ["long where it may be", { message: "x".repeat(100_000) }],
@@ -26,7 +26,7 @@ describe("a body that is cut down", () => {
     expect(cut(body)).toEqual(body);
   });
 
-  test("keeps what it is refused for", () => {
+  test("still has the fault that it is refused for", () => {
     const { skill_ids, session_id, message, ...rest } = cut({
       ...unknown(5_000),
       message: "hi",
@@ -39,20 +39,20 @@ describe("a body that is cut down", () => {
     expect(session_id).toBe("é".repeat(514));
   });
 
-  test("has what is free in it left alone", () => {
+  test("has its free-form fields unchanged", () => {
     const params = { ...unknown(5_000), list: Array.from({ length: 5_000 }, () => "x".repeat(500)) };
     const body = { skill_id: "tell", params };
     expect(cut(body, { method: "POST", path: "/api/v1/skills/trigger" })).toEqual(body);
   });
 
-  test("pollutes nothing by a name", () => {
+  test("changes no prototype by a name", () => {
     const body = JSON.parse(`{"message":"hi","__proto__":{"a":1},${JSON.stringify(unknown(200)).slice(1)}`) as object;
     expect(Object.hasOwn(cut(body), "__proto__")).toBe(true);
     expect(({} as { a?: number }).a).toBeUndefined();
   });
 });
 
-describe("what is told of a body with far too much in it", () => {
+describe("the fault of a body that is far too large", () => {
   const refusalOf = async (body: object) => {
     await using connection = await openConnection(gateway.url);
     const headers = { authorization: `Bearer ${SECRETS.key}`, "content-type": "application/json" };
@@ -60,7 +60,7 @@ describe("what is told of a body with far too much in it", () => {
     return (await connection.reply(CHAT)).problem;
   };
 
-  test("is a list that is too long, and a text that is", async () => {
+  test("names a list or a text that is too long", async () => {
     const skill_ids = Array.from({ length: 5_000 }, () => "x".repeat(65));
     expect(await refusalOf({ message: "hi", skill_ids })).toMatchObject({
       detail: "skill_ids must have at most 64 entries.",

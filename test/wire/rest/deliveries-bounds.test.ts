@@ -29,7 +29,7 @@ describe("without bodies (recorder.bodies: false)", () => {
   const mappings = { push: { match: { "body.ref": "main" }, message: "{body.by} pushed" } };
   const config = { webhooks: { mappings } };
 
-  test("a delivery has everything else, and cannot be sent again", async () => {
+  test("a delivery has all other fields, and cannot be sent again", async () => {
     await using gateway = await startWith({ bodies: false }, { config });
     const { recorded, hooks } = gateway;
     const secret = "a word that nobody keeps";
@@ -52,7 +52,7 @@ describe("without bodies (recorder.bodies: false)", () => {
     expect(JSON.stringify(kept)).not.toContain(secret);
   });
 
-  test("no answer or push about a delivery has a word of its message, its reply or its tool calls", async () => {
+  test("no answer or push about a delivery has text of its message, its reply or its tool calls", async () => {
     const content = { arguments: "sentinel arguments", result: "sentinel result" };
     const backend: Backend = {
       kind: "telling",
@@ -84,7 +84,7 @@ describe("without bodies (recorder.bodies: false)", () => {
     expect(steps.get("turn.completed")).toHaveProperty("usage");
   });
 
-  test("a delivery shows words if bodies were stored when it was recorded", async () => {
+  test("a delivery shows text if bodies were stored when it was recorded", async () => {
     await using gateway = await startWith({ bodies: false });
     await gateway.tell({ message: "before" });
     await gateway.reload({ recorder: { bodies: true } });
@@ -96,7 +96,7 @@ describe("without bodies (recorder.bodies: false)", () => {
     ]);
   });
 
-  test("nothing of a body is told by why no mapping matched", async () => {
+  test("the reason for an unmatched mapping has no text of a body", async () => {
     await using gateway = await startWith({ bodies: false }, { config });
     const { deliveryId } = (await gateway.hooks.named("push", { ref: "a-branch-of-mine" })).json;
     const { tried } = await gateway.recorded.detailOf(String(deliveryId), "mapping.tried");
@@ -104,7 +104,7 @@ describe("without bodies (recorder.bodies: false)", () => {
     expect(JSON.stringify(tried)).not.toContain("a-branch-of-mine");
   });
 
-  test("is hot: what comes after a reload has none", async () => {
+  test("takes effect at a reload: later requests have no body", async () => {
     await using gateway = await startWith({ bodies: true });
     const before = idOf(await gateway.hooks.agent({ message: "hi" }));
     await gateway.reload({ recorder: { bodies: false } });
@@ -114,8 +114,8 @@ describe("without bodies (recorder.bodies: false)", () => {
   });
 });
 
-describe("the recorder's bounds", () => {
-  test("keep every accepted request, whatever strangers send", async () => {
+describe("the limits of the recorder", () => {
+  test("remove no accepted request, whatever unauthenticated callers send", async () => {
     const mappings = {
       signed: { match: {}, message: "hi", verify: { type: "github", secret: "a-secret-of-the-sender" } },
     } as const;
@@ -145,7 +145,7 @@ describe("the recorder's bounds", () => {
     expect((await gateway.recorded.list({ outcome: "refused" })).length).toBeGreaterThan(4);
   });
 
-  test("let the oldest go first, of all that comes in", async () => {
+  test("remove the oldest request first, over all requests", async () => {
     await using gateway = await startWith({ entries: 2 });
     const sent: string[] = [];
     for (let n = 0; n < 3; n++) sent.unshift(await gateway.tell({ message: `n${n}` }));
@@ -161,7 +161,7 @@ describe("the recorder's bounds", () => {
 });
 
 describe("the end of a session", () => {
-  test("erases the bodies of what came for it, and what steps told of them; that it came stays", async () => {
+  test("erases the bodies of its requests, and the texts in their steps, but not the requests", async () => {
     const mappings = { push: { match: {}, message: "{body.by} pushed", session: "webhook:a" } };
     await using gateway = await startWith({}, { config: { webhooks: { mappings } } });
     const { recorded, hooks } = gateway;

@@ -59,7 +59,7 @@ describe("a refusal over REST is recorded", () => {
   test.each([
     ["without a key", null],
     ["with a wrong one", "not-a-key-of-anybody"],
-  ])("%s: where it came to, and nobody's name", async (_how, key) => {
+  ])("%s: with its operation, and without a name of a caller", async (_how, key) => {
     const { requestId } = await gateway.rest.call("chat.send", { key, body: { message: "a secret word" } });
     expect(await refusedAs(requestId)).toEqual({
       ...chat,
@@ -70,7 +70,7 @@ describe("a refusal over REST is recorded", () => {
     });
   });
 
-  test("for a key that lacks the scope, with its name", async () => {
+  test("for a key without the scope, with its name", async () => {
     const { requestId } = await gateway.rest.call("deliveries.list");
     expect(await refusedAs(requestId)).toMatchObject({
       surface: "rest",
@@ -81,7 +81,7 @@ describe("a refusal over REST is recorded", () => {
     });
   });
 
-  test("for a token in clear text from elsewhere, and for another site's page", async () => {
+  test("for a token in clear text from another machine, and for a page of another site", async () => {
     const authorization = `Bearer ${gateway.key}`;
     const plain = await exchange(
       gateway.url,
@@ -100,7 +100,7 @@ describe("a refusal over REST is recorded", () => {
     expect(await refusedAs(page.requestId)).toEqual({ ...refused, error: "origin-not-allowed" });
   });
 
-  test("past the rate limit", async () => {
+  test("above the rate limit", async () => {
     const rest = { rateLimit: { maxRequests: 3, windowMs: 60_000 } };
     await using limited = await startGateway({ config: { gateway: { rest } } });
     for (let n = 0; n < 3; n++) await limited.rest.call("skills.list");
@@ -116,7 +116,7 @@ describe("a refusal over REST is recorded", () => {
     [{ message: "hi", surprise: 1 }, "invalid-request", 400],
     [{ message: "hi", agent: "mian" }, "agent-not-found", 404],
     ["{", "parse-error", 400],
-  ] as const)("of work that could not start, with its body: %j is %s", async (body, error, status) => {
+  ] as const)("for work that could not start, with its body: %j is %s", async (body, error, status) => {
     const { requestId } = await gateway.rest.call("chat.send", { body });
     const sent = typeof body === "string" ? body : JSON.stringify(body);
     expect(await refusedAs(requestId)).toEqual({ ...chat, caller: "tests", status, error, body: sent });
@@ -155,7 +155,7 @@ describe("a refusal over RPC is recorded", () => {
     expect(await refusedAs(requestId)).toMatchObject(refused);
   });
 
-  test("for a token that may not call the method, and for a call that could start no work", async () => {
+  test("for a token that may not call the method, and for a call that could not start work", async () => {
     const call = (method: string, params: object, token?: string) =>
       rpc.send({ jsonrpc: "2.0", id: 1, method, params }, { ...(token && { token }) });
     const forbidden = await call("agent.reload", { agentName: "main" }, READER);
@@ -171,7 +171,7 @@ describe("a refusal over RPC is recorded", () => {
     expect(await refusedAs(invalid.requestId)).toMatchObject({ caller: "ops", error: "invalid-request", body });
   });
 
-  test("past the rate limit", async () => {
+  test("above the rate limit", async () => {
     const rateLimit = { maxRequests: 1, windowMs: 60_000 };
     await using limited = await startGateway({ config: { gateway: { rpc: { rateLimit } } } });
     const rpc = createRpc(limited.url);
@@ -180,7 +180,7 @@ describe("a refusal over RPC is recorded", () => {
     expect(await refusedAs(requestId, limited)).toMatchObject({ caller: "ops", error: "rate-limited" });
   });
 
-  test("for a WebSocket that was not opened, and for calls over one that was", async () => {
+  test("for a WebSocket that was not opened, and for calls over an open one", async () => {
     const answer = await upgrade(gateway.url, { headers: { authorization: "Bearer not-a-token" } });
     answer.socket.destroy();
     const requestId = answer.headers["x-request-id"] ?? "";
@@ -202,13 +202,13 @@ describe("a refusal over RPC is recorded", () => {
   });
 });
 
-describe("what is recorded of a refusal", () => {
+describe("the recorded data of a refusal", () => {
   const toldOf = async (requestId: string) => {
     await gateway.logged("request", { requestId });
     return recorder.detailOf((await recorder.newest({ id: requestId })).delivery_id, "request.refused");
   };
 
-  test("says what the caller was told, over REST and RPC, of a batch the first", async () => {
+  test("has the error of the caller, over REST and RPC, and the first error of a batch", async () => {
     const chat = await gateway.rest.call("chat.send", { body: { message: "hi", agent: "mian" } });
     const rest = { error: "agent-not-found", status: 404, detail: chat.problem.detail };
     expect([rest.detail, await toldOf(chat.requestId)]).toEqual([expect.stringContaining("mian"), rest]);
@@ -223,8 +223,8 @@ describe("what is recorded of a refusal", () => {
   });
 });
 
-describe("what is no refusal is not recorded", () => {
-  test("for reads that find nothing, unknown paths and methods, doors of no surface, and turns that fail", async () => {
+describe("requests that are not refusals are not recorded", () => {
+  test("for reads that find nothing, unknown paths and methods, paths of no surface, and failed turns", async () => {
     await none((await gateway.rest.call("turns.get", { path: { turn_id: "turn_0" } })).requestId);
     await none((await gateway.rest.send("GET", "/api/v1/nothing")).requestId);
     await none((await gateway.rest.send("GET", "/metrics", { key: "wrong" })).requestId);
@@ -241,8 +241,8 @@ describe("what is no refusal is not recorded", () => {
   });
 });
 
-describe("a flood of strangers", () => {
-  test("is recorded 20 times from one address, and pushes out nothing of those who are known", async () => {
+describe("a flood of unauthenticated requests", () => {
+  test("is recorded 20 times from one address, and removes no request of authenticated callers", async () => {
     await using flooded = await startGateway({ config: { recorder: { entries: 3 } } });
     const recorder = recorderOf(flooded);
     const kept = [];

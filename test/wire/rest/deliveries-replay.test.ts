@@ -27,7 +27,7 @@ async function turnOf(turn_id: unknown) {
 }
 
 describe("deliveries.replay", () => {
-  test("for a wake queues its event again, as a delivery that names the first one and the caller", async () => {
+  test("of a wake queues its event again, as a delivery that names the first one and the caller", async () => {
     const woken = await hooks.wake({ text: "the disk is full", metadata: { disk: 1 } });
     const { json } = await recorder.replay(idOf(woken), gateway.adminKey);
     expect(json).toMatchObject({ replay_of: idOf(woken), outcome: "queued", message: "event queued", agent: "main" });
@@ -55,7 +55,7 @@ describe("deliveries.replay", () => {
     });
   });
 
-  test("for a hook for an agent starts its turn again, in the session that it named", async () => {
+  test("of a hook for an agent starts its turn again, in the session that it named", async () => {
     const body = { message: "look", session: "webhook:again", context: { region: "eu" } };
     const sent = await hooks.agent(body);
     const { json } = await recorder.replay(idOf(sent));
@@ -69,7 +69,7 @@ describe("deliveries.replay", () => {
     });
   });
 
-  test("for a mapped payload goes through today's mappings, by the headers that were kept", async () => {
+  test("of a mapped payload uses the current mappings, with the stored headers", async () => {
     const config = configWith({ push: { ...push, message: "then: {body.by}" } });
     await using changing = await startGateway({ config });
     const recorder = recorderOf(changing);
@@ -87,7 +87,7 @@ describe("deliveries.replay", () => {
     expect((await recorder.replay(idOf(sent))).json).toMatchObject({ outcome: "queued", mapping: "other" });
   });
 
-  test("for a signed one looks at no signature, however old it is, and at no idempotency key", async () => {
+  test("of a signed request checks no signature, however old it is, and no idempotency key", async () => {
     const body = JSON.stringify({ ref: "main", by: "ada" });
     const headers = { ...GITHUB, ...(await senders.github.sign(SECRET, body, { id: "once-only" })) };
     const sent = await hooks.named("signed", body, { token: null, headers });
@@ -104,7 +104,7 @@ describe("deliveries.replay", () => {
     expect(again.json.turnId).toBe(sent.json.turnId);
   });
 
-  test("for a payload that no mapping matches today starts nothing, says so, and is recorded", async () => {
+  test("of a payload that no current mapping matches starts nothing, says so, and is recorded", async () => {
     for (const sent of [await hooks.mapped({ ref: "x" }), await hooks.named("push", { ref: "x" })]) {
       const deliveryId = (await recorder.newest({ id: sent.requestId })).delivery_id;
       const { status, json } = await recorder.replay(deliveryId);
@@ -120,14 +120,14 @@ describe("deliveries.replay", () => {
     }
   });
 
-  test("for a replay works as well, and names the delivery that it sends again", async () => {
+  test("of a replay works as well, and names the replay", async () => {
     const sent = await hooks.agent({ message: "twice" });
     const first = (await recorder.replay(idOf(sent))).json;
     const second = (await recorder.replay(String(first.delivery_id))).json;
     expect(second).toMatchObject({ outcome: "queued", replay_of: first.delivery_id });
   });
 
-  test("for a refused one works once there is room", async () => {
+  test("of a refused request works once there is room", async () => {
     const puppet = createPuppet();
     const config: SomeConfig = { limits: { turnsPerSession: 1 } };
     await using tight = await startGateway({ config, makeBackend: () => puppet.backend });
@@ -156,7 +156,7 @@ describe("deliveries.replay", () => {
     expect((await puppet.next()).turn.message.text).toBe("comes too late");
   });
 
-  test("keeps no body where bodies are switched off by now, and cannot be replayed itself", async () => {
+  test("stores no body if bodies are now off, and then cannot be replayed itself", async () => {
     await using changing = await startGateway();
     const recorder = recorderOf(changing);
     const sent = await changing.hooks.agent({ message: "kept" });
@@ -167,7 +167,7 @@ describe("deliveries.replay", () => {
     expect((await recorder.replay(String(json.delivery_id))).error).toBe("delivery-not-replayable");
   });
 
-  test("counts in no rate limit of the webhooks", async () => {
+  test("is not counted in the rate limits of webhooks", async () => {
     const webhooks = { rateLimit: { maxRequests: 1, windowMs: 60_000 } };
     await using limited = await startGateway({ config: { webhooks } });
     const recorder = recorderOf(limited);
@@ -186,7 +186,7 @@ describe("deliveries.replay with an edited body", () => {
     });
   const edit = async (sent: Reply, body: unknown) => send(sent, { body });
 
-  test("sends that body in place of the kept one, and the timeline says so", async () => {
+  test("sends that body instead of the stored one, and the timeline says so", async () => {
     const sent = await hooks.mapped({ ref: "main", by: "ada" }, { headers: GITHUB });
     const { json } = await edit(sent, { ref: "main", by: "grace" });
     expect(json).toMatchObject({ outcome: "queued", mapping: "push", replay_of: idOf(sent) });
@@ -203,7 +203,7 @@ describe("deliveries.replay with an edited body", () => {
     expect((await recorder.get(String(twice.delivery_id))).body).toBe(body);
   });
 
-  test("puts the kept secrets back where the body still says [hidden], and nowhere else", async () => {
+  test("restores the stored secrets where the body still has [hidden], and only there", async () => {
     const config = configWith({ push: { match: {}, message: "{body.token} {body.note} {body.hooks.0.secret}" } });
     await using keeping = await startGateway({ config });
     const recorder = recorderOf(keeping);
@@ -216,7 +216,7 @@ describe("deliveries.replay with an edited body", () => {
     expect(message).toBe("t-1 m s-1");
   });
 
-  test("refuses a body that the operation does not take, and records the refusal", async () => {
+  test("refuses a body that the operation does not accept, and records the refusal", async () => {
     const sent = await hooks.wake({ text: "hi" });
     const { error, problem } = await edit(sent, { text: 7 });
     expect([error, problem.errors]).toEqual(["invalid-request", [{ pointer: "/text", message: "must be a string" }]]);
@@ -225,7 +225,7 @@ describe("deliveries.replay with an edited body", () => {
     expect(await recorder.get(refused.delivery_id)).toMatchObject({ body: '{"text":7}' });
   });
 
-  test("takes an empty object, blanks or nothing for the kept body, in any content type", async () => {
+  test("takes an empty object, blanks or nothing for the stored body, with any content type", async () => {
     const sent = await hooks.wake({ text: "hi" });
     for (const [body, type] of [
       [undefined, undefined],
@@ -249,7 +249,7 @@ describe("deliveries.replay with an edited body", () => {
   });
 });
 
-describe("what cannot be sent again", () => {
+describe("a delivery that cannot be sent again", () => {
   const refused = async (deliveryId: string): Promise<string | undefined> => {
     expect((await recorder.get(deliveryId)).replayable).toBe(false);
     const { error, problem } = await recorder.replay(deliveryId);
@@ -257,28 +257,28 @@ describe("what cannot be sent again", () => {
     return problem.detail;
   };
 
-  test("is what came by REST or RPC: its client can send it itself", async () => {
+  test("is one of REST or RPC: its client can repeat it", async () => {
     await gateway.rest.call("chat.send", { body: { message: "hi" } });
     expect(await refused((await recorder.newest({ surface: "rest" })).delivery_id)).toMatch(/only webhooks/);
     await createRpc(gateway.url).call("agent.sendMessage", { agentName: "main", message: "hi" });
     expect(await refused((await recorder.newest({ surface: "rpc" })).delivery_id)).toMatch(/only webhooks/);
   });
 
-  test("is what came from a stranger", async () => {
+  test("is one of an unauthenticated caller", async () => {
     const { requestId } = await hooks.agent({ message: "hi" }, { token: null });
     expect(await refused((await recorder.newest({ id: requestId })).delivery_id)).toMatch(
       /The sender was not authenticated/,
     );
   });
 
-  test("is what lost its body with its session", async () => {
+  test("is one whose body was deleted with its session", async () => {
     const sent = await hooks.agent({ message: "hi", session: "webhook:erased" });
     await gateway.gateway.store.deleteSession("webhook:erased", Date.now());
     expect(await refused(idOf(sent))).toMatch(/session was deleted/);
     expect((await recorder.get(idOf(sent))).outcome).toBe("gone");
   });
 
-  test("is a sender's challenge", async () => {
+  test("is a challenge of a sender", async () => {
     const secret = senders.slack.makeSecret("challenged");
     const verify = { type: "slack", secret } as const;
     await using slack = await startGateway({ config: configWith({ slack: { match: {}, message: "x", verify } }) });
@@ -290,8 +290,8 @@ describe("what cannot be sent again", () => {
   });
 });
 
-describe("a replay that today's configuration refuses", () => {
-  test("answers invalid-request where what was kept is refused by the contract, as it was then", async () => {
+describe("a replay that the current configuration refuses", () => {
+  test("answers invalid-request if the contract refuses the stored request, as it did then", async () => {
     const { requestId } = await hooks.wake({ text: "", surprise: 1 });
     const { delivery_id } = await recorder.newest({ id: requestId });
     expect((await recorder.replay(delivery_id)).error).toBe("invalid-request");

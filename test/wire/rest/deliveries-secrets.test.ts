@@ -53,7 +53,7 @@ const config = {
   },
 };
 
-test("no secret that came in any place of a request, on any door, accepted or refused, is found in the recorder", async () => {
+test("no secret in any part of a request to any surface, accepted or refused, is in the recorder", async () => {
   await using gateway = await startGateway({ config });
   const { url, hooks } = gateway;
   const wrong = { authorization: `Bearer ${hidden("bearer")}` };
@@ -122,7 +122,7 @@ test("no secret that came in any place of a request, on any door, accepted or re
   expect([...new Set(all.match(/hide-me-[a-z-]+/g))]).toEqual([]);
 });
 
-test("credentials and secrets of the configuration are hidden in whatever header they come, on any door", async () => {
+test("credentials and secrets of the configuration are hidden in any header on any surface", async () => {
   await using gateway = await startGateway({ config, hidden: [SECRET] });
   const { url, hooks } = gateway;
   const { json } = await gateway.console.call("keys.create", { body: { name: "ci" } });
@@ -164,7 +164,7 @@ test("credentials and secrets of the configuration are hidden in whatever header
   for (const secret of [SECRET, minted, ...tokens]) expect(all).not.toContain(secret);
 });
 
-test("a body is sent again as it came, with what is hidden where it is shown", async () => {
+test("a body is sent again unchanged, with the parts that are hidden in the recorder", async () => {
   await using gateway = await startGateway();
   const recorder = recorderOf(gateway);
   const { json } = await gateway.hooks.wake({ text: "hi", metadata: BODY_SECRETS });
@@ -182,7 +182,7 @@ test("a body is sent again as it came, with what is hidden where it is shown", a
   expect(event.json.metadata).toEqual(BODY_SECRETS);
 });
 
-test("hiding what is secret in a hostile body stands in nobody's way", async () => {
+test("hiding secrets in a hostile body blocks no other request", async () => {
   await using gateway = await startGateway();
   const recorder = recorderOf(gateway);
   const texts = [

@@ -28,7 +28,7 @@ function idOf({ json }: Reply): string {
 }
 
 describe("deliveries.list", () => {
-  test("has what came in at every door, newest first, with what came of it", async () => {
+  test("has the requests of every surface, newest first, with their outcomes", async () => {
     await using alone = await startGateway();
     await alone.rest.call("chat.send", { body: { message: "hi" } });
     await createRpc(alone.url).call("agent.sendMessage", { agentName: "main", message: "hi", wait: true });
@@ -45,7 +45,7 @@ describe("deliveries.list", () => {
     ]);
   });
 
-  test("passes each filter and each kind of id to the store", async () => {
+  test("passes each filter and each type of id to the store", async () => {
     const body = JSON.stringify({ n: 1 });
     const headers = await senders.github.sign(SECRET, body, { id: "a-delivery-of-github" });
     const signed = await hooks.named("signed", body, { token: null, headers });
@@ -75,7 +75,7 @@ describe("deliveries.list", () => {
 });
 
 describe("deliveries.get", () => {
-  test("shows a webhook as it came and all that came of it", async () => {
+  test("shows a webhook unchanged with everything that resulted", async () => {
     const sent = { ref: "main", by: "grace" };
     const { deliveryId, turnId } = (await hooks.mapped(sent, { headers: { "x-mine": "kept", "X-Two": "b" } })).json;
     await gateway.logged("turn.ended", { turnId });
@@ -113,7 +113,7 @@ describe("deliveries.get", () => {
     });
   });
 
-  test("shows a body that is no UTF-8 in base64", async () => {
+  test("shows a body that is not UTF-8 in base64", async () => {
     const bytes = new Uint8Array([123, 34, 255, 34, 125]);
     const { requestId, error } = await hooks.wake(bytes);
     expect(error).toBe("parse-error");
@@ -122,7 +122,7 @@ describe("deliveries.get", () => {
     expect([body, body_encoding]).toEqual([Buffer.from(bytes).toString("base64"), "base64"]);
   });
 
-  test("shows of a batch over RPC each call by itself", async () => {
+  test("shows each call of a batch over RPC as its own delivery", async () => {
     const call = (id: number) => ({
       jsonrpc: "2.0",
       id,
@@ -135,7 +135,7 @@ describe("deliveries.get", () => {
     expect(bodies.map((body) => JSON.parse(String(body)))).toEqual([call(2), call(1)]);
   });
 
-  test("tells how its turn failed", async () => {
+  test("shows how its turn failed", async () => {
     const agents = { main: { backend: "echo", echo: { failTimes: 9, fail: "out of order" } } } as const;
     await using failing = await startGateway({ config: { agents } });
     const { turn_id } = (await failing.rest.call("chat.send", { body: { message: "hi" } })).problem;

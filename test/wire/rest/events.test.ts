@@ -20,7 +20,7 @@ function idOf({ json }: Reply): string {
 }
 
 describe("events.get", () => {
-  test("shows an event that a wake queued, as it was sent", async () => {
+  test("shows an event of a wake, unchanged", async () => {
     const metadata = { source: "ci", deep: { list: [1, null] } };
     const { json } = await hooks.wake({ text: "The build is green.\n", metadata });
     const event = await get(json.eventId);
@@ -42,7 +42,7 @@ describe("events.get", () => {
 });
 
 describe("events.list", () => {
-  test("has them newest first, in pages that hold each once", async () => {
+  test("has them newest first, in pages with each event once", async () => {
     await using alone = await startGateway();
     const sent: string[] = [];
     for (let n = 0; n < 7; n++) sent.unshift(idOf(await alone.hooks.wake({ text: `event ${n}` })));
@@ -76,7 +76,7 @@ describe("events.list", () => {
 });
 
 describe("events.replay", () => {
-  test("queues a dead event again: it is handled, and its delivery tells all of it", async () => {
+  test("queues a dead event again, which is handled, and its delivery shows each step", async () => {
     const puppet = createPuppet();
     await using failing = await startGateway({ makeBackend: () => puppet.backend });
     const beat = async (text: string, end: (run: Played) => void) => {
@@ -110,7 +110,7 @@ describe("events.replay", () => {
     expect(await recorder.newest({ id: String(json.eventId) })).toMatchObject({ outcome: "handled" });
   });
 
-  test("refuses what is not dead, and what is not there", async () => {
+  test("refuses an event that is not dead or does not exist", async () => {
     const path = { event_id: idOf(await hooks.wake({ text: "waits" })) };
     expect((await console.call("events.replay", { path })).error).toBe("event-not-dead");
     const nobody = { event_id: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA" };

@@ -9,7 +9,7 @@ const gateway = await shareGateway({ config: { skills: { dirs: [skillsFolder(SUM
 const { console } = gateway;
 const requests = requestsOf(operationsAt("/api/v1/chat", "/api/v1/skills", "/api/v1/keys", "/api/v1/mappings"));
 
-test.each(requests)("the request of $operation is taken: $name", async ({ operation, name, value }) => {
+test.each(requests)("the request of $operation is accepted: $name", async ({ operation, name, value }) => {
   const { stream } = value as { stream?: boolean };
   if (stream)
     return expect((await (await console.stream(operation, { body: value })).all()).at(-1)?.event).toBe(
@@ -30,7 +30,7 @@ test("the example of a skill's id is a skill", async () => {
   expect(json.skill_id).toBe("summarise-thread");
 });
 
-test("the examples of an idempotency key, of the last event and of queries are taken", async () => {
+test("the examples of an idempotency key, of the last event and of queries are accepted", async () => {
   expect((await console.call("keys.list", { query: { limit: "50" } })).status).toBe(200);
   const query = { status: "running", agent: "main", session_id: "agent:main:rest:ada", limit: "50" };
   expect((await console.call("turns.list", { query })).json).toEqual({ turns: [], next_cursor: null });

@@ -36,7 +36,7 @@ function givenIn(reply: unknown) {
 describe("F13: JSONTestSuite", () => {
   const named = (prefix: string) => parsing.filter(({ name }) => name.startsWith(prefix));
 
-  test("has all its cases here", () => {
+  test("has all its cases in the repository", () => {
     expect(parsing.length).toBeGreaterThan(300);
   });
 
@@ -47,7 +47,7 @@ describe("F13: JSONTestSuite", () => {
     expect((await send(paramsOf(input), TRIGGER)).status).toBe(400);
   });
 
-  test.each(named("y_"))("reads $name, which is no request, and hands it on as a param", async ({ input }) => {
+  test.each(named("y_"))("reads $name, which is not a request, and passes it on as a param", async ({ input }) => {
     expect((await send(input)).error).toBe("invalid-request");
     const { status, json } = await send(paramsOf(input), TRIGGER);
     expect(status).toBe(200);
@@ -61,7 +61,7 @@ describe("F13: JSONTestSuite", () => {
   });
 });
 
-describe("F13: bytes that are no text", () => {
+describe("F13: bytes that are not text", () => {
   const good = Buffer.from('{"message":"hi"}');
   const inMessage = (...bytes: number[]) =>
     Buffer.concat([Buffer.from('{"message":"'), Buffer.from(bytes), Buffer.from('"}')]);
@@ -87,10 +87,10 @@ describe("F13: bytes that are no text", () => {
   });
 });
 
-describe("F13: JSON that is well formed", () => {
+describe("F13: valid JSON", () => {
   const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 
-  test("is read 64 levels deep, and no deeper", async () => {
+  test("is read up to 64 levels deep", async () => {
     // The request and its params are two levels themselves.
     expect((await send(paramsOf(nested(62)), TRIGGER)).status).toBe(200);
     for (const depth of [63, 1_000, 100_000, 500_000]) {
@@ -99,12 +99,12 @@ describe("F13: JSON that is well formed", () => {
     }
   });
 
-  test("may hold 10 000 values, and no more", async () => {
+  test("may have at most 10 000 values", async () => {
     expect((await send(paramsOf(`[${"1,".repeat(9_900)}1]`), TRIGGER)).status).toBe(200);
     expect((await send(paramsOf(`[${"1,".repeat(10_000)}1]`), TRIGGER)).error).toBe("invalid-request");
   });
 
-  test("is measured by what it holds, not by what its texts say", async () => {
+  test("is measured by its values, not by its texts", async () => {
     const message = '[{,"\\'.repeat(30_000);
     expect((await send(JSON.stringify({ message }))).json.reply).toBe(message);
   });
@@ -126,13 +126,13 @@ describe("F13: JSON that is well formed", () => {
     ["half a surrogate pair as a key", '{"\\udfff":1}', { "\udfff": 1 }],
     ["a null character", '"\\u0000"', "\u0000"],
     ["line separators", '"\u2028\u2029"', "\u2028\u2029"],
-  ])("is handed on: %s", async (_, json, value) => {
+  ])("is passed on: %s", async (_, json, value) => {
     const { json: completed } = await send(paramsOf(json), TRIGGER);
     expect(givenIn(completed.reply)).toEqual(value);
   });
 
   test.each(["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "__defineGetter__"])(
-    "pollutes nothing by the key %s",
+    "changes no prototype by the key %s",
     async (key) => {
       const inner = `{"${key}":{"polluted":true,"prototype":{"polluted":true}}}`;
       expect((await send(`{"message":"hi","${key}":{"polluted":true}}`)).error).toBe("invalid-request");
@@ -151,7 +151,7 @@ describe("F13: JSON that is well formed", () => {
     "{body.x}",
   ];
 
-  test.each(hostile)("is streamed as it was sent: %j", async (message) => {
+  test.each(hostile)("is streamed unchanged: %j", async (message) => {
     const { all } = await gateway.rest.stream("chat.send", { body: { message } });
     expect((await all()).at(-1)?.data.reply).toBe(message);
   });
@@ -159,7 +159,7 @@ describe("F13: JSON that is well formed", () => {
   const names = hostile.filter((name) => !/\p{Cc}/u.test(name));
   expect(names.length).toBeLessThan(hostile.length);
 
-  test.each(names)("gets into the log as one line, and out of the list as it was: %j", async (name) => {
+  test.each(names)("is one line in the log, and unchanged in the list: %j", async (name) => {
     const { json } = await gateway.console.call("keys.create", { body: { name } });
     const line = await gateway.logged("key.created", { keyId: json.key_id });
     expect(line.level).toBe("info");

@@ -52,13 +52,13 @@ describe("identity.get", async () => {
     ]);
   });
 
-  it("MUST refuse no token, an unknown one and the webhook token in the same words", async () => {
+  it("MUST refuse a missing token, an unknown one and the webhook token with the same error", async () => {
     const refused = await Promise.all([null, "nobody", SECRETS.webhookToken].map(ask));
     expect(new Set(refused.map(({ status, error, problem }) => `${status} ${error} ${problem.detail}`)).size).toBe(1);
     expect(refused[0]).toMatchObject({ status: 401, error: "unauthenticated" });
   });
 
-  it("MUST be the only call of REST that an RPC token may make", async () => {
+  it("MUST be the only REST call that an RPC token may make", async () => {
     for (const key of [SECRETS.rpcToken, READER]) {
       expect(await gateway.rest.call("skills.list", { key })).toMatchObject({ status: 401 });
       expect(await gateway.rest.send("GET", "/api/v1/identity/", { key })).toMatchObject({ status: 401 });
@@ -66,7 +66,7 @@ describe("identity.get", async () => {
     }
   });
 
-  it("MUST leave nothing in the flight recorder when it succeeds", async () => {
+  it("MUST leave no record when it succeeds", async () => {
     const before = (await gateway.console.call("deliveries.list")).json.deliveries as object[];
     await ask(READER);
     await ask(SECRETS.key);
@@ -75,7 +75,7 @@ describe("identity.get", async () => {
   });
 });
 
-it("MUST count an RPC token apart from a REST key of the same name", async () => {
+it("MUST count an RPC token separately from a REST key of the same name", async () => {
   const limited = structuredClone(config) as { gateway: { rest: object } };
   Object.assign(limited.gateway.rest, { rateLimit: { maxRequests: 1, windowMs: 60_000 } });
   await using gateway = await startGateway({ config: limited as never });

@@ -8,7 +8,7 @@ function inMs(ms: number) {
 }
 
 describe("a key that expires", () => {
-  it("MUST work until then, and answer key-expired afterwards, with its name and what to do", async () => {
+  it("MUST work until then, and answer key-expired afterwards, with its name and the next step", async () => {
     await using gateway = await startGateway();
     const { json: long } = await gateway.console.call("keys.create", {
       body: { name: "long", expires_at: inMs(DAY_MS) },
@@ -37,19 +37,19 @@ describe("a key that expires", () => {
     [inMs(-1_000), "is not in the future"],
     [inMs(11 * 366 * DAY_MS), "is more than ten years ahead"],
     ["2027-02-31T00:00:00.000Z", "is not a valid date and time"],
-  ])("MUST be refused where its end makes no sense: %s", async (expires_at, message) => {
+  ])("MUST be refused with an invalid end: %s", async (expires_at, message) => {
     await using gateway = await startGateway();
     const { problem } = await gateway.console.call("keys.create", { body: { name: "odd", expires_at } });
     expect(problem.errors).toEqual([{ pointer: "/expires_at", message }]);
   });
 
-  it.each(["2027-03-01T00:00:00Z", "2027-03-01"])("is told in words what form its end has: %s", async (expires_at) => {
+  it.each(["2027-03-01T00:00:00Z", "2027-03-01"])("has an error that describes the form of its end: %s", async (expires_at) => {
     await using gateway = await startGateway();
     const { problem } = await gateway.console.call("keys.create", { body: { name: "odd", expires_at } });
     expect(problem.detail).toBe("expires_at must be a time in UTC, written as 2026-11-21T00:00:00.000Z.");
   });
 
-  it("MUST be taken from the configuration, too, and end with a reload", async () => {
+  it("MUST be accepted from the configuration, too, and end with a reload", async () => {
     await using gateway = await startGateway();
     const keys = [{ name: "ci", key: "a-key-of-the-configuration", expiresAt: "2035-01-31" }];
     const key = "a-key-of-the-configuration";
@@ -59,7 +59,7 @@ describe("a key that expires", () => {
     expect((await gateway.rest.call("skills.list", { key })).error).toBe("key-expired");
   });
 
-  it("is warned of in system.health two weeks before, without being a fault", async () => {
+  it("is reported in system.health two weeks before, without being degraded", async () => {
     await using gateway = await startGateway();
     await gateway.console.call("keys.create", { body: { name: "partner", expires_at: inMs(3 * DAY_MS) } });
     await gateway.console.call("keys.create", { body: { name: "far", expires_at: inMs(300 * DAY_MS) } });
@@ -69,7 +69,7 @@ describe("a key that expires", () => {
     expect(String(part?.detail)).not.toContain("far");
   });
 
-  it("is warned of with what to do: a key of the configuration cannot be rotated", async () => {
+  it("is reported with the next step: a key of the configuration cannot be rotated", async () => {
     const expiresAt = inMs(-DAY_MS);
     const keys = [{ name: "ci", key: "a-key-of-the-configuration", expiresAt }];
     await using gateway = await startGateway({ config: { gateway: { rest: { auth: { keys } } } } });
@@ -87,7 +87,7 @@ describe("a key that expires", () => {
 });
 
 describe("rotating a key", () => {
-  it("MUST make a key like the other, and let both work for the overlap", async () => {
+  it("MUST create a key like the other, and both work during the overlap", async () => {
     await using gateway = await startGateway();
     const { json: old } = await gateway.console.call("keys.create", { body: { name: "ops", scopes: ["admin"] } });
     const path = { key_id: String(old.key_id) };
@@ -103,7 +103,7 @@ describe("rotating a key", () => {
     });
   });
 
-  it("MUST end the old key at once where no overlap is asked for", async () => {
+  it("MUST end the old key at once if no overlap is requested", async () => {
     await using gateway = await startGateway();
     const { json: old } = await gateway.console.call("keys.create", { body: { name: "ops" } });
     const path = { key_id: String(old.key_id) };
@@ -112,7 +112,7 @@ describe("rotating a key", () => {
     expect((await gateway.rest.call("skills.list", { key: String(json.key) })).status).toBe(200);
   });
 
-  it("MUST be refused for a key that was rotated or has expired, and be for the console token alone", async () => {
+  it("MUST be refused for a key that was rotated or has expired, and be only for the console token", async () => {
     await using gateway = await startGateway();
     const { json: old } = await gateway.console.call("keys.create", { body: { name: "ops" } });
     const path = { key_id: String(old.key_id) };

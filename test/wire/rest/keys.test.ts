@@ -14,7 +14,7 @@ function chat(key: string) {
 }
 
 describe("keys", () => {
-  test("that are minted work at once, are shown once, and are listed without their secret", async () => {
+  test("that are created work at once, are shown once, and are listed without their secret", async () => {
     const { key, key_id, prefix } = await mint("support desk");
     expect(key.startsWith(prefix)).toBe(true);
     expect((await chat(key)).status).toBe(200);
@@ -34,7 +34,7 @@ describe("keys", () => {
     }
   });
 
-  test("that are minted can be kept by a line of the configuration", async () => {
+  test("that are created can be stored by a line of the configuration", async () => {
     const body = { name: 'quotes " and \\ and }', scopes: ["admin", "chat"] };
     const { json } = await gateway.console.call("keys.create", { body });
     const [, hash] = /key: "(sha256:[0-9a-f]{64})"/.exec(String(json.config_line)) ?? [];
@@ -43,7 +43,7 @@ describe("keys", () => {
     expect((await restarted.rest.call("skills.list", { key: String(json.key) })).status).toBe(200);
   });
 
-  test("that are revoked are unknown from then on, and so are ids that nobody has", async () => {
+  test("that are revoked are unknown from then on, as are unknown ids", async () => {
     const { key, key_id } = await mint("soon gone");
     expect((await gateway.console.call("keys.revoke", { path: { key_id } })).status).toBe(204);
     expect((await chat(key)).error).toBe("unauthenticated");
@@ -51,13 +51,13 @@ describe("keys", () => {
     expect((await listed()).some((one) => one.key_id === key_id)).toBe(false);
   });
 
-  test("that are minted with the scope admin mint no keys either", async () => {
+  test("that are created with the scope admin cannot create keys either", async () => {
     const { key } = await mint("operator", ["admin"]);
     expect((await gateway.rest.call("keys.create", { key, body: { name: "mine" } })).error).toBe("forbidden");
     expect((await chat(key)).status).toBe(200);
   });
 
-  test("come in pages that hold each of them once, the configuration's first, then the newest", async () => {
+  test("are listed in pages with each key once, the configuration's first, then the newest", async () => {
     const minted = [];
     for (let n = 0; n < 5; n++) minted.unshift((await mint(`page ${n}`)).key_id);
     const paged: Key[] = [];
@@ -74,7 +74,7 @@ describe("keys", () => {
     expect(paged.slice(2, 7).map(({ key_id }) => key_id)).toEqual(minted);
   });
 
-  test.each(["bm9uc2Vuc2U", "%00", "x".repeat(512)])("have no page behind the cursor %s", async (cursor) => {
+  test.each(["bm9uc2Vuc2U", "%00", "x".repeat(512)])("have no page for the cursor %s", async (cursor) => {
     const reply = await gateway.console.call("keys.list", { query: { cursor } });
     expect([reply.error, reply.problem.errors?.[0]?.pointer]).toEqual(["invalid-request", "query:cursor"]);
   });

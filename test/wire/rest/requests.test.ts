@@ -9,7 +9,7 @@ const CHAT = { method: "POST", path: "/api/v1/chat/send" };
 const authorization = `Bearer ${SECRETS.key}`;
 const json = { authorization, "content-type": "application/json" };
 
-describe("a request that has not the shape of the contract", () => {
+describe("a request that does not match the contract", () => {
   test.each([
     ["a field too many", { message: "hi", massage: "hi" }, ["/massage is unknown (did you mean message?)"]],
     ["a field missing", {}, ["/message is required"]],
@@ -56,7 +56,7 @@ describe("a request that has not the shape of the contract", () => {
       expect(found).toContainEqual(fault instanceof RegExp ? expect.stringMatching(fault) : fault);
   });
 
-  test.each(["mesage", "text"])("tells whoever sent `%s` which field is missing for it", async (field) => {
+  test.each(["mesage", "text"])("with `%s` gets the name of the missing field", async (field) => {
     const { problem } = await gateway.rest.call("chat.send", { body: { [field]: "hi" } });
     expect(problem.detail).toBe(`message is required. You sent \`${field}\`. Did you mean \`message\`?`);
   });
@@ -87,12 +87,12 @@ describe("a request that has not the shape of the contract", () => {
     expect([error, problem.errors?.[0]?.pointer]).toEqual(["invalid-request", `query:${name}`]);
   });
 
-  test("is told in words what form a time has", async () => {
+  test("gets a description of the form of a time", async () => {
     const reply = await gateway.console.send("GET", "/api/v1/deliveries?from=yesterday");
     expect(reply.problem.detail).toBe("query:from must be a time in UTC, written as 2026-11-21T00:00:00.000Z.");
   });
 
-  test("is told at most a hundred of its faults, and no long name of them whole", async () => {
+  test("gets at most a hundred faults, with long names cut", async () => {
     const body = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`${n}${"x".repeat(1_000)}`, n]));
     const reply = await gateway.rest.call("chat.send", { body });
     expect(reply.problem.errors).toHaveLength(100);
@@ -105,19 +105,19 @@ describe("a request that has not the shape of the contract", () => {
     ["POST", "/api/v1/turns/x/cancel", "[]"],
     ["POST", "/api/v1/turns/x/cancel", `{${" ".repeat(100)}}`],
     ["DELETE", "/api/v1/keys/x", "{}"],
-  ])("is 400 for a body that %s %s does not take: %s", async (method, path, body) => {
+  ])("is 400 for a body that %s %s does not accept: %s", async (method, path, body) => {
     const headers = { authorization: `Bearer ${SECRETS.consoleToken}` };
     const reply = await exchange(gateway.url, { method, path }, headers, body);
     expect([reply.error, reply.problem.detail]).toEqual(["invalid-request", "This call does not take a body."]);
   });
 
-  test.each(["", "{}", "{ }\r\n"])("may bring an empty object where a POST takes no body: %j", async (body) => {
+  test.each(["", "{}", "{ }\r\n"])("may have an empty object if a POST takes no body: %j", async (body) => {
     const place = { method: "POST", path: "/api/v1/turns/turn_01M7YN0XEMM1B7E5S8YF3GKP2N/cancel" };
     const headers = { authorization, "content-type": "application/json" };
     expect(await exchange(gateway.url, place, headers, body)).toMatchObject({ error: "turn-not-found" });
   });
 
-  test.each(["%", "%zz", "%ff", "%c0%80"])("is 400 for a path that is no percent-encoded UTF-8: %s", async (id) => {
+  test.each(["%", "%zz", "%ff", "%c0%80"])("is 400 for a path that is not percent-encoded UTF-8: %s", async (id) => {
     const reply = await exchange(gateway.url, { method: "GET", path: `/api/v1/turns/${id}` }, { authorization });
     expect(reply.problem.errors?.[0]?.pointer).toBe("path:turn_id");
   });
@@ -143,13 +143,13 @@ describe("a path", () => {
     expect(reply.error).toBe("not-found");
   });
 
-  test("below /api/v1 tells strangers nothing of what is there", async () => {
+  test("below /api/v1 reveals nothing to unauthenticated callers", async () => {
     for (const path of ["/api/v1/nothing", "/api/v1/keys", "/api/v1/chat/send"])
       expect((await gateway.rest.send("GET", path, { key: null })).error).toBe("unauthenticated");
   });
 
   test.each(["a%2Fb", "a%00b", "..%2F..%2Fetc", "%E4%BD%A0", "__proto__", "constructor", "x".repeat(2_000)])(
-    "may hold any id, which is then not found: %s",
+    "may have any id, which is then not found: %s",
     async (id) => {
       const reply = await exchange(gateway.url, { method: "GET", path: `/api/v1/turns/${id}` }, { authorization });
       expect(reply.error).toBe("turn-not-found");
@@ -163,7 +163,7 @@ describe("a path", () => {
     ["GET", "/rpc", 405],
     ["GET", "/rpc/ws", 426],
     ["GET", "/nowhere", 404],
-  ])("may come as a whole address, as to a proxy: %s %s", async (method, path, status) => {
+  ])("may be a complete address, as sent to a proxy: %s %s", async (method, path, status) => {
     await using connection = await openConnection(gateway.url);
     connection.write(requestText({ method, path: gateway.url + path }, { authorization }));
     expect((await connection.reply({ method, path })).status).toBe(status);
@@ -215,13 +215,13 @@ describe("the media type of a body", () => {
     );
   });
 
-  test("has to be there", async () => {
+  test("is required", async () => {
     expect((await exchange(gateway.url, CHAT, { authorization }, '{"message":"hi"}')).error).toBe(
       "unsupported-media-type",
     );
   });
 
-  test.each(["gzip", "br", "gzip, identity"])("goes with no Content-Encoding such as %s", async (encoding) => {
+  test.each(["gzip", "br", "gzip, identity"])("is refused with a Content-Encoding such as %s", async (encoding) => {
     const headers = { "content-encoding": encoding };
     expect((await gateway.rest.call("chat.send", { headers, body: '{"message":"hi"}' })).error).toBe(
       "unsupported-media-type",
@@ -230,7 +230,7 @@ describe("the media type of a body", () => {
 });
 
 describe("over the bare protocol", () => {
-  test("a client that waits to be asked for its body is asked", async () => {
+  test("a client that waits before it sends its body gets a 100 Continue", async () => {
     const body = '{"message":"hi"}';
     await using connection = await openConnection(gateway.url);
     const head = requestText(CHAT, { ...json, expect: "100-continue", "content-length": String(body.length) });
@@ -244,19 +244,19 @@ describe("over the bare protocol", () => {
     ["not with a bad key", { ...json, authorization: "Bearer wrong" }, "unauthenticated"],
     ["not for a body that is too large", { ...json, "content-length": "2000000" }, "too-large"],
     ["not for another media type", { ...json, "content-type": "text/plain" }, "unsupported-media-type"],
-  ])("a client that waits to be asked is told at once, %s", async (_, headers, error) => {
+  ])("a client that waits before it sends its body gets the refusal at once, %s", async (_, headers, error) => {
     await using connection = await openConnection(gateway.url);
     connection.write(requestText(CHAT, { "content-length": "16", ...headers, expect: "100-continue" }));
     expect((await connection.reply(CHAT)).error).toBe(error);
     expect(connection.interim()).toBe(0);
   });
 
-  test("an expectation that nobody knows is ignored", async () => {
+  test("an unknown expectation is ignored", async () => {
     const place = { method: "GET", path: "/api/v1/skills/list" };
     expect((await exchange(gateway.url, place, { authorization, expect: "tea" })).status).toBe(200);
   });
 
-  test("a request without a Host is refused as everything is", async () => {
+  test("a request without a Host is refused like any other", async () => {
     await using connection = await openConnection(gateway.url);
     connection.write(`GET /healthz HTTP/1.1\r\n\r\n`);
     expect((await connection.reply({ method: "GET", path: "/nowhere" })).error).toBe("invalid-request");
@@ -264,7 +264,7 @@ describe("over the bare protocol", () => {
 });
 
 describe("every reply", () => {
-  test("has a request id of its own, under which the log has it", async () => {
+  test("has its own request id, as in the log", async () => {
     const replies = [
       await gateway.rest.send("GET", "/nowhere"),
       await gateway.rest.call("skills.list", { key: "wrong" }),
@@ -287,7 +287,7 @@ describe("every reply", () => {
   });
 });
 
-test("nothing is below a path that serves one thing", async () => {
+test("nothing exists below a path that serves one resource", async () => {
   for (const path of ["/healthz", "/readyz", "/metrics", "/openapi.json", "/openrpc.json", "/rpc/ws"]) {
     for (const below of [`${path}/`, `${path}/anything`])
       expect([below, (await gateway.rest.send("GET", below, { key: gateway.rpcToken })).status]).toEqual([below, 404]);

@@ -45,7 +45,7 @@ describe("a stream of events ends", () => {
     turn.end();
   });
 
-  test("when its key is revoked, and those of other keys go on; its turn does, too", async () => {
+  test("when its key is revoked, and streams of other keys and its turn continue", async () => {
     const { gateway, follow } = await start();
     await using _ = gateway;
     const { json } = await gateway.console.call("keys.create", { body: { name: "soon gone" } });
@@ -61,7 +61,7 @@ describe("a stream of events ends", () => {
     expect((await resumed.all()).at(-1)?.event).toBe("turn.completed");
   });
 
-  test("when a reload takes its key away, and goes on when it does not", async () => {
+  test("when a reload removes its key, and continues when it does not", async () => {
     const { gateway, follow } = await start(keysOf(SECRETS.key, SPARE));
     await using _ = gateway;
     const [gone, kept] = [await follow(SPARE), await follow(SECRETS.key)];

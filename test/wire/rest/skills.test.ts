@@ -26,7 +26,7 @@ const gateway = await shareGateway({
 });
 
 describe("the list of skills", () => {
-  test("has every valid skill by its id, with the agents that have it, and what its file says", async () => {
+  test("has every valid skill by its id, with the agents that have it, and the fields of its file", async () => {
     const { json } = await gateway.rest.call("skills.list");
     expect(json.skills).toEqual([
       {
@@ -47,7 +47,7 @@ describe("the list of skills", () => {
     ]);
   });
 
-  test("leaves out what is not valid, and the log says why", async () => {
+  test("omits invalid skills, and the log has the reason", async () => {
     const refused = gateway.logs.filter(({ event }) => event === "skill.refused");
     expect(refused.map(({ skill }) => String(skill).split("/").at(-1))).toEqual(["broken", "misnamed"]);
   });
@@ -69,14 +69,14 @@ describe("the list of skills", () => {
     ]);
   });
 
-  test("has no instructions, and tells no path of this machine", async () => {
+  test("has no instructions, and shows no path of this machine", async () => {
     const { text } = await gateway.rest.call("skills.list");
     expect(text).not.toContain(dir);
     expect(text).not.toContain("How to translate");
   });
 });
 
-describe("a skill that is read", () => {
+describe("a single skill", () => {
   const read = (skill_id: string) => gateway.console.call("skills.get", { path: { skill_id } });
 
   test("is the one of the list, with the text of its SKILL.md", async () => {
@@ -98,7 +98,7 @@ describe("a skill that is read", () => {
     expect([error, problem.detail]).toEqual(["skill-not-found", detail]);
   });
 
-  test("is none where a path beside it has its name", async () => {
+  test("does not exist if another path has its name", async () => {
     expect((await read("list")).json).toHaveProperty("invalid");
     expect((await read("trigger")).error).toBe("method-not-allowed");
   });
@@ -116,7 +116,7 @@ describe("a skill that is triggered", () => {
     expect(({} as { polluted?: true }).polluted).toBeUndefined();
   });
 
-  test("is 202 where its turn takes longer than the call waits", async () => {
+  test("is 202 if its turn takes longer than the call waits", async () => {
     await using waits = await startGateway({
       config: { skills: { dirs: [dir] } },
       makeBackend: () => createPuppet().backend,
@@ -126,7 +126,7 @@ describe("a skill that is triggered", () => {
     expect([status, json.status]).toEqual([202, "running"]);
   });
 
-  test("streams as a message does", async () => {
+  test("streams like a message", async () => {
     const { all } = await gateway.rest.stream("skills.trigger", { body: { skill_id: "translate" } });
     expect((await all()).at(-1)).toMatchObject({ event: "turn.completed", data: { reply: "/translate {}" } });
   });
@@ -136,7 +136,7 @@ describe("a skill that is triggered", () => {
     ["skills.trigger", { skill_id: "summarise-thread", agent: "narrow" }],
     ["chat.send", { message: "hi", skill_ids: ["translate", "no-such-skill"] }],
     ["chat.send", { message: "hi", skill_ids: ["summarise-thread"], agent: "narrow" }],
-  ] as const)("is 404 by its name where the agent does not have it: %s %j", async (operation, body) => {
+  ] as const)("is 404 by its name if the agent does not have it: %s %j", async (operation, body) => {
     const reply = await gateway.rest.call(operation, { body });
     const named = "skill_id" in body ? body.skill_id : body.skill_ids.at(-1);
     expect([reply.error, reply.problem.detail?.includes(String(named))]).toEqual(["skill-not-found", true]);

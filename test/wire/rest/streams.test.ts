@@ -54,8 +54,8 @@ async function openStream() {
   return connection;
 }
 
-describe("a reply as it is written", () => {
-  test("is begun, written piece by piece, whole, and ended", async () => {
+describe("a reply that is being written", () => {
+  test("starts, arrives piece by piece, completes, and ends", async () => {
     const { headers, all } = await echo.rest.stream("chat.send", { body: { message: TEXT } });
     expect(headers.get("cache-control")).toBe("no-store, no-transform");
     const events = await all();
@@ -71,7 +71,7 @@ describe("a reply as it is written", () => {
     expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
   });
 
-  test("comes while it is written, not after", async () => {
+  test("arrives while it is written, not afterwards", async () => {
     const { turn, told } = await playPieces(["one ", "two ", "three"]);
     expect(told.slice(1).map(({ data }) => [data.offset, data.text])).toEqual([
       [0, "one "],
@@ -90,14 +90,14 @@ describe("a reply as it is written", () => {
     expect(namesOf(await rest.all())).toEqual(["message.completed", "turn.failed"]);
   });
 
-  test("that is cancelled ends with turn.cancelled and what was written", async () => {
+  test("that is cancelled ends with turn.cancelled and the written text", async () => {
     const { turnId, told } = await playPieces(["half"]);
     const rest = await follow(played, turnId, told.at(-1)?.id);
     await played.rest.call("turns.cancel", { path: { turn_id: turnId } });
     expect((await rest.all()).at(-1)).toMatchObject({ event: "turn.cancelled", data: { reply: "half" } });
   });
 
-  test("is read by the generated client, which goes on behind an event it knows", async () => {
+  test("is read by the generated client, which continues after a known event", async () => {
     const events = [];
     for await (const event of echo.client.chat.stream({ message: TEXT })) events.push(event);
     expect(textOf(events)).toBe(TEXT);
@@ -108,11 +108,11 @@ describe("a reply as it is written", () => {
   });
 });
 
-describe("a stream that is taken up again", () => {
+describe("a stream that is resumed", () => {
   const PIECES = ["Grü", "ße 👩‍👩", "‍👧 an ", "alle"];
   const places = Array.from({ length: PIECES.length + 1 }, (_, n) => n);
 
-  test.each(places)("while the reply is written, behind event %i: nothing twice, nothing left out", async (at) => {
+  test.each(places)("while the reply is written, after event %i, repeats and omits nothing", async (at) => {
     const { turn, told, turnId } = await playPieces(PIECES);
     const rest = await follow(played, turnId, told[at]?.id);
     turn.say("!");
@@ -124,7 +124,7 @@ describe("a stream that is taken up again", () => {
     expect(textOf(events.slice(0, 1))).toMatch(new RegExp(`^${PIECES.slice(at).join("")}`));
   });
 
-  test("after the turn's end, behind each of its events", async () => {
+  test("after the turn's end starts after each of its events", async () => {
     const all = await (await echo.rest.stream("chat.send", { body: { message: TEXT } })).all();
     const turnId = String(all[0]?.data.turn_id);
     for (const [at, { id }] of all.entries()) {
@@ -134,7 +134,7 @@ describe("a stream that is taken up again", () => {
     }
   });
 
-  test("without Last-Event-ID begins at the start", async () => {
+  test("without Last-Event-ID starts at the beginning", async () => {
     const { turn, turnId } = await playPieces(["one ", "two"]);
     const again = await follow(played, turnId);
     turn.end();
@@ -144,7 +144,7 @@ describe("a stream that is taken up again", () => {
   });
 
   test.each(["", "abc", "999", "999.5", "1e3", "-1", "4.5.6", "3; drop", "99999999999999999999"])(
-    "with an id that the turn never sent (%j) begins at the start",
+    "with an id that the turn never sent (%j) starts at the beginning",
     async (id) => {
       const { json } = await echo.rest.call("chat.send", { body: { message: "hi" } });
       const events = await (await follow(echo, String(json.turn_id), id)).all();
@@ -152,7 +152,7 @@ describe("a stream that is taken up again", () => {
     },
   );
 
-  test("with an id of another turn of its session begins at the start", async () => {
+  test("with an id of another turn of its session starts at the beginning", async () => {
     const body = { message: "hi", session_id: "two turns" };
     const [first, second] = [await echo.rest.call("chat.send", { body }), await echo.rest.call("chat.send", { body })];
     const idsOf = async ({ json }: typeof first) =>
@@ -168,8 +168,8 @@ describe("a stream that is taken up again", () => {
   });
 });
 
-describe("a client that goes away mid-stream", () => {
-  test("stops its stream and nothing else: the turn goes on, can be read, and its stream taken up again", async () => {
+describe("a client that disconnects during a stream", () => {
+  test("ends only its stream: the turn continues, can be read, and its stream can be resumed", async () => {
     const caller = new AbortController();
     const { events } = await played.rest.stream("chat.send", { body: { message: "hi" }, signal: caller.signal });
     const turn = await puppet.next();
@@ -194,7 +194,7 @@ describe("a client that goes away mid-stream", () => {
   });
 });
 
-test("bytes that a client writes behind its request never gets into a stream that is being sent", async () => {
+test("bytes that a client writes after its request are never part of a stream", async () => {
   await using connection = await openStream();
   const turn = await puppet.next();
   turn.say("one");

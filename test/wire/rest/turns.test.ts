@@ -17,7 +17,7 @@ function idsOf({ turns }: RestReplies["turns.list"]) {
 }
 
 describe("turns.list", () => {
-  test("shows what runs and what waits, and each as turns.get does but for the reply", async () => {
+  test("shows running and waiting turns, each as turns.get does but without the reply", async () => {
     const first = await send("s-1");
     const second = await send("s-1");
     const played = await puppet.next();
@@ -37,7 +37,7 @@ describe("turns.list", () => {
   test.each([
     ["as it is", "agent:main:rest:a b", "agent:main:rest:a+b"],
     ["in percent", "agent:main:rest:c d", "agent%3Amain%3Arest%3Ac%20d"],
-  ])("takes a session's id %s, with a space of either form", async (_, session_id, written) => {
+  ])("accepts a session's id %s, with a space in either form", async (_, session_id, written) => {
     const turn = await send(session_id);
     const { json } = await console.send("GET", `/api/v1/turns?session_id=${written}`);
     expect(idsOf(json as unknown as RestReplies["turns.list"])).toEqual([turn]);

@@ -41,7 +41,7 @@ for (const [transport, { open, config: ofWay }] of Object.entries(transports)) {
         expect(text ?? "").not.toContain(SECRET_CAUSE);
       });
 
-      test("and the gateway is as it was before", async () => {
+      test("and the gateway works as before", async () => {
         const failed = fixtures.filter(({ sent }) => sent.includes('"fail') || sent.includes('"unwritable'));
         expect(gateway.linesOf("unexpected.error").length > 0).toBe(failed.length > 0);
         for (const one of opened.values()) await (await one)[Symbol.asyncDispose]();

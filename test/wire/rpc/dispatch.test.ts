@@ -27,14 +27,14 @@ function call(method: string, params: unknown = {}, id: unknown = 1) {
 describe("the dispatcher", () => {
   const dispatch = createRpcDispatch(exampleMethods, { events, hideInJson });
 
-  test("asks for nothing that no call needs", async () => {
+  test("requires only what calls need", async () => {
     const given = exchange();
     for (const name of ["requestId", "signal", "idempotencyKey", "follow", "servedAt"] as const)
       if (name !== "idempotencyKey") Object.defineProperty(given, name, { get: () => expect.unreachable() });
     expect(await dispatch(call("sum", [1]), given)).toContain('"result":1');
   });
 
-  test("says what the access line needs: the method, the first error, the turn", async () => {
+  test("returns the data of the access line: the method, the first error, the turn", async () => {
     const alone = exchange();
     await dispatch(call("sum", [1]), alone);
     expect(alone.outcome).toMatchObject({ operation: "sum", error: undefined, changes: false });
@@ -46,7 +46,7 @@ describe("the dispatcher", () => {
     expect(none.outcome).toMatchObject({ operation: "batch", error: "invalid-request" });
   });
 
-  test("lets others have their turn while a batch of fifty begins", async () => {
+  test("yields to others while a batch of fifty starts", async () => {
     let begun = 0;
     const beginning = new Map(exampleMethods);
     const row = { name: "begin", permission: null, required: [], check: () => undefined };

@@ -77,7 +77,7 @@ describe("the examples of results", () => {
     expect(plain(result)).toEqual(plain(example.result.value));
   });
 
-  test("are there for every method", () => {
+  test("exist for every method", () => {
     for (const { name, examples } of methods) expect([name, examples.length > 0]).toEqual([name, true]);
   });
 });

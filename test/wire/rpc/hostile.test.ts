@@ -47,7 +47,7 @@ describe.each(Object.entries(transports))("over %s", async (transport, { config,
 
   // With TLS, the same reader gets the same bytes.
   describe.each(transport.endsWith("TLS") ? [] : [transport])("F13: JSONTestSuite over %s", () => {
-    test("refuses what is no JSON: with -32700, or as nested too deep before it is known", async () => {
+    test("refuses invalid JSON: with -32700, or for its nesting before it is parsed", async () => {
       const sent = named("n_").filter(({ input }) => isSendable(input));
       expect(sent.length).toBeGreaterThan(150);
       for (const { name, input } of sent) {
@@ -64,14 +64,14 @@ describe.each(Object.entries(transports))("over %s", async (transport, { config,
       }
     });
 
-    test("reads what is JSON, and finds no call in it", async () => {
+    test("reads valid JSON, and finds no call in it", async () => {
       for (const { name, input } of named("y_").filter(({ input }) => isSendable(input))) {
         const answers = [await ask(input)].flat();
         for (const { error } of answers) expect([name, error?.code]).toEqual([name, -32600]);
       }
     });
 
-    test("reads it as params, and as an id that comes back if it is one", async () => {
+    test("reads it as params, and as an id that is returned if it is valid", async () => {
       for (const { name, input } of named("y_").filter(({ input }) => isSendable(input))) {
         const value: unknown = JSON.parse(input.toString());
         const { error } = await ask(callWith(input.toString()));
@@ -117,7 +117,7 @@ describe.each(Object.entries(transports))("over %s", async (transport, { config,
   });
 
   test.each(["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "__defineGetter__"])(
-    "%s is no param, no member and no method, and pollutes nothing",
+    "%s is not a param, a member or a method, and changes no prototype",
     async (key) => {
       const inner = `{"${key}":{"polluted":true,"prototype":{"polluted":true}}}`;
       expect((await ask(callWith(inner))).error?.data.detail).toBe(`\`${key}\` is not a param of agent.list.`);
@@ -129,14 +129,14 @@ describe.each(Object.entries(transports))("over %s", async (transport, { config,
     },
   );
 
-  test("a long name of something unknown is repeated in part only", async () => {
+  test("a long unknown name is repeated only in part", async () => {
     const name = "x".repeat(100_000);
     expect((await send(`{"jsonrpc":"2.0","id":1,"method":"${name}"}`)).text?.length).toBeLessThan(500);
     expect((await send(callWith(`{"${name}":1}`))).text?.length).toBeLessThan(500);
     expect((await send(`{"jsonrpc":"2.0","id":1,"method":"agent.list","${name}":1}`)).text?.length).toBeLessThan(500);
   });
 
-  test("a text of just the limit is taken", async () => {
+  test("a text at the limit is accepted", async () => {
     const text = callWith(`{"x":"${"x".repeat(MIB - callWith('{"x":""}').length)}"}`);
     expect((await ask(text)).error?.code).toBe(-32602);
   });
@@ -148,7 +148,7 @@ describe("over HTTP/1.1", async () => {
   const headers = { authorization: `Bearer ${SECRETS.rpcToken}`, "content-type": "application/json" };
   const good = Buffer.from(callWith("{}"));
 
-  test("F12: a body past the limit is 413, and may have another limit", async () => {
+  test("F12: a body above the limit is 413, and may have another limit", async () => {
     const reply = await rpc.send(callWith(`{"x":"${"x".repeat(MIB)}"}`));
     expect([reply.status, reply.json]).toMatchObject([
       413,
@@ -163,7 +163,7 @@ describe("over HTTP/1.1", async () => {
     expect((await exchange(gateway.url, RPC, headers, body)).status).toBe(200);
   });
 
-  test("and nobody noticed", async () => {
+  test("and no other caller was affected", async () => {
     expect((await exchange(gateway.url, RPC, headers, good)).status).toBe(200);
     expect(gateway.linesOf("unexpected.error")).toEqual([]);
   });

@@ -19,23 +19,23 @@ describe("POST /rpc", () => {
     if (method !== "HEAD") expect(reply.json).toMatchObject({ error: { code: -32600 }, id: null });
   });
 
-  test.each(["/rpc/", "/rpc/agent.list"])("is at this path alone, not %s", async (path) => {
+  test.each(["/rpc/", "/rpc/agent.list"])("is only at this path, not at %s", async (path) => {
     const reply = await exchange(gateway.url, { method: "POST", path }, good, LIST);
     expect(reply.status).toBe(404);
     expect(JSON.parse(reply.text)).toMatchObject({ error: { code: -32002, data: { name: "not-found" } }, id: null });
   });
 
-  test("looks at no query", async () => {
+  test("ignores the query", async () => {
     expect((await exchange(gateway.url, { ...RPC, path: "/rpc?x=1" }, good, LIST)).status).toBe(200);
   });
 
-  test("takes no body without a type, and none that is compressed", async () => {
+  test("refuses a body without a type, and a compressed one", async () => {
     const { authorization } = good;
     expect((await exchange(gateway.url, RPC, { authorization }, LIST)).status).toBe(415);
     expect((await rpc.send(LIST, { headers: { "content-encoding": "gzip" } })).status).toBe(415);
   });
 
-  test("refuses another site's page, a long address and a missing host in the words of RPC", async () => {
+  test("refuses a page of another site, a long address and a missing host with RPC errors", async () => {
     const foreign = await rpc.send(LIST, { headers: { origin: "https://pages.example" } });
     expect([foreign.status, foreign.error]).toEqual([403, "origin-not-allowed"]);
     const rebound = await rpc.send(LIST, { headers: { host: "rebound.example" } });
@@ -44,13 +44,13 @@ describe("POST /rpc", () => {
     expect([long.status, long.error]).toEqual([414, "uri-too-long"]);
   });
 
-  test("waits for a body only so long", async () => {
+  test("waits for a body only for a limited time", async () => {
     await using impatient = await startGateway({ requestMs: 50 });
     const reply = await exchange(impatient.url, RPC, { ...good, "content-length": "100" }, "{");
     expect([reply.status, reply.error]).toEqual([408, "request-timeout"]);
   });
 
-  test("says where RPC is found, as the caller found it", async () => {
+  test("names the address of RPC as the caller reached it", async () => {
     const call = { jsonrpc: "2.0", id: 1, method: "rpc.discover" };
     const headers = { host: "localhost:8080" };
     const { json } = await rpc.send(call, { headers });
@@ -60,7 +60,7 @@ describe("POST /rpc", () => {
   });
 });
 
-describe("a caller without a good token", () => {
+describe("a caller without a valid token", () => {
   const idFor = async (body: string | Buffer, headers: Record<string, string> = {}) => {
     const reply = await exchange(gateway.url, RPC, { ...elsewhere(), ...headers }, body);
     expect(reply.status).toBe(401);
@@ -71,7 +71,7 @@ describe("a caller without a good token", () => {
     return `${start}${"x".repeat(length - start.length - 2)}"}`;
   };
 
-  test("is told the id that a body of up to 4 KiB has", async () => {
+  test("gets the id of a body of up to 4 KiB", async () => {
     expect(await idFor(padded(4096))).toBe(7);
     expect(await idFor(padded(4097))).toBeNull();
     expect(await idFor('{"id":9007199254740993}')).toBe(9007199254740992);
@@ -83,7 +83,7 @@ describe("a caller without a good token", () => {
     expect(await idFor(Buffer.from([0xff, 0xfe]))).toBeNull();
   });
 
-  test("is not asked for a body that waits, nor read past 4 KiB", async () => {
+  test("is not asked for a waiting body, and is read up to 4 KiB", async () => {
     await using connection = await openConnection(gateway.url);
     connection.write(requestText(RPC, { ...elsewhere(), expect: "100-continue", "content-length": "20" }));
     const reply = await connection.reply(RPC);
@@ -93,13 +93,13 @@ describe("a caller without a good token", () => {
     expect([large.status, large.headers.get("connection")]).toEqual([401, "close"]);
   });
 
-  test("learns nothing else: not the type, not the size, not the method that it calls", async () => {
+  test("gets no other information: not about the type, the size or the method", async () => {
     const call = { jsonrpc: "2.0", id: 1, method: "nothing" };
     const headers = { ...elsewhere(), "content-type": "text/plain" };
     expect((await rpc.send(call, { token: null, headers })).status).toBe(401);
   });
 
-  test("over clear text from another machine is -32000 too, and 403", async () => {
+  test("over clear text from another machine also gets -32000, with 403", async () => {
     const headers = { "x-forwarded-for": "203.0.113.7", "x-forwarded-proto": "http" };
     const reply = await rpc.send(LIST, { headers });
     expect([reply.status, reply.headers.get("www-authenticate")]).toEqual([403, null]);
@@ -107,8 +107,8 @@ describe("a caller without a good token", () => {
   });
 });
 
-describe("the surface", () => {
-  test("is 404 where it is switched off, and the start log says so", async () => {
+describe("RPC", () => {
+  test("is 404 if it is off, and the start log says so", async () => {
     await using off = await startGateway({ config: { gateway: { rpc: { enabled: false } } } });
     for (const path of ["/rpc", "/rpc/ws"]) {
       const reply = await exchange(off.url, { method: "POST", path }, good, LIST);
@@ -117,7 +117,7 @@ describe("the surface", () => {
     expect(off.linesOf("surface.off", { surface: "rpc" })).toHaveLength(1);
   });
 
-  test("closes and opens again by a reload", async () => {
+  test("is closed and opened by a reload", async () => {
     await using turned = await startGateway();
     const client = createRpc(turned.url);
     await turned.reload({ gateway: { rpc: { enabled: false } } });

@@ -6,7 +6,7 @@ type Page = { messages: { text: string }[]; nextCursor: string | null };
 
 const CHARACTERS = 200_000;
 
-test("a page of long messages ends early, and the pages together have each once", async () => {
+test("a page of long messages ends early, and the pages together have each message once", async () => {
   await using gateway = await startGateway();
   const rpc = createRpc(gateway.url);
   const call = async (method: string, params: object) => {

@@ -7,10 +7,10 @@ const rpc = createRpc(gateway.url);
 const LIST = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "agent.list" });
 const hello = { agentName: "main", message: "hi" };
 
-describe("what is kept of a call", () => {
+describe("the records of a call", () => {
   const line = (requestId: string) => gateway.logged("request", { requestId });
 
-  test("the access line has the method, the caller, the turn and the error's name", async () => {
+  test("include an access line with the method, the caller, the turn and the error's name", async () => {
     const sent = await rpc.send({ jsonrpc: "2.0", id: 1, method: "agent.sendMessage", params: hello });
     const { turnId } = sent.json.result as { turnId: string };
     const usual = { surface: "rpc", status: 200, caller: "ops" };
@@ -30,7 +30,7 @@ describe("what is kept of a call", () => {
     expect(JSON.stringify(gateway.logs)).not.toContain("my.secret");
   });
 
-  test("the flight recorder has each call that started work, of a batch each by itself", async () => {
+  test("include each call that started work in the flight recorder, also each call of a batch", async () => {
     const call = (n: number) => ({
       jsonrpc: "2.0",
       id: n,
@@ -55,7 +55,7 @@ describe("what is kept of a call", () => {
     expect(turns).toHaveLength(3);
   });
 
-  test("the log has the whole of an unexpected error under the request's id, and the caller nothing", async () => {
+  test("include a complete unexpected error in the log under the request's id, and none of it for the caller", async () => {
     const readConfig = () => Promise.reject(new TypeError("the disk has a name"));
     await using broken = await startGateway({ readConfig });
     const reply = await createRpc(broken.url).send({ jsonrpc: "2.0", id: 1, method: "system.reload" });

@@ -48,8 +48,8 @@ async function age(socket: TestSocket, sessionId: string): Promise<void> {
   while (await store.sweep(sweepOrder(Date.now(), { sessionsBefore })));
 }
 
-describe("a stream whose beginning has aged out", () => {
-  test("is told from what is kept on to whom has its last entry before that", async () => {
+describe("a stream whose first entries were deleted by age", () => {
+  test("continues with the stored entries for a reader that has the last entry before them", async () => {
     using socket = await openSocket(gateway);
     const [, last] = await talk(socket, "aged-1", ["one", "two", "three"]);
     await age(socket, "aged-1");
@@ -63,7 +63,7 @@ describe("a stream whose beginning has aged out", () => {
     ]);
   });
 
-  test("is reset for a cursor from before that, and goes on from now", async () => {
+  test("is reset for an earlier cursor, and continues from now", async () => {
     using socket = await openSocket(gateway);
     const [first] = await talk(socket, "aged-2", ["one", "two", "three"]);
     await age(socket, "aged-2");
@@ -77,7 +77,7 @@ describe("a stream whose beginning has aged out", () => {
     expect(reader.names()).toEqual(["stream.reset", ...ENTRIES]);
   });
 
-  test("is reset for a reader that was behind as it aged out, and goes on with what is kept", async () => {
+  test("is reset for a reader that was behind at the deletion, and continues with the stored entries", async () => {
     using socket = await openSocket(gateway);
     const [first] = await talk(socket, "aged-3", ["one", "two", "three"]);
     let open = () => {};
@@ -100,7 +100,7 @@ describe("a stream whose beginning has aged out", () => {
   });
 });
 
-describe("a turn that has aged out", () => {
+describe("a turn that was deleted by age", () => {
   test("is not found any more, nor its events, and a repeat of its key says so", async () => {
     using socket = await openSocket(gateway);
     const once = { idempotencyKey: "aged-once", wait: true };

@@ -20,7 +20,7 @@ function request(id: unknown, method = "agent.list", params: object = {}) {
 }
 
 describe("calls", () => {
-  test("of one connection are answered as they end, not as they came", async () => {
+  test("of one connection are answered in the order of their ends, not of their arrival", async () => {
     using socket = await openSocket(gateway);
     const params = { agentName: "live", sessionId: "calls-1", message: "x", wait: true };
     socket.ws.send(JSON.stringify(request("slow", "agent.sendMessage", params)));
@@ -54,7 +54,7 @@ describe("calls", () => {
     expect(frames).toContainEqual(expect.objectContaining({ id: "last" }));
   });
 
-  test("past 256 that are under way wait, unread, and none is refused or lost", async () => {
+  test("above 256 in progress wait unread, and none is refused or lost", async () => {
     using socket = await openSocket(gateway);
     using other = await openSocket(gateway);
     const count = 1_000;
@@ -78,7 +78,7 @@ describe("calls", () => {
     for (let n = 0; n < count; n++) expect(replies.get(n)).toBe(`calls-2-${n}`);
   });
 
-  test("that wait end when their caller leaves; their turns go on", async () => {
+  test("that wait end if their caller disconnects; their turns continue", async () => {
     using socket = await openSocket(gateway);
     const params = { agentName: "live", sessionId: "calls-3", message: "x", wait: true };
     socket.ws.send(JSON.stringify(request(1, "agent.sendMessage", params)));
@@ -90,7 +90,7 @@ describe("calls", () => {
     await gateway.until(() => gateway.linesOf("turn.ended", { turnId: played.turn.turnId })[0]);
   });
 
-  test("have a line in the log where they changed something or failed; the others count, and have theirs at `debug`", async () => {
+  test("have a line in the log if they changed something or failed; the others are counted, and logged at `debug`", async () => {
     using socket = await openSocket(gateway);
     await socket.call("agent.status", { agentName: "main" });
     await socket.refusal("agent.status", { agentName: "calls-4" });
@@ -108,7 +108,7 @@ describe("calls", () => {
     expect(new Set(quiet.map(({ level }) => level))).toEqual(new Set(["debug"]));
   });
 
-  test("are in the flight recorder as they were sent, with who sent them from where", async () => {
+  test("are recorded unchanged, with the caller and its address", async () => {
     using socket = await openSocket(gateway, { headers: { "user-agent": "a test" } });
     const message = {
       ...request("rec", "agent.sendMessage", { agentName: "main", sessionId: "calls-5", message: "kept" }),

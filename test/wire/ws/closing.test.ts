@@ -20,7 +20,7 @@ function token(name: string) {
 }
 
 describe("a token", () => {
-  test("that a reload takes away loses its sockets, and no other does (F16)", async () => {
+  test("that a reload removes loses its sockets, and no other token does (F16)", async () => {
     await using gateway = await startGateway({ config: tokens("stays", "goes") });
     using stays = await openSocket(gateway, token("stays"));
     const going = await Promise.all(Array.from({ length: 20 }, () => openSocket(gateway, token("goes"))));
@@ -31,7 +31,7 @@ describe("a token", () => {
     await stays.call("agent.list");
   });
 
-  test("that rotates 100 times under load fails no call of one that stays (F16)", async () => {
+  test("that is rotated 100 times under load fails no call of a remaining token (F16)", async () => {
     await using gateway = await startGateway({ config: tokens("stays", "turn-0") });
     using stays = await openSocket(gateway, token("stays"));
     for (let n = 1; n <= 100; n++) {
@@ -43,7 +43,7 @@ describe("a token", () => {
     }
   });
 
-  test("may do at once what a reload says it may, and loses what it is subscribed to and may not be told of", async () => {
+  test("has its new permissions at once, and loses subscriptions that it may no longer have", async () => {
     const config = (permissions: string[]) => ({
       gateway: { rpc: { auth: { tokens: [{ name: "ops", token: "ops-token-of-these-tests", permissions }] } } },
     });
@@ -64,7 +64,7 @@ describe("a token", () => {
   });
 });
 
-test("a token that loses a permission while it subscribes loses its socket", async () => {
+test("that loses a permission while it subscribes loses its socket", async () => {
   const config = (permissions: string[] | "*") => ({
     gateway: { rpc: { auth: { tokens: [{ name: "ops", token: "ops-token-of-these-tests", permissions }] } } },
   });
@@ -98,7 +98,7 @@ test("a token that loses a permission while it subscribes loses its socket", asy
 });
 
 describe("a gateway that stops (F22)", () => {
-  test("tells each socket 1012 with another moment to come back, when its calls are answered", async () => {
+  test("closes each socket with 1012 and a different time to return, after its calls are answered", async () => {
     const puppet = createPuppet();
     const gateway = await startGateway({ makeBackend: () => puppet.backend });
     const idle = await Promise.all(Array.from({ length: 10 }, () => openSocket(gateway)));
@@ -125,7 +125,7 @@ describe("a gateway that stops (F22)", () => {
     await gateway[Symbol.asyncDispose]();
   });
 
-  test("ends even sockets that read nothing, and refuses new ones while it drains", async () => {
+  test("also ends sockets that read nothing, and refuses new ones while it drains", async () => {
     const puppet = createPuppet();
     const gateway = await startGateway({ makeBackend: () => puppet.backend });
     const { socket } = await upgrade(gateway.url, { headers: { authorization: `Bearer ${gateway.rpcToken}` } });
@@ -142,7 +142,7 @@ describe("a gateway that stops (F22)", () => {
 });
 
 describe("pings", () => {
-  test("go to every socket, and a peer that misses two is closed", async () => {
+  test("are sent to every socket, and a peer that misses two is closed", async () => {
     await using gateway = await startGateway({ socketTimes: { pingMs: 90 } });
     using alive = await openSocket(gateway);
     using dead = await openSocket(gateway, { autoPong: false });
@@ -158,7 +158,7 @@ describe("pings", () => {
     await talking.call("agent.list");
   });
 
-  test("of a client are answered with what they carry", async () => {
+  test("of a client are answered with the same payload", async () => {
     await using gateway = await startGateway();
     using socket = await openSocket(gateway);
     const answered = new Promise((resolve) => socket.ws.once("pong", (data) => resolve(String(data))));
@@ -200,7 +200,7 @@ test.each([
 /** RUN_LONG=1 has as many clients as the fault says; both ends of each are in this process. */
 const CLIENTS = process.env.RUN_LONG === undefined ? 500 : 5_000;
 
-test(`F19: ${CLIENTS} clients that lose their connection at once all come back and go on`, async () => {
+test(`F19: ${CLIENTS} clients that lose their connection at once all return and continue`, async () => {
   await using gateway = await startGateway();
   using sender = await openSocket(gateway);
   await sender.call("agent.sendMessage", { agentName: "main", sessionId: "storm", message: "before", wait: true });
@@ -224,7 +224,7 @@ test(`F19: ${CLIENTS} clients that lose their connection at once all come back a
 }, 120_000);
 
 test.each([10, 70_000, 400_000])(
-  "a call of %i bytes with a close right behind it is answered, or not carried out",
+  "a call of %i bytes with a close directly behind it is answered, or not executed",
   async (bytes) => {
     await using gateway = await startGateway();
     const { socket } = await upgrade(gateway.url, { headers: { authorization: `Bearer ${gateway.rpcToken}` } });

@@ -29,7 +29,7 @@ async function refused(request: Upgrade, { url } = gateway) {
 }
 
 describe("a request to upgrade", () => {
-  test("without a good token is 401, as RPC says it, with id null; missing and wrong look alike", async () => {
+  test("without a valid token is 401, like RPC, with id null; missing and wrong tokens get the same answer", async () => {
     const offers: Upgrade[] = [
       {},
       { headers: { authorization: "Bearer wrong" } },
@@ -61,7 +61,7 @@ describe("a request to upgrade", () => {
     client.close();
   });
 
-  test("past 20 bad tokens a minute says to wait, and a good token still passes", async () => {
+  test("gets a Retry-After after 20 wrong tokens a minute, and a valid token still passes", async () => {
     await using guarded = await startGateway();
     let last = await refused({}, guarded);
     for (let n = 0; n < 20; n++) {
@@ -75,7 +75,7 @@ describe("a request to upgrade", () => {
     (await openSocket(guarded)).ws.terminate();
   });
 
-  test("may carry its token as a subprotocol, and gets back the other one", async () => {
+  test("may send its token as a subprotocol, and gets the other subprotocol back", async () => {
     const offered = `agent-gateway.v1, ${inProtocol(gateway.rpcToken)}`;
     const { status, headers, socket } = await upgrade(gateway.url, { headers: { "sec-websocket-protocol": offered } });
     expect(status).toBe(101);
@@ -88,7 +88,7 @@ describe("a request to upgrade", () => {
     second.socket.destroy();
   });
 
-  test("with a token in Authorization gets the subprotocol only if it asks for it, and never compression", async () => {
+  test("with a token in Authorization gets the subprotocol only on request, and never compression", async () => {
     const headers = { ...bearer, "sec-websocket-extensions": "permessage-deflate; client_max_window_bits" };
     const { status, headers: answer, socket } = await upgrade(gateway.url, { headers });
     expect(status).toBe(101);
@@ -97,7 +97,7 @@ describe("a request to upgrade", () => {
     socket.destroy();
   });
 
-  test("from another site's page, or by a name that is not this machine's, is 403 (F31)", async () => {
+  test("from another site's page, or with a name that is not this machine's, is 403 (F31)", async () => {
     const foreign: Record<string, string>[] = [
       { origin: "https://evil.example" },
       { origin: "null" },
@@ -119,7 +119,7 @@ describe("a request to upgrade", () => {
     }
   });
 
-  test("from a page that gateway.allowedOrigins names is let in", async () => {
+  test("from a page in gateway.allowedOrigins is accepted", async () => {
     await using open = await startGateway({ config: { gateway: { allowedOrigins: ["https://desk.example"] } } });
     const { status } = await refused({ headers: { ...bearer, origin: "https://desk.example" } }, open);
     expect(status).toBe(101);
@@ -142,7 +142,7 @@ describe("a request to upgrade", () => {
     }
   });
 
-  test("may name its target as a whole address, as to a proxy", async () => {
+  test("may have a complete address as its target, as sent to a proxy", async () => {
     for (const path of [`${gateway.url}/rpc/ws`, "HTTP://gateway.example/rpc/ws?a=b"]) {
       const { status, socket } = await upgrade(gateway.url, { path, headers: bearer });
       expect([path, status]).toEqual([path, 101]);
@@ -166,7 +166,7 @@ describe("a request to upgrade", () => {
     expect(await plain.json()).toMatchObject({ id: null, error: { code: -32600, data: { name: "upgrade-required" } } });
   });
 
-  test("is 404 where gateway.rpc.enabled is false, and after a reload that says so", async () => {
+  test("is 404 if gateway.rpc.enabled is false, also after a reload", async () => {
     await using closed = await startGateway({ config: { gateway: { rpc: { enabled: false } } } });
     const answer = await upgrade(closed.url, { headers: bearer });
     noteChecked(answer.headers["x-request-id"] ?? "");
@@ -183,7 +183,7 @@ describe("a request to upgrade", () => {
     expect(later.status).toBe(404);
   });
 
-  test("past gateway.rpc.socketsPerAddress is refused with a moment to come back, another for each", async () => {
+  test("above gateway.rpc.socketsPerAddress is refused with a time to return, which differs for each", async () => {
     await using small = await startGateway({ config: { gateway: { rpc: { socketsPerAddress: 2 } } } });
     using first = await openSocket(small);
     using _second = await openSocket(small);
@@ -201,7 +201,7 @@ describe("a request to upgrade", () => {
     using _third = await openSocket(small);
   });
 
-  test("is counted by its /64 where it comes by IPv6", async () => {
+  test("is counted by its /64 over IPv6", async () => {
     const config = { gateway: { trustedProxies: ["127.0.0.1"], rpc: { socketsPerAddress: 1 } } };
     await using small = await startGateway({ config });
     const from = (address: string) => ({
@@ -215,7 +215,7 @@ describe("a request to upgrade", () => {
     using _second = await openSocket(small, from("2001:db8:0:1::2"));
   });
 
-  test("is told in the log with its caller when it is let in and when it ends, and counted", async () => {
+  test("is logged with its caller when it is accepted and when it ends, and counted", async () => {
     await using told = await startGateway();
     using socket = await openSocket(told);
     expect(await told.logged("socket.opened")).toMatchObject({ caller: "ops", address: "127.0.0.1" });
@@ -246,7 +246,7 @@ test("works over TLS", async () => {
   expect(await socket.pushed("turn.completed")).toMatchObject({ reply: "grüß dich \u{1f44b}" });
 });
 
-test("a client that speaks no subprotocol of ours gets none selected", async () => {
+test("a client without a known subprotocol gets none selected", async () => {
   const ws = new WebSocket(socketUrl(gateway.url), ["other.v1"], { headers: bearer });
   const error = await new Promise<Error>((resolve) => ws.on("error", resolve));
   expect(error.message).toBe("Server sent no subprotocol");

@@ -68,7 +68,7 @@ describe.each([
   ["memory", () => ({})],
   ["sqlite", (folder: string) => ({ store: { type: "sqlite", path: join(folder, "gateway.db") } })],
 ] as const)("deliveries over the WebSocket, with %s", (_, storeIn) => {
-  test("are pushed as they are recorded and as their outcome changes, as the list shows them", async () => {
+  test("are pushed when they are recorded and when their outcome changes, as in the list", async () => {
     await using gateway = await startRecorded(storeIn(await folderOf()));
     using socket = await openSocket(gateway);
     await socket.call("rpc.subscribe", WISH);
@@ -177,7 +177,7 @@ describe("a subscription to deliveries", () => {
     expect(socket.pushes).toEqual([]);
   });
 
-  test("that goes on from a cursor begins with `stream.reset`: the list has to be read again", async () => {
+  test("that continues from a cursor starts with `stream.reset`: the list has to be read again", async () => {
     await using gateway = await startRecorded({});
     using socket = await openSocket(gateway);
     const { gateway: cursor } = await socket.call("rpc.subscribe", { gateway: null });
@@ -185,7 +185,7 @@ describe("a subscription to deliveries", () => {
     expect(await socket.pushed("stream.reset")).toEqual({ cursor });
   });
 
-  test("a token that may not do everything any more loses its socket", async () => {
+  test("of a token that loses a permission ends with its socket", async () => {
     await using gateway = await startRecorded({});
     using socket = await openSocket(gateway);
     await socket.call("rpc.subscribe", WISH);

@@ -27,7 +27,7 @@ async function codeAfter(...bytes: (Buffer | string)[]): Promise<number | undefi
 const call = JSON.stringify({ jsonrpc: "2.0", method: "agent.list", id: 1 });
 const bomb = deflateRawSync(Buffer.alloc(10 * 1024 * 1024));
 
-describe("what is no text message of the protocol closes the connection with a code, and harms nobody", () => {
+describe("a frame that is not a text message of the protocol closes the connection with a code, and affects no other", () => {
   test.each<[string, (Buffer | string)[], number]>([
     ["a binary message", [clientFrame(call, { opcode: 2 })], 1003],
     ["a binary message in parts", [clientFrame("a", { opcode: 2, fin: false }), clientFrame("b", { opcode: 0 })], 1003],
@@ -68,7 +68,7 @@ describe("what is no text message of the protocol closes the connection with a c
     await gateway.logged("socket.closed", { by: String(code) });
   });
 
-  test("and what comes behind it is not answered", async () => {
+  test("and the frames behind it are not answered", async () => {
     const { socket, rest } = await open();
     const code = closeCode(socket, rest);
     let answers = 0;
@@ -82,7 +82,7 @@ describe("what is no text message of the protocol closes the connection with a c
 });
 
 describe("a text message", () => {
-  test("may come in parts, with control frames between them, and byte by byte", async () => {
+  test("may arrive in parts, with control frames between them, and byte by byte", async () => {
     const { socket } = await open();
     let read = "";
     socket.on("data", (data) => (read += data.toString("latin1")));
@@ -102,7 +102,7 @@ describe("a text message", () => {
     socket.destroy();
   });
 
-  test("of exactly limits.rpcBody is taken, and answered whole whatever its characters", async () => {
+  test("of exactly limits.rpcBody is accepted, and answered completely whatever its characters", async () => {
     using socket = await openSocket(gateway);
     const shell = JSON.stringify({ jsonrpc: "2.0", method: "", id: 1 });
     socket.ws.send(shell.replace('""', `"${"x".repeat(LIMIT - shell.length)}"`));
@@ -112,7 +112,7 @@ describe("a text message", () => {
     expect((await socket.pushed("turn.completed")).reply).toBe(text);
   });
 
-  test("that is no JSON gets a parse error, and the connection goes on", async () => {
+  test("that is not JSON gets a parse error, and the connection remains open", async () => {
     using socket = await openSocket(gateway);
     for (const text of ["", "{", "\ufeff{}", "[".repeat(10_000), "nul"]) {
       const before = socket.responses.length;

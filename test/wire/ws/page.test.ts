@@ -29,7 +29,7 @@ function compare(shown: unknown, came: unknown, names: Map<unknown, unknown>, ke
   } else expect(came).toEqual(shown);
 }
 
-test("the page's exchanges take place as it shows them, line by line", async () => {
+test("the exchanges of the page take place as shown, line by line", async () => {
   await using gateway = await startGateway();
   const names = new Map<unknown, unknown>();
   const examples = blocksOf("docs/websocket.md").filter(({ language }) => language === "");
@@ -51,7 +51,7 @@ test("the page's exchanges take place as it shows them, line by line", async () 
   }
 });
 
-test("the page names every push of the contract, and every error and close code that it names is there", () => {
+test("the page names every push of the contract, and only errors and close codes that exist", () => {
   for (const name of pushShapes().keys()) expect(page).toContain(`| \`${name}\` |`);
   for (const name of Object.keys(socketCalls).filter((call) => !call.endsWith(".result")))
     expect(page).toContain(`| \`${name}\` |`);

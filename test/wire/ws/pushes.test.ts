@@ -7,7 +7,7 @@ const { puppet, gateway } = await shareLiveGateway();
 const live = { agentName: "live" };
 
 describe("a subscription", () => {
-  test("to a session pushes all of it, in the order of `seq`, each once, to the sender as to anybody", async () => {
+  test("to a session pushes all of it, in the order of `seq`, each entry once, to the sender as to others", async () => {
     using socket = await openSocket(gateway);
     using reader = await openSocket(gateway);
     await send(socket, "sub-1", "first", { wait: true });
@@ -25,7 +25,7 @@ describe("a subscription", () => {
     expect(new Set(reader.pushes.map(({ params }) => params.cursor)).size).toBe(6);
   });
 
-  test("from a cursor pushes what came behind it, wherever that is", async () => {
+  test("from a cursor pushes the entries after it, wherever it is", async () => {
     using socket = await openSocket(gateway);
     await socket.call("rpc.subscribe", { agents: ["main"] });
     for (let n = 0; n < 40; n++) await send(socket, "sub-2", `number ${n}`, { wait: true });
@@ -40,7 +40,7 @@ describe("a subscription", () => {
     }
   });
 
-  test("to an agent pushes every session of it, those made later too, and of no other", async () => {
+  test("to an agent pushes all of its sessions, including later ones, and no other session", async () => {
     using socket = await openSocket(gateway);
     using reader = await openSocket(gateway);
     expect(await reader.call("rpc.subscribe", { agents: ["other"] })).toEqual({});
@@ -54,7 +54,7 @@ describe("a subscription", () => {
     expect(await reader.pushed("session.deleted")).toMatchObject({ sessionId: "sub-3", seq: 7 });
   });
 
-  test("pushes no piece of a reply that comes at once after one that came in pieces", async () => {
+  test("pushes no piece of a reply that arrives in one piece after one that arrived in several", async () => {
     using socket = await openSocket(gateway);
     using reader = await openSocket(gateway);
     const play = async (...pieces: string[]) => {
@@ -76,7 +76,7 @@ describe("a subscription", () => {
     for (const { seq, messageId } of reader.pushesOf("message.delta")) expect(created).toContain(`${seq} ${messageId}`);
   });
 
-  test("repeats no piece for a sender that asks for the pieces of a reply it was told of", async () => {
+  test("repeats no piece for a sender that subscribes to pieces that it already got", async () => {
     using socket = await openSocket(gateway);
     using other = await openSocket(gateway);
     await socket.call("rpc.subscribe", { agents: ["live"] });
@@ -98,7 +98,7 @@ describe("a subscription", () => {
     ]);
   });
 
-  test("pushes the pieces of a reply, to one that comes in the middle all so far in one, to none twice", async () => {
+  test("pushes the pieces of a reply, to a late subscriber the text so far in one piece, and to none twice", async () => {
     using socket = await openSocket(gateway);
     using reader = await openSocket(gateway);
     await reader.call("rpc.subscribe", { agents: ["live"] });
@@ -128,7 +128,7 @@ describe("a subscription", () => {
     expect(socket.order).toEqual(["answer", "turn.completed"]);
   });
 
-  test("to the gateway's stream pushes what it tells, and goes on from a cursor", async () => {
+  test("to the gateway's stream pushes its entries, and continues from a cursor", async () => {
     using socket = await openSocket(gateway);
     const { gateway: cursor } = await socket.call("rpc.subscribe", { gateway: null });
     for (const n of [1, 2, 3]) await tellGateway(`agent-${n}`);
@@ -140,7 +140,7 @@ describe("a subscription", () => {
     expect(new Set(reader.pushesOf("event.queued").map(({ seq }) => seq)).size).toBe(3);
   });
 
-  test("ends when it is taken back, and what was not there is no fault", async () => {
+  test("ends when it is removed, and removing an unknown one is not an error", async () => {
     using socket = await openSocket(gateway);
     await send(socket, "sub-5", "0", { wait: true });
     using reader = await openSocket(gateway);
@@ -155,7 +155,7 @@ describe("a subscription", () => {
     expect(reader.pushesOf("turn.completed").map(({ reply }) => reply)).toEqual(["1", "3"]);
   });
 
-  test("is begun whole or not at all", async () => {
+  test("starts completely or not at all", async () => {
     using socket = await openSocket(gateway);
     await send(socket, "sub-6", "0", { wait: true });
     await socket.pushed("turn.completed");
@@ -203,7 +203,7 @@ describe("a subscription", () => {
     expect(await health.refusal("rpc.subscribe", { agents: ["main"] })).toMatchObject({ code: -32001 });
   });
 
-  test("goes up to 1 000 sessions on a connection", async () => {
+  test("can have up to 1 000 sessions on a connection", async () => {
     using socket = await openSocket(gateway);
     const ids = Array.from({ length: 1001 }, (_, n) => `sub-8-${n}`);
     for (const id of ids) await send(socket, id, "x");

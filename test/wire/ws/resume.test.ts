@@ -42,7 +42,7 @@ class Transcript {
   }
 }
 
-test("a client that is cut 200 times in one long reply, anywhere, misses nothing and sees nothing twice", async () => {
+test("a client that is disconnected 200 times during one long reply, anywhere, misses and repeats nothing", async () => {
   const random = createRandom(4711);
   const { open, WebSocket } = createCuttable();
   await using client = createSocketClient(gateway, { WebSocket });
@@ -92,7 +92,7 @@ test("a client that is cut 200 times in one long reply, anywhere, misses nothing
   ]);
 });
 
-test("a client that is cut while many turns run sees each entry once, in order", async () => {
+test("a client that is disconnected while many turns run gets each entry once, in order", async () => {
   const random = createRandom(42);
   const { open, WebSocket } = createCuttable();
   await using client = createSocketClient(gateway, { WebSocket });
@@ -142,7 +142,7 @@ test("typed pushes are an async iterator that ends with the client", async () =>
   expect(await rest.next()).toMatchObject({ done: true });
 });
 
-test("a client that lost its connection before anything was pushed goes on where its subscription began", async () => {
+test("a client that lost its connection before the first push continues where its subscription started", async () => {
   const { open, WebSocket } = createCuttable();
   await using client = createSocketClient(gateway, { WebSocket });
   using sender = await openSocket(gateway);

@@ -131,7 +131,7 @@ describe("a sender gets every piece of its reply once and in order, then the end
     );
   });
 
-  test("the same where the store answers later", { timeout: 60_000 }, async () => {
+  test("the same if the store answers later", { timeout: 60_000 }, async () => {
     const folder = mkdtempSync(join(tmpdir(), "sender-pieces-"));
     {
       await using gateway = await startGateway({
@@ -145,7 +145,7 @@ describe("a sender gets every piece of its reply once and in order, then the end
     rmSync(folder, { recursive: true });
   });
 
-  test("where it subscribes in the middle and unsubscribes before the end", async () => {
+  test("if it subscribes in the middle and unsubscribes before the end", async () => {
     await using gateway = await startGateway({ config: configOn({ type: "memory" }) });
     const here = { socket: 0, session: 0, settle: true };
     await playOn(gateway, [

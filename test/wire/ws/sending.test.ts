@@ -4,7 +4,7 @@ import { openSocket } from "./socket.ts";
 
 const { puppet, gateway } = await shareLiveGateway();
 
-describe("whoever sends a message", () => {
+describe("the sender of a message", () => {
   test("gets the answer, then the end of its turn, and nothing else", async () => {
     using socket = await openSocket(gateway);
     const sent = await send(socket, "sender-1");
@@ -15,7 +15,7 @@ describe("whoever sends a message", () => {
     expect(socket.order).toEqual(["answer", "turn.completed", "answer"]);
   });
 
-  test("gets it too when it waits for the reply, or asks for no answer", async () => {
+  test("gets the same if it waits for the reply, or requests no answer", async () => {
     using socket = await openSocket(gateway);
     expect(await send(socket, "sender-2", "one", { wait: true })).toMatchObject({ reply: "one" });
     await socket.pushed("turn.completed", ({ reply }) => reply === "one");
@@ -26,7 +26,7 @@ describe("whoever sends a message", () => {
     expect(socket.responses).toHaveLength(1);
   });
 
-  test("is told of a failure with its name, and of a turn that somebody cancels", async () => {
+  test("gets the name of a failure, and the cancellation of a turn by another caller", async () => {
     using socket = await openSocket(gateway);
     const { turnId } = await send(socket, "sender-3", "x", { agentName: "bad" });
     expect(await socket.pushed("turn.failed")).toMatchObject({
@@ -40,7 +40,7 @@ describe("whoever sends a message", () => {
     expect(await socket.pushed("turn.cancelled")).toMatchObject({ turnId: sent.turnId, reply: "" });
   });
 
-  test("with `stream` gets the pieces of the reply, which put together are the reply", async () => {
+  test("with `stream` gets the pieces of the reply, which joined together are the reply", async () => {
     using socket = await openSocket(gateway);
     const { turnId } = await send(socket, "sender-5", "x", { agentName: "live", stream: true });
     const played = await puppet.next();
@@ -63,7 +63,7 @@ describe("whoever sends a message", () => {
     expect(socket.order).toEqual(["answer", "message.delta", "message.delta", "message.delta", "turn.completed"]);
   });
 
-  test("gets the pieces of a reply that comes at once", async () => {
+  test("gets the pieces of a reply that arrives at once", async () => {
     using socket = await openSocket(gateway);
     await send(socket, "sender-6", "at once", { stream: true });
     await socket.pushed("turn.completed");
@@ -71,7 +71,7 @@ describe("whoever sends a message", () => {
     expect(socket.order).toEqual(["answer", "message.delta", "turn.completed"]);
   });
 
-  test("with `stream` gets the text so far when it repeats its message during the reply", async () => {
+  test("with `stream` gets the text so far if it repeats its message during the reply", async () => {
     using first = await openSocket(gateway);
     using socket = await openSocket(gateway);
     const again = { agentName: "live", sessionId: "sender-10", message: "x", idempotencyKey: "again-11", stream: true };
@@ -88,7 +88,7 @@ describe("whoever sends a message", () => {
     (await puppet.next()).end();
   });
 
-  test("gets the end of a turn that an idempotency key names again, even when it ended long ago", async () => {
+  test("gets the end of a turn that an idempotency key names again, even if it ended long ago", async () => {
     using socket = await openSocket(gateway);
     const again = { agentName: "main", sessionId: "sender-7", message: "once", idempotencyKey: "once-1" };
     const { turnId } = await socket.call("agent.sendMessage", again);
@@ -98,7 +98,7 @@ describe("whoever sends a message", () => {
     expect(await second.pushed("turn.completed")).toMatchObject({ turnId, reply: "once" });
   });
 
-  test("learns that its turn went with its session", async () => {
+  test("is notified that its turn was deleted with its session", async () => {
     using socket = await openSocket(gateway);
     await send(socket, "sender-8", "x", { agentName: "live" });
     await puppet.next();
@@ -106,7 +106,7 @@ describe("whoever sends a message", () => {
     await socket.pushed("session.deleted", ({ sessionId }) => sessionId === "sender-8");
   });
 
-  test("needs no permission but the one to send", async () => {
+  test("needs only the permission to send", async () => {
     using socket = await openSocket(gateway, { token: "sender-token-of-tests" });
     await send(socket, "sender-9");
     await socket.pushed("turn.completed");

@@ -56,7 +56,7 @@ async function flood(played: Played[], bytes: number, look?: () => void): Promis
   }
 }
 
-test("a reader that stops is cut with 1013; no more than 1 MiB is held for it, and 50 others are told all meanwhile", async () => {
+test("a reader that stops is closed with 1013; at most 1 MiB is buffered for it, and 50 others get everything meanwhile", async () => {
   const puppet = createPuppet();
   await using gateway = await startGateway({
     ...floods(() => puppet.backend),
@@ -165,7 +165,7 @@ test("a slow reader's connection is closed when a followed session is deleted", 
   stopped.destroy();
 }, 60_000);
 
-test("a caller that does not read its answers is not read from, and gets every one when it reads on", async () => {
+test("no call is read from a caller that does not read its answers, and it gets every answer when it reads again", async () => {
   const puppet = createPuppet();
   await using gateway = await startGateway(floods(() => puppet.backend));
   using sender = await openSocket(gateway);
@@ -187,7 +187,7 @@ test("a caller that does not read its answers is not read from, and gets every o
   expect(new Set(caller.responses.map(({ id }) => id)).size).toBe(CALLS);
 });
 
-test(`F10: ${READERS} readers that stop keep no caller from its answers`, async () => {
+test(`F10: ${READERS} readers that stop delay no other caller's answers`, async () => {
   const puppet = createPuppet();
   await using gateway = await startGateway({
     ...floods(() => puppet.backend),

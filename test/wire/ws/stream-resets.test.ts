@@ -5,7 +5,7 @@ import { openSocket, type TestSocket } from "./socket.ts";
 
 const { gateway } = await shareLiveGateway();
 
-test("a session that is deleted while a reader is behind ends its stream with that", async () => {
+test("the stream of a session that is deleted while a reader is behind ends with the deletion", async () => {
   using socket = await openSocket(gateway);
   const { sessions } = await begun(socket, "behind-1");
   for (let n = 0; n < 50; n++) await send(socket, "behind-1", `${n}`, { wait: true });
@@ -17,7 +17,7 @@ test("a session that is deleted while a reader is behind ends its stream with th
   expect(reader.pushes.at(-1)?.method).toBe("session.deleted");
 });
 
-test("a store that fails for a moment is asked again, and nothing is missed", async () => {
+test("a store that fails for a moment is read again, and nothing is missed", async () => {
   let failures = 0;
   await using failing = await startGateway({
     wrapStore: (store) => ({
@@ -45,8 +45,8 @@ test("a store that fails for a moment is asked again, and nothing is missed", as
   expect(text).toContain('gateway_store_failures_total{operation="readEntries"} 2\n');
 });
 
-describe("a stream that began anew", () => {
-  test("is said to, when the session was deleted and made again under its id, and goes on from now", async () => {
+describe("a stream that was reset", () => {
+  test("says so if the session was deleted and created again under its id, and continues from now", async () => {
     using socket = await openSocket(gateway);
     await send(socket, "new-1", "old", { wait: true });
     const { sessions } = await socket.call<{ sessions: Record<string, string> }>("rpc.subscribe", {
@@ -70,7 +70,7 @@ describe("a stream that began anew", () => {
     expect(again.pushes).toEqual(reader.pushes.slice(1));
   });
 
-  test("is said to, when the session is gone, and begins with the session that takes its id", async () => {
+  test("says so if the session was deleted, and starts with the next session of that id", async () => {
     using socket = await openSocket(gateway);
     await send(socket, "new-2", "old", { wait: true });
     const { sessions } = await socket.call<{ sessions: Record<string, string> }>("rpc.subscribe", {
@@ -85,7 +85,7 @@ describe("a stream that began anew", () => {
     expect(reader.pushes.map(({ params }) => "seq" in params && params.seq)).toEqual([false, 1, 2, 3, 4, 5, 6]);
   });
 
-  test("is said to, when the cursor is another gateway's or an earlier run's", async () => {
+  test("says so if the cursor is from another gateway or an earlier run", async () => {
     using socket = await openSocket(gateway);
     await send(socket, "new-3", "x", { wait: true });
     const foreign = (place: string) => Buffer.from(place).toString("base64url");

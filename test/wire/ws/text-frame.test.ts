@@ -13,18 +13,18 @@ function frameOfWs(text: string): Buffer {
   return Buffer.concat(Sender.frame(Buffer.from(text), OPTIONS));
 }
 
-test("a push is framed as `ws` frames it, whatever its length", () => {
+test("a push is framed like a frame of `ws`, whatever its length", () => {
   for (const length of [0, 1, 125, 126, 127, 65_535, 65_536, 65_537, 1_000_000])
     expect(textFrame("x".repeat(length)).equals(frameOfWs("x".repeat(length)))).toBe(true);
 });
 
-test("a push is framed as `ws` frames it, whatever its characters", () => {
+test("a push is framed like a frame of `ws`, whatever its characters", () => {
   const text = fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme", maxLength: 200 }));
   fc.assert(fc.property(text, (some) => textFrame(some).equals(frameOfWs(some))));
   expect(textFrame("\ud800").equals(frameOfWs("\ud800"))).toBe(true);
 });
 
-test("the same frames are joined once in a tick, and other frames are not taken for them", async () => {
+test("equal frames are joined once in a tick, and other frames are not mistaken for them", async () => {
   const [one, two, three] = ["one", "two", "three"].map(textFrame) as [Buffer, Buffer, Buffer];
   const first = joinFrames([one, two]);
   expect(first.equals(Buffer.concat([one, two]))).toBe(true);
