@@ -32,7 +32,7 @@ function tokens(reference: string) {
 }
 const local = Object.values(networkInterfaces()).flatMap((found) => (found ?? []).map(({ address }) => address));
 
-describe("the address of a configuration is one of this machine", () => {
+describe("the address of a configuration is on this machine", () => {
   test.each([
     ["127.0.0.1", "http://127.0.0.1:18789"],
     ["127.3.4.5", "http://127.3.4.5:18789"],
@@ -86,7 +86,7 @@ describe("the address of a configuration is one of this machine", () => {
     }
   });
 
-  test("whatever a configuration says", async () => {
+  test("whatever a configuration contains", async () => {
     const text = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.domain(),
@@ -171,7 +171,7 @@ describe("the variables of a configuration", () => {
     expect(JSON.stringify(address)).not.toContain(FOREIGN);
   });
 
-  test("are not those of a file in another folder that gateway.env is a link to", async () => {
+  test("do not include a file in another folder that gateway.env is a link to", async () => {
     const config = folderWith(tokens("${CLOUD_KEY}"));
     const other = join(emptyFolder(), "credentials");
     writeFileSync(other, `CLOUD_KEY=${FOREIGN}`);
@@ -179,7 +179,7 @@ describe("the variables of a configuration", () => {
     expect((await findAddress({ config }, others)).key).toBeUndefined();
   });
 
-  test("are not waited for if gateway.env is a pipe", async () => {
+  test("are read without waiting if gateway.env is a pipe", async () => {
     const config = folderWith(tokens("${CLOUD_KEY}"));
     spawnSync("mkfifo", [join(config, "../gateway.env")]);
     expect((await findAddress({ config }, others)).key).toBeUndefined();
@@ -193,7 +193,7 @@ describe("the variables of a configuration", () => {
     expect((await findAddress({ config }, others)).key).toBe("of-the-folder");
   });
 
-  test("in gateway.env name neither the address nor a proxy of a command", async () => {
+  test("in gateway.env set neither the address nor a proxy of a command", async () => {
     const lines = ["GATEWAY_URL", "AGENT_GATEWAY_URL", "GATEWAY_CONFIG", "HTTP_PROXY", "http_proxy", "NODE_OPTIONS"];
     const config = folderWith(tokens("${REST_API_KEY}"), lines.map((name) => `${name}=http://192.0.2.1:1`).join("\n"));
     expect(await findAddress({ config }, env)).toMatchObject({
@@ -207,7 +207,7 @@ describe("the variables of a configuration", () => {
   });
 });
 
-describe("an address that is named with a configuration", () => {
+describe("an address that is given with a configuration", () => {
   const config = { ...tokens("${CONSOLE_TOKEN}"), gateway: { ...tokens("${CONSOLE_TOKEN}").gateway, port: 4000 } };
   const env = { CLOUD_KEY: FOREIGN };
   const secrets = "CONSOLE_TOKEN=of-the-console";
@@ -224,7 +224,7 @@ describe("an address that is named with a configuration", () => {
   const NOTHING = [undefined, undefined, undefined];
   const ALL = Array(3).fill("of-the-console");
 
-  test("on another machine gets no token of it, though both are named", async () => {
+  test("on another machine gets no token of it, even if both are given", async () => {
     const file = folderWith(config, secrets);
     for (const url of ["http://gateway.example", "http://192.0.2.1", "http://127.0.0.1:4000@evil.example", "nonsense"])
       expect([url, await found({ config: file, url })]).toEqual([url, NOTHING]);
@@ -249,19 +249,19 @@ describe("an address that is named with a configuration", () => {
       expect([url, await found({ url }, folder)]).toEqual([url, NOTHING]);
   });
 
-  test("is called also if the folder's configuration is broken", async () => {
+  test("is used even if the configuration of the folder is invalid", async () => {
     for (const broken of ["{", '{"gateway":{"host":"evil.example"}}'])
       expect(await found({ url: "http://127.0.0.1:4000" }, join(folderWith(broken), ".."))).toEqual(NOTHING);
   });
 });
 
-test("a path of webhooks that would make another host of the address is not used", async () => {
+test("with a path of webhooks that would change the host is not used", async () => {
   for (const path of ["@evil.example/x", "/a b", "hooks", "/hooks/", 7])
     expect((await findAddress({ config: folderWith({ webhooks: { path } }) }, env)).webhookPath).toBeUndefined();
   expect((await findAddress({ config: folderWith({ webhooks: { path: "/in" } }) }, env)).webhookPath).toBe("/in");
 });
 
-test("a command in a stranger's folder sends nothing, and says what to do next", async () => {
+test("a command in another user's folder sends nothing, and prints the next step", async () => {
   const folder = (config: object) => join(folderWith(config), "..");
   const elsewhere = folder({ gateway: { ...tokens("${CLOUD_KEY}").gateway, host: "evil.example" } });
   expect(await runCli(["send", "main", "Hello"], { cwd: elsewhere, env })).toEqual({

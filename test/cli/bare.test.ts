@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { emptyFolder, startCli } from "./cli.ts";
 
-describe("the program's name, and nothing else", () => {
-  test("on a terminal prints the help and what it would serve, and starts nothing", async () => {
+describe("the program's name without arguments", () => {
+  test("prints the help and what it would serve on a terminal, and starts nothing", async () => {
     const here = emptyFolder();
     const tryOut = await startCli([], { cwd: here, terminal: true }).ended;
     expect([tryOut.code, tryOut.out]).toEqual([0, expect.stringContaining("Usage: agent-gateway")]);

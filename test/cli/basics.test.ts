@@ -8,7 +8,7 @@ test("prints its version", async () => {
   expect(await runCli(["--version"])).toEqual({ code: 0, out: `${manifest.version}\n`, err: "" });
 });
 
-test("names the command that was meant", async () => {
+test("suggests the intended command", async () => {
   const { code, out, err } = await runCli(["sesions"]);
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toBe("There is no command sesions. Did you mean sessions?\nNext: agent-gateway --help\n");
@@ -38,13 +38,13 @@ test("help suggests the intended command", async () => {
   });
 });
 
-test("names the option that was meant, and the help that lists all", async () => {
+test("suggests the intended option, and the help that lists all", async () => {
   const { code, err } = await runCli(["sessions", "list", "--agnt", "main"]);
   expect(code).toBe(2);
   expect(err).toBe("Unknown option '--agnt'. Did you mean --agent?\nNext: agent-gateway sessions list --help\n");
 });
 
-test("says which token a call needs, and where it is given", async () => {
+test("says which token a call needs, and where to set it", async () => {
   const { code, err } = await runCli(["sessions", "list"]);
   expect(code).toBe(4);
   expect(err).toContain("This call needs an RPC token. Pass --rpc-token, or set RPC_TOKEN.");
@@ -67,7 +67,7 @@ test.each([
     ["call", "rpc.subscribe"],
     "rpc.subscribe works only over the WebSocket at /rpc/ws.\nNext: agent-gateway events tail, or agent-gateway deliveries tail\n",
   ],
-])("a mistake names what there is: %j", async (args, err) => {
+])("a mistake lists the existing names: %j", async (args, err) => {
   expect(await runCli(args)).toEqual({ code: 2, out: "", err });
 });
 

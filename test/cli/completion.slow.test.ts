@@ -130,7 +130,7 @@ describe.each(Object.entries(SHELLS))("%s", (name, { lacks }) => {
     await shell.complete("agent-gateway send main --url http://127.0.0.1:1 --no-s", "--no-stream");
   });
 
-  test.skipIf(lacks)(`runs and writes nothing of what was typed (needs ${name})`, async () => {
+  test.skipIf(lacks)(`executes and writes nothing of the typed text (needs ${name})`, async () => {
     const shell = await startShell(name);
     for (const line of HOSTILE) await shell.tab(line);
     await shell.complete("agent-gateway openapi > precious.json --off", "--offline");
@@ -157,7 +157,7 @@ test("lists the supported shells", async () => {
   });
 });
 
-test("a word with quotes is completed as the word in them", async () => {
+test("a word with quotes is completed as the word inside them", async () => {
   const { out } = await runCli(["complete", "--", '"init"', "--backend", '"ech']);
   expect(out).toBe("echo\t\n:4\n");
 });

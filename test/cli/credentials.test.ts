@@ -54,7 +54,7 @@ function requests() {
   return gateway.records.filter(({ event, caller }) => event === "request" && caller !== undefined);
 }
 
-describe("a command uses the weakest credential of its folder that can do the call", () => {
+describe("a command uses the weakest credential of its folder that is sufficient", () => {
   test.each([
     [["send", "main", "Hello"], "chatter"],
     [["skills", "list"], "chatter"],
@@ -72,7 +72,7 @@ describe("a command uses the weakest credential of its folder that can do the ca
     expect(requests().at(-1)).toMatchObject({ caller });
   });
 
-  test("and nothing but that of an option", async () => {
+  test("and only the credential of an option, if there is one", async () => {
     expect(await runCli(["turns", "list", "--key", secrets.REST_API_KEY], { cwd })).toMatchObject({
       code: 4,
       err: expect.stringContaining("lacks the scope admin"),
@@ -80,11 +80,11 @@ describe("a command uses the weakest credential of its folder that can do the ca
     expect((await runCli(["turns", "list"], { cwd, env: { REST_API_KEY: secrets.REST_API_KEY } })).code).toBe(0);
   });
 
-  test("and /metrics takes a token for it", async () => {
+  test("and /metrics accepts a token for it", async () => {
     expect((await runCli(["api", "GET", "/metrics"], { cwd })).out).toContain("# HELP");
   });
 
-  test("and usage is booked to it", async () => {
+  test("and usage is counted for it", async () => {
     await runCli(["send", "main", "Hello"], { cwd });
     const { out } = await runCli(["usage", "--group-by", "token", "-q"], { cwd });
     expect(out.split("\n")).not.toContain("console");
@@ -95,7 +95,7 @@ describe("a command uses the weakest credential of its folder that can do the ca
 describe("without a key", () => {
   const away = "The key in gateway.json5 is not used: it is for http://127.0.0.1:";
 
-  test("every command says why that of its folder is not used for another address", async () => {
+  test("every command says why the folder's credential is not used for another address", async () => {
     const { code, out, err } = await runCli(["send", "main", "Hello", "--url", "http://127.0.0.2:4000"], { cwd });
     expect({ code, out, err }).toEqual({
       code: 4,
@@ -107,14 +107,14 @@ describe("without a key", () => {
     });
   });
 
-  test("chat says so before the first message", async () => {
+  test("chat says this before the first message", async () => {
     const talk = startCli(["chat", "main", "--url", "http://127.0.0.2:4000"], { cwd, terminal: true });
     expect(await talk.ended).toMatchObject({ code: 4, out: expect.stringContaining(away) });
     const none = await runCli(["chat", "main", "--url", gateway.url], { input: "" });
     expect([none.code, none.err]).toEqual([4, expect.stringContaining("set REST_API_KEY")]);
   });
 
-  test("doctor says that it could not check anything, and fails", async () => {
+  test("doctor reports that it could not check anything, and fails", async () => {
     const { code, out } = await runCli(["doctor", "--url", gateway.url]);
     expect([code, out]).toEqual([
       1,
@@ -131,7 +131,7 @@ test.each([
   [["agents", "list"], { CONSOLE_TOKEN: "wrong" }, "the console token in CONSOLE_TOKEN"],
   [["send", "main", "Hello"], { REST_API_KEY: "wrong" }, "the REST key in REST_API_KEY"],
   [["agents", "list", "--rpc-token", "wrong"], {}, "the token of --rpc-token"],
-])("%j names the token that the gateway does not accept: %j", async (args, env, name) => {
+])("%j names the refused token: %j", async (args, env, name) => {
   const { code, err } = await runCli([...args, "--url", gateway.url], { env });
   expect([code, err]).toEqual([
     4,
@@ -144,7 +144,7 @@ test.each([
 });
 
 describe("chat sends no command to the agent", () => {
-  test("in a pipe an unknown one ends it with 2", async () => {
+  test("an unknown one in a pipe ends it with 2", async () => {
     const { code, out, err } = await runCli(["chat", "main"], { cwd, input: "/help\n//etc\nHello\n/quit\nnever\n" });
     expect([code, out]).toEqual([2, "/etc\nHello\n"]);
     expect(err).toMatch(

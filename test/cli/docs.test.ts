@@ -118,7 +118,7 @@ function helpOf(command: Command): string {
   return help.trim();
 }
 
-test("docs/cli.md has every command with its help, and outputs that commands print", async () => {
+test("docs/cli.md has every command with its help, and real output of commands", async () => {
   const commands = [...everyCommand(createProgram())].filter(
     ({ commands, parent }) => parent !== null && commands.length === 0,
   );

@@ -21,7 +21,7 @@ const BAD: [string, (path: string) => void, string][] = [
 ];
 
 describe.each(BAD)("%s is reported", (_, make, reason) => {
-  test("as a configuration", async () => {
+  test("in the place of a configuration", async () => {
     const folder = emptyFolder();
     const config = join(folder, "gateway.json5");
     make(config);
@@ -39,7 +39,7 @@ describe.each(BAD)("%s is reported", (_, make, reason) => {
     }
   });
 
-  test("as gateway.env", async () => {
+  test("in the place of gateway.env", async () => {
     const folder = emptyFolder();
     const config = join(folder, "gateway.json5");
     writeFileSync(config, '{ agents: { main: { backend: "echo" } } }');
@@ -55,7 +55,7 @@ describe.each(BAD)("%s is reported", (_, make, reason) => {
   });
 });
 
-test("a file that is nested too deeply is reported without a place", async () => {
+test("a file that is nested too deeply is reported without a position", async () => {
   const file = join(emptyFolder(), "deep.json5");
   writeFileSync(file, "[".repeat(100_000));
   const { err } = await printed(["check", file]);
@@ -88,7 +88,7 @@ describe("init", () => {
     expect(readdirSync(folder)).toEqual(["gateway.json5"]);
   });
 
-  test("writes nothing if a file cannot be written, and succeeds after that", async () => {
+  test("leaves no file if a file cannot be written, and succeeds after that", async () => {
     const folder = emptyFolder();
     const ignored = join(folder, ".gitignore");
     mkdirSync(ignored);

@@ -85,7 +85,7 @@ describe("no text of a gateway controls the terminal", async () => {
     "hook-of-test",
   ];
 
-  test("every command is tried", () => {
+  test("every command is tested", () => {
     const all = [...everyCommand(createProgram())]
       .filter(({ commands, parent }) => parent !== null && commands.length === 0)
       .map((command) => nameOf(command).replace("agent-gateway ", ""));
@@ -121,7 +121,7 @@ describe("no text of a gateway controls the terminal", async () => {
     expect(settled(shown)).toEqual(settled(piped));
   });
 
-  test("JSON says the same as the answer", async () => {
+  test("JSON output is the same as the answer", async () => {
     for (const call of [
       ["agents", "list"],
       ["turns", "show", `turn_${id}`],
@@ -135,7 +135,7 @@ describe("no text of a gateway controls the terminal", async () => {
     }
   });
 
-  test("a curl command is printed in the form to paste, with control characters in the shell's own escapes", async () => {
+  test("a curl command is printed in a form to paste, with control characters in the shell's own escapes", async () => {
     gateway.set(plain);
     const { out } = await printed(["deliveries", "curl", `dlv_${id}`, ...tokens]);
     expect(out).toContain("\\033[31mred");

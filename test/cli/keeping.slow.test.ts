@@ -8,14 +8,14 @@ import { startCommands } from "./gateway.ts";
 
 const { run, json, secrets } = await startCommands();
 
-test("health reports by its exit code if a gateway accepts work, without a token", async () => {
+test("the exit code of health says if a gateway accepts work, without a token", async () => {
   const none = { env: { REST_API_KEY: "" } };
   expect(await run(["health"], none)).toEqual({ code: 0, out: "It is ready.\n", err: "" });
   expect((await run(["health", "--live"], none)).out).toMatch(/^The gateway is running, version \d/);
   expect((await run(["health", "--url", "http://127.0.0.1:2"])).code).toBe(3);
 });
 
-test("doctor is one screen: each check with its state and what to do", async () => {
+test("doctor is one screen: each check with its state and the next step", async () => {
   const { code, out } = await run(["doctor", "--turn"]);
   expect(code).toBe(0);
   expect(out.split("\n").length).toBeLessThan(24);
@@ -31,7 +31,7 @@ test("doctor is one screen: each check with its state and what to do", async () 
   expect(out).not.toContain(secrets.CONSOLE_TOKEN);
 });
 
-test("doctor fails if the gateway is not there, or does not know a token", async () => {
+test("doctor fails if the gateway does not run, or does not accept a token", async () => {
   const gone = await run(["doctor", "--url", "http://127.0.0.1:2"]);
   expect([gone.code, gone.out]).toEqual([
     1,
@@ -57,7 +57,7 @@ test("agents are listed, shown, reloaded, paused and resumed", async () => {
   expect((await run(["agents", "show", "nobody"])).code).toBe(5);
 });
 
-test("keys are made, shown once, listed, rotated and revoked", async () => {
+test("keys are created, shown once, listed, rotated and revoked", async () => {
   const made = await run(["keys", "create", "dashboard", "--scope", "admin", "--expires", "30d"]);
   expect([made.code, made.out, made.err]).toEqual([
     0,
@@ -85,7 +85,7 @@ test("skills commands explain how to start without skills, and list the known on
   });
 });
 
-test("usage is a table by agent, with all in the end", async () => {
+test("usage is a table by agent, with the total at the end", async () => {
   await run(["send", "main", "count me"]);
   const { out } = await run(["usage", "--from", "1h"]);
   expect(out).toMatch(/^AGENT +TURNS +FAILED/);
@@ -93,7 +93,7 @@ test("usage is a table by agent, with all in the end", async () => {
   expect((await json("usage", "--group-by", "model")).groups).toBeInstanceOf(Array);
 });
 
-test("config show tells where each value comes from, and hides secrets", async () => {
+test("config show prints the origin of each value, and hides secrets", async () => {
   const { out } = await run(["config", "show"]);
   expect(out).toMatch(/^gateway\.console\.token +"\[hidden\]" +CONSOLE_TOKEN$/m);
   expect(out).toMatch(/^agents\.main\.backend +"echo" +gateway\.json5:\d+$/m);
@@ -101,7 +101,7 @@ test("config show tells where each value comes from, and hides secrets", async (
   expect(all.values.length).toBeGreaterThan(out.split("\n").length);
 });
 
-test("diagnostics export writes a bundle that holds no secret, and overwrites nothing", async () => {
+test("diagnostics export writes a bundle without secrets, and overwrites nothing", async () => {
   const cwd = emptyFolder();
   await run(["send", "bad", "a message that nobody else may read"]);
   expect(await run(["diagnostics", "export"], { cwd })).toMatchObject({
@@ -148,7 +148,7 @@ describe("init", () => {
     ["openai-compatible", ["--target", "http://127.0.0.1:11434/v1"]],
     ["http", ["--target", "http://127.0.0.1:8000/turn"]],
     ["command", ["--target", "cat"]],
-  ])("writes a configuration with the backend %s that is valid", async (backend, more) => {
+  ])("writes a valid configuration with the backend %s", async (backend, more) => {
     const cwd = emptyFolder();
     const { code, err } = await runCli(["init", "gateway", "--backend", backend, "--yes", ...more], { cwd });
     expect([code, err]).toEqual([0, expect.stringMatching(/Next:\n {2}cd gateway\n {2}agent-gateway serve\n/)]);
@@ -165,7 +165,7 @@ describe("init", () => {
     });
   });
 
-  test("overwrites nothing, and refuses what cannot be", async () => {
+  test("overwrites nothing, and refuses invalid options", async () => {
     const cwd = emptyFolder();
     writeFileSync(join(cwd, "gateway.json5"), "{}");
     expect(await runCli(["init", "--yes"], { cwd })).toMatchObject({
@@ -211,7 +211,7 @@ describe("init", () => {
     );
   });
 
-  test("asks on a terminal, and what it writes starts and answers the commands of its folder", async () => {
+  test("asks on a terminal, and the written configuration starts and works with the commands of its folder", async () => {
     const cwd = emptyFolder();
     const asking = startCli(["init", "--port", "0"], { cwd, terminal: true });
     await asking.until(({ out }) => out.includes("What is the agent called?"));
@@ -236,7 +236,7 @@ describe("init", () => {
 });
 
 describe("check", () => {
-  test("says everything that is wrong, with file, line and column", async () => {
+  test("reports every mistake, with file, line and column", async () => {
     const cwd = emptyFolder();
     writeFileSync(join(cwd, "gateway.json5"), '{\n  agents: { main: { backend: "ecko" } },\n  webhook: {},\n}');
     const { code, err } = await runCli(["check"], { cwd });
@@ -248,7 +248,7 @@ describe("check", () => {
     expect(JSON.parse(out)).toMatchObject({ ok: false, problems: [{ line: 2 }, { line: 3 }] });
   });
 
-  test("says what to do where there is no configuration", async () => {
+  test("prints the next step if there is no configuration", async () => {
     expect(await runCli(["check"])).toMatchObject({
       code: 2,
       err: "gateway.json5 does not exist.\nNext: agent-gateway init writes one here\n",
@@ -257,7 +257,7 @@ describe("check", () => {
 });
 
 describe("mock", () => {
-  test("serves the examples of the contract, and answers what is wrong", async () => {
+  test("serves the examples of the contract, and refuses invalid requests", async () => {
     const mock = startCli(["mock", "--port", "0"]);
     await mock.until(({ err }) => err.includes("listens on"));
     const [url = ""] = /http:\/\/\S+\d/.exec(mock.result.err) ?? [];

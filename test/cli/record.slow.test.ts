@@ -15,7 +15,7 @@ async function sendAlert(): Promise<string> {
   return (await run(["hooks", "send", "alert.json", "-q"], here)).out.trim();
 }
 
-test("hooks send sends the webhook token, and says where to look", async () => {
+test("hooks send sends the webhook token, and prints where to find the result", async () => {
   const { code, out } = await run(["hooks", "send", "alert.json"], here);
   expect([code, out]).toEqual([
     0,
@@ -25,7 +25,7 @@ test("hooks send sends the webhook token, and says where to look", async () => {
   ]);
 });
 
-test("hooks send signs as a sender does", async () => {
+test("hooks send signs like a sender", async () => {
   const signed = ["hooks", "send", "push.json", "--as", "github", "--mapping", "github"];
   const good = await run([...signed, "--secret-env", "GITHUB_SECRET"], {
     ...here,
@@ -46,7 +46,7 @@ test("hooks send signs as a sender does", async () => {
   });
 });
 
-test("hooks test says which mapping matches, and the pair that does not", async () => {
+test("hooks test prints the mapping that matches, and the pair that does not", async () => {
   const match = await run(["hooks", "test", "alert.json"], here);
   expect([match.code, match.out]).toEqual([
     0,
@@ -74,7 +74,7 @@ test("deliveries show prints the timeline, and with --raw the request", async ()
   expect(raw.out).not.toContain(secrets.WEBHOOK_TOKEN);
 });
 
-test("deliveries list filters, and prints only ids", async () => {
+test("deliveries list filters, and prints only ids with -q", async () => {
   const id = await sendAlert();
   const { out } = await run(["deliveries", "list", "--surface", "hooks", "--mapping", "alert", "--from", "1h", "-q"]);
   expect(out.split("\n")).toContain(id);
@@ -89,7 +89,7 @@ test("deliveries list filters, and prints only ids", async () => {
   });
 });
 
-test("deliveries tail prints a line for each request as it comes, with the reason of a refusal", async () => {
+test("deliveries tail prints a line for each request when it arrives, with the reason for a refusal", async () => {
   const tail = start(["deliveries", "tail"]);
   const ids: string[] = [];
   // The first may come before the tail has begun.
@@ -115,13 +115,13 @@ test("deliveries tail prints a line for each request as it comes, with the reaso
   expect(await tail.ended).toMatchObject({ code: 130, err: "" });
 });
 
-test("deliveries tail prints JSON, one object a line", async () => {
+test("deliveries tail prints JSON, one object per line", async () => {
   const tail = start(["deliveries", "tail", "--json", "--surface", "hooks"]);
   while (!tail.result.out.includes("\n")) await sendAlert();
   expect(JSON.parse(tail.result.out.split("\n")[0] ?? "")).toMatchObject({ surface: "hooks", mapping: "alert" });
 });
 
-test("deliveries replay sends a request again, with another body if it is given one", async () => {
+test("deliveries replay sends a request again, with another body if one is given", async () => {
   const id = await sendAlert();
   const again = await json("deliveries", "replay", id);
   expect(again).toMatchObject({ replay_of: id, mapping: "alert" });
@@ -133,7 +133,7 @@ test("deliveries replay sends a request again, with another body if it is given 
   });
 });
 
-test("deliveries curl prints a command that a shell runs, with secrets by name", async () => {
+test("deliveries curl prints a command that a shell runs, with secrets as variables", async () => {
   const { out } = await run(["deliveries", "curl", await sendAlert()]);
   expect(out).not.toContain(secrets.WEBHOOK_TOKEN);
   const env = { PATH: process.env.PATH, WEBHOOK_TOKEN: secrets.WEBHOOK_TOKEN };
@@ -153,7 +153,7 @@ test("turns are listed, shown, followed and cancelled", async () => {
   expect((await run(["turns", "show", "turn_x"])).code).toBe(5);
 });
 
-test("sessions are listed, shown, compacted and deleted after a question", async () => {
+test("sessions are listed, shown, compacted, and deleted after a question", async () => {
   await run(["send", "main", "Remember this", "--session", "chat:kept", "-q"]);
   expect((await run(["sessions", "list", "--agent", "main", "-q"])).out.split("\n")).toContain("chat:kept");
   expect((await run(["sessions", "show", "chat:kept"])).out).toMatch(
@@ -182,7 +182,7 @@ test("events are listed, printed live, and replayed", async () => {
   await tail.until(({ out }) => out.includes("handled"));
 });
 
-test("open prints the page of an id, with a code in the fragment that signs in once", async () => {
+test("open prints the page of an id, with a one-time sign-in code in the fragment", async () => {
   const { out } = await run(["open", "dlv_01M7YN0XENG6PX2VW8BN0JQS4T"]);
   const [page, key = ""] = out.trimEnd().split("#code=");
   expect(page).toBe(`${gateway.url}/console/d/dlv_01M7YN0XENG6PX2VW8BN0JQS4T`);

@@ -42,7 +42,7 @@ async function tailed(told: readonly (readonly [id: string, outcome: string] | "
   });
 }
 
-test("a tail prints a delivery once for each of its outcomes, also where a gap is filled from the list", async () => {
+test("a tail prints a delivery once for each outcome, also after a gap that is filled from the list", async () => {
   const lines = await tailed([
     ["one", "running"],
     ["one", "running"],

@@ -9,7 +9,7 @@ import { startCommands } from "./gateway.ts";
 
 const { run, start, json } = await startCommands();
 
-test("send prints the reply alone in a pipe", async () => {
+test("send prints only the reply in a pipe", async () => {
   expect(await run(["send", "main", "Hello there"])).toEqual({ code: 0, out: "Hello there\n", err: "" });
   expect(await run(["send", "main", "-"], { input: "from a pipe" })).toMatchObject({ code: 0, out: "from a pipe\n" });
   expect(await run(["send", "main", "Hi", "--no-stream"])).toEqual({ code: 0, out: "Hi\n", err: "" });
@@ -21,7 +21,7 @@ test("send escapes the control characters of a reply on a terminal", async () =>
   expect(out).toContain("red \\u001b[31mtext");
 });
 
-test("send prints the events of the reply as JSON, one a line", async () => {
+test("send prints the events of the reply as JSON, one per line", async () => {
   const { out } = await run(["send", "main", "Hello", "--json"]);
   const events = out
     .trim()
@@ -32,7 +32,7 @@ test("send prints the events of the reply as JSON, one a line", async () => {
   expect((await run(["send", "main", "Hello", "-q"])).out).toMatch(/^turn_\w+\n$/);
 });
 
-test("send starts nothing twice with the same key, and goes on with a session", async () => {
+test("send starts nothing twice with the same key, and continues a session", async () => {
   const [one, other] = [
     await json("send", "main", "Hello", "--no-stream", "--idempotency-key", "the-key", "--session", "chat:one"),
     await json("send", "main", "Hello", "--no-stream", "--idempotency-key", "the-key", "--session", "chat:one"),
@@ -41,7 +41,7 @@ test("send starts nothing twice with the same key, and goes on with a session", 
   expect(one.session_id).toBe("chat:one");
 });
 
-test("a turn that failed ends with 7, and says where to look", async () => {
+test("a failed turn ends with exit code 7, and prints where to read more", async () => {
   for (const more of [[], ["--no-stream"], ["--json"]]) {
     const { code, err } = await run(["send", "bad", "Hello", ...more]);
     expect([code, err]).toEqual([
@@ -51,20 +51,20 @@ test("a turn that failed ends with 7, and says where to look", async () => {
   }
 });
 
-test("an agent that is not there ends with 5, and names those that are", async () => {
+test("an unknown agent ends with 5, and lists the existing agents", async () => {
   const { code, err } = await run(["send", "nobody", "Hello"]);
   expect(code).toBe(5);
   expect(err).toMatch(/There are `main`, `slow`, `bad`\. .*\nNext: agent-gateway agents list\n$/);
 });
 
-test("a gateway that is not there ends with 3, and a token that is wrong with 4", async () => {
+test("a gateway that does not run ends with 3, and a wrong token with 4", async () => {
   const gone = await run(["send", "main", "Hello"], { env: { GATEWAY_URL: "http://127.0.0.1:2" } });
   expect([gone.code, gone.err]).toEqual([3, expect.stringContaining("Nothing answers at 127.0.0.1:2 (ECONNREFUSED).")]);
   const wrong = await run(["send", "main", "Hello", "--key", "a-wrong-key-of-some-length"]);
   expect([wrong.code, wrong.err]).toEqual([4, expect.stringContaining("Next: agent-gateway doctor")]);
 });
 
-test("a redirect is not followed: no token goes to an address that was not named", async () => {
+test("a redirect is not followed: no token is sent to another address", async () => {
   let asked = 0;
   const other = createServer((_, res) => {
     asked++;
@@ -99,7 +99,7 @@ test("a redirect is not followed: no token goes to an address that was not named
   expect(asked).toBe(0);
 });
 
-test("Ctrl-C ends a reply with 130 and without a word of an error", async () => {
+test("Ctrl-C ends a reply with 130 and without an error message", async () => {
   const sending = start(["send", "slow", "one two three four"]);
   await sending.until(({ err, out }) => err !== "" || out !== "" || sending.child.pid !== undefined);
   await run(["turns", "list", "--status", "running", "--agent", "slow"]);
@@ -107,14 +107,14 @@ test("Ctrl-C ends a reply with 130 and without a word of an error", async () => 
   expect(await sending.ended).toMatchObject({ code: 130, err: "" });
 });
 
-test("chat answers each line of a pipe, in one session", async () => {
+test("chat answers each line of a pipe in one session", async () => {
   const { code, out, err } = await run(["chat", "main", "--session", "chat:talk"], { input: "Hello\n\nAnd now?\n" });
   expect({ code, out, err }).toEqual({ code: 0, out: "Hello\nAnd now?\n", err: "" });
   const { messages } = await json("sessions", "show", "chat:talk");
   expect(messages).toHaveLength(4);
 });
 
-test("chat talks on a terminal, and says how to go on", async () => {
+test("chat works on a terminal, and prints how to continue", async () => {
   const talk = start(["chat", "main"], { terminal: true });
   await talk.until(({ out }) => out.includes("You talk with main"));
   talk.type("Good morning\r");
@@ -124,7 +124,7 @@ test("chat talks on a terminal, and says how to go on", async () => {
   expect([code, out]).toEqual([0, expect.stringMatching(/To continue: agent-gateway chat main --session chat:\w+/)]);
 });
 
-test("chat in a pipe ends with the code of the turn that failed", async () => {
+test("chat in a pipe ends with the exit code of the failed turn", async () => {
   expect(await run(["chat", "bad"], { input: "Hello\n" })).toMatchObject({ code: 7, out: "" });
 });
 
@@ -135,7 +135,7 @@ test("call calls a method, with params as text or JSON", async () => {
   expect(JSON.parse((await run(["call", "agent.list", "--params", "{}"])).out).agents).toHaveLength(3);
 });
 
-test("call names the method and the params that there are", async () => {
+test("call lists the methods and params in an error", async () => {
   const method = await run(["call", "agent.staus"]);
   expect([method.code, method.err]).toEqual([
     2,
@@ -145,7 +145,7 @@ test("call names the method and the params that there are", async () => {
   expect([param.code, param.err]).toEqual([2, expect.stringContaining("Next: its params are agentName")]);
 });
 
-test("api sends any request with the token of its door, and its status decides the exit code", async () => {
+test("api sends any request with the token of its surface, and the status decides the exit code", async () => {
   const folder = emptyFolder();
   writeFileSync(join(folder, "body.json"), '{"message":"from a file"}');
   const good = await run(["api", "POST", "/api/v1/chat/send", "--data", "@body.json"], { cwd: folder });

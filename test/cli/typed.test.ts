@@ -59,11 +59,11 @@ test.each([
   ],
   ["the entry point of an image", "/app/dist/main.js", "/app", ["/usr/local/bin/agent-gateway"], "agent-gateway"],
   ["a unit of systemd", "/opt/my gateway/dist/main.js", "/", [], "node '/opt/my gateway/dist/main.js'"],
-] as const)("a hint names the program as its user can type it: %s", (_, file, cwd, files, typed) => {
+] as const)("a hint names the program as the user can type it: %s", (_, file, cwd, files, typed) => {
   expect(program(file, cwd, [...files])).toBe(typed);
 });
 
-test("the hint of a mistake names the program as it was run", async () => {
+test("the hint of a mistake names the program as it was started", async () => {
   const hintOf = async (file: string, cwd: string): Promise<string> => {
     const failed = await promisify(execFile)(process.execPath, [file, "sesions"], { cwd }).catch((error) => error);
     return /Next: (.*)/.exec(failed.stderr)?.[1] ?? "";

@@ -56,7 +56,7 @@ async function droppedLines(rest: Rest): Promise<number> {
   return readSeries(readExposition(text), "gateway_log_lines_dropped_total");
 }
 
-test("F26: with nobody reading its log it serves as before, counts what it drops, and stops when told", async () => {
+test("F26: without a reader of its log it serves as usual, counts dropped lines, and stops on a signal", async () => {
   const { child, rest } = await startUnread();
   await sendUntilDropped(rest);
   expect((await rest.call("ops.healthz", { key: null })).status).toBe(200);

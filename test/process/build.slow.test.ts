@@ -23,7 +23,7 @@ function copy(): string {
   return folder;
 }
 
-test("a build leaves a running gateway what it has not loaded yet, and takes away what is older than a day", () => {
+test("a build keeps files that a running gateway has not loaded yet, and deletes those older than a day", () => {
   const folder = copy();
   const chunk = (name: string) => join(folder, "dist/chunks", name);
   mkdirSync(join(folder, "dist/chunks"), { recursive: true });

@@ -13,7 +13,7 @@ const config = {
   },
 };
 
-test("config.get tells the origin of each value, and the reload that was refused", async () => {
+test("config.get returns the origin of each value, and the refused reload", async () => {
   await using gateway = await startProcess({ config });
   const rest = createRest(gateway.url, ADMIN);
   const { status, json, text } = await rest.call("config.get");

@@ -29,7 +29,7 @@ function has(command: string): boolean {
 
 describe("the configurations of docs/deploy", () => {
   it.each(["gateway.json5", "gateway.postgres.json5", "kubernetes/overlays/production/gateway.json5"])(
-    "%s is taken without a warning, open to other machines and in production",
+    "%s is accepted without a warning, for other machines and in production",
     async (file) => {
       const { warnings } = await loadConfig({ file: join(DEPLOY, file), env, host: "0.0.0.0", built: BUILT });
       expect(warnings).toEqual([]);
@@ -42,11 +42,11 @@ describe("the configurations of docs/deploy", () => {
 });
 
 describe("the Dockerfile", () => {
-  it("has no mistake that a linter finds", () => {
+  it("passes a linter without a finding", () => {
     expect(validate(read("Dockerfile")).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
   });
 
-  it("copies from its context only what the context has", () => {
+  it("copies only files that the context has", () => {
     const copied = [...read("Dockerfile").matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, names = ""]) =>
       names.split(" "),
     );
@@ -57,7 +57,7 @@ describe("the Dockerfile", () => {
     }
   });
 
-  it("runs as a user without rights, and asks the gateway itself if it is well", () => {
+  it("runs as a user without privileges, with a health check of the gateway itself", () => {
     const { user, health, volume } = readImage();
     expect(user).toBe("1000:1000");
     expect(volume).toBe("/data");
@@ -65,7 +65,7 @@ describe("the Dockerfile", () => {
   });
 });
 
-describe.skipIf(!canEnter())("the image, entered as a plain process (needs root)", () => {
+describe.skipIf(!canEnter())("the image, run as a process (needs root)", () => {
   const image = canEnter() ? layOutImage(join(DEPLOY, "gateway.json5")) : undefined;
   afterAll(() => image?.[Symbol.dispose]());
   const inside = (command: readonly string[], more: Record<string, string> = {}) => ({
@@ -74,7 +74,7 @@ describe.skipIf(!canEnter())("the image, entered as a plain process (needs root)
     command: () => image?.enter(command) as string[],
   });
 
-  it("MUST serve, keep its data in /data, tell its health, and stop by a signal, with all else read-only", async () => {
+  it("MUST serve, store its data in /data, report its health, and stop on a signal, with everything else read-only", async () => {
     const { start, health } = readImage();
     await using gateway = new GatewayProcess(inside(start, { GATEWAY_PORT: "0" }));
     await gateway.logged("listening");
@@ -99,7 +99,7 @@ describe.skipIf(!canEnter())("the image, entered as a plain process (needs root)
     expect(await gateway.exited).toEqual({ code: 0, signal: null });
   });
 
-  it("refuses to start without its secrets, by their names", async () => {
+  it("refuses to start without its secrets, with their names", async () => {
     const { code, err } = await runProcess({
       ...inside(readImage().start),
       env: { ...image?.env },
@@ -117,12 +117,12 @@ describe.each(["compose.yaml", "compose.postgres.yaml"])("%s", (file) => {
   };
   const mounts = Object.values(services).flatMap(({ volumes = [] }) => volumes.map((text) => text.split(":")));
 
-  it("mounts files that are there, and volumes that it names", () => {
+  it("mounts files that exist, and volumes that it declares", () => {
     for (const [from = ""] of mounts)
       expect(from.startsWith("./") ? existsSync(join(DEPLOY, from)) : from in volumes, from).toBe(true);
   });
 
-  it("builds the image, runs it with a read-only root, and gives it its configuration where it looks", () => {
+  it("builds the image, runs it with a read-only root, and mounts its configuration at the right path", () => {
     const gateways = Object.entries(services).filter(([name]) => name.startsWith("gateway"));
     expect(gateways.length).toBe(file === "compose.yaml" ? 1 : 2);
     for (const [, { read_only, build, volumes = [] }] of gateways) {
@@ -132,7 +132,7 @@ describe.each(["compose.yaml", "compose.postgres.yaml"])("%s", (file) => {
     }
   });
 
-  it("asks for each variable that docs/deploying.md makes", () => {
+  it("requires each variable that docs/deploying.md creates", () => {
     const asked = new Set([...read(file).matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name as string));
     const page = readFileSync(join(root, "docs/deploying.md"), "utf8");
     for (const name of asked) expect(page).toContain(`${name}=`);
@@ -140,7 +140,7 @@ describe.each(["compose.yaml", "compose.postgres.yaml"])("%s", (file) => {
 });
 
 describe.skipIf(!has("kubectl"))("the Kubernetes overlay (needs kubectl)", () => {
-  it("renders, with secrets in the Secret alone, and mounts its configuration where the image looks", () => {
+  it("renders, with secrets only in the Secret, and mounts its configuration at the right path", () => {
     const { stdout, status } = spawnSync("kubectl", ["kustomize", OVERLAY], { encoding: "utf8" });
     expect(status).toBe(0);
     const made = stdout.split(/^---$/m).map((text) => parse(text));
@@ -159,7 +159,7 @@ describe.skipIf(!has("kubectl"))("the Kubernetes overlay (needs kubectl)", () =>
 });
 
 describe.skipIf(!has("systemd-analyze"))("the systemd unit (needs systemd-analyze)", () => {
-  it("has no mistake, and an exposure below 2", () => {
+  it("is valid, and has an exposure below 2", () => {
     const folder = mkdtempSync(join(tmpdir(), "unit-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const unit = join(folder, "agent-gateway.service");

@@ -7,7 +7,7 @@ import { agentWith, key } from "./configs.ts";
 const DESCRIPTORS = 64;
 const CONNECTIONS = 200;
 
-test("F24: two listeners share the descriptors: one that is full leaves the other its own", async () => {
+test("F24: two listeners share the descriptors: a full one leaves the other its share", async () => {
   const usual = agentWith({});
   await using gateway = await startProcess({
     config: { ...usual, gateway: { ...usual.gateway, listeners: [{ port: 0 }, { port: 0 }] } },

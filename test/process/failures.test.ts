@@ -7,7 +7,7 @@ import { agentWith, key } from "./configs.ts";
 const node = ["--import", join(root, "test/harness/fail-on-signal.mjs")];
 const env = { LOG_LEVEL: "debug" };
 
-test("an error that nobody catches is logged whole, what runs is finished, and the exit code is 1", async () => {
+test("an uncaught error is logged completely, running work finishes, and the exit code is 1", async () => {
   await using gateway = await startProcess({ node, env, config: agentWith({ delayMs: 800 }) });
   const reply = createRest(gateway.url, key).call("chat.send", { body: { message: "slow" } });
   await gateway.logged("turn.started");
@@ -25,7 +25,7 @@ test("an error that nobody catches is logged whole, what runs is finished, and t
   expect(gateway.err).toEqual([]);
 });
 
-test("a promise that nobody looks at is logged, and the gateway lives", async () => {
+test("an unhandled rejection is logged, and the gateway continues", async () => {
   await using gateway = await startProcess({ node, env, config: agentWith({}) });
   gateway.kill("SIGWINCH");
   const logged = await gateway.logged("unexpected.error");

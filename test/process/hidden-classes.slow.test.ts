@@ -45,7 +45,7 @@ test.each([
   ["agent.sendMessage", "/rpc", token, send],
   ["hooks.wake", "/hooks/wake", secret, { text: "Hello" }],
   ["hooks.agent", "/hooks/agent", secret, { message: "Hello" }],
-])("%s makes no hidden classes once it was called often", async (_, path, bearer, body) => {
+])("%s creates no hidden classes after many calls", async (_, path, bearer, body) => {
   const call = async (): Promise<void> => {
     for (let n = 0; n < CALLS; n++) {
       const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" };

@@ -276,7 +276,7 @@ test("a name that contains the value of a variable is refused with a reason; an 
   expect(stored).toContain(text);
 });
 
-test("no value of a variable appears in anything that the gateway shows or records, in any form", async () => {
+test("no value of a variable appears in anything that the gateway shows or records, in any encoding", async () => {
   // Letters, digits and what an address takes as it is; the same run can be had again by its seed.
   const seed = Date.now() % 2 ** 31;
   const made = fc.sample(

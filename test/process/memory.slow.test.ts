@@ -29,7 +29,7 @@ async function fill(url: string): Promise<Record<string, number>> {
   return counts;
 }
 
-test("F24: near the end of its memory it refuses new turns, answers /healthz and reads, and lives", async () => {
+test("F24: near its memory limit it refuses new turns, answers /healthz and reads, and continues", async () => {
   await using gateway = await startProcess({
     node: ["--max-old-space-size=36", "--max-semi-space-size=4"],
     config: agentWith({ delayMs: RUNS_MS }),
@@ -50,7 +50,7 @@ test("F24: near the end of its memory it refuses new turns, answers /healthz and
   expect(await gateway.exited).toEqual({ code: 0, signal: null });
 });
 
-test("memory is short near the limit of the heap or of the container, and no longer when it is free again", () => {
+test("memory is low near the limit of the heap or of the container, and not any more after it is freed", () => {
   let now = 0;
   const clock = { monotonic: () => now };
   const MB = 2 ** 20;
@@ -70,7 +70,7 @@ test("memory is short near the limit of the heap or of the container, and no lon
   expect(after({ resident: 89 })).toBe(false);
 });
 
-test("memory that is nearly short is looked at more often than memory of which there is plenty", () => {
+test("memory near the limit is checked more often than memory far from it", () => {
   let now = 0;
   let heap = 50;
   const memory = () => ({ heap, heapLimit: 1e9, resident: heap, residentLimit: 100 });

@@ -43,14 +43,14 @@ function npmStart({ args = [], ...options }: ProcessOptions = {}): Promise<Gatew
   });
 }
 
-test("the package holds what is built and written for its users, and nothing else, in 2 MB", () => {
+test("the package has the build and the files for users, and nothing else, in 2 MB", () => {
   const written = ["CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md"];
   expect(packed.sort()).toEqual([...written, "dist", "generated", "package.json", "scripts"]);
   expect(readdirSync(join(folder, "generated"))).not.toContain("clients");
   expect(packedBytes, "after several builds it is larger: npm run build -- --clean").toBeLessThanOrEqual(2_000_000);
 });
 
-test("npm installs it for all of a machine, where it serves from an empty folder, docs and console too", async () => {
+test("npm installs it globally, and it serves from an empty folder, with docs and console", async () => {
   const prefix = join(folder, "global");
   const flags = ["--omit=optional", "--prefer-offline", "--no-audit", "--no-fund"];
   execFileSync("npm", ["install", "--global", "--prefix", prefix, ...flags, tarballPath()], { stdio: "pipe" });
@@ -67,7 +67,7 @@ test("npx runs it from the package", async () => {
   expect({ code, out }).toEqual({ code: 0, out: manifest.version });
 }, 300_000);
 
-test("it installs from its unpacked folder, by its own script and without development packages", () => {
+test("it installs from its unpacked folder, with its own script and without development packages", () => {
   const installed = readdirSync(join(folder, "node_modules"));
   expect(installed).toContain("express");
   for (const name of ["typescript", "esbuild", "tsx", "vitest"]) expect(installed).not.toContain(name);
@@ -89,7 +89,7 @@ test.each([
   );
 });
 
-test("npm start passes its flags on", async () => {
+test("npm start passes its flags", async () => {
   await using gateway = await npmStart({ args: ["--host", "127.0.0.2"] });
   expect(gateway.url).toMatch(/^http:\/\/127\.0\.0\.2:\d+$/);
   expect(gateway.url).not.toContain(":18789");
@@ -99,7 +99,7 @@ test.each([
   ["npm alone", (gateway: GatewayProcess) => gateway.kill("SIGTERM")],
   ["the whole process group", (gateway: GatewayProcess) => gateway.killGroup("SIGTERM")],
   ["npm alone, as SIGINT", (gateway: GatewayProcess) => gateway.kill("SIGINT")],
-])("a signal to %s drains once", async (_, stop) => {
+])("a signal to %s causes one drain", async (_, stop) => {
   await using gateway = await npmStart({ config: agentWith({ delayMs: 1_200 }) });
   const reply = createRest(gateway.url, key).call("chat.send", { body: { message: "slow" } });
   await gateway.logged("turn.started");

@@ -26,7 +26,7 @@ const config = {
   webhooks: { path: "/in/here" },
 };
 
-test("/metrics is for RPC tokens with system.health, and says in Prometheus's format what happened", async () => {
+test("/metrics is for RPC tokens with system.health, and reports events in Prometheus's format", async () => {
   await using gateway = await startProcess({ config });
   const rest = createRest(gateway.url, key);
   await rest.call("chat.send", { body: { message: "Hi" } });
@@ -54,13 +54,13 @@ test("/metrics is for RPC tokens with system.health, and says in Prometheus's fo
   expect(readSeries(samples, "process_resident_memory_bytes")).toBeGreaterThan(2 ** 20);
 });
 
-test("/metrics is not there when no RPC token is", async () => {
+test("/metrics does not exist without an RPC token", async () => {
   const { gateway: doors, agents } = base;
   await using gateway = await startProcess({ config: { gateway: { rest: doors?.rest }, agents } });
   expect((await fetch(`${gateway.url}/metrics`)).status).toBe(404);
 });
 
-test("both specs are served to anyone, with the address and the webhook path in them", async () => {
+test("both specs are public, with the address and the webhook path", async () => {
   await using gateway = await startProcess({ config });
   const rest = createRest(gateway.url, key);
   const { json: openapi } = await rest.call("ops.openapi", { key: null });
@@ -73,7 +73,7 @@ test("both specs are served to anyone, with the address and the webhook path in 
   expect(openrpc.methods).toHaveLength(12);
 });
 
-test("/healthz answers at once and /readyz once the contract is compiled, naming each part", async () => {
+test("/healthz answers at once and /readyz once the contract is compiled, with the name of each part", async () => {
   await using gateway = await startProcess({ config });
   const rest = createRest(gateway.url, key);
   expect(await rest.call("ops.healthz", { key: null })).toMatchObject({ status: 200, json: { status: "ok" } });

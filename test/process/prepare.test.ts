@@ -17,7 +17,7 @@ function prepare(cwd: string, ...options: string[]) {
   return spawnSync(process.execPath, [...options, "scripts/prepare.mjs"], { cwd, encoding: "utf8" });
 }
 
-test("prepare keeps what is built where nothing is there to build with", () => {
+test("prepare leaves an existing build if the tools to build are missing", () => {
   const folder = clone();
   mkdirSync(join(folder, "dist"));
   writeFileSync(join(folder, "dist/main.js"), "built before");
@@ -25,13 +25,13 @@ test("prepare keeps what is built where nothing is there to build with", () => {
   expect(readFileSync(join(folder, "dist/main.js"), "utf8")).toBe("built before");
 });
 
-test("prepare says what to do where nothing is built and nothing can be", () => {
+test("prepare prints the next step if there is no build and no tools to build", () => {
   const { status, stderr } = prepare(clone());
   expect(status).toBe(1);
   expect(stderr).toMatch(/^dist\/ is not built, .* Run: npm ci && npm ci --omit=dev\n$/);
 });
 
-test("on Windows prepare makes the `exec` that npm start says, which the shell there lacks", () => {
+test("on Windows prepare creates the `exec` that npm start uses, because the shell there has none", () => {
   const folder = clone();
   const windows = `data:text/javascript,Object.defineProperty(process, "platform", { value: "win32" })`;
   prepare(folder, "--import", windows);

@@ -32,7 +32,7 @@ async function expectChanged(gateway: GatewayProcess) {
   expect(await send(gateway, {}, key)).toBe("401 unauthenticated");
 }
 
-test("a changed file is taken over by itself: a new agent answers, and a removed key fails", async () => {
+test("a changed file takes effect automatically: a new agent answers, and a removed key fails", async () => {
   await using gateway = await startProcess({ config: oneKey });
   expect(await send(gateway, { agent: "side" })).toBe("404 agent-not-found");
   gateway.configure(changed);
@@ -66,7 +66,7 @@ test("SIGHUP reads the file again at once, also behind a link", async () => {
   await expectChanged(gateway);
 });
 
-test("F15: a broken file changes nothing, says where and what, and the next good one is taken", async () => {
+test("F15: a broken file changes nothing, the error has its place, and the next valid one takes effect", async () => {
   const secret = "the-secret-that-no-line-repeats";
   const mapping = (message: string) => ({ token: secret, mappings: { push: { match: {}, message } } });
   const tokens = [
@@ -116,7 +116,7 @@ test("F15: a broken file changes nothing, says where and what, and the next good
   await expectChanged(gateway);
 });
 
-test("running turns of a removed agent finish on the old configuration, queued ones fail as agent-removed", async () => {
+test("running turns of a removed agent finish with the old configuration, queued ones fail as agent-removed", async () => {
   const slow = { backend: "echo", concurrency: 1, echo: { delayMs: 4_000 } } as const;
   const withSlow = {
     ...oneKey,

@@ -24,7 +24,7 @@ function rpcOf({ url }: GatewayProcess) {
   return createRpc(url, opsToken);
 }
 
-test("system.reload takes the file over, and says which keys are different and which need a restart", async () => {
+test("system.reload reads the file, and returns the changed keys and those that need a restart", async () => {
   await using gateway = await startProcess({ config: withMain({}) });
   const rpc = rpcOf(gateway);
   const unchanged = { reloaded: true, changed: [], needsRestart: [], problems: [] };
@@ -44,7 +44,7 @@ test("system.reload takes the file over, and says which keys are different and w
   await gateway.until(() => gateway.records.find(({ event, cause }) => event === "config.reloaded" && cause === "rpc"));
 });
 
-test("a file that is not valid changes nothing; the answer names file, line and key, and no folder", async () => {
+test("an invalid file changes nothing; the answer has the file, the line and the key, and no folder", async () => {
   await using gateway = await startProcess({ config: withMain({ description: "Old." }) });
   const rpc = rpcOf(gateway);
   const text = JSON.stringify(withMain({ description: "New.", descripton: "typo" }), null, 2);
@@ -60,7 +60,7 @@ test("a file that is not valid changes nothing; the answer names file, line and 
   await gateway.until(() => gateway.records.find(({ event, cause }) => event === "config.refused" && cause === "rpc"));
 });
 
-test("both read the skills again: who has one is told of it, and of folders that hold none", async () => {
+test("agent.reload and system.reload read the skills again, and report changed skills and folders without a skill", async () => {
   await using gateway = await startProcess({
     config: withMain({ skills: ["*"] }, { side: { backend: "echo", skills: [] } }),
   });
@@ -87,7 +87,7 @@ test("both read the skills again: who has one is told of it, and of folders that
   expect((await rpc.call("agent.status", { agentName: "main" })).result.skills).toEqual(["ask", "tell"]);
 });
 
-test("changes are pushed on the gateway's stream, whichever way they were read", async () => {
+test("changes are pushed on the gateway's stream, however they were read", async () => {
   await using gateway = await startProcess({ config: withMain({}) });
   const rpc = rpcOf(gateway);
   const client = new RpcClient({ url: gateway.url, rpcToken: opsToken, WebSocket }).connect();
@@ -116,7 +116,7 @@ test("changes are pushed on the gateway's stream, whichever way they were read",
   ]);
 });
 
-test("a folder of skills that is gone refuses a reload, and its skills go on; an optional one may be gone", async () => {
+test("a missing folder of skills refuses a reload, and its skills remain; an optional one may be missing", async () => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-skills-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   mkdirSync(join(folder, "greet"));

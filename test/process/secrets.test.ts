@@ -89,7 +89,7 @@ async function garbage(url: string, bytes: string): Promise<void> {
   await connection.closed;
 }
 
-test.each(["json", "pretty"])("no secret reaches the log, wherever it was sent or written (%s)", async (LOG_FORMAT) => {
+test.each(["json", "pretty"])("no secret is in the log, wherever it was sent or configured (%s)", async (LOG_FORMAT) => {
   await using gateway = await startProcess({ config: config(), env: { LOG_LEVEL: "debug", LOG_FORMAT } });
   const minted = await createRest(gateway.url, secrets.console).call("keys.create", { body: { name: "made" } });
   const all = [...Object.values(secrets), String(minted.json.key)];

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { startProcess } from "#test/harness/process.ts";
 import { agentWith, key } from "./configs.ts";
 
-test("a start that stood still for a while is ready when its doors are open, and not a while later", async () => {
+test("a start that was blocked for a while is ready as soon as its listeners are open", async () => {
   const node = ["--import", join(import.meta.dirname, "stand-still.mjs")];
   await using gateway = await startProcess({ node, config: agentWith({}) });
   expect(await gateway.until(() => gateway.err.find((line) => / still| open /.test(line)))).toBe("it stood still");
@@ -15,7 +15,7 @@ test("a start that stood still for a while is ready when its doors are open, and
   await expect.poll(readiness, { timeout: 8_000 }).toMatchObject({ ready: true });
 });
 
-test("a busy operation is answered before the contract of REST is there, and what that has to judge waits for it", async () => {
+test("a frequent operation is answered before the REST contract is compiled, and others wait for it", async () => {
   const node = ["--import", join(import.meta.dirname, "late-contract.mjs")];
   const env = { CONTRACT_LATER_MS: "4000" };
   await using gateway = await startProcess({ node, env, config: agentWith({}) });

@@ -34,7 +34,7 @@ describe("refuses wrong usage with a sentence, no stack, and exit code 2", () =>
       `LOG_LEVEL is loud: give debug, info, warn or error.\nNext: node ${main} serve --help`,
     ],
     ["a log format", { LOG_FORMAT: "xml" }, `LOG_FORMAT is xml: give json or pretty.\nNext: node ${main} serve --help`],
-  ])("%s that is none", async (_, env, sentence) => {
+  ])("%s that is not valid", async (_, env, sentence) => {
     expect(await runProcess({ env })).toMatchObject({ code: 2, err: sentence, out: "" });
   });
 });
@@ -77,7 +77,7 @@ describe("refuses to start with a sentence, no stack, and exit code 1", () => {
 });
 
 test.each(["-h", "--help", "serve -h", "serve --help", "backup -h", "backup --help"])(
-  "%s prints the help and ends with 0",
+  "%s prints the help and exits with 0",
   async (asked) => {
     const help = await runProcess({ command: ([node = "", main = ""]) => [node, main, ...asked.split(" ")] });
     expect(help).toMatchObject({ code: 0, err: "" });
@@ -88,7 +88,7 @@ test.each(["-h", "--help", "serve -h", "serve --help", "backup -h", "backup --he
   },
 );
 
-test("--version prints and ends with 0", async () => {
+test("--version prints and exits with 0", async () => {
   const version = await runProcess({ command: ([node = "", main = ""]) => [node, main, "--version"] });
   expect(version).toMatchObject({ code: 0, err: "" });
   expect(version.out).toMatch(/^\d+\.\d+\.\d+$/);

@@ -39,7 +39,7 @@ test("F22: under load every request gets its reply, a refusal, or no connection;
   expect(gateway.records.at(-1)).toMatchObject({ event: "drained", handedBack: 0 });
 });
 
-test("F22: who waits for a turn that does not end in time is told so, when the store forgets it", async () => {
+test("F22: a caller gets an error for a turn that does not end in time, if the store is not durable", async () => {
   await using test = await startGateway({
     config: { agents: { main: { backend: "echo", concurrency: 1, echo: { delayMs: 60_000 } } } },
   });

@@ -32,7 +32,7 @@ function outcomeOfConnecting(url: string): Promise<string | undefined> {
   });
 }
 
-test.each(["SIGTERM", "SIGINT"] as const)("%s to an idle gateway ends it with 0", async (signal) => {
+test.each(["SIGTERM", "SIGINT"] as const)("%s to an idle gateway ends it with exit code 0", async (signal) => {
   await using gateway = await startProcess();
   gateway.kill(signal);
   expect(await gateway.exited).toEqual({ code: 0, signal: null });
@@ -40,7 +40,7 @@ test.each(["SIGTERM", "SIGINT"] as const)("%s to an idle gateway ends it with 0"
   expect(gateway.records.at(-1)).toMatchObject({ event: "drained", handedBack: 0 });
 });
 
-test("F22: while it drains, what was begun is finished, and what is new is refused", async () => {
+test("F22: during a drain, started requests finish and new ones are refused", async () => {
   await using gateway = await startProcess({ config: agentWith({ delayMs: 300, chunks: 4 }), env });
   const rest = createRest(gateway.url, key);
   const stream = await rest.stream("chat.send", { body: { message: "one two three four" } });

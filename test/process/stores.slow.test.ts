@@ -6,7 +6,7 @@ import { main, runProcess, startProcess } from "#test/harness/process.ts";
 import { agentWith } from "./configs.ts";
 
 describe("a start", () => {
-  test("with the memory store says in one line what is forgotten, and how to keep it", async () => {
+  test("with the memory store logs in one line what will be lost, and which setting prevents it", async () => {
     await using gateway = await startProcess({ config: agentWith({}) });
     const { detail } = await gateway.logged("config.warned");
     expect(detail).toMatch(
@@ -15,7 +15,7 @@ describe("a start", () => {
     expect(gateway.records.filter(({ event }) => event === "config.warned")).toHaveLength(1);
   });
 
-  test("with SQLite warns of nothing", async () => {
+  test("with SQLite logs no warning", async () => {
     await using gateway = await startProcess({
       config: { ...agentWith({}), store: { type: "sqlite", path: "./gateway.db" } },
     });
@@ -24,7 +24,7 @@ describe("a start", () => {
     expect(gateway.records.map(({ event }) => event)).not.toContain("config.warned");
   });
 
-  test("with a database that does not answer is refused in a sentence, without its password", async () => {
+  test("with a database that does not answer is refused with an error message, without its password", async () => {
     const url = "postgres://gateway:a%20good%20secret@127.0.0.1:1/gateway";
     const { code, out, err } = await runProcess({ config: { ...agentWith({}), store: { type: "postgres", url } } });
     expect(code).toBe(1);
@@ -34,14 +34,14 @@ describe("a start", () => {
     expect(out + err).not.toMatch(/a(%20| )good/);
   });
 
-  test("with a folder in the place of the file is refused in a sentence", async () => {
+  test("with a folder in the place of the file is refused with an error message", async () => {
     const { code, err } = await runProcess({ config: { ...agentWith({}), store: { type: "sqlite", path: "/" } } });
     expect(code).toBe(1);
     expect(err).toMatch(/^The store cannot be opened: .*\nNext: node \S*main\.js serve --help$/);
   });
 });
 
-describe("backup refuses in a sentence", () => {
+describe("backup refuses with an error message", () => {
   const backup = (args: readonly string[], config: object = agentWith({})) =>
     runProcess({ config, command: () => [process.execPath, main, "backup", ...args] });
 
@@ -65,7 +65,7 @@ describe("backup refuses in a sentence", () => {
     expect(code).toBe(2);
   });
 
-  test("where there is no configuration", async () => {
+  test("a missing configuration", async () => {
     const cwd = mkdtempSync(join(tmpdir(), "gateway-backup-"));
     onTestFinished(() => rmSync(cwd, { recursive: true }));
     const command = () => [process.execPath, main, "backup", "copy.db"];
@@ -76,7 +76,7 @@ describe("backup refuses in a sentence", () => {
     expect(code).toBe(1);
   });
 
-  test("a file that is no store, and leaves nothing behind", async () => {
+  test("a file that is not a store, and leaves no file", async () => {
     await using gateway = await startProcess({ config: agentWith({}) });
     writeFileSync(
       join(gateway.folder, "other.db"),

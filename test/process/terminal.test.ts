@@ -39,7 +39,7 @@ test.skipIf(!hasScript)(
   },
 );
 
-test.skipIf(!hasScript)("NO_COLOR keeps colours off, and LOG_FORMAT=json keeps the lines of a machine", async () => {
+test.skipIf(!hasScript)("NO_COLOR switches colours off, and LOG_FORMAT=json selects JSON lines", async () => {
   await using plain = await inTerminal({ NO_COLOR: "1" });
   expect(await lineWith(plain, " listening ")).toMatch(/^\d\d:\d\d:\d\d\.\d{3}\+05:30 info {2}listening address=http/);
   expect(plain.output).not.toContain(ESCAPE);

@@ -40,7 +40,7 @@ test("a start without a configuration shows addresses, secrets, and curl lines t
   expect(gateway.err).toEqual([]);
 });
 
-test("a try-out on all addresses tells of one that can be called from here", async () => {
+test("a try-out on all addresses shows an address that can be called from this machine", async () => {
   await using gateway = await startProcess({ args: ["--host", "0.0.0.0"] });
   const { port } = new URL(gateway.url);
   const shown = await gateway.until(() => gateway.out.find((line) => line.startsWith("The gateway runs at ")));

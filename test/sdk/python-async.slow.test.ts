@@ -15,7 +15,7 @@ describe.concurrent.each(all)("%s for Python %s", (form, _, python) => {
       `gateway = AsyncGateway(url="${url}", key="k", max_retries=0)\n${code}\nawait gateway.close()`,
     );
 
-  test("closes the connection of a call that is cancelled", async () => {
+  test("closes the connection of a cancelled call", async () => {
     const closed: Promise<unknown>[] = [];
     await using server = await serve(async (_, res) => void closed.push(once(res, "close")));
     const shown = await run(
@@ -71,7 +71,7 @@ show(lost, gateway._transport._free)
     expect(shown).toEqual([[0, 100]]);
   });
 
-  test("raises a cancellation that arrives with a result or at the end of the time, and drops no connection", async () => {
+  test("raises a cancellation that arrives with a result or at the end of the timeout, and loses no connection", async () => {
     const code = `
 from agent_gateway._async.timing import in_time
 async def told(task):
@@ -115,7 +115,7 @@ except ValueError as error:
     expect(await runForm(form, python, code)).toEqual([[true, true], ["timed out", "late result"], "its own"]);
   });
 
-  test("closes the connection of a stream that is left, and reads no further", async () => {
+  test("closes the connection of a stream that its reader leaves, and reads no further", async () => {
     const closed: Promise<unknown>[] = [];
     await using server = await serve(async (_, res) => {
       closed.push(once(res, "close"));
@@ -148,7 +148,7 @@ show(gateway._transport._free)
     expect(closed).toHaveLength(3);
   });
 
-  test("makes hundreds of calls at once over as many connections as it may have", async () => {
+  test("makes hundreds of concurrent calls over the allowed number of connections", async () => {
     let now = 0;
     let most = 0;
     await using server = await serve(async (req, res) => {
@@ -169,7 +169,7 @@ async with AsyncGateway(url=gateway._settings.url, key="k", max_connections=20) 
     expect(most).toBeLessThanOrEqual(20);
   });
 
-  test("says that all its connections are in use", async () => {
+  test("raises an error if all its connections are in use", async () => {
     await using server = await answerServer([events("open", event("turn.started", "1"))]);
     const [failure] = await run(
       server.url,
@@ -189,7 +189,7 @@ await one.close()
     });
   });
 
-  test("serves one event loop after the other", async () => {
+  test("works in one event loop after another", async () => {
     const answers = Array.from({ length: 4 }, (_, n) => json(200, { n }));
     await using server = await answerServer(answers);
     const code = `
@@ -210,7 +210,7 @@ for _ in range(2):
     ]);
   });
 
-  test("cancels one caller without closing the WebSocket that others wait for", async () => {
+  test("cancels one caller without closing the shared WebSocket", async () => {
     const shown = await run(
       "http://127.0.0.1:1",
       `

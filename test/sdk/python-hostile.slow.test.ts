@@ -74,13 +74,13 @@ const ANSWERS: [string, (socket: Socket) => void, RegExp][] = [
 ];
 
 describe.concurrent.each(forms)("%s for Python %s, when the server is hostile", (form, _, python) => {
-  test.each(ANSWERS)("fails in words at %s", async (_, answer, words) => {
+  test.each(ANSWERS)("raises an error with a description at %s", async (_, answer, words) => {
     await using server = await rawServer((socket) => answer(socket));
     const [failure] = await run(form, python, server.url, READ);
     expect(failure).toMatchObject({ class: "ConnectionFailedError", detail: expect.stringMatching(words) });
   });
 
-  test("ends a stream whose event has no end, and one that is not of a turn", async () => {
+  test("ends a stream with an endless event, and a stream that is not from a turn", async () => {
     const sse = head("Content-Type: text/event-stream", "Connection: close");
     const answers = [
       (socket: Socket) => {

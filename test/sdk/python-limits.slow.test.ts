@@ -62,7 +62,7 @@ describe.concurrent.each(forms)("the limits of %s for Python %s", (form, _, pyth
     expect(["TimedOutError", "ConnectionFailedError"]).toContain(failure);
   });
 
-  test("end a call whose turn is always still running", async () => {
+  test("end a call whose turn never ends", async () => {
     const running = json(202, { status: "running", turn_id: "turn_1" });
     await using server = await answerServer(Array(1_000).fill(running));
     const [failure] = await run(
@@ -134,7 +134,7 @@ show("closed")
     expect(shown[1]).toBe("closed");
   });
 
-  test("end when the client is closed: later calls fail, and no connection stays open", async () => {
+  test("end when the client is closed: later calls fail, and no connection remains open", async () => {
     const closed: Promise<unknown>[] = [];
     await using server = await serve(async (_, res) => {
       if (res.socket) closed.push(once(res.socket, "close"));

@@ -19,11 +19,11 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("the client for Python fits Python 3.9's types, as strictly as they can be checked", () => {
+test("the client for Python has types for Python 3.9, in the strictest mode", () => {
   expect(checkPython(sources)).toContain("0 errors, 0 warnings");
 });
 
-test("what the contract does not have is a mistake for a type checker", () => {
+test("what the contract does not have is an error for a type checker", () => {
   const program = mkdtempSync(join(folder, "types-"));
   const mistakes = [
     [`gateway.chat.sendd(message="x")`, `Cannot access attribute "sendd"`],

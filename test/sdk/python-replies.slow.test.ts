@@ -9,7 +9,7 @@ describe.concurrent.each(forms)("the replies of %s for Python %s", (form, _, pyt
     return await runForm(form, python, `${client}${code}\nawait gateway.close()`);
   };
 
-  test("are objects, and dicts as before", async () => {
+  test("are objects, and still dicts", async () => {
     const shown = await answered(
       [
         json(200, { reply: "Hi", usage: { input_tokens: 3 }, parts: [{ from: "a" }] }),
@@ -60,7 +60,7 @@ show((await gateway.rpc.agent.status(agent_name="main")).agent_name)
     ]);
   });
 
-  test("are errors with parents where they fail", async () => {
+  test("raise errors with parent classes if they fail", async () => {
     const named: [name: string, status: number][] = [
       ["turn-not-found", 404],
       ["not-found", 404],
@@ -105,7 +105,7 @@ show(await parents(lambda: AsyncGateway(url="http://127.0.0.1:1", key="k", max_r
   });
 });
 
-test("a client's repr has its address, and none of its secrets", async () => {
+test("have no secrets in a client's repr, which shows its address", async () => {
   const [[, , python]] = forms as [(typeof forms)[number]];
   const code = `show([repr(kind(url="http://u:p@127.0.0.1:1/base", key="s3cret", rpc_token="s3cret")) for kind in (Gateway, AsyncGateway)])`;
   expect(await runPython(python, code)).toEqual([

@@ -11,7 +11,7 @@ describe.concurrent.each(forms)("the REST calls of %s for Python %s", (form, _, 
     return { shown, seen: server.seen };
   };
 
-  test("puts each part where the contract has it, with the token of its door", async () => {
+  test("send each value in the place of the contract, with the token of its surface", async () => {
     const { shown, seen } = await answered(
       [json(200, { keys: [], next_cursor: null }), (res) => res.writeHead(204).end(), json(200, {}), json(200, {})],
       `
@@ -35,7 +35,7 @@ await gateway.keys.rotate("key_1", expires_at=None)
     ]);
   });
 
-  test("leave out what was not given, and send any character", async () => {
+  test("omit values that were not given, and send any character", async () => {
     const { seen } = await answered(
       [json(200, {}), json(200, { deliveries: [], next_cursor: null })],
       `
@@ -47,7 +47,7 @@ await gateway.deliveries.list(from_="2026-01-01T00:00:00Z", id="a&b")
     expect(seen[1]?.url).toBe("/api/v1/deliveries?from=2026-01-01T00%3A00%3A00Z&id=a%26b");
   });
 
-  test("give the response and the request's id beside the reply", async () => {
+  test("return the response and the request's id with the reply", async () => {
     const { shown } = await answered(
       [json(200, { a: 1 }), json(200, { a: 2 }, { "x-more": "yes" })],
       `
@@ -80,7 +80,7 @@ show((await page.next_page()).items, (await gateway.turns.list()).has_more)
     expect(seen.map(({ url }) => url)).toEqual(["/api/v1/turns", "/api/v1/turns?cursor=c4", "/api/v1/turns"]);
   });
 
-  test("tell every mistake in words", async () => {
+  test("report every mistake in plain words", async () => {
     const html: Answer = (res) => res.writeHead(200, { "content-type": "text/html" }).end("<html>");
     const short: Answer = (res) =>
       res.writeHead(200, { "content-type": "application/json", "content-length": 99 }).end("{");
@@ -136,7 +136,7 @@ except TypeError as error:
     expect(urls[6]).toContain("unexpected keyword argument 'api_key'");
   });
 
-  test("fail a call that takes too long", async () => {
+  test("fail after a timeout", async () => {
     const slowly: Answer = (res) => {
       res.writeHead(200, { "content-type": "application/json" }).write("{");
     };
@@ -162,7 +162,7 @@ const TASKS = `some = AsyncGateway(url=gateway._settings.url, key="k", max_conne
     await some.close()`;
 
 describe.concurrent.each(forms)("the connections of %s for Python %s", (form, _, python) => {
-  test("share a few connections among many calls at once, and leave one that the gateway has closed", async () => {
+  test("are few for many concurrent calls, and are replaced if the gateway has closed them", async () => {
     const all = Array.from({ length: 42 }, (_, n) => json(200, { n }, n === 40 ? { "keep-alive": "timeout=1" } : {}));
     await using server = await answerServer(all);
     let opened = 0;

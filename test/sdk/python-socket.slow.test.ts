@@ -49,7 +49,7 @@ show(await failing(lambda: socket.agent.list()))
     expect(server.seen.filter(({ id }) => id === undefined)).toHaveLength(1);
   });
 
-  test("goes on with its streams where they were, over lost connections", async () => {
+  test("continues its streams where they ended, over lost connections", async () => {
     const subscribed: unknown[] = [];
     await using server = await serveSocket(({ method, params }, socket) => {
       if (method !== "rpc.subscribe") return {};
@@ -79,7 +79,7 @@ async with socket.pushes() as pushes:
     ]);
   });
 
-  test("gives its readers the error when it does not come back", async () => {
+  test("raises the error in its readers if it cannot reconnect", async () => {
     const gone = await serveSocket((message: Message, socket) => {
       setTimeout(() => socket.close(4401, "the token is no longer valid"), 20);
       return message.method === "rpc.subscribe" ? {} : undefined;
@@ -104,13 +104,13 @@ show([push async for push in pushes])
     expect(server.sockets).toHaveLength(1);
   });
 
-  test("fails the calls that were under way when the connection is lost", async () => {
+  test("fails the calls in progress when the connection is lost", async () => {
     await using server = await serveSocket((_, socket) => void setTimeout(() => socket.terminate(), 20));
     const shown = await run(server.url, `show(await failing(lambda: socket.agent.list()))`);
     expect(shown).toMatchObject([{ class: "ConnectionFailedError", operation: "rpc.agent.list" }]);
   });
 
-  test("gives the gateway's refusal, and says what is not a gateway", async () => {
+  test("raises the gateway's refusal, and reports an address that is not a gateway", async () => {
     const refusal = {
       jsonrpc: "2.0",
       id: null,
@@ -145,7 +145,7 @@ show(await failing(lambda: AsyncGateway(url="${url}", key="k").rpc.connect().age
     ]);
   });
 
-  test("takes frames of every size, in parts, and answers a ping", async () => {
+  test("accepts frames of every size, in parts, and answers a ping", async () => {
     const long = "😀".repeat(40_000);
     let pongs = 0;
     await using server = await serveSocket(({ params }, socket) => {
@@ -196,7 +196,7 @@ show([push async for push in pushes])
     ]);
   });
 
-  test("serves many callers at once", async () => {
+  test("is shared by many callers at once", async () => {
     await using server = await serveSocket(({ params }) => params);
     const threads = `
 from concurrent.futures import ThreadPoolExecutor

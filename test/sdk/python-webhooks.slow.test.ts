@@ -6,7 +6,7 @@ const body = JSON.stringify({ type: "turn.completed", data: { reply: "Größe" }
 const secret = `whsec_${Buffer.from("a secret of the tests").toString("base64")}`;
 
 describe.concurrent.each(pythons)("the webhooks of the client for Python %s", (_, python) => {
-  test("sign as the TypeScript client does", async () => {
+  test("sign like the TypeScript client", async () => {
     const schemes = ["standard-webhooks", "github", "stripe", "slack"] as const;
     const options = { id: "msg_1", timestamp: 1_700_000_000 };
     const signed = await runPython(
@@ -21,7 +21,7 @@ for scheme in ${JSON.stringify(schemes)}:
     );
   });
 
-  test("unwrap what fits one of the secrets, and say why they refuse the rest", async () => {
+  test("unwrap what matches one of the secrets, and give the reason for a refusal", async () => {
     const shown = await runPython(
       python,
       `

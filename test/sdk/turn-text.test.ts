@@ -34,7 +34,7 @@ async function textOf(...streams: Event[][]): Promise<string[]> {
   return pieces;
 }
 
-test("gives each piece once, where a stream that was lost begins with all so far", async () => {
+test("yields each piece once if a resumed stream starts with all earlier text", async () => {
   expect(
     await textOf(
       [started(1), delta(0, "Good "), delta(5, "mor")],
@@ -44,17 +44,17 @@ test("gives each piece once, where a stream that was lost begins with all so far
   ).toEqual(["Good ", "mor", "ning", "!"]);
 });
 
-test("goes on where the reply of another attempt passes that of the first", async () => {
+test("continues when the reply of another attempt is longer than that of the first", async () => {
   const second = [started(2), delta(0, "Go"), delta(2, "od morn"), delta(9, "ing"), completed];
   expect(await textOf([started(1), delta(0, "Good ")], second)).toEqual(["Good ", "morn", "ing"]);
 });
 
-test("gives the reply of another attempt from its start where it differs", async () => {
+test("yields the reply of another attempt from its start if it differs", async () => {
   const second = [started(2), delta(0, "Hel"), delta(3, "lo"), completed];
   expect(await textOf([started(1), delta(0, "Good ")], second)).toEqual(["Good ", "Hel", "lo"]);
 });
 
-test("throws the error of a turn that failed, under its name", async () => {
+test("throws the error of a failed turn, under its name", async () => {
   await expect(textOf([started(1), delta(0, "Good "), failed])).rejects.toMatchObject({
     name: "turn-timeout",
     message: "It took too long.",
@@ -62,7 +62,7 @@ test("throws the error of a turn that failed, under its name", async () => {
   });
 });
 
-test("gives the reply of a turn that has ended, which is told without its pieces", async () => {
+test("yields the reply of an ended turn, which has no pieces", async () => {
   const whole: Event = { event: "message.completed", data: { turn_id: "turn_1", text: "Good morning" } };
   expect(await textOf([started(1), whole, completed])).toEqual(["Good morning"]);
   expect(await textOf([started(1), delta(0, "Good ")], [whole, completed])).toEqual(["Good ", "morning"]);

@@ -78,7 +78,7 @@ describe("an endless answer is not read to its end", () => {
   });
 });
 
-describe("a call that would not end", () => {
+describe("a call that would never end", () => {
   test("repeats the call at once, then after growing pauses, until its timeout", async () => {
     await using server = await answering(json(202, { status: "running", turn_id: turnId }));
     const error = await failureOf(server.client.chat.send(send, { timeoutMs: 3_000 }));

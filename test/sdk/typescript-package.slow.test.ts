@@ -105,7 +105,7 @@ const headers = await webhooks.sign(body, secret);
     );
   });
 
-  test("has types for every entry, and refuses what the contract does not have", () => {
+  test("has types for every entry, and rejects what the contract does not have", () => {
     const program = (wrong: string) => `
 import { Gateway } from "@agent-gateway/client";
 import { RestClient, type Turn } from "@agent-gateway/client/rest";

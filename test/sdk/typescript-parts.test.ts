@@ -17,7 +17,7 @@ describe("a stream of events", () => {
     return collect(readEvents(new Response(body)));
   };
 
-  test("is read event by event, in whatever pieces it comes", async () => {
+  test("is read event by event, whatever pieces it arrives in", async () => {
     const text = ': hello\n\nevent: a\nid: 1\ndata: {"x":\ndata:  1}\n\ndata:plain\n\n';
     const events = [
       { event: "a", id: "1", data: '{"x":\n 1}' },
@@ -29,11 +29,11 @@ describe("a stream of events", () => {
     expect(await read(...text.replaceAll("\n", "\r"), "\n")).toEqual(events);
   });
 
-  test("leaves out comments, events without data, and one that is cut off", async () => {
+  test("omits comments, events without data, and an incomplete one", async () => {
     expect(await read(": a\n\nevent: b\n\nid: 2\n\nevent: c\ndata: 1\n")).toEqual([]);
   });
 
-  test("keeps a character whole that is cut in two", async () => {
+  test("preserves a character that is split over two pieces", async () => {
     const bytes = new TextEncoder().encode("data: 😀\n\n");
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
@@ -48,7 +48,7 @@ describe("a stream of events", () => {
 describe("a reader's queue", () => {
   const push = (seq: number) => ({ jsonrpc: "2.0", method: "turn.queued", params: { seq } }) as Push;
 
-  test("gives pushes in order, to readers that came before and after them", async () => {
+  test("returns pushes in order, to readers that started before and after them", async () => {
     const queue = createPushQueue(() => {});
     const early = queue.next();
     queue.add(push(1));
@@ -68,7 +68,7 @@ describe("a reader's queue", () => {
     expect(await queue.next()).toEqual({ done: true, value: undefined });
   });
 
-  test("lets those who wait go when it ends", async () => {
+  test("releases waiting readers when it ends", async () => {
     const queue = createPushQueue(() => {});
     const waiting = [queue.next(), queue.next()];
     await queue.return?.();
@@ -79,7 +79,7 @@ describe("a reader's queue", () => {
 describe("subscriptions", () => {
   const push = (method: string, params: object) => ({ jsonrpc: "2.0", method, params }) as Push;
 
-  test("follow the cursors of what is subscribed to, and of nothing else", () => {
+  test("follow the cursors of their own streams only", () => {
     const subscriptions = createSubscriptions();
     expect(subscriptions.current()).toBeUndefined();
     subscriptions.note(push("turn.queued", { sessionId: "other", cursor: "o1" }));
@@ -97,7 +97,7 @@ describe("subscriptions", () => {
     expect(subscriptions.current()).toEqual({ sessions: { b: "b9" } });
   });
 
-  test("to deliveries go on with the gateway's stream, and end with it or alone", () => {
+  test("to deliveries continue with the gateway's stream, and end with it or separately", () => {
     const subscriptions = createSubscriptions();
     subscriptions.add({ gateway: null, deliveries: true }, { gateway: "g0" });
     expect(subscriptions.current()).toEqual({ gateway: "g0", deliveries: true });
@@ -108,7 +108,7 @@ describe("subscriptions", () => {
     expect(subscriptions.current()).toBeUndefined();
   });
 
-  test("begin where the gateway says, and go on there although nothing was pushed", () => {
+  test("start where the gateway says, and continue there even if nothing was pushed", () => {
     const subscriptions = createSubscriptions();
     subscriptions.add(
       { sessions: { a: null, b: "b0" }, agents: ["main"], gateway: null },
@@ -123,7 +123,7 @@ describe("subscriptions", () => {
     expect(subscriptions.current()).toEqual({ sessions: { a: "a5", b: "b0" }, gateway: "g7" });
   });
 
-  test("go on with the sessions that came by way of an agent, the latest thousand", () => {
+  test("continue with the sessions that were pushed for an agent, the latest thousand", () => {
     const subscriptions = createSubscriptions();
     subscriptions.add({ agents: ["main"], sessions: { mine: null } });
     for (let n = 0; n < 1500; n += 1) subscriptions.note(push("turn.queued", { sessionId: `s${n}`, cursor: `c${n}` }));

@@ -3,7 +3,7 @@ import { event, events, json, turnId } from "./answers.ts";
 import { answering } from "./typescript-client.ts";
 
 describe("a call", () => {
-  test("puts each part where the contract has it, with the token of its door", async () => {
+  test("sends each value in the place of the contract, with the token of its surface", async () => {
     await using server = await answering([
       json(200, { keys: [] }),
       (res) => res.writeHead(204).end(),
@@ -38,14 +38,14 @@ describe("a call", () => {
     expect(seen[3]?.headers).not.toHaveProperty("authorization");
   });
 
-  test("goes to the path that the gateway has its webhooks under", async () => {
+  test("is sent to the webhook path of the gateway", async () => {
     await using server = await answering([json(200, {}), json(200, {})], { webhookPath: "/in/hooks/" });
     await server.client.hooks.wake({ text: "up" });
     await server.client.hooks.mapped({});
     expect(server.seen.map(({ url }) => url)).toEqual(["/in/hooks/wake", "/in/hooks"]);
   });
 
-  test("gives text where the contract has text", async () => {
+  test("returns text if the contract has text", async () => {
     await using server = await answering(
       [(res) => res.writeHead(200, { "content-type": "text/plain" }).end("up 1\n")],
       { rpcToken: "r" },
@@ -54,7 +54,7 @@ describe("a call", () => {
     expect(server.seen[0]?.headers.authorization).toBe("Bearer r");
   });
 
-  test("has the request's id on its reply, which is not among its fields, and the response if asked", async () => {
+  test("has the request's id on its reply, not among its fields, and the response on request", async () => {
     await using server = await answering([json(200, { turn_id: turnId }), json(200, { turn_id: turnId })]);
     const turn = await server.client.turns.get(turnId);
     expect([turn.requestId, JSON.stringify(turn)]).toEqual(["req_9", `{"turn_id":"${turnId}"}`]);
@@ -62,7 +62,7 @@ describe("a call", () => {
     expect([data, response.status, requestId]).toEqual([{ turn_id: turnId }, 200, "req_9"]);
   });
 
-  test("can be given up, with the caller's own reason", async () => {
+  test("can be aborted, with the caller's own reason", async () => {
     const caller = new AbortController();
     await using server = await answering([() => caller.abort(new Error("the caller left"))]);
     await expect(server.client.skills.list({ signal: caller.signal })).rejects.toThrow("the caller left");

@@ -42,7 +42,7 @@ describe("over HTTP", () => {
     expect((await server.rpc.agent.list().withResponse()).response.status).toBe(200);
   });
 
-  test("an error has its code, name, detail and when to try again", async () => {
+  test("an error has its code, name, detail and the time of a retry", async () => {
     await using server = await answering((body) =>
       refuse((body as RpcRequest).id, { code: -32004, message: "Session busy", data: busy }),
     );
@@ -58,7 +58,7 @@ describe("over HTTP", () => {
     });
   });
 
-  test("a refusal of the whole message is the error of the call", async () => {
+  test("a refusal of the complete message is the error of the call", async () => {
     const error = { code: -32000, message: "Authentication failed", data: { name: "unauthenticated" } };
     await using server = await answering(() => Response.json(refuse(null, error), { status: 401 }));
     await expect(server.rpc.system.info()).rejects.toMatchObject({ name: "unauthenticated", status: 401 });
@@ -121,7 +121,7 @@ describe("over HTTP", () => {
     });
   });
 
-  test("an answer that is no JSON-RPC, and a late one, are told in words", async () => {
+  test("an answer that is not JSON-RPC, and a late one, are reported in plain words", async () => {
     const page = () => new Response("<html>", { status: 502, headers: { "content-type": "text/html" } });
     await using server = await answering(page);
     await expect(server.rpc.agent.list()).rejects.toThrow(
@@ -135,7 +135,7 @@ describe("over HTTP", () => {
     );
   });
 
-  test("a caller can give up", async () => {
+  test("a caller can abort", async () => {
     await using server = await answering(() => new Promise(() => {}));
     const call = server.rpc.agent.list({}, { signal: AbortSignal.timeout(20) });
     await expect(call).rejects.toMatchObject({ name: "TimeoutError" });

@@ -21,7 +21,7 @@ async function next(pushes: AsyncIterator<Push>) {
   return (value as { params: { seq: number } }).params.seq;
 }
 
-test("each pause before an attempt is told as it begins", async () => {
+test("each pause before an attempt is reported when it starts", async () => {
   await using server = await serve();
   const pauses: number[] = [];
   const onPause = (ms: number) => pauses.push(ms);
@@ -56,7 +56,7 @@ test("calls, batches and notifications share one connection, opened at the first
   expect(server.seen.filter(({ id }) => id === undefined)).toHaveLength(1);
 });
 
-test("the token goes in a subprotocol, as a browser would send it, and not in the address", async () => {
+test("the token is sent in a subprotocol, as a browser would send it, and not in the address", async () => {
   await using server = await serve();
   await using client = clientFor(server.url);
   await client.system.info();
@@ -66,7 +66,7 @@ test("the token goes in a subprotocol, as a browser would send it, and not in th
   expect(Buffer.from(bearer.slice("bearer.".length), "base64url").toString()).toBe(token);
 });
 
-test("pushes reach every reader from when it began to read, typed by their name", async () => {
+test("pushes reach every reader from the time it started to read, typed by their name", async () => {
   await using server = await serve();
   await using client = clientFor(server.url);
   const first = client.pushes();
@@ -93,7 +93,7 @@ test("pushes reach every reader from when it began to read, typed by their name"
   }
 });
 
-test("a frame that is no JSON ends the connection, and nothing else", async () => {
+test("a frame that is not JSON ends the connection, and nothing else", async () => {
   await using server = await serve();
   await using client = clientFor(server.url);
   await client.system.info();
@@ -103,7 +103,7 @@ test("a frame that is no JSON ends the connection, and nothing else", async () =
   expect(server.sockets).toHaveLength(2);
 });
 
-test("a lost connection is opened again and every stream goes on behind its last push", async () => {
+test("a lost connection is opened again and every stream continues after its last push", async () => {
   await using server = await serve();
   await using client = clientFor(server.url);
   const pushes = client.pushes();
@@ -122,7 +122,7 @@ test("a lost connection is opened again and every stream goes on behind its last
   expect(await next(pushes)).toBe(3);
 });
 
-test("a stream that was unsubscribed is not asked for again", async () => {
+test("a stream that was unsubscribed is not subscribed again", async () => {
   await using server = await serve();
   await using client = clientFor(server.url);
   const pushes = client.pushes();
@@ -135,7 +135,7 @@ test("a stream that was unsubscribed is not asked for again", async () => {
   await pushes.return?.();
 });
 
-test("a call that was sent when the connection was lost fails, as nobody knows whether it was done; the next one works", async () => {
+test("a call that was sent when the connection was lost fails, because its result is unknown; the next one works", async () => {
   await using server = await serve(({ method }, socket) => (method === "agent.list" ? void socket.terminate() : {}));
   await using client = clientFor(server.url);
   await expect(client.agent.list()).rejects.toMatchObject(lost);
@@ -152,7 +152,7 @@ test("a message whose connection was lost is sent again with its key", async () 
   expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
 });
 
-test("a gateway that restarts says when to come back, and one that took the token away is not asked again", async () => {
+test("a restarting gateway says when to reconnect, and one that removed the token is not called again", async () => {
   await using server = await serve();
   await using client = clientFor(server.url, { reconnect: { minMs: 60_000, maxMs: 60_000 } });
   const pushes = client.pushes();
@@ -164,7 +164,7 @@ test("a gateway that restarts says when to come back, and one that took the toke
   await expect(pushes.next()).rejects.toThrow("The connection ended with 4401 the token is no longer valid.");
 });
 
-test("calls wait for a connection that is being opened again", async () => {
+test("calls wait for a connection that is being reopened", async () => {
   await using server = await serve();
   await using client = clientFor(server.url);
   const pushes = client.pushes();
@@ -175,7 +175,7 @@ test("calls wait for a connection that is being opened again", async () => {
   await pushes.return?.();
 });
 
-test("readers learn that a connection does not come back, and that the gateway refuses to go on", async () => {
+test("readers get an error if a connection cannot be reopened, or if the gateway refuses to continue", async () => {
   const server = await serve();
   await using client = clientFor(server.url);
   const pushes = client.pushes();
@@ -200,7 +200,7 @@ test("a connection that cannot be opened fails the call at once", async () => {
   await expect(client.agent.list()).rejects.toMatchObject(lost);
 });
 
-test("a refusal of a whole message ends the calls that may be meant", async () => {
+test("a refusal of a complete message ends the calls that it may refer to", async () => {
   const error = { code: -32600, message: "Invalid request", data: { name: "invalid-request" } };
   await using server = await serve(
     (_, socket) => void socket.send(JSON.stringify({ jsonrpc: "2.0", id: null, error })),
@@ -209,7 +209,7 @@ test("a refusal of a whole message ends the calls that may be meant", async () =
   await expect(client.batch([["agent.list"]])).rejects.toMatchObject({ name: "invalid-request" });
 });
 
-test("closing ends what waits and what reads, for good", async () => {
+test("closing ends waiting calls and readers permanently", async () => {
   await using server = await serve(() => undefined);
   const client = clientFor(server.url);
   const reader = client.pushes();
@@ -236,7 +236,7 @@ test("without a WebSocket the client says what it needs", () => {
   }
 });
 
-test("goes on behind the pushes that came in one read with the answer to its subscription", async () => {
+test("continues after the pushes that arrived in one read with the answer to its subscription", async () => {
   type Heard = { open: () => void; message: (event: { data: unknown }) => void; close: (event: object) => void };
   const sent: { params: { sessions: Record<string, string | null> } }[] = [];
   const sockets: Partial<Heard>[] = [];

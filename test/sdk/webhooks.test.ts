@@ -11,7 +11,7 @@ const body = JSON.stringify({
 const secret = `whsec_${Buffer.from("a secret of the tests").toString("base64")}`;
 
 describe("webhooks.unwrap", () => {
-  test("gives an announcement whose signature fits one of the secrets", async () => {
+  test("returns an announcement whose signature matches one of the secrets", async () => {
     const headers = await webhooks.sign(body, secret);
     expect(await webhooks.unwrap(body, headers, secret)).toEqual(JSON.parse(body));
     expect(await webhooks.unwrap(Buffer.from(body), new Headers(headers), ["another", secret])).toEqual(
@@ -19,7 +19,7 @@ describe("webhooks.unwrap", () => {
     );
   });
 
-  test("takes header names in any case, and several signatures", async () => {
+  test("accepts header names in any case, and several signatures", async () => {
     const headers = await webhooks.sign(body, secret);
     const shouted = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]));
     shouted["WEBHOOK-SIGNATURE"] = `v1,AAAA ${shouted["WEBHOOK-SIGNATURE"]}`;
@@ -33,7 +33,7 @@ describe("webhooks.unwrap", () => {
     return (error as GatewayError).message;
   };
 
-  test("refuses another body, another secret, an old request and a request without signature, and says why", async () => {
+  test("refuses another body, another secret, an old request and a request without signature, with the reason", async () => {
     const headers = await webhooks.sign(body, secret);
     expect(await refused([`${body} `, headers, secret])).toMatch(/fits none of the secrets/);
     expect(await refused([body, headers, "another"])).toMatch(/fits none of the secrets/);
@@ -46,7 +46,7 @@ describe("webhooks.unwrap", () => {
 
 describe("webhooks.sign", () => {
   test.each(["standard-webhooks", "github", "stripe", "slack"] as const)(
-    "signs as %s does, for a mapping that verifies it",
+    "signs like %s, for a mapping that verifies it",
     async (scheme) => {
       const mapping = {
         match: {},
