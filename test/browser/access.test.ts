@@ -5,7 +5,7 @@ import { browserTests, callers, codeFor, startPages, TOKENS, untilLive } from ".
 
 browserTests(({ open }) => {
   describe("signing in to the console", () => {
-    it("MUST take the code of a link, and take it out of the address at once", async () => {
+    it("MUST accept the code of a link, and remove it from the address at once", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/activity" });
       await page.getByRole("heading", { name: "Activity" }).waitFor();
@@ -19,7 +19,7 @@ browserTests(({ open }) => {
       expect(await page.evaluate("history.length")).toBeLessThanOrEqual(2);
     });
 
-    it("MUST refuse a wrong token with a reason, and a key of scope chat with another", async () => {
+    it("MUST refuse a wrong token with a reason, and a key of scope chat with another reason", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { token: "" });
       const field = page.getByLabel("Console token");
@@ -38,7 +38,7 @@ browserTests(({ open }) => {
       expect(await page.evaluate("sessionStorage.length")).toBe(0);
     });
 
-    it("MUST accept a token with punctuation, and say what is wrong with text that is not a token", async () => {
+    it("MUST accept a token with punctuation, and describe the error in text that is not a token", async () => {
       const token = "Ab+c/d==Ab+c/d==Ab+c/d==";
       await using gateway = await startPages({
         gateway: { console: { token } },
@@ -53,7 +53,7 @@ browserTests(({ open }) => {
       await page.getByText("Invalid token:").waitFor();
     });
 
-    it("MUST refuse a code that was used, one that is not a code, and a token in a link, each with what to do", async () => {
+    it("MUST refuse a used code, an invalid code and a token in a link, each with the next step", async () => {
       await using gateway = await startPages();
       const code = await codeFor(gateway.url, TOKENS.console);
       await using first = await open(gateway, { path: `/console#code=${code}`, token: "" });
@@ -69,7 +69,7 @@ browserTests(({ open }) => {
       expect(await page.evaluate("sessionStorage.length")).toBe(0);
     });
 
-    it("MUST ask, with the name, before a link of a REST key signs a tab in that is not signed in", async () => {
+    it("MUST ask, with the name, before a link of a REST key signs in a tab", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { token: "" });
       const stored = () => page.evaluate("JSON.stringify({ ...sessionStorage })");
@@ -106,7 +106,7 @@ browserTests(({ open }) => {
       expect(await page.evaluate('sessionStorage.getItem("agent-gateway.token")')).toBe(TOKENS.admin);
     });
 
-    it("MUST ask, with both names, before a link signs a tab in as another", async () => {
+    it("MUST ask, with both names, before a link changes the identity of a tab", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { token: TOKENS.console });
       await page.getByRole("heading", { name: "Live" }).waitFor();
@@ -132,7 +132,7 @@ browserTests(({ open }) => {
       expect(await dialog.count()).toBe(0);
     });
 
-    it("MUST tell who guesses tokens to wait, and let the right one in", async () => {
+    it("MUST make a client that guesses tokens wait, and accept the right token", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { token: "" });
       const field = page.getByLabel("Console token");
@@ -145,7 +145,7 @@ browserTests(({ open }) => {
       await page.getByRole("heading", { name: "Live" }).waitFor();
     });
 
-    it("MUST let a REST key of scope admin in, and say what it may not do", async () => {
+    it("MUST accept a REST key of scope admin, and show what it may not do", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/activity", token: TOKENS.admin });
       await page.getByText("Signed in with the API key ops").waitFor();
@@ -161,7 +161,7 @@ browserTests(({ open }) => {
       expect(await refusals()).toBe(0);
     });
 
-    it("MUST come back to the same page once a token that stopped working is replaced", async () => {
+    it("MUST return to the same page after a token that stopped working is replaced", async () => {
       await using gateway = await startPages();
       const { key_id, key } = (await callers(gateway).console("/api/v1/keys", {
         name: "short",
@@ -183,7 +183,7 @@ browserTests(({ open }) => {
       expect(page.url()).toBe(`${gateway.url}/console/activity?surface=hooks`);
     });
 
-    it("MUST leave a page that asks for nothing, too, once the console token is another", async () => {
+    it("MUST also leave a page without requests after the console token has changed", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents?x=1" });
       await untilLive(page);

@@ -42,7 +42,7 @@ browserTests(({ open }) => {
       await page.getByRole("dialog").getByText("The turn has no reply that was sent to a channel.").waitFor();
     });
 
-    it("MUST list what came in, filter by the address, and show a request's timeline", async () => {
+    it("MUST list recorded requests, filter by the address, and show a request's timeline", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { hook, rest } = callers(gateway);
       await rest("/api/v1/chat/send", { message: "Hello" });
@@ -77,7 +77,7 @@ browserTests(({ open }) => {
       await page.waitForURL(/\/console\/activity/);
     });
 
-    it("MUST NOT show the rows of an earlier filter when its answer comes late", async () => {
+    it("MUST NOT show the rows of an earlier filter when its answer arrives late", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { hook, rest } = callers(gateway);
       await rest("/api/v1/chat/send", { message: "Hello" });
@@ -104,7 +104,7 @@ browserTests(({ open }) => {
       expect(await rows.count()).toBe(2);
     });
 
-    it("MUST say in a row what was said, whose work it is, who asked, and why nothing came of it", async () => {
+    it("MUST show the message, the agent, the caller and the reason for a missing reply in a row", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { hook, rest, stranger } = callers(gateway);
       await rest("/api/v1/chat/send", { message: "Where is\n\n  my order?" });
@@ -130,7 +130,7 @@ browserTests(({ open }) => {
       await expect.poll(() => page.title()).toBe("Activity · Agent Gateway");
     });
 
-    it("MUST take a value that its address cannot have for none, on each page", async () => {
+    it("MUST treat an invalid value in its address as missing, on each page", async () => {
       await using gateway = await startPages();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await using page = await open(gateway, { path: "/console/activity?surface=x&outcome=y&hours=9e99" });
@@ -148,7 +148,7 @@ browserTests(({ open }) => {
       await page.getByText("No events are waiting.").waitFor();
     });
 
-    it("MUST replay by key after a confirmation, and link both ways", async () => {
+    it("MUST replay by key after a confirmation, and link both deliveries", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "a", state: "b" });
       await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
@@ -175,7 +175,7 @@ browserTests(({ open }) => {
       expect(await dialog.getByText("starts a turn for").count()).toBe(0);
     });
 
-    it("MUST change a shown row in its place, also to an outcome that its filter does not let in", async () => {
+    it("MUST change a shown row in place, also to an outcome that its filter excludes", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await callers(gateway).hook("/hooks/wake", { text: "Look at the build." });
       await using page = await open(gateway, { path: "/console/activity?outcome=queued" });
@@ -186,7 +186,7 @@ browserTests(({ open }) => {
       await outcomes.filter({ hasText: "handled" }).waitFor();
     });
 
-    it("MUST keep the focus at the row that is opened, and come back to it", async () => {
+    it("MUST focus the row of an open inspector, and return to the row", async () => {
       await using gateway = await startPages();
       const { rest } = callers(gateway);
       for (const message of ["one", "two", "three"]) await rest("/api/v1/chat/send", { message });
@@ -232,7 +232,7 @@ browserTests(({ open }) => {
       await dialog.waitFor({ state: "detached" });
     });
 
-    it("MUST dry-run a kept request against the mappings of today", async () => {
+    it("MUST dry-run a stored request with the current mappings", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "rollback", service: "a" });
       await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
@@ -244,7 +244,7 @@ browserTests(({ open }) => {
       await page.getByRole("dialog").getByText('"deploy"').waitFor();
     });
 
-    it("MUST say why a request was refused, and that a delivery is no longer stored", async () => {
+    it("MUST show the reason for a refusal, and that a delivery is no longer stored", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await callers(gateway).stranger("/hooks/wake", { text: "let me in" });
       await using page = await open(gateway, { path: "/console/activity?outcome=refused" });

@@ -14,7 +14,7 @@ browserTests(({ open }) => {
       await page.getByRole("textbox", { name: "Message to main" }).waitFor();
     });
 
-    it("MUST show an agent that fails, and why, without a reload of the page", async () => {
+    it("MUST show a failing agent with the reason, without a reload of the page", async () => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { failTimes: 9, fail: "the model is overloaded" } } },
       });
@@ -29,7 +29,7 @@ browserTests(({ open }) => {
       await page.getByText("Reloaded. No changes.").waitFor();
     });
 
-    it("MUST pause an agent after it has said what that does, show that everywhere, and resume it", async () => {
+    it("MUST pause an agent after an explanation, show the pause everywhere, and resume the agent", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents/main" });
       await untilLive(page);
@@ -69,7 +69,7 @@ browserTests(({ open }) => {
       await expect.poll(() => state.textContent()).toContain("idle");
     });
 
-    it("MUST show that somebody else has paused an agent, and resumed it, without a reload of the page", async () => {
+    it("MUST show that another user has paused and resumed an agent, without a reload of the page", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents" });
       await untilLive(page);
@@ -84,7 +84,7 @@ browserTests(({ open }) => {
       }
     });
 
-    it("MUST say why it needs the console token", async () => {
+    it("MUST say that it needs the console token, and why", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents", token: TOKENS.admin });
       await page.getByText("API keys can't use this.").waitFor();
@@ -92,7 +92,7 @@ browserTests(({ open }) => {
   });
 
   describe("a conversation that loses its connection", () => {
-    it("MUST go on inside a reply without doubling or missing a piece", async () => {
+    it("MUST continue a reply without repeating or losing a piece", async () => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { delayMs: 600, chunks: 8 } } },
       });

@@ -3,7 +3,7 @@ import { animationOf, framesOf } from "./animated-webp.ts";
 import { browserTests, startPages } from "./browser.ts";
 
 browserTests(({ open }) => {
-  it("screenshots become an animation of what differs, which a browser shows as they were", async () => {
+  it("screenshots become an animation of their differences, which a browser shows unchanged", async () => {
     await using gateway = await startPages();
     // WebCodecs need an address of this machine.
     await using page = await open(gateway, { token: "", path: "/healthz", viewport: { width: 200, height: 120 } });

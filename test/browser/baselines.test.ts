@@ -93,7 +93,7 @@ function judge(name: string, after: PNG): string | undefined {
 }
 
 browserTests(({ open }) => {
-  it("every page looks as it did, in both themes and at 360 px", { timeout: 240_000 }, async ({ skip }) => {
+  it("every page looks like its baseline, in both themes and at 360 px", { timeout: 240_000 }, async ({ skip }) => {
     await using gateway = await startPages({
       webhooks: {
         token: TOKENS.webhook,
@@ -129,7 +129,7 @@ browserTests(({ open }) => {
     expect(faults).toEqual([]);
   });
 
-  it("a control of 20 x 20 px more or less is another picture", { timeout: 60_000 }, async () => {
+  it("a control of 20 x 20 px that is added or missing changes the picture", { timeout: 60_000 }, async () => {
     await using gateway = await startPages();
     for (const { name: look, ...how } of LOOKS) {
       await using page = await open(gateway, { ...how, deviceScaleFactor: SCALE, reducedMotion: "reduce" });

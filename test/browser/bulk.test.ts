@@ -81,7 +81,7 @@ browserTests(({ open }) => {
   });
 
   describe("replaying all of a list", () => {
-    it("MUST count first, name the effects and what is left out, and show the progress", async () => {
+    it("MUST count first, name the effects and the omitted requests, and show the progress", async () => {
       await using gateway = await startPages();
       const { hook, rest } = callers(gateway);
       for (const message of ["one", "two", "three"]) await hook("/hooks/agent", { message });

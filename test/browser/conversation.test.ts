@@ -9,7 +9,7 @@ const SESSION = "/console/s/agent%3Amain%3Aconsole%3Aconsole";
 
 browserTests(({ open }) => {
   describe("a conversation with an agent", () => {
-    it("MUST begin with the first message, survive a reload in the middle of a reply, and keep the first exchange", async () => {
+    it("MUST start with the first message, survive a reload during a reply, and show the first exchange", async () => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { delayMs: 2_000, chunks: 8 } } },
       });
@@ -32,7 +32,7 @@ browserTests(({ open }) => {
       expect(await page.locator(".message").count()).toBe(4);
     });
 
-    it("MUST stop the running turn by the button in place of Send, and by Escape twice", async () => {
+    it("MUST stop the running turn with the button in place of Send, and with Escape twice", async () => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { delayMs: 100_000, chunks: 8 } } },
       });
@@ -55,7 +55,7 @@ browserTests(({ open }) => {
       expect(page.url()).toContain(SESSION);
     });
 
-    it("MUST send the message of a failed turn again after it has said what that does", async () => {
+    it("MUST send the message of a failed turn again after an explanation", async () => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { failTimes: 9, fail: "the upstream pool is exhausted" } } },
       });
@@ -72,7 +72,7 @@ browserTests(({ open }) => {
       await expect.poll(() => page.locator(".turn-line[data-tone='failed']").count()).toBe(2);
     });
 
-    it("MUST offer no second try of a webhook's message, which only its request marks as from outside", async () => {
+    it("MUST offer no retry of a webhook's message, which only its request marks as from outside", async () => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { failTimes: 9, fail: "no" } } },
       });
@@ -110,7 +110,7 @@ browserTests(({ open }) => {
       return { gateway, turnId: String(sent.turn_id), [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose]() };
     }
 
-    it("MUST open each call to its arguments and its result, and name model, tokens and cost of the reply", async () => {
+    it("MUST open each call to its arguments and its result, and show model, tokens and cost of the reply", async () => {
       await using called = await startCalled();
       await using page = await open(called.gateway, { path: "/console/s/agent%3Amain%3Arest%3Aada" });
       await page.getByText("2 tool calls, 1 failed").click();
@@ -153,7 +153,7 @@ browserTests(({ open }) => {
       expect(await page.locator("tr[aria-selected='true']").count()).toBe(1);
     });
 
-    it("MUST show the messages of a running turn as they are written", async () => {
+    it("MUST show the messages of a running turn while they are written", async () => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { delayMs: 3_000, chunks: 8 } } },
       });

@@ -95,7 +95,7 @@ browserTests(({ open }) => {
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
   });
 
-  it("an operator's day with mappings, from a signed webhook to a stream that is cut", async () => {
+  it("an operator's day with mappings, from a signed webhook to an interrupted stream", async () => {
     const secret = "github-secret-of-the-day-1234";
     await using gateway = await startPages({
       agents: { main: { backend: "echo", echo: { delayMs: 600, chunks: 6 } } },

@@ -5,7 +5,7 @@ import { createSeed } from "./seed.ts";
 
 browserTests(({ open }) => {
   describe("the palette", () => {
-    it("MUST show what can be done on this page first, with its keys and its reasons", async () => {
+    it("MUST show the actions of this page first, with their keys and reasons", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents/main" });
       await page.getByRole("button", { name: "Pause" }).waitFor();
@@ -29,7 +29,7 @@ browserTests(({ open }) => {
       await page.getByText("No matches. Paste a full ID to look it up.").waitFor();
     });
 
-    it("MUST lead to the actions of other pages, and to what was shown before", async () => {
+    it("MUST lead to the actions of other pages, and to recently shown records", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents/main" });
       await page.getByRole("button", { name: "Pause" }).waitFor();
@@ -83,7 +83,7 @@ browserTests(({ open }) => {
   });
 
   describe("the frame of a page", () => {
-    it("MUST name the thing in the title", async () => {
+    it("MUST name the record in the title", async () => {
       await using gateway = await startPages();
       const { turn_id } = await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await using page = await open(gateway, { path: "/console/activity" });
@@ -96,7 +96,7 @@ browserTests(({ open }) => {
       await expect.poll(() => page.title()).toMatch(/^turn_\w+….{4} · (.+ · )?Sessions$/);
     });
 
-    it("MUST show its heading before its script has come", async () => {
+    it("MUST show its heading before its script has loaded", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/usage" });
       await page.getByRole("heading", { name: "Usage", level: 1 }).waitFor();
@@ -108,7 +108,7 @@ browserTests(({ open }) => {
       await page.locator("[aria-busy='true']").waitFor({ state: "detached" });
     });
 
-    it("MUST say that the gateway is away, hold its clock, and go on by itself", async () => {
+    it("MUST say that the gateway cannot be reached, stop its clock, and continue automatically", async () => {
       const gateway = await startPages();
       await using page = await open(gateway, { path: "/console/agents" });
       await untilLive(page);

@@ -24,7 +24,7 @@ async function faultsOf(page: Page): Promise<string[]> {
 }
 
 browserTests(({ open }) => {
-  it("MUST show text from outside as text, in whatever place it stands", { timeout: 120_000 }, async () => {
+  it("MUST show text from outside as text, in any place", { timeout: 120_000 }, async () => {
     await using gateway = await startPages({
       agents: { main: { backend: "echo", description: HOSTILE } },
       webhooks: {

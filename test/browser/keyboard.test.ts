@@ -53,7 +53,7 @@ async function newestDelivery({ url }: { url: string }): Promise<string> {
 
 browserTests(({ open }) => {
   describe("every page without a mouse", () => {
-    it("MUST reach whatever can be used by Tab, and show where the focus is", async () => {
+    it("MUST reach every control by Tab, and show the focus", async () => {
       await using seed = await createSeed();
       await using gateway = await startPages(seed.config);
       await seed.fill(gateway);

@@ -68,7 +68,7 @@ browserTests(({ open }) => {
   }
 
   describe("a list of more rows than are shown", () => {
-    it("MUST go older and newer by the keyboard, and keep the focus on its way", async () => {
+    it("MUST move to older and newer rows by the keyboard, with the focus on the button", async () => {
       await using filled = await openFilled(250);
       const { page, all } = filled;
       expect(all).toHaveLength(250);
@@ -87,7 +87,7 @@ browserTests(({ open }) => {
       expect(await hrefs(page)).toEqual(all.slice(0, 200));
     });
 
-    it("MUST go older for a reader who came to the end while the newest were read", async () => {
+    it("MUST show older rows to a reader who reached the end while the newest were read", async () => {
       await using filled = await openFilled(250);
       const { page, all } = filled;
       const finish = await holdRoute(page, /api\/v1\/deliveries\?(?!.*before=)/);
@@ -195,7 +195,7 @@ browserTests(({ open }) => {
       expect(await hrefs(page)).toEqual([]);
     });
 
-    it("MUST let new ones wait behind the pill while older ones are shown, and come back to them", async () => {
+    it("MUST hold new rows behind the pill while older ones are shown, and return to them", async () => {
       await using filled = await openFilled(450);
       const { gateway, page } = filled;
       for (let n = 0; n < 2; n++) await goOlder(page);
@@ -212,7 +212,7 @@ browserTests(({ open }) => {
       await expect.poll(() => page.getByRole("link", { name: /completed new/ }).count()).toBe(2);
     });
 
-    it("MUST leave no gap where what came live has pushed others out, and begin at the newest with another filter", async () => {
+    it("MUST leave no gap after live rows have displaced others, and start at the newest with another filter", async () => {
       await using filled = await openFilled(150);
       const { gateway, page } = filled;
       await fill(gateway, 250);
@@ -231,7 +231,7 @@ browserTests(({ open }) => {
       await expect.poll(async () => (await hrefs(page)).map((href) => href?.split("?")[0])).toEqual(all.slice(0, 100));
     });
 
-    it("MUST show newer ones again at its top without a jump, and keep the focus that a row had", async () => {
+    it("MUST show newer rows again at its top without a jump, and the focus remains on its row", async () => {
       await using filled = await openFilled(450, { path: "/console/sessions" });
       const { page } = filled;
       await page.keyboard.press("j");
@@ -252,7 +252,7 @@ browserTests(({ open }) => {
       ["wide", { width: 1280, height: 800 }],
       ["narrow", { width: 400, height: 740 }],
     ] as const)(
-      "MUST neither move the rows nor the scroll position when an inspector opens and closes: %s",
+      "MUST move neither the rows nor the scroll position when an inspector opens and closes: %s",
       async (_, viewport) => {
         await using gateway = await startPages();
         await fill(gateway, 300);

@@ -8,8 +8,8 @@ function outcomes(page: Page): Promise<string[]> {
 }
 
 browserTests(({ open }) => {
-  describe("a list that is live", () => {
-    it("MUST show a request as it comes, and change its state in its place", async () => {
+  describe("a live list", () => {
+    it("MUST show a request when it arrives, and change its state in place", async () => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { delayMs: 1_500 } } },
       });
@@ -22,7 +22,7 @@ browserTests(({ open }) => {
       await expect.poll(() => outcomes(page)).toEqual([expect.stringContaining("completed")]);
     });
 
-    it("MUST move nothing while somebody reads, and let the new ones in by the pill", async () => {
+    it("MUST move nothing under a reader, and show the new rows with the pill", async () => {
       await using gateway = await startPages();
       const { rest } = callers(gateway);
       await rest("/api/v1/chat/send", { message: "first" });
@@ -39,7 +39,7 @@ browserTests(({ open }) => {
       await expect.poll(() => outcomes(page)).toHaveLength(3);
     });
 
-    it("MUST miss and double nothing when the gateway goes away and comes back", async () => {
+    it("MUST miss and repeat nothing when the gateway stops and starts again", async () => {
       const start = restartablePages({ store: { type: "sqlite", path: "./gateway.db" } });
       const first = await start();
       await callers(first).rest("/api/v1/chat/send", { message: "before" });
@@ -65,7 +65,7 @@ browserTests(({ open }) => {
       await first[Symbol.asyncDispose]();
     });
 
-    it("MUST say on a narrow screen, too, that the stream is away, and that some may be missing once it is back", async () => {
+    it("MUST say, also on a narrow screen, that the stream is lost, and that rows may be missing once it is back", async () => {
       const start = restartablePages();
       const first = await start();
       await using page = await open(first, { path: "/console/activity", viewport: { width: 360, height: 740 } });
@@ -88,7 +88,7 @@ browserTests(({ open }) => {
       await first[Symbol.asyncDispose]();
     });
 
-    it("MUST open a page by itself that was wanted while the gateway was away", async () => {
+    it("MUST open a page automatically that was requested while the gateway was down", async () => {
       const start = restartablePages();
       const first = await start();
       await using page = await open(first, { path: "/console/usage" });
@@ -110,7 +110,7 @@ browserTests(({ open }) => {
       await first[Symbol.asyncDispose]();
     });
 
-    it("MUST be live although the first connection is lost before it answers", async () => {
+    it("MUST be live even if the first connection is lost before it answers", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway);
       let connections = 0;
@@ -131,7 +131,7 @@ browserTests(({ open }) => {
       await page.locator("tbody a.row-link").first().waitFor();
     });
 
-    it("MUST say on every page when the gateway takes no new work, and stop saying so", async () => {
+    it("MUST say on every page when the gateway accepts no new work, and stop saying so", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway);
       await untilLive(page);
@@ -161,7 +161,7 @@ browserTests(({ open }) => {
       gateway.kill("SIGKILL");
     });
 
-    it("MUST serve two tabs, and keep to what each asked for", async () => {
+    it("MUST serve two tabs, each with its own subscriptions", async () => {
       await using gateway = await startPages();
       await using one = await open(gateway, { path: "/console/activity" });
       await using other = await open(gateway, { path: "/console/activity?surface=hooks" });
@@ -177,7 +177,7 @@ browserTests(({ open }) => {
   describe("a conversation", () => {
     const agents = { main: { backend: "echo", echo: { delayMs: 1_200, chunks: 6 } } };
 
-    it("MUST stream a reply in, show Markdown, and go on after a reload", async () => {
+    it("MUST stream a reply, show Markdown, and continue after a reload", async () => {
       await using gateway = await startPages({ agents });
       const { rest } = callers(gateway);
       const { session_id } = await rest("/api/v1/chat/send", { message: "**Hello** from outside", user_id: "ada" });
@@ -193,7 +193,7 @@ browserTests(({ open }) => {
       await expect.poll(() => messages.count()).toBe(4);
     });
 
-    it("MUST fold the calls of tools, and say how each went", async () => {
+    it("MUST fold tool calls, and show the result of each", async () => {
       await using gateway = await startPages({ agents: { main: { backend: "acp", acp: { run: agentProgram() } } } });
       const { session_id } = await callers(gateway).rest("/api/v1/chat/send", { message: "do: tool", user_id: "ada" });
       await using page = await open(gateway, { path: `/console/s/${encodeURIComponent(String(session_id))}` });
@@ -206,7 +206,7 @@ browserTests(({ open }) => {
       await expect.poll(() => calls.textContent()).toContain("failed");
     });
 
-    it("MUST show hostile text as text, also as Markdown", async () => {
+    it("MUST show hostile text as text, also in Markdown", async () => {
       await using gateway = await startPages();
       const message =
         'a <img src=x onerror="window.ran=1"> <script>window.ran=1</script> [link](javascript:window.ran=1) <a href="data:text/html,x">d</a> **bold** \u202e';
@@ -246,7 +246,7 @@ browserTests(({ open }) => {
   });
 
   describe("keys", () => {
-    it("MUST be made on the settings page, work at once, and stop when revoked", async () => {
+    it("MUST be created on the settings page, work at once, and stop when revoked", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/settings" });
       await page.getByRole("button", { name: "Create a key" }).click();

@@ -58,7 +58,7 @@ browserTests(({ open }) => {
 
   describe("every page of the console", async () => {
     it.each(["full", "empty"])(
-      "MUST have nothing that axe finds serious, and fit 360 px, light and dark: a gateway that is %s",
+      "MUST have no serious axe violations, and fit 360 px, light and dark: a gateway that is %s",
       async (state) => {
         await using seed = await createSeed();
         await using gateway = await startPages(state === "full" ? seed.config : {});
@@ -85,7 +85,7 @@ browserTests(({ open }) => {
     );
 
     it.each(["light", "dark"] as const)(
-      "MUST have nothing that axe finds serious, and fit 360 px, before sign-in: %s",
+      "MUST have no serious axe violations, and fit 360 px, before sign-in: %s",
       async (colorScheme) => {
         // The longest name, in one word.
         const keys = [{ name: "W".repeat(64), key: TOKENS.admin, scopes: ["admin"] }];
@@ -103,7 +103,7 @@ browserTests(({ open }) => {
       },
     );
 
-    it("MUST keep the actions of a request at hand on a narrow screen, above the navigation", async () => {
+    it("MUST show the actions of a request on a narrow screen, above the navigation", async () => {
       await using gateway = await startPages({
         webhooks: {
           token: TOKENS.webhook,
@@ -123,7 +123,7 @@ browserTests(({ open }) => {
       await page.getByRole("dialog").getByText("No mapping matches").waitFor();
     });
 
-    it("MUST have the links of the navigation named exactly", async () => {
+    it("MUST have exact names for the links of the navigation", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway);
       const links = page.getByRole("navigation", { name: "Pages", exact: true }).getByRole("listitem");

@@ -23,8 +23,8 @@ function blockIn(page: Page) {
 }
 
 browserTests(({ open }) => {
-  describe("a mapping that is built in the page", () => {
-    it("MUST be written by clicks on a recorded payload, tried on it and on recorded requests, and survive a reload", async () => {
+  describe("a mapping that is built on the page", () => {
+    it("MUST be built by clicks on a recorded payload, tried on it and on recorded requests, and survive a reload", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { hook, stranger } = callers(gateway);
       await hook("/hooks/agent", { message: "hi" });
@@ -54,7 +54,7 @@ browserTests(({ open }) => {
       expect(page.url()).toContain(String(deliveryId));
     });
 
-    it("MUST be copied as a block that the configuration takes and that matches the webhook", async () => {
+    it("MUST be copied as a block that the configuration accepts and that matches the webhook", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { hook } = callers(gateway);
       const body = { status: `"fi'ring" $\u007bHOME} \\ {x}`, title: "Disk full", list: [{ "a-b": true }] };
@@ -78,7 +78,7 @@ browserTests(({ open }) => {
       await expect.poll(async () => (await hook("/hooks", body)).mapping, { interval: 100 }).toBe("incident");
     });
 
-    it("MUST be built by the keyboard alone", async () => {
+    it("MUST be built with only the keyboard", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { status: "firing", title: "Disk full" });
       await using page = await open(gateway, { path: `${BUILD}&delivery=${deliveryId}` });
@@ -99,7 +99,7 @@ browserTests(({ open }) => {
       await page.getByText("Write a message, or pick a value for it.").waitFor();
     });
 
-    it("MUST take a pasted payload, show hostile ones as text, and say why a value cannot be used", async () => {
+    it("MUST accept a pasted payload, show hostile text as text, and explain why a value cannot be used", async () => {
       await using gateway = await startPages({ webhooks: { token: TOKENS.webhook } });
       const hostile = `{"__proto__":{"a":1},"a.b":"dot","":"empty","list":[[{"x[0]":"bracket"}]],"password":"[hidden]",
         "bidi\u202e":"gnp\u202e.exe","<img src=x>":"<script>window.ran=1</script>","nothing":null,
@@ -165,7 +165,7 @@ browserTests(({ open }) => {
       expect(stored).not.toContain("sekrit");
     });
 
-    it.each(["light", "dark"] as const)("MUST have nothing that axe finds serious: %s", async (colorScheme) => {
+    it.each(["light", "dark"] as const)("MUST have no serious axe violations: %s", async (colorScheme) => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { hook } = callers(gateway);
       await hook("/hooks/deploy", { status: "resolved" });

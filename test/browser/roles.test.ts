@@ -38,7 +38,7 @@ async function enter(page: Page, token: string): Promise<void> {
 
 browserTests(({ open }) => {
   describe("a role", () => {
-    it("MUST be refused by name where it expired or opens nothing, and add no other refusal", async () => {
+    it("MUST be refused by name if it expired or has no permissions, and cause no other refusal", async () => {
       await using gateway = await startPages(config);
       await using page = await open(gateway, { token: "" });
       await enter(page, EXPIRED);
@@ -97,7 +97,7 @@ browserTests(({ open }) => {
     }
     const stored = (page: Page) => page.evaluate("JSON.stringify({ ...localStorage, ...sessionStorage })");
 
-    it("MUST share the token of one that is signed in, and store it nowhere else", async () => {
+    it("MUST share the token of a signed-in tab, and store it nowhere else", async () => {
       await using gateway = await startPages();
       await using first = await signedIn(gateway);
       const second = await first.context().newPage();
@@ -128,7 +128,7 @@ browserTests(({ open }) => {
       await busy;
     });
 
-    it("MUST sign out together, also one that shows another site meanwhile", async () => {
+    it("MUST sign out together, also a tab that shows another site meanwhile", async () => {
       await using gateway = await startPages();
       await using first = await signedIn(gateway);
       const [second, away] = [await first.context().newPage(), await first.context().newPage()];
@@ -179,7 +179,7 @@ browserTests(({ open }) => {
       expect(await fresh.locator(".note").count()).toBe(0);
     });
 
-    it("MUST ask which identity signs a new tab in if the others have two", async () => {
+    it("MUST ask which identity signs in a new tab if the others have two", async () => {
       await using gateway = await startPages();
       await using first = await signedIn(gateway);
       const second = await first.context().newPage();
@@ -201,7 +201,7 @@ browserTests(({ open }) => {
       await fourth.getByText("You signed out in another tab.").waitFor();
     });
 
-    it("MUST NOT be signed out by one whose token is refused", async () => {
+    it("MUST NOT be signed out by a tab whose token is refused", async () => {
       await using gateway = await startPages();
       await using first = await signedIn(gateway);
       const second = await first.context().newPage();
@@ -213,7 +213,7 @@ browserTests(({ open }) => {
       await first.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
     });
 
-    it("MUST NOT hear more than a question, answer with an identity that was only offered, or fail on garbage", async () => {
+    it("MUST NOT react to more than a question, answer with an identity that was only offered, or fail on garbage", async () => {
       await using gateway = await startPages();
       await using first = await open(gateway, { token: "" });
       await first.getByRole("heading", { name: "Sign in", exact: true }).waitFor();

@@ -47,7 +47,7 @@ function topOf(page: Page, href: string): Promise<number> {
 
 browserTests(({ open }) => {
   describe(`a gateway with ${MANY} sessions and deliveries`, () => {
-    it("MUST open its lists, and show at most 200 rows however far somebody reads", {
+    it("MUST open its lists, and show at most 200 rows however far the user scrolls", {
       timeout: 600_000,
     }, async () => {
       await using gateway = await startPages({

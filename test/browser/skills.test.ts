@@ -46,7 +46,7 @@ const CONFIG = { skills: { dirs: [join(root, "skills")] } };
 
 browserTests(({ open }) => {
   describe("the skills' page", () => {
-    it("MUST list the skills, and the folders that hold none with the reason", async () => {
+    it("MUST list the skills, and the folders without a skill with the reason", async () => {
       await using gateway = await startPages(CONFIG);
       await using page = await open(gateway, { path: "/console/skills", token: TOKENS.admin });
       await page.getByRole("link", { name: "summarise" }).waitFor();
@@ -64,7 +64,7 @@ browserTests(({ open }) => {
       expect(await page.title()).not.toBe("run");
     });
 
-    it("MUST show SKILL.md as Markdown that cannot run", async () => {
+    it("MUST show SKILL.md as Markdown that cannot run scripts", async () => {
       await using gateway = await startPages(CONFIG);
       await using page = await open(gateway, { path: "/console/skills/summarise?tab=text" });
       const text = page.getByRole("region", { name: "Instructions" });
@@ -77,7 +77,7 @@ browserTests(({ open }) => {
       expect(await page.title()).not.toBe("run");
     });
 
-    it("MUST say that a skill has no text, or that its name is not to be had", async () => {
+    it("MUST say that a skill has no text, or that its name is reserved", async () => {
       await using gateway = await startPages(CONFIG);
       await using page = await open(gateway, { path: "/console/skills/empty-text?tab=text" });
       await page.getByText("SKILL.md has no instructions.").waitFor();
@@ -103,7 +103,7 @@ browserTests(({ open }) => {
       await page.getByRole("heading", { name: "Sessions" }).waitFor();
     });
 
-    it("MUST reload the folders, and list the fixed one", async () => {
+    it("MUST reload the folders, and list a corrected one", async () => {
       await using gateway = await startPages(CONFIG);
       await using page = await open(gateway, { path: "/console/skills" });
       await page.getByText("name is missing").waitFor();

@@ -24,7 +24,7 @@ browserTests(({ open }) => {
       await expect.poll(() => rows.count()).toBe(before + 1);
     });
 
-    it("MUST say that the gateway cannot be reached, and go on by itself or by a button", async () => {
+    it("MUST say that the gateway cannot be reached, and continue automatically or by a button", async () => {
       await using gateway = await startPages();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await using page = await open(gateway, { path: "/console/activity" });

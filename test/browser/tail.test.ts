@@ -81,7 +81,7 @@ browserTests(({ open }) => {
       expect(requests.length, requests.join(" ")).toBeLessThan(20);
     });
 
-    it("MUST list what is wrong once, and lead to the failed work", async () => {
+    it("MUST list each trouble once, and link to the failed work", async () => {
       const agents = {
         main: { backend: "echo" },
         flaky: { backend: "http", http: { url: "http://127.0.0.1:9/" } },
@@ -103,7 +103,7 @@ browserTests(({ open }) => {
   });
 
   describe("the tail", () => {
-    it("MUST write the reply of a running turn as it comes, then show its first words", async () => {
+    it("MUST show the reply of a running turn while it is written, then its first words", async () => {
       await using gateway = await startPages({ agents: SLOW });
       await using page = await open(gateway, { path: TAIL });
       await untilLive(page);
@@ -178,7 +178,7 @@ browserTests(({ open }) => {
       expect(await lines(page).getByText("View in Activity").count()).toBe(0);
     });
 
-    it("MUST say how many requests a reader who resumes does not see, and lead to them", async () => {
+    it("MUST show how many requests a reader who resumes does not see, and link to them", async () => {
       await using gateway = await startPages();
       const { rest } = callers(gateway);
       for (let n = 0; n < 10; n++) await rest("/api/v1/chat/send", { message: "before" });
@@ -224,7 +224,7 @@ browserTests(({ open }) => {
       await page.locator("tbody tr").first().waitFor();
     });
 
-    it.each(["light", "dark"] as const)("MUST have nothing that axe finds serious: %s", async (colorScheme) => {
+    it.each(["light", "dark"] as const)("MUST have no serious axe violations: %s", async (colorScheme) => {
       await using gateway = await startPages({ agents: SLOW });
       const { rest, stranger } = callers(gateway);
       await stranger("/hooks/wake", { text: "let me in" });

@@ -18,8 +18,8 @@ const WEBHOOKS = {
 };
 
 browserTests(({ open }) => {
-  describe("the pages that try things", () => {
-    it("MUST show which mapping matches a payload while it is typed, and which pair failed", async () => {
+  describe("the pages for tests", () => {
+    it("MUST show the mapping that matches a payload while it is typed, and the pair that failed", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await using page = await open(gateway, { path: "/console/webhooks" });
       await page.getByRole("tab", { name: "Try" }).click();
@@ -48,7 +48,7 @@ browserTests(({ open }) => {
       await page.waitForURL(/target=deploy/);
     });
 
-    it("MUST sign a test webhook as its sender would, and lead to the delivery", async () => {
+    it("MUST sign a test webhook like its sender, and link to the delivery", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await using page = await open(gateway, { path: "/console/webhooks?send=push" });
       const sent = page.getByRole("button", { name: "Sign and send" });
@@ -63,7 +63,7 @@ browserTests(({ open }) => {
       expect(await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])")).not.toContain(SECRET);
     });
 
-    it("MUST teach an empty page's command with the path where webhooks are taken", async () => {
+    it("MUST show a command on an empty page with the path of webhooks", async () => {
       await using gateway = await startPages({ webhooks: { token: TOKENS.webhook, path: "/in" } });
       await using page = await open(gateway, { path: "/console/events" });
       const command = await page.locator(".empty .command code").textContent();
@@ -74,7 +74,7 @@ browserTests(({ open }) => {
       await expect.poll(() => page.locator(".empty .command code").textContent()).toBe(command);
     });
 
-    it("MUST teach a command on Usage before the first use, and show the numbers once there are some", async () => {
+    it("MUST show a command on Usage before the first use, and the numbers afterwards", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/usage" });
       const command = page.locator(".empty .command code");
@@ -86,7 +86,7 @@ browserTests(({ open }) => {
       expect(await command.count()).toBe(0);
     });
 
-    it("MUST leave the focus on the page when an empty page's button has made it a list", async () => {
+    it("MUST leave the focus on the page when an empty page's button has turned it into a list", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/activity" });
       await page.getByRole("button", { name: "Send a test message" }).press("Enter");
@@ -94,7 +94,7 @@ browserTests(({ open }) => {
       expect(await page.evaluate("document.activeElement.id")).toBe("page");
     });
 
-    it("MUST offer to create a key beside a command that needs the first one", async () => {
+    it("MUST offer to create a key next to a command that needs the first one", async () => {
       await using gateway = await startPages({ gateway: { console: { token: TOKENS.console } } });
       await using page = await open(gateway, { path: "/console/activity" });
       await page.getByText("No API key exists yet.").waitFor();
@@ -109,7 +109,7 @@ browserTests(({ open }) => {
       expect(await page.getByText("No API key exists yet.").count()).toBe(0);
     });
 
-    it("MUST teach how to make an RPC token where there is none", async () => {
+    it("MUST show how to create an RPC token if there is none", async () => {
       await using gateway = await startPages({
         gateway: { console: { token: TOKENS.console } },
         webhooks: { enabled: false },
@@ -119,7 +119,7 @@ browserTests(({ open }) => {
       expect(await page.locator(".empty .command code").textContent()).toContain("rpc: { auth: { tokens:");
     });
 
-    it("MUST show when Settings was read, and the last reload, taken or refused", async () => {
+    it("MUST show when Settings was read, and the last reload, accepted or refused", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/settings" });
       await untilLive(page);
@@ -147,7 +147,7 @@ browserTests(({ open }) => {
       expect(await page.getByRole("button", { name: "Refresh" }).count()).toBe(0);
     });
 
-    it("MUST show how old each token is, and how much of each rate limit is used", async () => {
+    it("MUST show the age of each token, and how much of each rate limit is used", async () => {
       const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
       const token = [
         { value: TOKENS.webhook, since: daysAgo(41) },
@@ -168,7 +168,7 @@ browserTests(({ open }) => {
       await row("push").getByText("0 of 2 per 1 min").waitFor();
     });
 
-    it("MUST show a call's raw exchange without the token, and ask before one that changes something", async () => {
+    it("MUST show a call's raw exchange without the token, and ask before a call that changes something", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/api?call=deliveries.list" });
       const send = page.getByRole("button", { name: "Send" });
@@ -180,7 +180,7 @@ browserTests(({ open }) => {
       await page.getByRole("dialog", { name: "Send system.reload?" }).waitFor();
     });
 
-    it("MUST disable a method that a REST key may not call, and one that takes a sign-in code, and say why", async () => {
+    it("MUST disable a method that a REST key may not call, and one that requires a sign-in code, with the reason", async () => {
       await using gateway = await startPages();
       await using signedIn = await open(gateway, { path: "/console/api?call=codes.redeem" });
       await signedIn.getByText("Needs a sign-in code instead of a token.").first().waitFor();

@@ -24,7 +24,7 @@ describe("the calls of the gateway's own specs", () => {
     expect(new Set(calls.map(({ id }) => id)).size).toBe(calls.length);
   });
 
-  it("have the spec's examples, with references followed", () => {
+  it("have the spec's examples, with resolved references", () => {
     expect(callOf("turns.get").params).toMatchObject([{ name: "turn_id", in: "path", isRequired: true }]);
     expect(callOf("deliveries.list").params.find(({ name }) => name === "surface")?.options).toContain('"hooks"');
     expect(JSON.parse(callOf("agent.status").bodies[0]?.text ?? "")).toEqual({
@@ -35,7 +35,7 @@ describe("the calls of the gateway's own specs", () => {
     });
   });
 
-  it("say who may not call them", () => {
+  it("name the callers that may not use them", () => {
     const why = (id: string, kind: "console" | "admin" | "rpc") =>
       whyNotCallable(callOf(id), {
         kind: kind === "admin" ? "key" : kind,
@@ -71,7 +71,7 @@ describe("the calls of the gateway's own specs", () => {
     expect([why("codes.create", "console"), why("codes.create", "admin")]).toEqual([undefined, undefined]);
   });
 
-  it("tell what changes something from what only reads", () => {
+  it("distinguish calls that change something from calls that only read", () => {
     const reading = [
       "deliveries.list",
       "turns.events",
@@ -94,7 +94,7 @@ describe("the calls of the gateway's own specs", () => {
   });
 });
 
-describe("a request of a filled form", () => {
+describe("a request from a filled form", () => {
   it("has the path, the query, the headers and the body", () => {
     expect(requestOf(callOf("deliveries.list"), { surface: '"hooks"', id: "a b&c", mapping: "" }, "")).toEqual({
       method: "GET",

@@ -34,7 +34,7 @@ test("a timeline is a row of segments, each up to the step that ends it", () => 
   expect(segmentsOf([step(0, "request.received")])).toEqual([]);
 });
 
-test("each attempt and each pause has a segment, failed ones in their own tone", () => {
+test("each attempt and each pause has a segment, and failed ones have their own tone", () => {
   const steps = [
     step(0, "turn.queued"),
     step(5, "turn.started", { attempt: 1 }),
@@ -79,7 +79,7 @@ test("an event waits for its heartbeat, whose turn has its own attempts", () => 
   ]);
 });
 
-test("an open timeline lasts until now", () => {
+test("an open timeline continues until now", () => {
   const queued = [step(0, "request.received"), step(2, "turn.queued")];
   const running = [...queued, step(4, "turn.started", { attempt: 1 }), step(5, "tool.called")];
   expect(shown(segmentsOf(queued, START + 12))).toEqual(["stored 2 plain", "wait 10 waiting"]);
@@ -89,12 +89,12 @@ test("an open timeline lasts until now", () => {
   expect(segmentsOf(ended, START + 99).at(-1)?.to).toBe(START + 40);
 });
 
-test("a turn that was cancelled while it waited has not run", () => {
+test("a turn that was cancelled while it waited has no run", () => {
   const steps = [step(0, "turn.queued"), step(50, "turn.cancelled")];
   expect(shown(segmentsOf(steps))).toEqual(["wait 50 waiting"]);
 });
 
-test("segments have their true lengths on the axis, up to ten seconds of waiting", () => {
+test("segments have their true lengths on the axis, for up to ten seconds of waiting", () => {
   const segments = segmentsOf([
     step(0, "turn.queued"),
     step(9_950, "turn.started", { attempt: 1 }),
@@ -107,7 +107,7 @@ test("segments have their true lengths on the axis, up to ten seconds of waiting
   expect(axis.place(START + 20_000)).toBe(1);
 });
 
-test("a longer wait is cut to the length of all that happened, and a long run is not", () => {
+test("a longer wait is cut to the length of everything that followed, and a long run is not", () => {
   const cut = segmentsOf([
     step(0, "turn.queued"),
     step(60_000, "turn.started", { attempt: 1 }),

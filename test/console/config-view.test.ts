@@ -16,7 +16,7 @@ const VALUES = [
   value("store.type", "memory", { origin: "default" }),
 ];
 
-test("a value stands in the section of its first two parts", () => {
+test("a value is in the section of the first two parts of its path", () => {
   expect(["version", "store.type", "agents.main.backend", "gateway.rpc.auth.type"].map(sectionOf)).toEqual([
     "version",
     "store",
@@ -25,7 +25,7 @@ test("a value stands in the section of its first two parts", () => {
   ]);
 });
 
-test("a search fits the path, the value and the origin", () => {
+test("a search matches the path, the value and the origin", () => {
   const found = (search: string, origin = "") =>
     sectionsOf(VALUES, search, origin).flatMap(({ values }) => values.map(({ path }) => path));
   expect(found("MEMORY")).toEqual(["store.type"]);
@@ -34,24 +34,24 @@ test("a search fits the path, the value and the origin", () => {
   expect(found("nowhere")).toEqual([]);
 });
 
-test("an origin is told with its line, its variable or its flag", () => {
+test("an origin has its line, its variable or its flag", () => {
   expect(originText(value("a", 1, { line: 4, column: 12 }))).toBe("file, line 4:12");
   expect(originText(value("a", 1, { origin: "environment", variable: "PORT" }))).toBe("environment, PORT");
   expect(originText(value("a", 1, { origin: "flag", variable: "--port" }))).toBe("flag --port");
 });
 
-test("tokens keep their order, each with its permissions", () => {
+test("tokens are in their order, each with its permissions", () => {
   const [ops, dashboard] = tokensOf(VALUES);
   expect([ops?.name, dashboard?.name]).toEqual(["ops", "dashboard"]);
   expect([ops?.permissions, dashboard?.permissions]).toEqual([["*"], ["agent.list", "system.info"]]);
 });
 
-test("permissions may come as one list", () => {
+test("permissions may be one list", () => {
   const [token] = tokensOf([value("gateway.rpc.auth.tokens.0.permissions", ["agent.list", "usage.stats"])]);
   expect(token).toEqual({ index: 0, name: "token 1", permissions: ["agent.list", "usage.stats"] });
 });
 
-test("a key's lifetime comes to a date, and its state to a word", () => {
+test("a key's lifetime becomes a date, and its state a word", () => {
   const now = Date.UTC(2026, 10, 24);
   expect(expiryOf("30", now)).toBe("2026-12-24T00:00:00.000Z");
   expect(expiryOf("", now)).toBe(null);

@@ -217,7 +217,7 @@ describe.each(SHELLS)("a copied command in %s", (...shell) => {
   const [, program] = shell;
   const missing = isThere(program) ? "" : ` (${program} is not installed)`;
 
-  it.skipIf(missing)(`runs nothing of a request, and sends it byte for byte${missing}`, async () => {
+  it.skipIf(missing)(`runs nothing of a request, and sends it unchanged to the byte${missing}`, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(delivery, { minLength: 12, maxLength: 16 }), async (deliveries) => {
         const commands = deliveries.map((one) => curlOfDelivery(one, server.url));
@@ -292,7 +292,7 @@ describe.each(SHELLS)("a copied command in %s", (...shell) => {
 });
 
 describe("a command", () => {
-  it("names the secret by a variable, and does not change printable text", () => {
+  it("has a variable for the secret, and leaves printable text unchanged", () => {
     const headers = { "x-note": "it's `here`", "x-empty": "" };
     const command = curlOf({
       method: "POST",
@@ -323,7 +323,7 @@ describe("a command", () => {
     expect(command).toMatch(/^printf 'first\\n\\033\[201~\\ntouch pwned\\n' \| sh -c 'curl /);
   });
 
-  it("with a key has it in the place of the variable", () => {
+  it("with a key has the key in place of the variable", () => {
     expect(chatCommand("http://gw", {}, "gw_$A")).toContain(`-H 'authorization: Bearer gw_$A'`);
   });
 

@@ -19,7 +19,7 @@ test.each([
   ["too-old", {}, "signature too old", "signed too long ago", /clock/],
   ["wrong", {}, "wrong signature", "does not match the body", /secret/],
   ["missing", {}, "no signature", "no complete `github` signature", /headers/],
-])("a refused signature has the words and the advice of its reason: %s %j", (reason, more, cause, detail, advice) => {
+])("a refused signature has the text and the advice for its reason: %s %j", (reason, more, cause, detail, advice) => {
   const steps = [step("request.received"), step("signature.refused", { type: "github", reason, ...more }), REFUSED];
   const failure = failureOf(steps, null);
   expect(failure?.cause).toBe(`Refused: ${cause}`);
@@ -27,7 +27,7 @@ test.each([
   expect(failure?.advice).toMatch(advice);
 });
 
-test("a refused token says whether there was one", () => {
+test("a refused token says if there was one", () => {
   const causeFor = (reason: string) => failureOf([step("token.refused", { reason }), REFUSED], null)?.cause;
   expect([causeFor("missing"), causeFor("wrong"), causeFor("new")]).toEqual([
     "Refused: no token",
@@ -36,7 +36,7 @@ test("a refused token says whether there was one", () => {
   ]);
 });
 
-test("any other refusal has the error, its words, and advice where there is some", () => {
+test("any other refusal has the error, its text, and advice if there is any", () => {
   const limited = step("request.refused", { error: "rate-limited", status: 429, detail: "Too many requests." });
   expect(failureOf([limited], null)).toMatchObject({
     error: "429 rate-limited",
@@ -45,7 +45,7 @@ test("any other refusal has the error, its words, and advice where there is some
   expect(failureOf([limited], null)?.advice).toContain("webhooks.rateLimit");
 });
 
-test("a failed turn names its agent and the reason, without a second full stop", () => {
+test("a failed turn has its agent and the reason, without a second full stop", () => {
   const failed = step("turn.failed", {
     error: "turn-failed",
     detail: "the agent's service answered 503: The upstream pool is exhausted.",
@@ -61,7 +61,7 @@ test("a failed turn names its agent and the reason, without a second full stop",
   expect(causeOf("the agents met", "flaky")).toBe("flaky: the agents met");
 });
 
-test("an event that failed has its attempts and its reason", () => {
+test("a failed event has its attempts and its reason", () => {
   expect(failureOf([step("event.dead", { attempts: 3, reason: "no room." })], "main")).toMatchObject({
     cause: "The event failed after 3 attempts",
     detail: "no room",

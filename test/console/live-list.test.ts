@@ -42,14 +42,14 @@ function deep(pages: number): LiveList<Item> {
   return list;
 }
 
-describe("a list that follows what happens", () => {
-  it("MUST take new ones in at its top while nobody reads", () => {
+describe("a live list", () => {
+  it("MUST add new rows at its top while the user is not reading", () => {
     const list = merged(filled([item(1)], false), [item(3), item(2)], { keyOf, isReading: false });
     expect(ids(list.items)).toBe("3 2 1");
     expect(list.waiting).toEqual([]);
   });
 
-  it("MUST move nothing under a reader, and let what waits in when asked", () => {
+  it("MUST move nothing under a reader, and add waiting rows on request", () => {
     const start = filled([item(1)], true);
     const reading = merged(merged(start, [item(2)], { keyOf, isReading: true }), [item(3)], { keyOf, isReading: true });
     expect([ids(reading.items), ids(reading.waiting)]).toEqual(["1", "3 2"]);
@@ -57,7 +57,7 @@ describe("a list that follows what happens", () => {
     expect(released(reading).hasMore).toBe(true);
   });
 
-  it("MUST change what is shown or waits in its place", () => {
+  it("MUST change shown and waiting rows in place", () => {
     const start = merged(filled([item(1), item(0)], false), [item(2)], { keyOf, isReading: true });
     const changed = merged(start, [item(2, "running"), item(0, "completed")], { keyOf, isReading: true });
     expect(changed.items.map(({ state }) => state)).toEqual(["queued", "completed"]);
@@ -70,34 +70,34 @@ describe("a list that follows what happens", () => {
     expect(list.items.map(({ state }) => state)).toEqual(["completed", "completed"]);
   });
 
-  it("MUST double nothing when a page overlaps it", () => {
+  it("MUST repeat nothing when a page overlaps it", () => {
     const list = extended(filled([item(3), item(2)], true), [item(2), item(1)], false, keyOf);
     expect(ids(list.items)).toBe("3 2 1");
     expect(list.hasMore).toBe(false);
   });
 
-  it("MUST keep a bounded number while it is live, and say that there are older ones", () => {
+  it("MUST hold a limited number of rows while it is live, and say that there are older ones", () => {
     const list = merged(emptyList<Item>(), down(5_000, 500), { keyOf, isReading: false });
     expect([list.items.length, list.older.length, list.hasMore]).toEqual([MOST_SHOWN, 300, false]);
     const longer = merged(list, down(9_000, 3_000), { keyOf, isReading: false });
     expect([longer.items.length, longer.older.length, longer.hasMore]).toEqual([MOST_SHOWN, MOST_ROWS, true]);
   });
 
-  it("MUST say that some are missing once more wait than are kept", () => {
+  it("MUST say that rows are missing once more are waiting than it holds", () => {
     const list = merged(filled([item(1)], false), down(500, 300), { keyOf, isReading: true });
     expect([list.waiting.length, isAway(list)]).toEqual([MOST_WAITING, true]);
   });
 });
 
-describe("going older and newer", () => {
-  it("MUST show the two pages at the end, and let the newest go", () => {
+describe("moving to older and newer rows", () => {
+  it("MUST show the two pages at the end, and drop the newest", () => {
     expect(ends(deep(2))).toEqual(["10000", "9801", MOST_SHOWN]);
     expect(isAway(deep(2))).toBe(false);
     expect(ends(deep(5))).toEqual(["9700", "9501", MOST_SHOWN]);
     expect(isAway(deep(5))).toBe(true);
   });
 
-  it("MUST come back to the newest page by page, and go older again without reading what was read", () => {
+  it("MUST return to the newest rows page by page, and move to older ones again without another read", () => {
     let list = deep(5);
     for (const first of ["9800", "9900", "10000"]) {
       list = movedNewer(list);
@@ -113,7 +113,7 @@ describe("going older and newer", () => {
     expect(new Set([...list.newer, ...list.items].map(keyOf)).size).toBe(500);
   });
 
-  it("MUST keep a bounded number of those that are not shown, and lead to the newest by reading anew", () => {
+  it("MUST hold a limited number of hidden rows, and lead to the newest by a new read", () => {
     let list = deep(40);
     expect([list.newer.length, list.isCut]).toEqual([MOST_ROWS, true]);
     for (let n = 0; n < 40; n++) list = movedNewer(list);
@@ -121,7 +121,7 @@ describe("going older and newer", () => {
     expect(list.older).toHaveLength(MOST_ROWS);
   });
 
-  it("MUST let new ones wait while the newest are not shown, and change in place what is not shown", () => {
+  it("MUST hold new rows while the newest are hidden, and change hidden rows in place", () => {
     const list = merged(deep(5), [item("new"), item(10_000, "completed"), item(9_600, "failed")], {
       keyOf,
       isReading: false,
@@ -131,20 +131,20 @@ describe("going older and newer", () => {
     expect(ends(list)).toEqual(ends(deep(5)));
   });
 
-  it("MUST show those again that live ones pushed out, without a gap", () => {
+  it("MUST show rows again that live ones displaced, without a gap", () => {
     const list = merged(deep(1), down(10_150, 150), { keyOf, isReading: false });
     expect(ends(list)).toEqual(["10150", "9951", MOST_SHOWN]);
     expect(ids(movedOlder(list).items.slice(-51))).toBe(ids(down(9_951, 51)));
   });
 });
 
-describe("the newest page, read after a loss of the stream", () => {
-  it("MUST be merged where it reaches what is kept", () => {
+describe("the newest page that is read after a loss of the stream", () => {
+  it("MUST be merged if it overlaps the stored rows", () => {
     const list = caughtUp(deep(1), down(10_050, PAGE), { keyOf, isReading: false });
     expect(list && ends(list)).toEqual(["10050", "9901", 150]);
   });
 
-  it("MUST begin the list anew where it does not, and move nothing under a reader", () => {
+  it("MUST replace the list if it does not, and move nothing under a reader", () => {
     expect(caughtUp(deep(1), down(20_000, PAGE), { keyOf, isReading: false })).toBeUndefined();
     const reading = caughtUp(deep(1), down(20_000, PAGE), { keyOf, isReading: true });
     expect([reading && ends(reading), reading?.isCut, reading?.waiting.length]).toEqual([ends(deep(1)), true, PAGE]);

@@ -16,7 +16,7 @@ function shown({ agents }: Now) {
   return `${queued} ${running} ${state}`;
 }
 
-describe("the gateway at this moment", () => {
+describe("the current numbers of the gateway", () => {
   it("MUST count a turn once while it is queued, runs and ends", () => {
     let now = delivery(EMPTY, "recorded", "a", "queued");
     expect(shown(now)).toBe("1 0 idle");
@@ -31,7 +31,7 @@ describe("the gateway at this moment", () => {
     expect(shown(now)).toBe("0 0 idle");
   });
 
-  it("MUST take a turn that was there before for what it was, and never count below zero", () => {
+  it("MUST count an earlier turn in the state that it had, and never count below zero", () => {
     const before = { ...EMPTY, agents: [agent({ running: 1, queued: 1, state: "busy" })] };
     let now = delivery(before, "changed", "old", "running");
     expect(shown(now)).toBe("0 2 busy");
@@ -41,7 +41,7 @@ describe("the gateway at this moment", () => {
     expect(shown(now)).toBe("0 0 idle");
   });
 
-  it("MUST count no request that started no turn, nor one of an unknown agent", () => {
+  it("MUST ignore a request that started no turn, and one of an unknown agent", () => {
     for (const more of [{ turnId: null }, { agent: null }, { agent: "gone" }]) {
       const { agents } = delivery(EMPTY, "recorded", "x", "queued", more);
       expect(agents).toEqual(EMPTY.agents);
@@ -49,7 +49,7 @@ describe("the gateway at this moment", () => {
     expect(shown(delivery(EMPTY, "recorded", "x", "repeated"))).toBe("0 0 idle");
   });
 
-  it("MUST follow events, heartbeats and pauses of an agent", () => {
+  it("MUST follow the events, heartbeats and pauses of an agent", () => {
     let now = pushed(EMPTY, "event.queued", { agentName: "main", eventId: "e" });
     now = pushed(now, "event.queued", { agentName: "main", eventId: "f" });
     now = pushed(now, "agent.paused", { agentName: "main" });
@@ -67,7 +67,7 @@ describe("the gateway at this moment", () => {
     expect(now.turns).toBe(EMPTY.turns);
   });
 
-  it("MUST replace the degraded parts, and keep what others say", () => {
+  it("MUST replace the degraded parts of a gateway, and leave those of others", () => {
     const parts: Now["parts"] = [
       { name: "store", status: "degraded", detail: "It is full." },
       { name: "rest.keys", status: "ok", detail: "ci expires soon." },
@@ -77,12 +77,12 @@ describe("the gateway at this moment", () => {
     expect(now.parts).toEqual([wrong, parts[1]]);
   });
 
-  it("MUST be the same after a push that it does not know", () => {
+  it("MUST be the same after an unknown push", () => {
     expect(pushed(EMPTY, "something.new", {})).toBe(EMPTY);
   });
 });
 
-it("the turns of an hour move with the minutes", () => {
+it("the turns of an hour move on with the minutes", () => {
   const now = { turns: [1, 2, 3], minute: 10 };
   expect(turnsUntil(now, 10)).toEqual([1, 2, 3]);
   expect(turnsUntil(now, 12)).toEqual([3, 0, 0]);

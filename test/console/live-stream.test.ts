@@ -45,7 +45,7 @@ describe("the stream of work", () => {
     expect(streamOf([], [], 2)).toEqual([]);
   });
 
-  it("MUST name the turn of a heartbeat, and lead to the turn", () => {
+  it("MUST name the turn of a heartbeat, and link to the turn", () => {
     const beat = workOfTurn(turn("turn_beat", 0));
     expect(beat).toMatchObject({ preview: "Heartbeat · 2 system events", tokens: 7, outcome: "completed" });
     expect(pathOfWork(beat)).toBe("/t/turn_beat");
@@ -75,14 +75,14 @@ describe("a reply that is being written", () => {
     expect(writtenAfter(second, { offset: 10, text: "ng, Ada" }).text).toBe("Good morning, Ada");
   });
 
-  it("MUST show a gap, and begin anew with another attempt", () => {
+  it("MUST show a gap, and start again with another attempt", () => {
     expect(writtenAfter(undefined, { offset: 40, text: "later" }).text).toBe("…later");
     const before = writtenAfter(undefined, { offset: 0, text: "first" });
     expect(writtenAfter(before, { offset: 9, text: "end" }).text).toBe("first…end");
     expect(writtenAfter(before, { offset: 0, text: "second" }).text).toBe("second");
   });
 
-  it("MUST hold the end of a long reply only", () => {
+  it("MUST hold only the end of a long reply", () => {
     let written = writtenAfter(undefined, { offset: 0, text: "x".repeat(10_000) });
     written = writtenAfter(written, { offset: 10_000, text: "end" });
     expect(written.text).toHaveLength(300);

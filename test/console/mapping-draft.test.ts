@@ -21,7 +21,7 @@ import {
 const EMPTY = storedDraft({ getItem: () => null });
 
 describe("a draft of a mapping", () => {
-  it("has one condition for the pairs with one place, and no empty field", () => {
+  it("has one condition for pairs with the same place, and no empty field", () => {
     let draft = withMatch(EMPTY, "body.status", "firing");
     draft = withMatch(draft, "body.status", "resolved");
     draft = withMatch(draft, "body.status", "firing");
@@ -37,7 +37,7 @@ describe("a draft of a mapping", () => {
     });
   });
 
-  it("compares values as the gateway does", () => {
+  it("compares values like the gateway", () => {
     expect([1e2, true, "a", 0.1, -0].map(textOf)).toEqual(["100", "true", "a", "0.1", "0"]);
   });
 
@@ -49,7 +49,7 @@ describe("a draft of a mapping", () => {
     [["body", "n"], Number("1e400"), /number of this size/],
     [["headers", "authorization"], "x", /secret/],
     [["body", "password"], "[hidden]", /hides/],
-  ])("does not take %j", (path, value, reason) => {
+  ])("does not accept %j", (path, value, reason) => {
     expect(whyUnreachable(path, value)).toMatch(reason);
   });
 
@@ -69,7 +69,7 @@ describe("a draft of a mapping", () => {
     expect(whyNoMatch(["body", "k"], "v".repeat(1_025))).toMatch(/1024/);
   });
 
-  it("takes indexes, brackets and dots of header names", () => {
+  it("accepts indexes, brackets and dots of header names", () => {
     for (const path of [
       ["body", "list", 0, "a[b]"],
       ["headers", "x.dotted"],
@@ -100,7 +100,7 @@ const drafts: fc.Arbitrary<Draft> = fc.record({
 });
 
 describe("the block of a draft", () => {
-  test("is the same mapping once the configuration has read it, whatever its texts are", () => {
+  test("is the same mapping after the configuration has read it, whatever its texts are", () => {
     fc.assert(
       fc.property(drafts, (draft) => {
         const { name, ...mapping } = mappingOf(draft);
@@ -127,7 +127,7 @@ describe("the stored draft", () => {
     expect(text).not.toContain("sekrit");
   });
 
-  it.each(["", "null", "7", "[]", '{"pairs":7}', '{"pairs":[null]}', "{"])("is empty where %j is stored", (text) => {
+  it.each(["", "null", "7", "[]", '{"pairs":7}', '{"pairs":[null]}', "{"])("is empty if %j is stored", (text) => {
     expect(storedDraft({ getItem: () => text })).toEqual(EMPTY);
   });
 });

@@ -12,17 +12,17 @@ describe("Markdown from outside", () => {
     expect(markup("a <script>alert(1)</script> b")).toBe("<p>a &lt;script&gt;alert(1)&lt;/script&gt; b</p>");
   });
 
-  test("makes a link of a picture", () => {
+  test("shows a picture as a link", () => {
     expect(markup("![cat](https://example.com/a.png)")).toBe('<p><a href="https://example.com/a.png">cat</a></p>');
     expect(markup("![cat](data:image/png;base64,AA)")).toBe("<p>cat</p>");
   });
 
-  test("leaves the words of a link that may not be followed", () => {
+  test("shows only the text of a link that may not be followed", () => {
     expect(markup("[a **b**](javascript:alert(1))")).toBe("<p>a <strong>b</strong></p>");
     expect(markup("[a](https://example.com/?x=1&y=2)")).toBe('<p><a href="https://example.com/?x=1&amp;y=2">a</a></p>');
   });
 
-  test("draws a task without a control", () => {
+  test("shows a task without a control", () => {
     expect(markup("- [x] done\n- [ ] open")).not.toContain("<input");
   });
 

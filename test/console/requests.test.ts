@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { roundedNumberOf } from "#console/lib/requests.ts";
 
-describe("a body that is edited", () => {
+describe("an edited body", () => {
   it.each([
     ["an integer past 2^53", '{"id":12345678901234567890}', "12345678901234567890"],
     ["a negative one in a list", "[1,-9007199254740993]", "-9007199254740993"],
-  ])("is known to be rounded where it holds %s", (_, json, number) => {
+  ])("will be rounded if it has %s", (_, json, number) => {
     expect(roundedNumberOf(json)).toBe(number);
   });
 
@@ -13,7 +13,7 @@ describe("a body that is edited", () => {
     ["safe integers", '{"id":9007199254740991,"n":-1}'],
     ["fractions and exponents", "[1.5,1e21,2.00]"],
     ["digits in texts and names", '{"1234567890123456789\\"01":"12345678901234567890"}'],
-  ])("is kept as it is where it holds %s", (_, json) => {
+  ])("is unchanged if it has %s", (_, json) => {
     expect(roundedNumberOf(json)).toBeUndefined();
   });
 });

@@ -23,7 +23,7 @@ function fieldOf(name: string) {
 }
 
 describe("a form of a JSON Schema", () => {
-  it("has the required fields first, and keeps the schema's order otherwise", () => {
+  it("has the required fields first, and otherwise the order of the schema", () => {
     expect(fields.map(({ name }) => name)).toEqual([
       "service",
       "environment",
@@ -59,14 +59,14 @@ describe("a form of a JSON Schema", () => {
     expect(fieldOf("retries")).toMatchObject({ initial: "3", limits: "at least 0, at most 10" });
   });
 
-  it("reads what was typed, and leaves out what is empty and optional", () => {
+  it("reads the typed values, and omits empty optional ones", () => {
     const values = { service: "billing", environment: '"production"', tags: '["a"]', retries: "", share: "0.5" };
     expect(paramsOf(fields, values)).toEqual({
       params: { service: "billing", environment: "production", tags: ["a"], share: 0.5, force: false },
     });
   });
 
-  it("says what is wrong, by the field", () => {
+  it("reports errors by field", () => {
     const values = { environment: '"staging"', tags: "[", retries: "1.5", share: "much" };
     expect(paramsOf(fields, values)).toEqual({
       faults: {
@@ -78,17 +78,17 @@ describe("a form of a JSON Schema", () => {
     });
   });
 
-  it("takes the only value that a required field may have", () => {
+  it("sets the only possible value of a required field", () => {
     expect(fieldsOf({ required: ["kind"], properties: { kind: { const: "a" } } })[0]?.initial).toBe('"a"');
   });
 
-  it("survives schemas that are no objects", () => {
+  it("accepts schemas that are not objects", () => {
     expect(fieldsOf({ properties: { odd: true } })[0]?.kind).toBe("json");
     expect(fieldsOf({ properties: 7, required: 7 })).toEqual([]);
     expect([acceptsMore(schema), acceptsMore({})]).toEqual([false, true]);
   });
 
-  it("keeps a field that is named as the prototype is", () => {
+  it("has a field that is named like the prototype", () => {
     const [field] = fieldsOf(JSON.parse('{"properties":{"__proto__":{"type":"string"}}}'));
     const read = paramsOf(field ? [field] : [], { ["__proto__"]: "x" });
     expect("params" in read && JSON.stringify(read.params)).toBe('{"__proto__":"x"}');

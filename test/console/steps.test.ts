@@ -12,7 +12,7 @@ function step(ms: number, name: string, detail: Step["detail"] = null): Step {
   };
 }
 
-test("every step that the contract names has words of its own", () => {
+test("every step of the contract has its own text", () => {
   const names = timelineSteps();
   expect(names.length).toBeGreaterThan(30);
   for (const name of names) expect(stepWords(step(0, name)).words, name).not.toBe(name);

@@ -46,7 +46,7 @@ function texts({ messages }: Transcript) {
 }
 
 describe("a live transcript", () => {
-  test("puts a reply together from its pieces", () => {
+  test("assembles a reply from its pieces", () => {
     const open = replayed([asked("a", 1), begun("a", 3), piece("a", 0, "Good "), piece("a", 5, "morning")]);
     expect(open.messages.at(-1)).toMatchObject({ text: "Good morning", isOpen: true });
     const done = replayed(
@@ -57,14 +57,14 @@ describe("a live transcript", () => {
     expect(openTurns(done)).toEqual([]);
   });
 
-  test("has the calls of tools with the reply that they led to", () => {
+  test("shows tool calls with the reply that used them", () => {
     const toolCalls = [{ tool: "find_order", ok: true, ms: 12 }];
     const message = { turnId: "a", seq: 4, messageId: "a-reply", text: "Found it.", toolCalls };
     const done = replayed([asked("a", 1), begun("a", 3), push("message.completed", message)]);
     expect(done.messages.at(-1)).toMatchObject({ text: "Found it.", toolCalls });
   });
 
-  test("is the same when pushes come again", () => {
+  test("is the same if pushes arrive twice", () => {
     const pushes = [
       asked("a", 1),
       push("turn.started", { turnId: "a", attempt: 1 }),
@@ -79,7 +79,7 @@ describe("a live transcript", () => {
     ]);
   });
 
-  test("says where to go on when the beginning of a reply was not seen", () => {
+  test("returns the place to read from if the beginning of a reply was missed", () => {
     const gap = replayed([piece("a", 5, "morning")]);
     expect(gap.missing).toEqual({ messageId: "a-reply", cursor: "c" });
     expect(gap.messages[0]).toMatchObject({ text: "", hasGap: true });
@@ -87,7 +87,7 @@ describe("a live transcript", () => {
     expect(filled).toMatchObject({ missing: undefined, messages: [{ text: "Good morning", hasGap: false }] });
   });
 
-  test("keeps a question that waits behind the answer before it", () => {
+  test("shows a waiting question before its answer", () => {
     const two = replayed([
       asked("a", 1, "One?"),
       begun("a", 3),
@@ -98,7 +98,7 @@ describe("a live transcript", () => {
     expect(texts(two)).toEqual(["One?", "One.", "Two?", ""]);
   });
 
-  test("begins a reply anew with another attempt", () => {
+  test("starts a reply again with another attempt", () => {
     const again = replayed([
       asked("a", 1),
       begun("a", 3),
@@ -109,7 +109,7 @@ describe("a live transcript", () => {
     expect(again.turns.a).toMatchObject({ status: "running", attempt: 2 });
   });
 
-  test("keeps what a cancelled turn wrote, and drops an empty reply of a failed one", () => {
+  test("shows the written part of a cancelled turn, and drops an empty reply of a failed one", () => {
     const cancelled = replayed([
       begun("a", 3),
       piece("a", 0, "Goo"),
@@ -125,12 +125,12 @@ describe("a live transcript", () => {
     expect(failed.turns.b).toMatchObject({ status: "failed", error: { name: "turn-failed" } });
   });
 
-  test("never takes an ended turn back", () => {
+  test("never reopens an ended turn", () => {
     const done = replayed([push("turn.completed", { turnId: "a", reply: "x" }), push("turn.queued", { turnId: "a" })]);
     expect(done.turns.a?.status).toBe("completed");
   });
 
-  test("takes model, usage and times of an ended turn from the stored page", () => {
+  test("takes the model, usage and times of an ended turn from the stored page", () => {
     const done = replayed([push("turn.completed", { turnId: "a", reply: "x" })]);
     const turn = {
       turnId: "a",
@@ -152,7 +152,7 @@ describe("a live transcript", () => {
     expect(withPage(paged, { messages: [], turns: { a: running } }).turns.a).toMatchObject({ status: "completed" });
   });
 
-  test("joins pages without doubling, and what is stored wins", () => {
+  test("joins pages without repetition, and stored values have priority", () => {
     const live = replayed([asked("b", 7, "New?"), begun("b", 9), piece("b", 0, "Ne")]);
     const messages = [
       stored("b", 7, "user", "New?"),
@@ -169,7 +169,7 @@ describe("a live transcript", () => {
     ]);
   });
 
-  test("begins anew where the newest page does not reach what is shown", () => {
+  test("starts again if the newest page does not overlap the shown part", () => {
     const old = withPage(EMPTY, { messages: [stored("a", 1, "user", "Old?")] });
     const far = [stored("z", 90, "user", "Far?")];
     expect(startsAnew(old, far, false)).toBe(true);
@@ -177,7 +177,7 @@ describe("a live transcript", () => {
     expect(startsAnew(old, [stored("b", 5, "user", "Next?"), stored("a", 1, "user", "Old?", true)], false)).toBe(false);
   });
 
-  test("begins anew where the end of a long conversation is followed, and keeps what has not ended", () => {
+  test("starts again if only the end of a long conversation is read, and the unfinished turns remain", () => {
     const pushes = Array.from({ length: 300 }, (_, n) => [
       asked(`t${n}`, n * 10 + 1),
       begun(`t${n}`, n * 10 + 2),
@@ -193,7 +193,7 @@ describe("a live transcript", () => {
     expect(startsAnew(newest, page, true)).toBe(false);
   });
 
-  test("asks to be read again after a compaction or a reset, and knows when its session is gone", () => {
+  test("requests a new read after a compaction or a reset, and ends when its session is deleted", () => {
     const one = replayed([push("session.compacted", {}), push("stream.reset", {}), push("unheard.of", {})]);
     expect(one.stale).toBe(2);
     expect(replayed([push("session.deleted", {})], one).isDeleted).toBe(true);

@@ -16,23 +16,23 @@ function ok(name: string, detail: string | null) {
   return { name, status: "ok" as const, detail };
 }
 
-describe("what is wrong", () => {
+describe("the troubles of the gateway", () => {
   it.each([
     [{ queued: 1 }, "1 turn"],
     [{ waitingEvents: 2 }, "2 events"],
     [{ queued: 3, waitingEvents: 1 }, "3 turns and 1 event"],
-  ])("names a paused agent with waiting work, once: %j", (waiting, what) => {
+  ])("include a paused agent with waiting work, once: %j", (waiting, what) => {
     const paused = agent({ paused: true, ...waiting });
     expect(troubles([ok("agents.main", "It is paused.")], [paused])).toEqual([
       `▲ main | paused, ${what} waiting | /agents/main`,
     ]);
   });
 
-  it("names no paused agent that nothing waits for", () => {
+  it("do not include a paused agent without waiting work", () => {
     expect(troubles([ok("agents.main", "It is paused.")], [agent({ paused: true })])).toEqual([]);
   });
 
-  it("names a failing agent once, with the reason of its last failure, and leads to its failed requests", () => {
+  it("include a failing agent once, with the reason of its last failure, and link to its failed requests", () => {
     const failing = agent({ agentName: "a b", state: "failing" });
     const path = "/activity?agent=a%20b&outcome=failed";
     const wrong = degraded("agents.a b", "The backend failed in the last turn.");
@@ -43,20 +43,20 @@ describe("what is wrong", () => {
     expect(troubles([], [failing])).toEqual([`✕ a b | degraded | ${path}`]);
   });
 
-  it("leads from a channel to the replies that were not delivered", () => {
+  it("link from a channel to the replies that were not delivered", () => {
     expect(troubles([degraded("channels.dead", "Last delivery failed: HTTP 410. 1 reply is waiting.")])).toEqual([
       "✕ dead | last delivery failed: HTTP 410. 1 reply is waiting | /activity?announcement=failed&channel=dead",
     ]);
   });
 
-  it("counts dead events, in place of the calls that list them", () => {
+  it("include the number of dead events, with a link to their list", () => {
     const detail = "Dead events: 2. List and replay them with GET /api/v1/events?status=dead.";
     expect(troubles([ok("events", detail)])).toEqual([
       "✕ Events | 2 events failed after all attempts | /events?status=dead",
     ]);
   });
 
-  it("has the gravest first, and all other parts by their names", () => {
+  it("are in the order of severity, and all other parts have their names", () => {
     expect(troubles([ok("rest.keys", "ci expires on 2026-12-01."), degraded("store", null)])).toEqual([
       "✕ Store | degraded | /settings/configuration",
       "▲ API keys | ci expires on 2026-12-01 | /settings",
@@ -65,7 +65,7 @@ describe("what is wrong", () => {
   });
 });
 
-describe("why an agent failed", () => {
+describe("the reason of a failing agent", () => {
   const work = (outcome: string, detail: string | null = null, name = "main") =>
     ({ agent: name, outcome, error: detail === null ? null : { name: "turn-failed", detail } }) as Work;
 

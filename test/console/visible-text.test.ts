@@ -13,7 +13,7 @@ function textIn(child: unknown): string {
   return Array.isArray(child) ? child.map(textIn).join("") : typeof child === "string" ? child : (child as Mark).sign;
 }
 
-it("every text of an element is shown with its control characters named, and none left", () => {
+it("every text of an element shows its control characters by name, and contains none", () => {
   fc.assert(
     fc.property(anyText, anyText, fc.boolean(), (one, other, isTextOnly) => {
       const shown = shownChildren([one, [other, one]], (sign): Mark => ({ sign }), isTextOnly);
@@ -23,7 +23,7 @@ it("every text of an element is shown with its control characters named, and non
   );
 });
 
-it("a text without such characters stays as it is, and so does what is not a text", () => {
+it("a text without such characters is unchanged, and so is a value that is not a text", () => {
   const children = ["שלום, é 😀\n\t", 7, null, [{ type: "b" }]];
   expect(shownChildren(children, () => "", false)).toBe(children);
   expect(piecesOf("a\u001b[1m")).toEqual([
@@ -33,7 +33,7 @@ it("a text without such characters stays as it is, and so does what is not a tex
   ]);
 });
 
-it("the override of the writing direction is named where it stands", () => {
+it("the override of the writing direction is shown by name in its place", () => {
   expect(shownText("\u202egnp.exe")).toBe("⟨U+202E⟩gnp.exe");
   fc.assert(
     fc.property(anyText, (text) => {

@@ -51,7 +51,7 @@ describe("the waterfall of a turn", () => {
     ]);
   });
 
-  test("has tool calls that ran at the same time, in the order of their starts", () => {
+  test("has concurrent tool calls in the order of their starts", () => {
     const steps = [...begun, called(250, "short", 30), called(300, "long", 180), step(300, "turn.completed")];
     expect(shown(steps).slice(2)).toEqual([
       ["  model call", 100, 120, "running"],
@@ -82,7 +82,7 @@ describe("the waterfall of a turn", () => {
     ]);
   });
 
-  test("goes up to now while the turn runs", () => {
+  test("continues until now while the turn runs", () => {
     expect(shown([...begun, called(200, "find", 50)], START + 1_000).at(-1)).toEqual([
       "  model call",
       200,
@@ -91,7 +91,7 @@ describe("the waterfall of a turn", () => {
     ]);
   });
 
-  test("never starts a call before its attempt, and takes a call without a start by its duration", () => {
+  test("never starts a call before its attempt, and positions a call without a start by its duration", () => {
     const steps = [...begun, step(150, "tool.called", { tool: "old", ok: true, ms: 400 }), step(200, "turn.completed")];
     expect(shown(steps).slice(2)).toEqual([
       ["  old", 100, 150, "done"],
@@ -107,7 +107,7 @@ describe("the waterfall of a turn", () => {
     for (const [from = -1, to = -1] of places) expect(from >= 0 && to >= from && to <= 1).toBe(true);
   });
 
-  test("shows a turn without a recorded request by the calls of its reply", () => {
+  test("shows a turn without a recorded request by the tool calls of its reply", () => {
     const turn = { status: "completed", attempt: 2, created_at: at(0), started_at: at(100), ended_at: at(600) };
     const calls = [
       { tool: "find", ok: true, ms: 50, at: at(200) },

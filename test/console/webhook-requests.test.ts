@@ -11,14 +11,14 @@ import {
 import type { SignatureScheme } from "#generated/clients/typescript/src/webhooks.ts";
 import { schemes, signedWith } from "#wire/hooks/signatures.ts";
 
-describe("what is typed into the tester", () => {
-  it("is headers, one a line, with names in small letters", () => {
+describe("the input of the tester", () => {
+  it("is one header per line, with names in lower case", () => {
     const read = headersOfLines("X-GitHub-Event: push\n\n x-a:b: c ");
     expect(read).toEqual({ headers: { "x-github-event": "push", "x-a": "b: c" } });
     expect("headers" in read && linesOfHeaders(read.headers)).toBe("x-github-event: push\nx-a: b: c");
   });
 
-  it("is refused where a line is no header, in words", () => {
+  it("is refused with an explanation if a line is not a header", () => {
     expect(headersOfLines("push")).toEqual({ fault: expect.stringContaining("“push” is not a header") });
   });
 
@@ -29,27 +29,27 @@ describe("what is typed into the tester", () => {
   });
 });
 
-describe("a pair that is put into a request", () => {
+describe("a pair that is added to a request", () => {
   const put = (path: string) => withPair({ headers: {}, body: {} }, path, "x");
-  it("makes the place that it names", () => {
+  it("creates the place that it names", () => {
     expect(put("body.a.b").body).toEqual({ a: { b: "x" } });
     expect(put("body.commits.1.id").body).toEqual({ commits: [null, { id: "x" }] });
     expect(put("headers.X-GitHub-Event").headers).toEqual({ "x-github-event": "x" });
   });
 
-  it("keeps what is there, and changes no other object", () => {
+  it("preserves existing values, and changes no other object", () => {
     const before = { headers: {}, body: { a: { c: 1 }, list: [1] } };
     expect(withPair(before, "body.a.b", "x").body).toEqual({ a: { c: 1, b: "x" }, list: [1] });
     expect(before.body).toEqual({ a: { c: 1 }, list: [1] });
   });
 
-  it("leaves a request alone where the path is none", () => {
+  it("changes nothing if the path is not valid", () => {
     expect([put("message").body, put("body.__proto__.x").body]).toEqual([{}, {}]);
   });
 });
 
-describe("the places of a template", () => {
-  it("get their names as values, where the request has none", () => {
+describe("the placeholders of a template", () => {
+  it("get their names as values if the request has none", () => {
     const request = { headers: {}, body: { kind: "deploy", by: { id: 7 } } };
     const filled = withPlaces(
       request,
@@ -61,7 +61,7 @@ describe("the places of a template", () => {
 });
 
 describe("the command that sends a webhook", () => {
-  it("names the shared token by a variable", () => {
+  it("has a variable for the shared token", () => {
     const command = curlOfHook({ origin: "http://gw", path: "/hooks/deploy", verify: null, body: "{}" });
     expect(command).toContain('-H "authorization: Bearer $WEBHOOK_TOKEN"');
   });
@@ -71,7 +71,7 @@ describe("the command that sends a webhook", () => {
     ["stripe", "STRIPE_WEBHOOK_SECRET", "whsec_stripe"],
     ["slack", "SLACK_SIGNING_SECRET", "8f742231"],
     ["standard-webhooks", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
-  ] as [SignatureScheme, string, string][])("signs as %s does, in a shell", (type, variable, secret) => {
+  ] as [SignatureScheme, string, string][])("signs like %s, in a shell", (type, variable, secret) => {
     const body = `{"text":"it's $HOME"}`;
     const command = curlOfHook({ origin: "http://gw", path: "/hooks/x", verify: type, body });
     // In the place of curl, a function that writes its arguments.
