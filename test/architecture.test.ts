@@ -162,10 +162,10 @@ function tableOf(rooms: typeof ROOMS): string {
   return ["| folder | purpose | may import | and types of |", "|---|---|---|---|", ...rows].join("\n");
 }
 
-describe("the house", () => {
+describe("the repository", () => {
   const sources = filesBelow("src");
 
-  it.each(Object.entries(ROOMS))("%s imports what its row allows, and uses the whole row", (room, row) => {
+  it.each(Object.entries(ROOMS))("%s imports what its row allows, and uses all of its row", (room, row) => {
     const { may, types = [], except = [] } = row;
     const imports = importsOfRoom(room);
     const isAllowed = ({ to, typeOnly }: Import) =>
@@ -190,7 +190,7 @@ describe("the house", () => {
     expect(long.map(({ name }) => name)).toEqual([]);
   });
 
-  it("a body of a handler has fewer than 15 lines", () => {
+  it("the body of a handler has fewer than 15 lines", () => {
     const bodies = filesBelow("src/handlers")
       .flatMap(functionsIn)
       .filter(({ name }) => /: "\w+\.\w+"$/.test(name));
@@ -206,22 +206,22 @@ describe("the house", () => {
     expect(crossed).toEqual([]);
   });
 
-  it("the rules of the store know no engine", () => {
+  it("the rules of the store import no engine", () => {
     const rules = sources.filter((file) => file.startsWith("src/store/rules/")).flatMap(importsOf);
     expect(rules.filter(({ to }) => /^src\/store\/(?!rules\/)\w+\//.test(to) || to.startsWith("node:"))).toEqual([]);
   });
 
-  it("no file imports one that imports it, directly or by others", () => {
+  it("no two files import each other, directly or through others", () => {
     expect(circlesIn(new Map(sources.map((file) => [file, importsOf(file).map(({ to }) => to)])))).toEqual([]);
   });
 
-  it("the generated clients have no import circle", () => {
+  it("the generated clients have no import cycle", () => {
     const typescript = filesBelow("generated/clients/typescript/src");
     expect(circlesIn(new Map(typescript.map((file) => [file, importsOf(file).map(({ to }) => to)])))).toEqual([]);
     expect(circlesIn(pythonImportsBelow("generated/clients/python/src"))).toEqual([]);
   });
 
-  it("every folder of src has a row here", () => {
+  it("every folder of src has a row in the table", () => {
     const folders = readdirSync(join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(folders.map(({ name }) => `src/${name}/`).filter((folder) => !(folder in ROOMS))).toEqual([]);
   });
@@ -230,7 +230,7 @@ describe("the house", () => {
     expect(sources.flatMap(importsOf).filter(({ to }) => /^(test|scripts)\//.test(to))).toEqual([]);
   });
 
-  it("only the front opens calls: a door gets a request that it cannot change", () => {
+  it("only the front creates calls: a door gets a request that it cannot change", () => {
     const opening = sources.filter((file) => /\bOpenCall\b/.test(readFileSync(join(root, file), "utf8")));
     expect(opening).toEqual(["src/wire/call/call.ts", "src/wire/call/front.ts"]);
   });
@@ -254,7 +254,7 @@ describe("the house", () => {
     expect(found).toEqual([]);
   });
 
-  it("core and kit read no clock and set no timer of their own", () => {
+  it("core and kit do not read the clock and set no timers", () => {
     const wrong = sources.filter((file) => {
       const isHeld = /^src\/(core|kit)\//.test(file) && file !== "src/kit/clock.ts";
       return isHeld && /\bDate\.now\(|\bsetTimeout\(|\bsetInterval\(/.test(readFileSync(join(root, file), "utf8"));
@@ -282,7 +282,7 @@ describe("the house", () => {
     expect(pages.filter((name) => !readme.includes(`](docs/${name})`))).toEqual([]);
   });
 
-  it("the top level holds what it should and no more", () => {
+  it("the top level has the expected files and no others", () => {
     const allowed = [
       "package.json",
       "package-lock.json",

@@ -90,7 +90,7 @@ async function startTampered(url: string, tamper: (reply: Reply, place: string, 
 const KEPT_OUT = ["500", "internal", "the configuration has"];
 
 describe("an audit", () => {
-  test("finds that this gateway holds every requirement that can be seen from outside", async () => {
+  test("reports that this gateway meets every requirement that can be checked from outside", async () => {
     const found = await auditOf(targetAt(audited.url));
     expect(failing(found)).toEqual([]);
     const unseen = found.filter(({ outcome }) => outcome === "unseen").map(({ text }) => text);
@@ -106,12 +106,12 @@ describe("an audit", () => {
     expect([status, JSON.parse(stdout).requirements]).toEqual([0, found]);
   });
 
-  test("finds the same with the example skills, whose schemas refuse made-up params", async () => {
+  test("reports the same with the example skills, whose schemas refuse invented params", async () => {
     await using other = await startAudited(undefined, join(root, "docs/examples/skills"));
     expect(failing(await auditOf(targetAt(other.url)))).toEqual([]);
   });
 
-  test("looks at the rate limit when it may flood the gateway", async () => {
+  test("checks the rate limit if it may flood the gateway", async () => {
     await using limited = await startAudited({ maxRequests: 60, windowMs: 3_600_000 });
     const found = await auditOf(targetAt(limited.url), true);
     expect(failing(found)).toEqual([]);
@@ -145,14 +145,14 @@ describe("an audit", () => {
     for (const words of wanted) expect(found).toContainEqual(expect.stringMatching(words));
   });
 
-  test("tells of a gateway that takes any token", async () => {
+  test("reports a gateway that accepts any token", async () => {
     await using tampered = await startTampered(audited.url, ({ status }) => (status === 401 ? { status: 200 } : {}));
     const found = failing(await auditOf(targetAt(tampered.url)));
     expect(found.filter((text) => text.includes("and no other token"))).toHaveLength(7);
     expect(found).toContainEqual(expect.stringMatching(/^unauthenticated has the code -32000, on each method/));
   });
 
-  test("lets a proxy add headers, and counts", async () => {
+  test("accepts that a proxy adds headers, and counts them", async () => {
     await using proxied = await startTampered(audited.url, () => ({}));
     const found = await auditOf({ ...targetAt(proxied.url), rpcUrl: audited.url });
     expect(failing(found)).toEqual([]);
@@ -174,7 +174,7 @@ describe("npm run audit", () => {
     ],
     [["--surprise"], {}, /^Unknown option '--surprise'/],
     [["http://127.0.0.1:9"], {}, /^http:\/\/127.0.0.1:9\/rpc did not answer: /],
-  ])("refuses what it cannot begin with: %j %j", async (args, env, words) => {
+  ])("refuses invalid input: %j %j", async (args, env, words) => {
     const { status, stderr } = await run(args, env);
     expect(stderr).toMatch(words);
     expect(status).toBe(2);

@@ -62,10 +62,10 @@ backendSuite({
   deterministic: true,
 });
 
-describe.each(Object.keys(FORMS))("an agent that speaks A2A by %s", (form) => {
+describe.each(Object.keys(FORMS))("an A2A agent over %s", (form) => {
   const server = servers[form] as (typeof all)[number];
 
-  it("answers with what its task made", async () => {
+  it("answers with the artifacts of its task", async () => {
     const chunks = await run(server.url);
     expect(textOf(chunks)).toBe("You said: hi That is all.");
     // It says nothing of what it used, which is not the same as that it used nothing.
@@ -78,7 +78,7 @@ describe.each(Object.keys(FORMS))("an agent that speaks A2A by %s", (form) => {
     expect(call?.headers).toMatchObject({ "a2a-version": "1.0", "accept-encoding": "identity" });
   });
 
-  it("tells what it used where the agent does, in whatever words", async () => {
+  it("reports usage if the agent does, in various formats", async () => {
     const whole = { input: 5, output: 4, cached: 2 };
     for (const [metadata, usage] of [
       [{ usage: { input: 5, output: 4, cached: 2 } }, whole],
@@ -102,12 +102,12 @@ describe.each(Object.keys(FORMS))("an agent that speaks A2A by %s", (form) => {
     }
   });
 
-  it("answers with a message in place of a task", async () => {
+  it("answers with a message instead of a task", async () => {
     plan = { says: ["Hello."], isMessage: true };
     expect(textOf(await run(server.url))).toBe("Hello.");
   });
 
-  it("answers with its last words where it made nothing", async () => {
+  it("answers with its last status message if it made no artifact", async () => {
     plan = { says: [], words: "Nothing to do." };
     expect(textOf(await run(server.url))).toBe("Nothing to do.");
   });
@@ -117,14 +117,14 @@ describe.each(Object.keys(FORMS))("an agent that speaks A2A by %s", (form) => {
     ["REJECTED", "the remote agent refuses this message: the lamp went out"],
     ["CANCELED", "the remote agent cancelled its task: the lamp went out"],
     ["AUTH_REQUIRED", "the remote agent requires credentials that are not configured: the lamp went out"],
-  ])("fails with what it says when its task is %s", async (ends, message) => {
+  ])("fails with its own message if its task is %s", async (ends, message) => {
     plan = { says: [], ends, words: "the lamp\nwent out" };
     expect(await failureOf(run(server.url))).toMatchObject({ name: "BackendError", message, retryable: false });
   });
 });
 
 describe("a conversation with an A2A agent", () => {
-  it("has the same context in every turn of a session, and another in another session or with other credentials", async () => {
+  it("has the same context in every turn of a session, and another one in another session or with other credentials", async () => {
     const key = { authorization: "Bearer one" };
     await run(streamed.url, say("a"), { headers: key });
     await run(streamed.url, say("b", { turnId: "turn_2" }), { headers: key });
@@ -136,7 +136,7 @@ describe("a conversation with an A2A agent", () => {
     expect(new Set([one, three, four].map((message) => message?.contextId)).size).toBe(3);
   });
 
-  it("goes on in the task that asked for more", async () => {
+  it("continues the task that required more input", async () => {
     const backend = open(streamed.url);
     plan = { says: [], ends: "INPUT_REQUIRED", words: "Which city?" };
     expect(textOf(await collect(backend.run(say("weather"), never)))).toBe("Which city?");
@@ -148,21 +148,21 @@ describe("a conversation with an A2A agent", () => {
     expect(answered?.taskId).toMatch(/^task-/);
   });
 
-  it("fails where more is asked for and nobody says what", async () => {
+  it("fails if more input is required without a description", async () => {
     plan = { says: [], ends: "INPUT_REQUIRED" };
     expect((await failureOf(run(streamed.url))).message).toBe(
       "the remote agent asks for more input without a question",
     );
   });
 
-  it("asks for a task again until it is done", async () => {
+  it("polls a task until it is completed", async () => {
     plan = { says: ["Done."], polls: 2 };
     const chunks = await run(whole.url);
     expect(chunks.filter((chunk) => "alive" in chunk)).toHaveLength(2);
     expect(textOf(chunks)).toBe("Done.");
   });
 
-  it("tells of instructions, skills, context, and what came from outside", async () => {
+  it("sends instructions, skills and context, and marks text from outside", async () => {
     const turn = turnOf({
       instructions: "Be kind.",
       skills: [{ skillId: "sums", body: "How to add." }],
@@ -175,7 +175,7 @@ describe("a conversation with an A2A agent", () => {
     expect(texts.at(-1)).toMatch(/^The message\..*\n<outside-[0-9a-f]+>\ntwo and two\?\n<\/outside-/);
   });
 
-  it("tells what was said before the session began, which the agent cannot know", async () => {
+  it("sends the messages from before the session, which the agent does not know", async () => {
     const instructions = { role: "system", text: "Be brief.", outside: false, instructions: true } as const;
     const earlier = [instructions, { role: "user", text: "Hello", outside: false } as const];
     await run(streamed.url, say("And now?", { earlier, instructions: "Be kind." }));
@@ -194,7 +194,7 @@ describe("a conversation with an A2A agent", () => {
     expect(texts).toMatch(/you are the assistant:.*Hello.*And now\?/s);
   });
 
-  it("has its task cancelled at the agent when nobody waits for it any more", async () => {
+  it("cancels its task at the agent when its turn is cancelled", async () => {
     const controller = new AbortController();
     const chunks = open(slow.url).run(say("hi"), controller.signal)[Symbol.asyncIterator]();
     for (let n = 0; n < 2; n++) await chunks.next();
@@ -250,7 +250,7 @@ describe("the card of an A2A agent", () => {
   });
 });
 
-describe("an A2A agent that goes wrong", () => {
+describe("a failing A2A agent", () => {
   it.each((Object.keys(FAULTS) as Fault[]).filter((fault) => !ENDLESS.includes(fault)))(
     "fails with %s, in words of ours, and the next turn is answered",
     async (fault) => {

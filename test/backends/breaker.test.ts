@@ -22,7 +22,7 @@ describe("a breaker", () => {
     return { clock, breaker, begin, fail };
   };
 
-  it("opens after five failures in a row, and one answer between them counts from the beginning", () => {
+  it("opens after five failures in a row, and an answer between them resets the count", () => {
     const { breaker, begin, fail } = open();
     fail(4);
     begin().answered();
@@ -34,7 +34,7 @@ describe("a breaker", () => {
     expect(() => begin()).toThrow(isKeptBack);
   });
 
-  it("lets one call try after its rest, closes with its answer, and rests twice as long after its failure", async () => {
+  it("allows one call after its pause, closes if it succeeds, and doubles the pause if it fails", async () => {
     const { clock, breaker, begin, fail } = open();
     fail(5);
     await clock.advance(5_000);
@@ -50,7 +50,7 @@ describe("a breaker", () => {
     expect([begin(), begin()]).toHaveLength(2);
   });
 
-  it("rests no longer for calls that were under way when it opened, and as long as it was asked to, up to a minute", () => {
+  it("does not extend its pause for calls that were in progress, and pauses as long as requested, up to a minute", () => {
     const { breaker, begin, fail } = open();
     const late = Array.from({ length: 50 }, () => begin());
     fail(4);
@@ -68,7 +68,7 @@ describe("a breaker", () => {
     ["silence", "silence", LASTING, 5_000],
     ["no answer in time", "no-answer", LASTING, 5_000],
     ["a cancelled call", "cancelled", new Error("no"), 0],
-  ])("counts %s once, whether its end is told or it is left", (_, reason, error, restMs) => {
+  ])("counts %s once, whether its end is reported or it is abandoned", (_, reason, error, restMs) => {
     for (const isLeft of [false, true]) {
       const { breaker, begin } = open();
       const calls = Array.from({ length: 5 }, () => {
@@ -85,7 +85,7 @@ describe("a breaker", () => {
     }
   });
 
-  it("lets no call begin that was stopped before", () => {
+  it("starts no call whose signal was aborted before", () => {
     const stop = new Stop();
     stop.abort("cancelled");
     expect(() => open().begin(stop)).toThrow("cancelled");

@@ -74,7 +74,7 @@ describe("tool calls of servers that", () => {
       [calls({ index: 0, id: "a", function: { name: "look", arguments: ":1}" } })],
       [calls({ index: 1, id: "b", function: { name: "look", arguments: '{"n":2}' } })],
     ],
-  ])("%s are made with their arguments", async (_, ...pieces) => {
+  ])("%s are called with their arguments", async (_, ...pieces) => {
     asked.length = 0;
     answers = [[...pieces.flat(), ...end("tool_calls")]];
     const chunks = await collect(open().run(turnOf({ tools: () => [look] }), never));
@@ -95,13 +95,13 @@ describe("tool calls of servers that", () => {
   });
 });
 
-it("options go into the request as they are, and by the names that OpenAI has for them", async () => {
+it("options are sent unchanged, with the names of OpenAI", async () => {
   await collect(open({ top_k: 40, reasoningEffort: "low" }).run(turnOf(), never));
   expect(server.seen[0]?.path).toBe("/v1/chat/completions");
   expect(server.seen[0]?.json).toMatchObject({ top_k: 40, reasoning_effort: "low", stream: true });
 });
 
-it("text in parts is read, and their thoughts are not", async () => {
+it("text in parts is read, and their reasoning is not", async () => {
   const thinking = [{ type: "text", text: "hm" }];
   answers = [
     [
@@ -117,14 +117,14 @@ it("text in parts is read, and their thoughts are not", async () => {
   expect(textOf(await collect(open().run(turnOf(), never)))).toBe("Yes.");
 });
 
-it("text that came before an error in the stream is told", async () => {
+it("text before an error in the stream is returned", async () => {
   answers = [[delta({ content: "Half" }) + event({ object: "error", message: "The engine is overloaded." })]];
   const { error, text } = await failure(open().run(turnOf(), never));
   expect(text).toBe("Half");
   expect(error.message).toBe("the provider is overloaded or failing");
 });
 
-it("passes on text that was received at once as one piece", async () => {
+it("returns text that was received at once as one piece", async () => {
   const thought = delta({ reasoning_content: "hm" });
   answers = [
     [`${delta({ content: "a" }) + delta({ content: "b" })}:\n\n${delta({ content: "c" })}${thought}`, ...end("stop")],

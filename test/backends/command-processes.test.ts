@@ -32,31 +32,31 @@ const FORKS: [string, string, number][] = [
   ["has a pipe of programs", 'echo "$$."; yes | sort | sleep 60', 1],
 ];
 
-describe("a command leaves no child behind", () => {
-  it.each(FORKS)("when its turn is stopped: one that %s", async (_, script, count) => {
+describe("a command leaves no child process", () => {
+  it.each(FORKS)("if its turn is stopped: one that %s", async (_, script, count) => {
     const { chunks, pids, stop } = await runUntilTold(script, count);
     stop();
     await Promise.allSettled([chunks.next()]);
     await untilGone(pids);
   });
 
-  it.each(FORKS)("when its reader leaves: one that %s", async (_, script, count) => {
+  it.each(FORKS)("if its reader leaves: one that %s", async (_, script, count) => {
     const { chunks, pids } = await runUntilTold(script, count);
     await chunks.return?.();
     await untilGone(pids);
   });
 
-  it("when it ends and its child holds its output open", async () => {
+  it("if it ends while its child holds its output open", async () => {
     const told = await replyOf(shell("sleep 60 & printf '%s' $!"));
     await untilGone(pidsIn(told));
   });
 
-  it("and answers when one that left its group holds its output open", async () => {
+  it("and answers if a process that left its group holds its output open", async () => {
     const told = await replyOf(shell("setsid sleep 2 & printf %s $$"));
     expect(pidsIn(told)).toHaveLength(1);
   });
 
-  it("when it fails, in its words or in ours", async () => {
+  it("if it fails, with its own error or ours", async () => {
     for (const script of ["sleep 60 & echo $! >&2; exit 3", "sleep 60 & echo $! >&2; printf '\\377'; sleep 60"]) {
       const said: { line: string }[] = [];
       await failureOf(replyOf(shell(script, { said })));
@@ -65,7 +65,7 @@ describe("a command leaves no child behind", () => {
     }
   });
 
-  it("and lets it tidy up before it ends", async () => {
+  it("and can clean up before it ends", async () => {
     const said: { line: string }[] = [];
     const controller = new AbortController();
     const backend = shell("trap 'echo tidied >&2; exit' TERM; echo begun; while :; do sleep 0.02; done", { said });
@@ -77,7 +77,7 @@ describe("a command leaves no child behind", () => {
     expect(said.map(({ line }) => line)).toContain("tidied");
   });
 
-  it("when it is closed, which waits for the turns that run", async () => {
+  it("if it is closed, which waits for running turns", async () => {
     const backend = shell("echo $$; sleep 0.2; echo done");
     const chunks = backend.run(turnOf(), new AbortController().signal)[Symbol.asyncIterator]();
     const told = [await chunks.next()];
@@ -105,8 +105,8 @@ describe("a command leaves no child behind", () => {
   });
 });
 
-describe("many turns of a command", () => {
-  it("run one after another, each in a program of its own", async () => {
+describe("several turns of a command", () => {
+  it("run one after another, each in its own process", async () => {
     const backend = shell("echo $$");
     const seen = new Set<string>();
     for (let n = 0; n < 20; n++) seen.add(textOf(await collect(backend.run(turnOf(), new AbortController().signal))));

@@ -26,14 +26,14 @@ function lines(...pieces: unknown[]) {
   });
 }
 
-describe("what a command is told", () => {
+describe("the input of a command", () => {
   it("is the turn, as one line of JSON", async () => {
     const told = textOf(await collect(shell("cat").run(RICH_TURN, signal())));
     expect(told).not.toContain("\n");
     expect(JSON.parse(told)).toEqual(RICH_DOCUMENT);
   });
 
-  it("has the newest of a long conversation, and how much was left out", async () => {
+  it("has the newest messages of a long conversation, and the number of omitted ones", async () => {
     const history = Array.from({ length: 10 }, (_, n) => ({
       role: "user" as const,
       text: `${n}`.repeat(60_000),
@@ -46,7 +46,7 @@ describe("what a command is told", () => {
     expect(told.historyOmitted).toBe(6);
   });
 
-  it("has no more of the gateway's environment than what it cannot be without", async () => {
+  it("has only the necessary variables of the gateway's environment", async () => {
     process.env.GATEWAY_SECRET = "s3cret";
     onTestFinished(() => void delete process.env.GATEWAY_SECRET);
     const told = await replyOf(shell("env", { env: { AGENT_KEY: "its own" } }));
@@ -58,7 +58,7 @@ describe("what a command is told", () => {
     expect(told).not.toContain("s3cret");
   });
 
-  it("has none of the gateway's files and sockets open", async () => {
+  it("has no open files and sockets of the gateway", async () => {
     const folder = mkdtempSync(join(tmpdir(), "command-"));
     const file = openSync(join(folder, "secret"), "w");
     onTestFinished(() => {
@@ -69,29 +69,29 @@ describe("what a command is told", () => {
     expect(open).not.toContain("secret");
   });
 
-  it("is read by no shell", async () => {
+  it("is not read by a shell", async () => {
     const told = await replyOf(commandOf(["printf", "%s", "$HOME; `id` && *"]));
     expect(told).toBe("$HOME; `id` && *");
   });
 
-  it("runs in its folder", async () => {
+  it("includes the configured working folder", async () => {
     expect(await replyOf(shell("pwd", { cwd: "/usr" }))).toBe("/usr");
   });
 });
 
-describe("what a command answers", () => {
-  it("is its text, without the ends of lines after the last one", async () => {
+describe("the output of a command", () => {
+  it("is its text, without the line breaks at its end", async () => {
     expect(await replyOf(shell("printf 'a\\n\\nb\\n\\r\\n'"))).toBe("a\n\nb");
     expect(await replyOf(shell("true"))).toBe("");
     expect(await replyOf(shell("yes '' | head -c 100000; printf x"))).toBe(`${"\n".repeat(100_000)}x`);
   });
 
-  it("counts as much as it has characters, where the program does not say more", async () => {
+  it("counts its characters as usage if the program reports nothing", async () => {
     const chunks = await collect(shell("printf 12345").run(turnOf(), signal()));
     expect(chunks.at(-1)).toEqual({ usage: { input: 7, output: 2 } });
   });
 
-  it("comes whole where its bytes come one by one", async () => {
+  it("is complete even if it arrives byte by byte", async () => {
     const program = 'for byte in 303 274 360 237 231 202; do printf "\\\\$byte"; sleep 0.01; done';
     const chunks = await collect(shell(program).run(turnOf(), signal()));
     expect(textOf(chunks)).toBe("ü🙂");
@@ -100,7 +100,7 @@ describe("what a command answers", () => {
     );
   });
 
-  it("is text, what was used, the model, and signs of life, each in a line of JSON", async () => {
+  it("may be text, usage, model and signs of life, each in a line of JSON", async () => {
     const pieces: unknown[] = [
       { text: "one " },
       { alive: true },
@@ -116,19 +116,19 @@ describe("what a command answers", () => {
     expect(chunks.at(-1)).toEqual({ usage });
   });
 
-  it("has a character whole that its pieces have in two", async () => {
+  it("may split a character over two pieces", async () => {
     const chunks = await collect(
       lines({ text: "a\ud83d" }, { text: "\ude42b" }, { text: "c\ud83d" }).run(turnOf(), signal()),
     );
     expect(chunks.flatMap((chunk) => ("text" in chunk ? [chunk.text] : []))).toEqual(["a", "🙂b", "c"]);
   });
 
-  it("may lack the end of its last line, and have empty ones", async () => {
+  it("may lack the end of its last line, and have empty lines", async () => {
     const written = shell(`printf '\\n{"text":"a"}\\r\\n\\n{"text":"b"}'`, { output: "json-lines" });
     expect(await replyOf(written)).toBe("ab");
   });
 
-  it("waits in the program while nobody takes it", async () => {
+  it("waits in the program while it is not read", async () => {
     const mark = join(mkdtempSync(join(tmpdir(), "command-")), "mark");
     onTestFinished(() => rmSync(join(mark, ".."), { recursive: true }));
     writeFileSync(mark, "");
@@ -184,7 +184,7 @@ describe("a command that", () => {
     expect(error.retryable).toBe(false);
   });
 
-  it("exits with 75, or says that it is busy, is worth another try, when it says", async () => {
+  it("exits with 75, or reports that it is busy, can be retried at the requested time", async () => {
     const exited = await failureOf(replyOf(shell("exit 75")));
     expect(exited).toMatchObject({
       message: "the agent's program ended with 75: it wrote nothing to standard error",
@@ -193,7 +193,7 @@ describe("a command that", () => {
     expect(await failureOf(replyOf(lines({ error })))).toMatchObject(error);
   });
 
-  it("writes before it fails has said that, and its last words go to the log alone", async () => {
+  it("writes before it fails has its text stored, and its last lines only in the log", async () => {
     const said: { line: string }[] = [];
     const chunks: Chunk[] = [];
     const backend = shell("printf half; printf '\\033[31mno key: \\007sk-1\\n' >&2; exit 4", { said });
@@ -208,21 +208,21 @@ describe("a command that", () => {
     expect(said).toEqual([{ program: "agents.main", turnId: "turn_1", line: "no key: sk-1" }]);
   });
 
-  it("never reads its turn answers all the same, however long that is", async () => {
+  it("never reads its turn can answer, however long the turn is", async () => {
     const text = "x".repeat(1_000_000);
     expect(await replyOf(shell("printf unread"), text)).toBe("unread");
     expect(await replyOf(shell("exec 0<&-; sleep 0.05; printf closed"), text)).toBe("closed");
     expect(await replyOf(shell("printf early; cat > /dev/null; printf late"), text)).toBe("earlylate");
   });
 
-  it("fills standard error is not kept waiting, and is heard only so far", async () => {
+  it("fills standard error is not blocked, and is read only up to a limit", async () => {
     const said: { line: string }[] = [];
     expect(await replyOf(shell("yes complaint | head -c 20000000 >&2; printf done", { said }))).toBe("done");
     expect(said.length).toBeGreaterThan(10);
     expect(said.length).toBeLessThan(100);
   });
 
-  it("closes its output and goes on is not waited for", async () => {
+  it("closes its output and continues is not waited for", async () => {
     const error = await failureOf(replyOf(shell("exec 1>&-; sleep 30")));
     expect(error.message).toBe("the agent's program closed its output but did not exit");
   });

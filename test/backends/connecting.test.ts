@@ -24,7 +24,7 @@ async function startMute() {
   };
 }
 
-it("F06: who is reached over HTTP is connected to for no longer than `connect`, whatever it speaks", async () => {
+it("F06: a backend over HTTP must accept a connection within `connect`, whatever its protocol", async () => {
   await using mute = await startMute();
   const { url } = mute;
   const own = { connectMs: 100, clock: systemClock, headers: {}, url };

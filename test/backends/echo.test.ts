@@ -28,14 +28,14 @@ function failureAt(attempt: number, settings: EchoSettings) {
   return failureOf(run("hello", settings, attempt));
 }
 
-describe("what echo answers", () => {
-  it("is the message, whole, and a token per four characters", async () => {
+describe("the reply of the echo agent", () => {
+  it("is the complete message, with a token for each four characters", async () => {
     const text = "Good morning \u0000\r\n🙂 \ud800";
     expect(await run(text)).toEqual([{ text, usage: { input: 5, output: 5 } }]);
     expect([0, 1, 4, 5, 8].map((length) => countTokens("x".repeat(length)))).toEqual([0, 1, 1, 2, 2]);
   });
 
-  it("is the bare text, whether it came from outside or not", async () => {
+  it("is only the text, whether it is from outside or not", async () => {
     const turn = turnOf({
       message: { text: "from outside", outside: true, context: undefined },
       instructions: "be kind",
@@ -43,14 +43,14 @@ describe("what echo answers", () => {
     expect(textOf(await collect(createEchoBackend().run(turn, new AbortController().signal)))).toBe("from outside");
   });
 
-  it("comes in as many pieces as it was told, of like length", async () => {
+  it("arrives in the configured number of pieces, of similar length", async () => {
     expect(await piecesOf("abcdefghij", 3)).toEqual(["abc", "defg", "hij"]);
     expect(await piecesOf("abcdefghij", 10)).toEqual([..."abcdefghij"]);
     expect(await piecesOf("ab", 5)).toEqual(["a", "b"]);
     expect(await piecesOf("", 5)).toEqual([]);
   });
 
-  it("is cut inside no character of two code units, and loses none", async () => {
+  it("is not cut inside a surrogate pair, and loses no character", async () => {
     for (let seed = 1; seed <= 300; seed++) {
       const random = createRandom(seed);
       const text = Array.from({ length: random.below(30) }, () => random.pick(["a", "ü", "🙂", "👩‍🚀"])).join("");
@@ -67,7 +67,7 @@ describe("what echo answers", () => {
     expect(performance.now() - began).toBeGreaterThanOrEqual(55);
   });
 
-  it("asks for no history", async () => {
+  it("does not need the history", async () => {
     const history = () => Promise.reject(new Error("asked"));
     await expect(
       collect(createEchoBackend().run(turnOf({ history }), new AbortController().signal)),
@@ -75,8 +75,8 @@ describe("what echo answers", () => {
   });
 });
 
-describe("echo told to fail", () => {
-  it("fails every attempt with the words it was given, and not for another try", async () => {
+describe("the echo agent with configured failures", () => {
+  it("fails every attempt with the given error, without a retry", async () => {
     for (const attempt of [1, 2, 9]) {
       expect(await failureAt(attempt, { fail: "out of order" })).toMatchObject({
         message: "out of order",
@@ -85,7 +85,7 @@ describe("echo told to fail", () => {
     }
   });
 
-  it("fails the first attempts of each turn, in a way that is worth another try, and answers then", async () => {
+  it("fails the first attempts of each turn with a retry, and then answers", async () => {
     for (const attempt of [1, 2]) {
       expect(await failureAt(attempt, { failTimes: 2 })).toMatchObject({ retryable: true });
       expect(await failureAt(attempt, { failTimes: 2, fail: "busy" })).toMatchObject({ message: "busy" });
@@ -95,7 +95,7 @@ describe("echo told to fail", () => {
   });
 });
 
-describe("what echo makes of a conversation", () => {
+describe("the summary of the echo agent", () => {
   const summarise = (...texts: string[]) =>
     createEchoBackend().summarise(
       texts.map((text, n) => ({ role: n % 2 ? "assistant" : "user", text, outside: false })),
@@ -111,7 +111,7 @@ describe("what echo makes of a conversation", () => {
     expect(used).toEqual([{ input: 2, output: 3 }]);
   });
 
-  it("cuts no character in two", async () => {
+  it("is not cut inside a character", async () => {
     expect(await summarise(`${"x".repeat(79)}🙂`)).toBe(`user: ${"x".repeat(79)}`);
     expect(await summarise(`${"x".repeat(78)}🙂y`)).toBe(`user: ${"x".repeat(78)}🙂`);
   });

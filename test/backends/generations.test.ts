@@ -29,7 +29,7 @@ async function pidOf(generation: Generation, env: Record<string, string>): Promi
   return Number(textOf(await collect(backend.run(turn, new AbortController().signal))));
 }
 
-it("ends at once what a configuration had made that is not taken, and keeps what others have, too", async () => {
+it("closes the backends of a refused configuration at once, and keeps those that others also use", async () => {
   const logger = createLogger({ level: "error", write: () => {} });
   const backends = createAgentBackends({
     clock: systemClock,

@@ -31,7 +31,7 @@ function send(body: object) {
 }
 
 describe("an agent over HTTP behind the gateway", () => {
-  it("answers a caller that waits, and is told the conversation with the next message", async () => {
+  it("answers a waiting caller, and gets the conversation with the next message", async () => {
     const { json } = await send({ message: "one", session_id: "chat:http" });
     expect(json).toMatchObject({ reply: replyTo("one"), usage: { input: 7, output: 6 } });
     await send({ message: "two", session_id: "chat:http", model: "fast" });
@@ -45,7 +45,7 @@ describe("an agent over HTTP behind the gateway", () => {
     expect((await send({ message: "three", model: "other" })).status).toBe(400);
   });
 
-  it("is left at once when its turn is cancelled, and what it said is kept", async () => {
+  it("is disconnected at once when its turn is cancelled, and its written text is stored", async () => {
     const stream = await rest.stream("chat.send", { body: { message: "one", agent: "slow" } });
     let turnId = "";
     for await (const { event, data } of stream.events) {
@@ -59,7 +59,7 @@ describe("an agent over HTTP behind the gateway", () => {
     expect(turn).toMatchObject({ status: "cancelled", reply: expect.stringMatching(/^You /) });
   });
 
-  it("is asked again when it says so, not before it wants to be", async () => {
+  it("gets a retry if it requests one, not before the requested time", async () => {
     http.failNext("503 with Retry-After");
     const began = performance.now();
     const { json } = await send({ message: "one" });
@@ -71,7 +71,7 @@ describe("an agent over HTTP behind the gateway", () => {
     expect(await stepsIn(gateway, json.turn_id, "turn.returned")).toMatchObject([{ attempt: 1, reason }]);
   });
 
-  it("is not asked again where that would change nothing", async () => {
+  it("gets no retry if that would change nothing", async () => {
     http.failNext("401");
     const refused = await send({ message: "one" });
     expect([refused.status, http.seen.length]).toEqual([502, 1]);
@@ -80,7 +80,7 @@ describe("an agent over HTTP behind the gateway", () => {
     });
   });
 
-  it("fails its turn when it falls silent", async () => {
+  it("fails its turn if it becomes silent", async () => {
     http.failNext("hang in the middle");
     expect((await send({ message: "one", agent: "hasty" })).status).toBe(504);
     expect(await http.seen[0]?.left).toBe(true);
@@ -106,7 +106,7 @@ describe("an agent over HTTP behind the gateway", () => {
 });
 
 describe("an A2A agent behind the gateway", () => {
-  it("answers whole and streamed, in one context for the session", async () => {
+  it("answers completely and streamed, in one context for the session", async () => {
     const body = { message: "one", agent: "remote", session_id: "chat:a2a" };
     expect((await send(body)).json).toMatchObject({ reply: "You said: one That is all." });
     const events = await (await rest.stream("chat.send", { body })).all();
@@ -114,7 +114,7 @@ describe("an A2A agent behind the gateway", () => {
     expect(new Set(a2a.messages().map(({ contextId }) => contextId)).size).toBe(1);
   });
 
-  it("is asked again after a failure of its own, and its words reach nobody", async () => {
+  it("gets a retry after its own failure, and its error text is hidden", async () => {
     a2a.failNext("an error inside at once");
     expect((await send({ message: "one", agent: "remote" })).json).toMatchObject({ status: "completed" });
     a2a.fail("401");

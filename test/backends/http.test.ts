@@ -67,8 +67,8 @@ for (const [form, server] of Object.entries({ stream, json })) {
   });
 }
 
-describe("what a service is asked", () => {
-  it("is the turn, with what was said before", async () => {
+describe("the request to a service", () => {
+  it("has the turn and the earlier messages", async () => {
     await run(stream.url, RICH_TURN);
     const { method, path, headers, json: body } = await stream.next();
     expect([method, path]).toEqual(["POST", "/turns"]);
@@ -81,13 +81,13 @@ describe("what a service is asked", () => {
     expect(body).toEqual(RICH_DOCUMENT);
   });
 
-  it("is without the conversation where it keeps that itself, which then is not read", async () => {
+  it("has no conversation if the service stores it, and the conversation is then not read", async () => {
     const history = () => Promise.reject(new Error("asked"));
     await run(stream.url, turnOf({ history }), { history: false });
     expect((await stream.next()).json).toMatchObject({ history: [], historyOmitted: 0 });
   });
 
-  it("has the headers and the account of the configuration", async () => {
+  it("has the headers and the credentials of the configuration", async () => {
     await run(stream.url, turnOf(), { headers: { "X-Team": "blue", Accept: "text/plain" } });
     expect((await stream.next()).headers).toMatchObject({
       "x-team": "blue",
@@ -97,7 +97,7 @@ describe("what a service is asked", () => {
     expect((await stream.next()).headers.authorization).toBe(`Basic ${Buffer.from("me:p@ss").toString("base64")}`);
   });
 
-  it("is signed as Standard Webhooks where there is a secret", async () => {
+  it("is signed with Standard Webhooks if there is a secret", async () => {
     const secret = `whsec_${createHash("sha256").update("secret").digest("base64")}`;
     await run(stream.url, turnOf(), { secret });
     const { headers, text: sent } = await stream.next();
@@ -107,7 +107,7 @@ describe("what a service is asked", () => {
     expect((await stream.next()).headers).not.toHaveProperty("webhook-signature");
   });
 
-  it("comes over the same connection turn after turn", async () => {
+  it("uses the same connection turn after turn", async () => {
     const backend = open(stream.url);
     const before = stream.connections();
     for (let n = 0; n < 5; n++) await collect(backend.run(say(`${n}`), never));
@@ -116,8 +116,8 @@ describe("what a service is asked", () => {
   });
 });
 
-describe("a service that stays silent", () => {
-  it("has failed, and is left alone after five such turns", async () => {
+describe("a silent service", () => {
+  it("has failed, and gets no requests for a while after five such turns", async () => {
     const backend = open(any.url);
     any.fail("hang before the first byte");
     const begin = () => {
@@ -136,8 +136,8 @@ describe("a service that stays silent", () => {
   });
 });
 
-describe("what a service answers", () => {
-  it("is taken as it comes, with what it used", async () => {
+describe("the answer of a service", () => {
+  it("is passed on as it arrives, with its usage", async () => {
     const chunks = await run(slow.url, say("hi"));
     expect(textOf(chunks)).toBe(replyTo("hi"));
     expect(chunks.filter((chunk) => "text" in chunk).length).toBeGreaterThan(1);
@@ -145,7 +145,7 @@ describe("what a service answers", () => {
     expect(chunks.at(-1)).toEqual({ usage: { input: 7, output: 6, cached: 2, reasoning: undefined } });
   });
 
-  it("is JSON, or plain text", async () => {
+  it("may be JSON or plain text", async () => {
     expect(await run(json.url, say("hi"))).toEqual([
       { text: replyTo("hi") },
       { usage: { input: 7, output: 4, cached: undefined, reasoning: undefined } },
@@ -158,7 +158,7 @@ describe("what a service answers", () => {
     ]);
   });
 
-  it("is read however its bytes are cut", async () => {
+  it("is read however its bytes are split", async () => {
     const bytes = Buffer.from(
       `:\r\n\r\nid: 7\nretry: 5\nevent: delta\r\ndata: {"text":\r\ndata: "ä🙂 "}\r\n\r\n${eventOf("", { text: "b" })}` +
         `event: ping\ndata: not ours\n\ndata:{"text":"\\ufffd\ufffd"}\n\nevent: done\ndata: {"usage":{"input":1,"output":2}}\n\n`,
@@ -174,7 +174,7 @@ describe("what a service answers", () => {
     }
   });
 
-  it("is one piece if it was received at once, and its other events stay in their places", async () => {
+  it("is one piece if it was received at once, and its other events remain in order", async () => {
     const deltas = (...texts: string[]) => texts.map((text) => eventOf("delta", { text })).join("");
     const usage = { input: 1, output: 2 };
     const end = eventOf("usage", { usage }) + deltas("e") + eventOf("done", { usage });
@@ -183,7 +183,7 @@ describe("what a service answers", () => {
     expect(await run(any.url)).toEqual([{ alive: true }, { text: "abcd" }, { usage }, { text: "e" }, { usage }]);
   });
 
-  it("is passed on up to the event that fails", async () => {
+  it("is passed on up to the failing event", async () => {
     const fine = eventOf("delta", { text: "good " }) + eventOf("delta", { text: "morning" });
     for (const failing of [eventOf("error", { error: { message: "the lamp went out" } }), "data: garbage\n\n"]) {
       next = { headers: { "content-type": "text/event-stream" }, body: [fine + failing + eventOf("done", {})] };
@@ -196,20 +196,20 @@ describe("what a service answers", () => {
     }
   });
 
-  it("is over with `done`, whatever comes after it", async () => {
+  it("ends with `done`, whatever follows", async () => {
     next = streamed("good morning");
     next = { ...next, body: [...next.body, eventOf("delta", { text: "more" }), "garbage", eventOf("error", {})] };
     expect(textOf(await run(any.url))).toBe("good morning");
   });
 
-  it("names the model where it says so", async () => {
+  it("may name the model", async () => {
     next = whole({ reply: "hi", model: "big" });
     expect(await run(any.url)).toContainEqual({ model: "big" });
   });
 });
 
-describe("a service that goes wrong", () => {
-  it("F34: MUST fail when its answer would keep others waiting while it is parsed", async () => {
+describe("a failing service", () => {
+  it("F34: MUST fail if its answer would block others while it is parsed", async () => {
     const values = `[${"0,".repeat(100_000)}0]`;
     const many = "the agent's answer holds more than 100000 values";
     next = { headers: { "content-type": "application/json" }, body: [`{"reply":"a","more":${values}}`] };

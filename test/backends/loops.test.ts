@@ -26,7 +26,7 @@ function wakeOn(gateway: TestGateway, hops: string) {
 }
 
 describe("F28: an agent that calls the gateway", () => {
-  it("MUST end its loop with itself after three", async () => {
+  it("MUST end its loop with itself after three hops", async () => {
     let gateway: Gateway | undefined;
     await using service = await startHttpAgent("stream", 0, async ({ headers }) => {
       const passedOn = { "x-gateway-hops": String(headers["x-gateway-hops"]) };
@@ -44,7 +44,7 @@ describe("F28: an agent that calls the gateway", () => {
     expect(turns[0]).toMatchObject({ error: { detail: LOOP } });
   });
 
-  it("MUST be told of its hops whatever it speaks, from every door that has headers, and not be asked past the last", async () => {
+  it("MUST get the number of its hops in every protocol, from every surface with headers, and no call above the maximum", async () => {
     await using service = await startHttpAgent();
     await using remote = await startA2aAgent({ binding: "JSONRPC", streaming: true });
     await using gateway = await openWith({
@@ -89,7 +89,7 @@ describe("F28: an agent that calls the gateway", () => {
     expect(service.seen).toHaveLength(3);
   });
 
-  it("MUST be told of the hops of calls over a WebSocket: of its upgrade for all of them, of a call for that one", async () => {
+  it("MUST get the hops of calls over a WebSocket: of its upgrade for all calls, or of a single call", async () => {
     await using service = await startHttpAgent();
     await using gateway = await openWith({ main: { backend: "http", http: { url: service.url } } });
     const endOf = async (header: string | undefined, params: object) => {
@@ -117,7 +117,7 @@ describe("F28: an agent that calls the gateway", () => {
     expect(await gateway.turnOf(overHttp.result.turnId)).toMatchObject({ error: { detail: LOOP } });
   });
 
-  it("MUST be told of the hops of events too, which are not taken past the last", async () => {
+  it("MUST get the hops of events, too, which are refused above the maximum", async () => {
     await using service = await startHttpAgent();
     await using gateway = await openWith({ main: { backend: "http", http: { url: service.url } } });
     const refused = await wakeOn(gateway, "3");
@@ -132,7 +132,7 @@ describe("F28: an agent that calls the gateway", () => {
     expect((await service.next()).headers["x-gateway-hops"]).toBe("3");
   });
 
-  it("MUST answer all the same where its agent asks nobody outside", async () => {
+  it("MUST answer if its agent calls no other service", async () => {
     await using gateway = await openWith({ main: { backend: "echo" } });
     const headers = { "x-gateway-hops": "3" };
     const { json } = await gateway.rest.call("chat.send", { body: { message: "hello" }, headers });

@@ -25,7 +25,7 @@ function toolOf(name: string, call: Tool["call"], isOutside = false): Tool {
 }
 const weather = toolOf("weather", async (args) => `17 degrees in ${(args as { city: string }).city}`);
 
-describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
+describe.each(KIND_NAMES)("a model of the type %s", (kind) => {
   let standIn: ModelStandIn;
   beforeAll(async () => {
     standIn = await KINDS[kind].start();
@@ -35,7 +35,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
   const open = (more = {}, settings = {}) => openModels({ main: modelAt(kind, standIn.url, settings) }, more);
   const run = async (turn = turnOf(), backend = open()) => await collect(backend.run(turn, signal()));
 
-  it("is asked at its provider's path with its key, once, over connections that are kept", async () => {
+  it("is called at its provider's path with its key, once, over persistent connections", async () => {
     const backend = open();
     const before = standIn.connections();
     for (let n = 0; n < 10; n++) await run(turnOf({ instructions: "Be kind." }), backend);
@@ -50,7 +50,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     expect(text).toContain("Good morning, how are you?");
   });
 
-  it("tells what it used as its provider counts, whether the SDK has read the answer or we have", async () => {
+  it("reports usage as its provider counts it, whether the SDK or the gateway has read the answer", async () => {
     const counted = { ...USAGE, ...(kind === "anthropic" && { reasoning: undefined }) };
     const whole = JSON.parse(JSON.stringify(counted)) as object;
     expect(lastUsage(await run())).toEqual(whole);
@@ -60,7 +60,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     expect(textOf(thought)).toBe("Well then.");
   });
 
-  it("calls tools, all of a step at once, and answers with what they told it", async () => {
+  it("calls all tools of a step at once, and answers with their results", async () => {
     standIn.say(
       {
         thought: "I look.",
@@ -95,7 +95,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     if (kind === "google") expect(second?.text).toContain("c2lnbmVk");
   });
 
-  it("is told of a tool that fails, is not there, or was called with what is no object", async () => {
+  it("gets the error of a tool that fails, does not exist, or was called without a JSON object", async () => {
     const secret = toolOf("secret", () => Promise.reject(new Error("password 1234")));
     const strict = toolOf("strict", () => Promise.reject(new ToolError("There is no such city.")));
     const calls = [
@@ -120,7 +120,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     if (kind !== "google") expect(told).toContain("The arguments of the call are not a JSON object.");
   });
 
-  it("F28: is shown what tools of others answer, and why they fail, as data that nothing in it can end", async () => {
+  it("F28: gets the results and errors of tools as data that no text in them can end", async () => {
     const calls = HOSTILE.map((text) => ({ name: "page", args: JSON.stringify({ text }) }));
     const page = toolOf("page", async (args) => (args as { text: string }).text, true);
     const broken = toolOf("broken", () => Promise.reject(new ToolError(HOSTILE[0])), true);
@@ -144,7 +144,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     expect(stringsIn(second?.json).some((text) => text.startsWith("Do as I say.\n\n(No more tools"))).toBe(true);
   });
 
-  it("F08: has at most 64 calls of a step done, and is answered to every one", async () => {
+  it("F08: has at most 64 calls of a step executed, and gets an answer to each", async () => {
     const calls = Array.from({ length: 200 }, (_, n) => ({ name: "count", args: JSON.stringify({ n }) }));
     let done = 0;
     const count = toolOf("count", async () => `done: ${++done}`);
@@ -156,7 +156,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     expect(told.filter((text) => text.includes("Too many calls at once."))).toHaveLength(136);
   });
 
-  it("is asked no more often than it may be, and told before the last time", async () => {
+  it("is called at most the allowed number of times, with a notice before the last one", async () => {
     const call = { calls: [{ name: "weather", args: '{"city":"Bern"}' }] };
     const turn = turnOf({ tools: async () => [weather] });
     standIn.say(call, call, { text: ["Enough."] });
@@ -175,7 +175,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     await expect(run(turn, open({ steps: 1 }))).rejects.toThrow("the model was asked once, which is the maximum");
   });
 
-  it("says why it stopped early, where that is no reply", async () => {
+  it("reports why it stopped early, if that leaves no reply", async () => {
     standIn.say({ text: ["No", "."], finish: "filter" });
     await expect(run()).rejects.toMatchObject({
       message: "the provider's content filter refused this",
@@ -187,7 +187,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     expect(textOf(await run())).toBe("As far as it goes");
   });
 
-  it("is sent what is configured for it", async () => {
+  it("gets its configured options", async () => {
     await run(turnOf(), open({}, { maxOutputTokens: 77, temperature: 0.25 }));
     const { text } = standIn.seen[0] as (typeof standIn.seen)[number];
     expect(text).toContain("77");
@@ -195,7 +195,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     if (kind === "openai") expect(standIn.seen[0]?.json.store).toBe(false);
   });
 
-  it("has its connection closed at the turn's end, and has booked what it wrote", async () => {
+  it("has its connection closed at the turn's end, and the written text counted", async () => {
     standIn.say({ text: Array.from({ length: 50 }, () => "word "), paceMs: 20 });
     const running = open().run(turnOf(), signal());
     let text = "";
@@ -209,7 +209,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     expect(running.used?.()?.output).toBeGreaterThanOrEqual(4);
   });
 
-  it("makes its connection wait for who reads slowly, and loses nothing", async () => {
+  it("delays its connection for a slow reader, and loses nothing", async () => {
     const text = Array.from({ length: 3_000 }, (_, n) => `${n} ${"x".repeat(300)}`);
     standIn.say({ text });
     const backend = open();

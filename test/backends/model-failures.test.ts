@@ -53,7 +53,7 @@ const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
 /** It brings more than a second's work: of one kind. */
 const HEAVY: readonly Fault[] = ["100 MB"];
 
-describe.each(KIND_NAMES)("F07, F08: a provider of the kind %s that goes wrong", (kind: KindName) => {
+describe.each(KIND_NAMES)("F07, F08: a failing provider of the type %s", (kind: KindName) => {
   let standIn: ModelStandIn;
   beforeAll(async () => {
     standIn = await KINDS[kind].start();
@@ -65,7 +65,7 @@ describe.each(KIND_NAMES)("F07, F08: a provider of the kind %s that goes wrong",
   const faults = Object.entries(WORDS).filter(
     ([fault]) => kind === "openai-compatible" || !HEAVY.includes(fault as Fault),
   );
-  it.each(faults)("is told of as it is: %s", async (fault, [words, retryable]) => {
+  it.each(faults)("is reported with its error: %s", async (fault, [words, retryable]) => {
     standIn.failNext(fault as Fault);
     const backend = open();
     const { error, text } = await failure(backend.run(turnOf(), new AbortController().signal));
@@ -85,7 +85,7 @@ describe.each(KIND_NAMES)("F07, F08: a provider of the kind %s that goes wrong",
     expect(textOf(await collect(backend.run(turnOf(), new AbortController().signal)))).toContain("thank you.");
   });
 
-  it.each(ENDLESS)("is left at the turn's end: %s", async (fault) => {
+  it.each(ENDLESS)("is disconnected at the turn's end: %s", async (fault) => {
     standIn.failNext(fault);
     const controller = new AbortController();
     const run = failure(open().run(turnOf(), controller.signal));
@@ -97,12 +97,12 @@ describe.each(KIND_NAMES)("F07, F08: a provider of the kind %s that goes wrong",
   });
 });
 
-describe.each(KIND_NAMES)("a provider of the kind %s whose events are of another form", (kind: KindName) => {
+describe.each(KIND_NAMES)("a provider of the type %s with events in another format", (kind: KindName) => {
   it.each([
     ['{"error":{"message":"raw words sk-secret"}}', WITH_ERROR],
     ['{"foo":"raw words sk-secret"}', otherFormOf(kind)],
     ["[DONE]", otherFormOf(kind)],
-  ])("is told of as what it is: %s", async (event, words) => {
+  ])("is reported as incompatible: %s", async (event, words) => {
     const server = createServer((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" }).end(`data: ${event}\n\n`);
     }).listen(0, "127.0.0.1");
@@ -121,13 +121,13 @@ describe.each(KIND_NAMES)("a provider of the kind %s whose events are of another
   });
 });
 
-it("every fault has its words", () => {
+it("every failure has its description", () => {
   expect(Object.keys({ ...WORDS, ...Object.fromEntries(ENDLESS.map((fault) => [fault, 0])) }).sort()).toEqual(
     Object.keys(FAULTS).sort(),
   );
 });
 
-it("says so when nothing listens, and connects for no longer than it may", async () => {
+it("an address without a listener is reported, and the connection has a time limit", async () => {
   const gone = await KINDS.openai.start();
   await gone[Symbol.asyncDispose]();
   const backend = openModels({ main: modelAt("openai", gone.url) });
@@ -142,7 +142,7 @@ const TOO_LONG = "the conversation is too long for the model";
 const NO_CREDIT = "the gateway's account with the provider has no credit left";
 const NO_MODEL = "the provider does not have the model, or the account may not use it";
 
-describe("what a provider says of its failure", () => {
+describe("the error of a provider", () => {
   const told = (status: number | undefined, error: unknown) => failureOf({ status, error, retryAfterMs: undefined });
   const inError = (message: string, more: object = {}) => ({ error: { message, ...more } });
   const inWhole = (type: string, message: string) => ({ type: "error", ...inError(message, { type }) });
@@ -178,14 +178,14 @@ describe("what a provider says of its failure", () => {
     expect(told(status, body) instanceof RequestRefused).toBe(words === TOO_LONG);
   });
 
-  it("is how long to wait, where Google tells it in its own way", () => {
+  it("has the time of a retry, also in Google's format", () => {
     const body = {
       error: { code: 429, status: "RESOURCE_EXHAUSTED", message: "Quota", details: [{ retryDelay: "7.5s" }] },
     };
     expect(told(429, body)).toMatchObject({ message: TOO_FAST, retryable: true, retryAfterMs: 7_500 });
   });
 
-  it("is an error in the middle of a good answer", () => {
+  it("may be an event in the middle of a valid answer", () => {
     expect(told(undefined, { type: "overloaded_error", message: "Overloaded" })).toMatchObject({
       message: OUT_OF_ORDER,
       retryable: true,

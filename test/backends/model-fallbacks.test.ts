@@ -37,7 +37,7 @@ describe("an agent with several models", () => {
   };
   const tools = async () => [tool];
 
-  it("takes models by the names of its table alone, and knows what each can be told", () => {
+  it("accepts models only by the names of its table, and knows the context of each", () => {
     const backend = open();
     expect(backend.models).toEqual(["good", "spare"]);
     expect(backend.contextTokens?.("spare")).toBe(100_000);
@@ -46,7 +46,7 @@ describe("an agent with several models", () => {
     expect(backend.countTokens?.("12345")).toBe(2);
   });
 
-  it("answers with the one that was asked for, its own, or the first, and says which, where nobody named it", async () => {
+  it("answers with the requested model, its own, or the first, and reports which one if none was named", async () => {
     expect(textOf(await run(open(), "spare"))).toBe("I am the second.");
     expect(textOf(await run(open({ model: "spare" })))).toBe("I am the second.");
     const chunks = await run(open());
@@ -59,7 +59,7 @@ describe("an agent with several models", () => {
     ...(["529", "429 with Retry-After", "reset before the answer", "401", "404", "an empty body"] as const),
     ...(["html", "html under a good head", "half JSON", "redirect", "no HTTP", "an endless head"] as const),
     ...(["an endless line", "a compression bomb"] as const),
-  ])("F08: goes on with the next before the first text, and says so: %s", async (fault) => {
+  ])("F08: continues with the next model before the first text, and reports it: %s", async (fault) => {
     first.fail(fault);
     const chunks = await run(open({ fallbacks: ["spare"] }), "good");
     expect(textOf(chunks)).toBe("I am the second.");
@@ -69,20 +69,20 @@ describe("an agent with several models", () => {
     expect(notes).toEqual([{ name: "model.unavailable", detail }]);
   });
 
-  it.each(["400", "413"] as const)("does not, where the next would refuse the same: %s", async (fault) => {
+  it.each(["400", "413"] as const)("does not continue if the next model would refuse the same: %s", async (fault) => {
     first.fail(fault);
     await expect(run(open({ fallbacks: ["spare"] }))).rejects.toMatchObject({ retryable: false });
     expect(second.seen).toHaveLength(0);
   });
 
-  it("does not after the first text", async () => {
+  it("does not continue after the first text", async () => {
     first.fail("reset in the middle");
     first.say({ text: ["1", "2", "3", "4", "5", "6", "7", "8"] });
     await expect(run(open({ fallbacks: ["spare"] }))).rejects.toThrow("ended its answer early");
     expect(second.seen).toHaveLength(0);
   });
 
-  it("is worth another try when one of them is, and says of the last why it failed, and how many were tried", async () => {
+  it("can be retried if one of its models can, and reports the last error and the number of models tried", async () => {
     first.fail("429 with Retry-After");
     second.fail("401");
     await expect(run(open({ fallbacks: ["spare"] }))).rejects.toMatchObject({
@@ -93,7 +93,7 @@ describe("an agent with several models", () => {
     });
   });
 
-  it("has the reason of each on the timeline when all of them fail", async () => {
+  it("has the error of each model on the timeline if all of them fail", async () => {
     first.fail("529");
     second.fail("400");
     const notes: unknown[] = [];
@@ -108,12 +108,12 @@ describe("an agent with several models", () => {
     ]);
   });
 
-  it("has its own words for it where one alone was asked", async () => {
+  it("reports the error of a single model differently", async () => {
     first.fail("400");
     await expect(run(open({ fallbacks: ["spare"] }))).rejects.toThrow(/^the provider refused the request \(400\)$/);
   });
 
-  it("spares a model that failed five times, and asks the next at once", async () => {
+  it("skips a model that failed five times, and calls the next at once", async () => {
     first.fail("529");
     const backend = open({ fallbacks: ["spare"] });
     for (let n = 0; n < 7; n++) expect(textOf(await run(backend))).toBe("I am the second.");
@@ -127,7 +127,7 @@ describe("an agent with several models", () => {
     });
   });
 
-  it("asks again by itself once tools were called, for the turn cannot be begun anew, and takes the next then too", async () => {
+  it("repeats the step automatically after tool calls, because the turn cannot start again, and also uses the next model", async () => {
     calls.length = 0;
     const call = { thought: "I order.", calls: [{ name: "order", args: '{"n":1}' }] };
     first.say(call, {}, { text: ["Done."] });
@@ -154,7 +154,7 @@ describe("an agent with several models", () => {
     expect(second.seen[0]?.text).not.toContain("signed I order.");
   });
 
-  it("F06: leaves one that hangs before it has said anything, and asks the next, after tools, too", async () => {
+  it("F06: abandons a model that hangs before its first text, and calls the next, also after tool calls", async () => {
     first.say({ calls: [{ name: "order", args: "{}" }] });
     first.failNext(undefined, "hang before the first byte");
     let goesOn: (() => boolean) | undefined;
@@ -173,12 +173,12 @@ describe("an agent with several models", () => {
     expect(goesOn?.()).toBe(false);
   });
 
-  it("leaves the turn's end to its limits where there is no other model", async () => {
+  it("has only the turn's limits if there is no other model", async () => {
     const whenLate = () => expect.fail("nobody else can be asked");
     expect(textOf(await run(open(), "good", { watch: { ...turnOf().watch, whenLate } }))).toBe("I am the first.");
   });
 
-  it("F08: leaves a summary that has no end, and tells what that used", async () => {
+  it("F08: abandons a summary without an end, and reports its usage", async () => {
     const used: { output: number }[] = [];
     first.failNext("a body without end");
     first.say({ text: Array.from({ length: 4 }, () => "x".repeat(64 * 1024)) });
@@ -192,7 +192,7 @@ describe("an agent with several models", () => {
     expect(used[0]?.output).toBeLessThan(2 * 1024 * 1024);
   });
 
-  it("writes summaries with the model that is named for it, and tells what that used", async () => {
+  it("writes summaries with the configured model, and reports their usage", async () => {
     const used: unknown[] = [];
     const backend = open({ summaryModel: "spare" });
     const messages = [{ role: "user", text: "I live in Bern.", outside: true } as const];

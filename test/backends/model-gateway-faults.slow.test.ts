@@ -47,9 +47,9 @@ function send({ rest }: TestGateway, body: object) {
   return rest.call("chat.send", { body });
 }
 
-describe("F06: a model that hangs, where another can be asked", () => {
+describe("F06: a hanging model with a fallback", () => {
   it.each(["hang before the first byte", "hang after the head"] satisfies Fault[])(
-    "is left for the next one within the turn: %s",
+    "is replaced by the next one within the turn: %s",
     async (fault) => {
       await using gateway = await open();
       main.fail(fault);
@@ -64,7 +64,7 @@ describe("F06: a model that hangs, where another can be asked", () => {
     },
   );
 
-  it("is left, too, where it falls silent while it thinks, and what it thought is counted", async () => {
+  it("is also replaced if it becomes silent while it reasons, and its reasoning is counted", async () => {
     await using gateway = await open();
     main.say({ thought: "hm, ".repeat(1_000) });
     main.failNext("hang in the middle");
@@ -73,7 +73,7 @@ describe("F06: a model that hangs, where another can be asked", () => {
     expect((json.usage as { output: number }).output).toBeGreaterThan(1_000);
   });
 
-  it("fails its turn once it has said something, as before", async () => {
+  it("fails its turn after its first text", async () => {
     await using gateway = await open();
     main.fail("hang in the middle");
     const { status, problem } = await send(gateway, { message: "one" });
@@ -81,7 +81,7 @@ describe("F06: a model that hangs, where another can be asked", () => {
     expect(spare.seen).toHaveLength(0);
   });
 
-  it("is told of with all others where each of them hangs, and each attempt asks them all", async () => {
+  it("is reported with all others if each of them hangs, and each attempt calls them all", async () => {
     await using gateway = await open();
     main.fail("hang before the first byte");
     spare.fail("hang before the first byte");
@@ -99,12 +99,12 @@ describe("F06: a model that hangs, where another can be asked", () => {
   });
 });
 
-describe("F07: an agent that has failed five times in a row", () => {
+describe("F07: an agent with five failures in a row", () => {
   const wearOut = async (gateway: TestGateway, agent: string) => {
     while ((await send(gateway, { message: "hi", agent })).status !== 503);
   };
 
-  it.each(["alone", "service"])("is refused at once to whoever waits, and nothing is stored: %s", async (agent) => {
+  it.each(["alone", "service"])("is refused at once to waiting callers, and nothing is stored: %s", async (agent) => {
     await using gateway = await open();
     main.fail("500");
     http.fail("500");
@@ -124,7 +124,7 @@ describe("F07: an agent that has failed five times in a row", () => {
     expect(await gateway.gateway.store.getSession(session_id)).toBeUndefined();
   });
 
-  it("is in health and in the metrics, takes what nobody waits for, and answers when it is back", async () => {
+  it("is in health and in the metrics, accepts messages without a waiting caller, and answers when it recovers", async () => {
     await using gateway = await open();
     const rpc = createRpc(gateway.url);
     main.fail("500");
@@ -149,7 +149,7 @@ describe("F07: an agent that has failed five times in a row", () => {
     expect(await metrics()).toContain('gateway_agent_rest_seconds{agent="alone"} 0');
   });
 
-  it("goes on with its other model, and refuses nobody", async () => {
+  it("continues with its other model, and refuses no caller", async () => {
     await using gateway = await open();
     main.fail("500");
     for (let n = 0; n < 7; n++) expect((await send(gateway, { message: "hi" })).json.reply).toBe("I am the spare.");

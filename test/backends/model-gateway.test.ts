@@ -47,8 +47,8 @@ function send(body: object) {
   return rest.call("chat.send", { body });
 }
 
-describe("an agent that is a model, behind the gateway", () => {
-  it("tells the calls of tools with its reply, and on the timeline", async () => {
+describe("an agent with a model, in the gateway", () => {
+  it("reports tool calls with its reply, and on the timeline", async () => {
     const calls = [
       { name: "files__say", args: '{"text":"hi"}' },
       { name: "files__fail", args: "{}" },
@@ -70,7 +70,7 @@ describe("an agent that is a model, behind the gateway", () => {
     expect(steps).toEqual(expect.arrayContaining(told.map((call) => expect.objectContaining(call))));
   });
 
-  it("answers, knows the conversation, and its usage is that of the model", async () => {
+  it("answers, knows the conversation, and has the usage of the model", async () => {
     const { json } = await send({ message: "one", session_id: "chat:model" });
     expect(json).toMatchObject({ reply: REPLY, usage: { input: 31, output: 12 } });
     await send({ message: "two", session_id: "chat:model", model: "fast" });
@@ -88,14 +88,14 @@ describe("an agent that is a model, behind the gateway", () => {
     expect(main.seen.at(-1)?.headers.authorization).toBe(`Bearer ${KEY}`);
   });
 
-  it("takes models by its own names for them, and names those where another is asked for", async () => {
+  it("accepts models by its own names, and lists them if another is requested", async () => {
     expect((await send({ message: "one", model: "spare" })).json.reply).toBe("I am the spare.");
     const refused = await send({ message: "one", model: "the-model" });
     expect(refused.status).toBe(400);
     expect(refused.text).toContain("fast, spare");
   });
 
-  it("F06: fails its turn when the provider hangs, before its first piece or in the middle, and others never wait", async () => {
+  it("F06: fails its turn if the provider hangs, before its first piece or later, and others never wait", async () => {
     for (const fault of ["hang before the first byte", "hang in the middle"] as const) {
       main.fail(fault);
       const hanging = send({ message: "one", agent: "hasty" });
@@ -109,7 +109,7 @@ describe("an agent that is a model, behind the gateway", () => {
     }
   });
 
-  it("F07: is tried again as its provider asks, three times at most, and the timeline tells", async () => {
+  it("F07: is retried at the provider's requested time, at most three times, as the timeline shows", async () => {
     main.failNext("503 with Retry-After");
     const began = performance.now();
     const { json } = await send({ message: "one" });
@@ -123,7 +123,7 @@ describe("an agent that is a model, behind the gateway", () => {
     expect(main.seen).toHaveLength(3);
   });
 
-  it("F07: is answered by the fallback, which is on the turn, its timeline and its usage", async () => {
+  it("F07: is answered by the fallback, which is in the turn, its timeline and its usage", async () => {
     main.fail("529");
     const { json } = await send({ message: "one", agent: "safe" });
     expect(json.reply).toBe("I am the spare.");
@@ -143,7 +143,7 @@ describe("an agent that is a model, behind the gateway", () => {
     "redirect",
     "an endless head",
   ] satisfies Fault[])(
-    "F08: answers garbage with an error of its own, lets nothing raw through, and goes on: %s",
+    "F08: reports garbage with its own error, passes nothing on, and continues: %s",
     async (fault) => {
       main.failNext(fault);
       const { status, text, json } = await send({ message: "one" });
@@ -157,7 +157,7 @@ describe("an agent that is a model, behind the gateway", () => {
     },
   );
 
-  it("F21: fails a turn whose model answers nothing that can be read, and the process lives", async () => {
+  it("F21: fails a turn whose model answers nothing readable, and the process continues", async () => {
     main.failNext("no HTTP", "html under a good head", "html under a good head", "html under a good head");
     expect((await send({ message: "one" })).status).toBe(502);
     expect((await send({ message: "one" })).status).toBe(502);

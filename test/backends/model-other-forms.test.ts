@@ -4,7 +4,7 @@ import { failure, KIND_NAMES, KINDS, type KindName, modelAt, openModels, otherFo
 import { USAGE } from "./stand-ins/model-answers.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
-describe.each(KIND_NAMES)("a model of the kind %s", (kind: KindName) => {
+describe.each(KIND_NAMES)("a model of the type %s", (kind: KindName) => {
   it.each(KIND_NAMES.filter((other) => other !== kind))(
     "says what to check where its address is that of a provider of the kind %s, and has nothing left open there",
     async (other) => {
@@ -20,7 +20,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind: KindName) => {
     },
   );
 
-  it("completes with an empty reply where its provider says that this is all", async () => {
+  it("completes with an empty reply if its provider reports a normal end", async () => {
     await using standIn = await KINDS[kind].start({ text: [] });
     const backend = openModels({ main: modelAt(kind, standIn.url) });
     const chunks = await collect(backend.run(turnOf(), new AbortController().signal));

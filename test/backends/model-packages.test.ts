@@ -26,8 +26,8 @@ function open(more: object = {}) {
 }
 const never = new AbortController().signal;
 
-describe("a provider of the AI SDK that the gateway does not come with", () => {
-  it("is asked through the package that the configuration names", async () => {
+describe("a provider of the AI SDK that is not part of the gateway", () => {
+  it("is called with the package of the configuration", async () => {
     const chunks = await collect(open({ headers: { "x-team": "tests" } }).run(turnOf(), never));
     expect(textOf(chunks)).toBe("Bonjour.");
     expect(chunks.at(-1)).toMatchObject({ usage: { input: 11, output: 4 } });
@@ -36,7 +36,7 @@ describe("a provider of the AI SDK that the gateway does not come with", () => {
     expect(headers).toMatchObject({ authorization: `Bearer ${API_KEY}`, "x-team": "tests" });
   });
 
-  it("fails as any other, in words of ours", async () => {
+  it("fails like any other, with an error of the gateway", async () => {
     mistral.failNext("429 with Retry-After");
     const { error } = await failure(open().run(turnOf(), never));
     expect(error).toMatchObject({
@@ -45,7 +45,7 @@ describe("a provider of the AI SDK that the gateway does not come with", () => {
     });
   });
 
-  it("is refused where its package is none of a provider, or is not there", async () => {
+  it("is refused if its package is not a provider or is not installed", async () => {
     for (const [name, words] of [
       ["zod", "the package zod is not a provider of the AI SDK"],
       ["@ai-sdk/nobody", "is it installed?"],

@@ -27,7 +27,7 @@ async function collectAll(run: AsyncIterable<Chunk>, onText = () => {}) {
   return chunks;
 }
 
-describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to its end", async (kind) => {
+describe.each(KIND_NAMES)("the usage of a turn of the type %s that did not end normally", async (kind) => {
   const standIn = await KINDS[kind].start();
   const gateway = await startGateway({
     config: {
@@ -44,7 +44,7 @@ describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to 
   const open = () => openModels({ main: modelAt(kind, standIn.url) });
 
   it.each(["the first", "another"])(
-    "F09: is all that came of its reply when it is cancelled: %s of a gateway",
+    "F09: is the received part of its reply when it is cancelled: %s of a gateway",
     async () => {
       standIn.say({ text: Array.from({ length: 14 }, () => PIECE) });
       standIn.failNext("hang in the middle");
@@ -74,7 +74,7 @@ describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to 
     },
   );
 
-  it("holds what it thought, and what its provider told of it", async () => {
+  it("includes its reasoning, and the usage that its provider reported", async () => {
     standIn.say({ thought: "hm, ".repeat(1_000), text: Array.from({ length: 14 }, () => PIECE) });
     standIn.failNext("hang in the middle");
     const controller = new AbortController();
@@ -87,7 +87,7 @@ describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to 
     expect(running.used?.()?.output).toBe((said + thought + 3) >> 2);
   });
 
-  it("is what came before its provider broke off", async () => {
+  it("is the received part before its provider disconnected", async () => {
     standIn.say({ text: Array.from({ length: 14 }, () => PIECE) });
     standIn.failNext("reset in the middle");
     const running = open().run(turnOf(), new AbortController().signal);
@@ -97,7 +97,7 @@ describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to 
     if (TELLS_INPUT.includes(kind)) expect(running.used?.()?.input).toBe(USAGE.input);
   });
 
-  it("is nothing of a call that never began, and what the provider counted of one that ended", async () => {
+  it("is empty for a call that never started, and the provider's count for one that ended", async () => {
     standIn.failNext("reset before the answer");
     const running = open().run(turnOf(), new AbortController().signal);
     expect(lastUsage(await collectAll(running))).toBeUndefined();

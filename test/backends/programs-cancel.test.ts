@@ -1,7 +1,7 @@
 import { it } from "vitest";
 import { gatewayWith, sendToDeaf } from "./programs-agents.ts";
 
-it("tells a coding agent when its turn is cancelled", async () => {
+it("notifies a coding agent when its turn is cancelled", async () => {
   await using gateway = await gatewayWith(["coder"]);
   const { turnId } = await sendToDeaf(gateway, "coder", "do: obey");
   await gateway.rest.call("turns.cancel", { path: { turn_id: turnId } });

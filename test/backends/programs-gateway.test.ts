@@ -11,7 +11,7 @@ import { isAlive, untilGone } from "./stand-ins/programs.ts";
 // What mostly waits, for a program to begin or to end, does so side by side.
 
 describe.concurrent("a gateway with agents that are programs", () => {
-  it("answers with what a command writes, whole and streamed", async () => {
+  it("answers with the output of a command, completely and streamed", async () => {
     await using gateway = await gatewayWith(["text", "lines"]);
     for (const agent of ["text", "lines"]) {
       const body = { message: "Hello 🙂", agent };
@@ -24,7 +24,7 @@ describe.concurrent("a gateway with agents that are programs", () => {
     }
   });
 
-  it("answers with what an agent that speaks ACP says, whole and streamed, and notes its tools", async () => {
+  it("answers with the reply of an ACP agent, completely and streamed, and records its tools", async () => {
     await using gateway = await gatewayWith(["coder"]);
     const body = { message: "Hello 🙂", session_id: "a" };
     expect(await gateway.rest.call("chat.send", { body })).toMatchObject({ status: 200, json: { reply: "Hello 🙂" } });
@@ -48,7 +48,7 @@ describe.concurrent("a gateway with agents that are programs", () => {
     expect(told).toContain('"tool":"Read /etc/motd"');
   });
 
-  it("fails a turn whose program fails, in words that hold none of the program's", async () => {
+  it("fails a turn whose program fails, with an error without the program's text", async () => {
     await using gateway = await gatewayWith(["failing"]);
     const { status, text } = await gateway.rest.call("chat.send", { body: { message: "Hi" } });
     expect(status).toBeGreaterThanOrEqual(500);
@@ -57,7 +57,7 @@ describe.concurrent("a gateway with agents that are programs", () => {
     expect(await gateway.logged("program.said")).toMatchObject({ program: "agents.failing", line: "secret plans" });
   });
 
-  it("keeps what a program wrote until its turn was cancelled, and counts it", async () => {
+  it("stores the text that a program wrote until its turn was cancelled, and counts it", async () => {
     await using gateway = await gatewayWith(["slow"]);
     const leaving = new AbortController();
     const stream = await gateway.rest.stream("chat.send", { body: { message: "Hi" }, signal: leaving.signal });
@@ -81,14 +81,14 @@ describe.concurrent("a gateway with agents that are programs", () => {
     await untilGone(pids);
   });
 
-  it("ends all processes of a turn that is left when it stops", async () => {
+  it("ends all processes of an unfinished turn when it stops", async () => {
     const gateway = await gatewayWith(["coder"]);
     const { pids } = await sendToDeaf(gateway, "coder", "do: deaf");
     await gateway[Symbol.asyncDispose]();
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
-  it("ends the processes of an agent that a new configuration has otherwise, and keeps those of the others", async () => {
+  it("ends the processes of an agent whose configuration changed, and continues those of the others", async () => {
     await using gateway = await gatewayWith(["coder", "text"]);
     const pidOf = async () => {
       const sent = await gateway.rest.call("chat.send", {
@@ -118,7 +118,7 @@ describe.concurrent("a gateway's process with agents that are programs", () => {
     return { gateway, rest: createRest(gateway.url, key) };
   };
 
-  it("ends with 0 on SIGTERM, and so do the processes that it keeps", async ({ onTestFinished }) => {
+  it("exits with 0 on SIGTERM, and so do its child processes", async ({ onTestFinished }) => {
     const { gateway, rest } = await startWith(onTestFinished, "coder");
     await using _ = gateway;
     const sent = await rest.call("chat.send", { body: { message: "do: pid" } });
@@ -129,7 +129,7 @@ describe.concurrent("a gateway's process with agents that are programs", () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  it.for(["SIGKILL", "SIGTERM and SIGINT"])("takes its programs with it on %s", async (signals, { onTestFinished }) => {
+  it.for(["SIGKILL", "SIGTERM and SIGINT"])("ends its programs on %s", async (signals, { onTestFinished }) => {
     const { gateway, rest } = await startWith(onTestFinished, "deaf");
     await using _ = gateway;
     const { pids } = await sendToDeaf({ rest }, "deaf");
@@ -140,7 +140,7 @@ describe.concurrent("a gateway's process with agents that are programs", () => {
 });
 
 describe.concurrent("a configuration", () => {
-  it("has its programs run in its own folder", async ({ onTestFinished }) => {
+  it("runs its programs in its own folder", async ({ onTestFinished }) => {
     const folder = mkdtempSync(join(tmpdir(), "programs-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const key = "rest-key-of-the-process-tests";

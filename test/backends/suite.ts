@@ -84,13 +84,13 @@ function messages(count: number): BackendMessage[] {
 /** What backend.ts asks of every backend. */
 export function backendSuite({ name, open, openSlow, openPaced, openFailing, deterministic }: BackendUnderTest): void {
   describe(`the ${name} backend`, () => {
-    it("says of what kind it is, and which models it takes", async () => {
+    it("names its type, and the models that it accepts", async () => {
       const backend = await open();
       expect(backend.kind).toMatch(/^[a-z][a-z0-9-]*$/);
       if (backend.models) expect(backend.models.every((model) => model !== "")).toBe(true);
     });
 
-    it("answers with pieces of text, and last with what it used", async () => {
+    it("answers with pieces of text, and reports its usage at the end", async () => {
       const chunks = await collect((await open()).run(turnOf(), new AbortController().signal));
       expect(textOf(chunks)).not.toBe("");
       expect(chunks.at(-1)).toHaveProperty("usage");
@@ -100,7 +100,7 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
       }
     });
 
-    it("cuts no character in two", async () => {
+    it("splits no character", async () => {
       for (const text of ["🙂".repeat(50), "a🙂b", "🙂"]) {
         const turn = turnOf({ message: { text, outside: false, context: undefined } });
         for (const chunk of await collect((await open()).run(turn, new AbortController().signal))) {
@@ -126,7 +126,7 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
       expect([one, two]).not.toContain("");
     });
 
-    it("stops at its signal, wherever it is", async () => {
+    it("stops at its signal, in any state", async () => {
       const backend = await openSlow();
       const stop = async (pieces: number): Promise<void> => {
         const controller = new AbortController();
@@ -142,7 +142,7 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
       for (const pieces of [0, 1]) await stop(pieces);
     });
 
-    it("F09: goes on when whoever reads its reply leaves, and who comes back with its turn's id reads on where that was", async () => {
+    it("F09: continues if the reader of its reply disconnects, and a reader with the turn's id resumes there", async () => {
       const backend = await openPaced();
       await using gateway = await startGateway({ makeBackend: () => backend });
       let turn_id = "";
@@ -177,14 +177,14 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
       expect(read).not.toBe("");
     });
 
-    it("does nothing for a signal that was aborted before", async () => {
+    it("does nothing if its signal was aborted before", async () => {
       const backend = await openSlow();
       const run = collect(backend.run(turnOf(), AbortSignal.abort(new Error("stop"))));
       const [outcome] = await Promise.allSettled([run]);
       if (outcome.status === "fulfilled") expect(textOf(outcome.value)).toBe("");
     });
 
-    it("leaves no listener on a signal that it has done with", async () => {
+    it("leaves no listener on a signal after its end", async () => {
       const signal = new AbortController().signal;
       let listeners = 0;
       const add = signal.addEventListener.bind(signal);
@@ -201,7 +201,7 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
       expect(listeners).toBe(0);
     });
 
-    it("fails with a BackendError that says why in words for people", async () => {
+    it("fails with a BackendError with a readable reason", async () => {
       const run = collect((await openFailing()).run(turnOf(), new AbortController().signal));
       const error = await run.then(
         () => undefined,
@@ -215,7 +215,7 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
       if (retryAfterMs !== undefined) expect(retryAfterMs).toBeGreaterThanOrEqual(0);
     });
 
-    it("summarises a conversation in fewer words than it has", async () => {
+    it("summarises a conversation in fewer words", async () => {
       const backend = await open();
       const long = messages(20);
       const summary = await backend.summarise(long, new AbortController().signal);
@@ -225,7 +225,7 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
       if (deterministic) expect(await backend.summarise(long, new AbortController().signal)).toBe(summary);
     });
 
-    it("summarises one message, and none", async () => {
+    it("summarises one message, or none", async () => {
       const backend = await open();
       for (const count of [0, 1]) {
         expect(typeof (await backend.summarise(messages(count), new AbortController().signal))).toBe("string");

@@ -31,7 +31,7 @@ async function ask(session_id: string, ...calls: { name: string; args: string }[
 }
 
 describe("the content of tool calls, behind the gateway", () => {
-  it("is stored with the reply and on the timeline, of failed and refused calls too", async () => {
+  it("is stored with the reply and on the timeline, also for failed and refused calls", async () => {
     const said = await ask(
       "chat:content",
       { name: "files__say", args: '{"text":"hi 🙂"}' },
@@ -51,7 +51,7 @@ describe("the content of tool calls, behind the gateway", () => {
     expect(said.steps).toEqual(expect.arrayContaining(calls));
   });
 
-  it("has no secret: neither one of the configuration nor the value of a field with such a name", async () => {
+  it("has no secret of the configuration, and no value of a field with a secret name", async () => {
     const args = JSON.stringify({ text: `key ${KEY}`, password: "hunter2" });
     const said = await ask("chat:secrets", { name: "files__say", args });
     expect(said.calls[0]).toMatchObject({ arguments: expect.stringContaining('"password":"[hidden]"') });

@@ -7,7 +7,7 @@ function said(text: string) {
   return { role: "user" as const, text, outside: false };
 }
 
-it("tells the newest messages that fit, and how many do not", () => {
+it("has the newest messages that fit, and the number of the others", () => {
   const all = ["aaaa", "bb", "cc"].map(said);
   expect(newest(all, 8)).toEqual({ history: all, historyOmitted: 0 });
   expect(newest(all, 7)).toEqual({ history: all.slice(1), historyOmitted: 1 });
@@ -15,7 +15,7 @@ it("tells the newest messages that fit, and how many do not", () => {
   expect(newest([])).toEqual({ history: [], historyOmitted: 0 });
 });
 
-it("reads no history where nobody wants it", async () => {
+it("reads no history if it is not requested", async () => {
   const history = () => Promise.reject(new Error("read"));
   expect(await turnDocument(turnOf({ history }), { history: false })).toMatchObject({ history: [], historyOmitted: 0 });
 });
@@ -29,11 +29,11 @@ it.each([
   [{ alive: false }],
   [{ error: "x" }],
   [{}],
-])("takes %j for no piece", (piece) => {
+])("takes %j for an empty piece", (piece) => {
   expect(() => readPiece(piece)).toThrow("the agent sent data that is not a piece of a reply");
 });
 
-it("joins the halves of characters, wherever they were cut", () => {
+it("joins split characters, wherever they were cut", () => {
   const text = "a🙂🙂b👩‍🚀";
   for (let size = 1; size < 5; size++) {
     const whole = createJoiner();

@@ -62,7 +62,7 @@ async function open(config = configOf()) {
   return { gateway, rpc, turnOf, stats, send, ...done };
 }
 
-describe("what turns use, and what that costs", () => {
+describe("the usage of turns and its cost", () => {
   it("is in the reply, the turn, the session, the pushes, the stream and the statistics, with the model that answered", async () => {
     await using own = await open();
     const { gateway, rpc, turnOf, stats, send } = own;
@@ -106,7 +106,7 @@ describe("what turns use, and what that costs", () => {
     socket.ws.close();
   });
 
-  it("has no cost where the model that answered has no price", async () => {
+  it("has no cost if the model that answered has no price", async () => {
     await using own = await open();
     const { usage, turn_id } = await own.send({ message: "one", model: "free" });
     expect(usage).toEqual({ input: 31, output: 12, total: 43, cached: 16, reasoning: 4 });
@@ -114,7 +114,7 @@ describe("what turns use, and what that costs", () => {
     expect((await own.stats("model")).total).toEqual(usage);
   });
 
-  it("is that of all attempts and steps of a turn, also of one that fails", async () => {
+  it("includes all attempts and steps of a turn, also of a failed one", async () => {
     await using own = await open(configOf({ price: { input: 1, output: 2 } }));
     const usage = { input: 10, output: 20, cached: 0, reasoning: 0 };
     main.say({ text: ["Half a", " reply"], usage });
@@ -129,7 +129,7 @@ describe("what turns use, and what that costs", () => {
     expect((await own.stats("model")).groups.fast?.tokens).toEqual({ input, output, total: input + output, cost });
   });
 
-  it("is by the price that was in force as the turn began: one that runs as it changes keeps the old one", async () => {
+  it("has the price at the start of the turn, even if the price changes while the turn runs", async () => {
     await using own = await open();
     main.say({ text: ["It", " goes", " on", "."], paceMs: 50 });
     const asked = main.next();
@@ -143,7 +143,7 @@ describe("what turns use, and what that costs", () => {
     expect((await own.stats("model")).groups.fast?.tokens.cost).toBe(0.0041006);
   });
 
-  it("is counted of a summary once, under the model that wrote it", async () => {
+  it("is counted once for a summary, for the model that wrote it", async () => {
     await using own = await open();
     for (const message of ["one", "two", "three"]) await own.send({ message, session_id: "chat:long", model: "fast" });
     const { result } = await own.rpc.call("session.compact", { sessionId: "chat:long", keep: 1 });
@@ -155,7 +155,7 @@ describe("what turns use, and what that costs", () => {
     expect((await own.stats("surface")).groups.rpc?.tokens).toEqual(OF_SPARE);
   });
 
-  it("is counted of a summary that is stopped from outside, as far as it came", async () => {
+  it("is counted for a cancelled summary, up to its end", async () => {
     await using own = await open();
     const sessionId = "chat:gone";
     for (const message of ["one", "two", "three"]) await own.send({ message, session_id: sessionId, model: "fast" });

@@ -45,14 +45,14 @@ const { call } = createRpc(gateway.url);
 const NOTHING_TOLD = { input: 0, output: 0, total: 0, unknown: true };
 const ESTIMATE = { input: 2, output: expect.any(Number), total: expect.any(Number) };
 
-describe("the usage of an agent that does not tell it", () => {
+describe("the usage of an agent that does not report it", () => {
   it.each([
     ["http", NOTHING_TOLD, { reason: "the agent's service does not report its token usage" }],
     ["a2a", NOTHING_TOLD, { reason: "the remote agent does not report its token usage" }],
     ["command", ESTIMATE, { reason: "the agent's program does not report its token usage", estimated: true }],
     ["acp", ESTIMATE, { reason: "the agent's program does not report its token usage", estimated: true }],
     ["model", ESTIMATE, { reason: "the provider does not report its token usage", estimated: true }],
-  ])("is said to be unknown: %s", async (agent, usage, detail) => {
+  ])("is marked as unknown: %s", async (agent, usage, detail) => {
     const sent = (await rest.call("chat.send", { body: { message: "Hello", agent } })).json;
     expect(sent.usage).toEqual(usage);
     expect((await turnIn(gateway, sent.turn_id)).usage).toEqual(usage);
@@ -74,7 +74,7 @@ describe("the usage of an agent that does not tell it", () => {
     expect(metrics).toContain(`gateway_usage_unknown_total{agent="${agent}"} 4\n`);
   });
 
-  it("is missing in sums of those that told it, which say of how many turns", async () => {
+  it("is missing in sums, which have the number of such turns", async () => {
     for (const agent of ["http", "telling"]) await rest.call("chat.send", { body: { message: "Hello", agent } });
     const { groups, total } = (await call("usage.stats", { groupBy: "token" })).result;
     const { groups: apart } = (await call("usage.stats", { groupBy: "agent" })).result;
@@ -87,7 +87,7 @@ describe("the usage of an agent that does not tell it", () => {
     expect([total.tokens.unknown, total.tokens.total > 0]).toEqual([undefined, true]);
   });
 
-  it("is not said to be unknown where it is told, or where a turn failed before anything was used", async () => {
+  it("is not marked as unknown if it was reported, or if a turn failed before anything was used", async () => {
     const sent = (await rest.call("chat.send", { body: { message: "Hello", agent: "telling" } })).json;
     expect(sent.usage).toEqual({ input: 7, output: 4, total: 11 });
     expect(await stepsIn(gateway, sent.turn_id, "usage.unknown")).toEqual([]);

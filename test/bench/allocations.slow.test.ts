@@ -5,7 +5,7 @@ import { allocatedBy, JOBS } from "./allocations.ts";
 const MOST = 1.2;
 
 test.each(["rpc", "wake", "chat"] as const)(
-  "a message of %s allocates no more than it did",
+  "a message of %s allocates at most as much as before",
   { timeout: 400_000 },
   async (job) => {
     expect(await allocatedBy(job, 3_000)).toBeLessThan(JOBS[job].atMost * MOST);

@@ -1,22 +1,22 @@
 import { expect, test } from "vitest";
 import { compare, holds, median, ratiosOf, showNumber, tableOf } from "./figures.ts";
 
-test("a median is the middle value, whatever the order", () => {
+test("a median is the middle value, in whatever order", () => {
   expect(median([9, 1, 5])).toBe(5);
   expect(median([10, 9, 100])).toBe(10);
   expect(median([4])).toBe(4);
 });
 
-test("a median of an even count lies between the two middle values", () => {
+test("a median of an even count is between the two middle values", () => {
   expect(median([1, 2, 4, 100])).toBe(3);
 });
 
-test("ratios are taken round by round", () => {
+test("ratios are calculated round by round", () => {
   expect(ratiosOf([10, 30], [100, 60])).toEqual([0.1, 0.5]);
   expect(() => ratiosOf([1], [1, 2])).toThrow("as many rounds");
 });
 
-test("a bound holds at its own value, and never for what is no number", () => {
+test("a bound is met at its own value, and never by a value that is not a number", () => {
   expect(holds(0.15, { atLeast: 0.15 })).toBe(true);
   expect(holds(0.149, { atLeast: 0.15 })).toBe(false);
   expect(holds(300, { atMost: 300 })).toBe(true);
@@ -32,7 +32,7 @@ test("a comparison is the median of the ratios, not the ratio of the medians", (
   expect(compare([10, 50, 90], [20, 500, 200], row)).toMatchObject({ value: 50, ratio: 0.45, held: true });
 });
 
-test("numbers show three digits that count, and thousands apart", () => {
+test("numbers have three significant digits and separated thousands", () => {
   expect(showNumber(0.15234)).toBe("0.152");
   expect(showNumber(28.44)).toBe("28.4");
   expect(showNumber(300)).toBe("300");

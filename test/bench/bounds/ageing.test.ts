@@ -7,7 +7,7 @@ import { type Engine, endTurn, openWorld, sweepOrder, type World } from "#test/s
 
 const memory: Engine = { name: "memory", open: async (clock: ManualClock) => createMemoryStore({ clock }) };
 
-it("erases the head of 600 000 entries without keeping others waiting", { timeout: 60_000 }, async () => {
+it("erases the head of 600 000 entries without blocking others", { timeout: 60_000 }, async () => {
   const erase = async (): Promise<number> => {
     await using world = await openWorld(memory);
     await fill(world, 100_000);
@@ -27,7 +27,7 @@ it("erases the head of 600 000 entries without keeping others waiting", { timeou
   expect(await leastOf(3, 10, erase)).toBeLessThan(10);
 });
 
-it("looks at what it cannot erase once, and not with every sweep", async () => {
+it("checks entries that it cannot erase once, and not in every sweep", async () => {
   await using world = await openWorld(memory);
   await fill(world, 20_000);
   await compact(world, ["hello 0"]);

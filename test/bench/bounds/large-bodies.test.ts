@@ -28,7 +28,7 @@ function longestStretch(path: string, token: string, body: string | Buffer, more
   });
 }
 
-describe(`F13: no body keeps the event loop for more than ${MOST_MS} ms`, () => {
+describe(`F13: no body blocks the event loop for more than ${MOST_MS} ms`, () => {
   test.each(LARGE_REST_BODIES)("REST: %s", async (_, body, path) => {
     expect(await longestStretch(path, SECRETS.key, body)).toBeLessThan(MOST_MS);
   });

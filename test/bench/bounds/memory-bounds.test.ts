@@ -24,7 +24,7 @@ function worstOf(act: () => Promise<unknown>, under: number) {
   return leastOf(5, under, () => stretchOf(act));
 }
 
-it("reads a hundred events of 100 000 that wait in a moment, also when nearly all have ended", async () => {
+it("reads a hundred of 100 000 waiting events at once, also after nearly all have ended", async () => {
   const { clock, store } = openStore();
   const now = clock.now();
   for (let n = 0; n < MANY; n++) await queue(store, now);
@@ -41,7 +41,7 @@ it("reads a hundred events of 100 000 that wait in a moment, also when nearly al
   expect(await worstOf(() => read(), 5)).toBeLessThan(5);
 });
 
-it("looks through 100 000 events without keeping others waiting", async () => {
+it("scans 100 000 events without blocking others", async () => {
   const { clock, store } = openStore();
   const first = await queue(store, clock.now(), { agent: "seldom" });
   for (let n = 0; n < MANY; n++) await queue(store, clock.now());
@@ -51,7 +51,7 @@ it("looks through 100 000 events without keeping others waiting", async () => {
   expect(await worstOf(() => store.listEvents({ limit: 30_000 }), 20)).toBeLessThan(20);
 });
 
-it("reads a page of large events without keeping others waiting", async () => {
+it("reads a page of large events without blocking others", async () => {
   const { clock, store } = openStore();
   for (let n = 0; n < 500; n++) await queue(store, clock.now(), { text: "ü".repeat(100_000) });
   // A slice is read in less than a millisecond; but who holds 50 MB of texts waits for them when garbage is collected.
@@ -69,7 +69,7 @@ const QUERIES: Record<string, Omit<DeliveryQuery, "limit">> = {
   surface: { surface: "heartbeat" },
 };
 
-it("looks through 100 000 deliveries by whatever is asked for without keeping others waiting", {
+it("scans 100 000 deliveries with any filter without blocking others", {
   timeout: 60_000,
 }, async () => {
   const { clock, store } = openStore();
@@ -95,7 +95,7 @@ it("looks through 100 000 deliveries by whatever is asked for without keeping ot
   }
 });
 
-it("deletes a session of 20 000 entries without keeping others waiting, and erases it in slices", async () => {
+it("deletes a session of 20 000 entries without blocking others, and erases it in slices", async () => {
   const { clock, store } = openStore();
   const now = clock.now();
   const runTurn = (session: string, n: number) =>

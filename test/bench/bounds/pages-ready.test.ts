@@ -16,7 +16,7 @@ const NOTE_READY = `(() => {
 
 browserTests(({ open }) => {
   describe("a page on a slow machine", () => {
-    it("MUST be signed in and answer a key within a second after its address was entered", async () => {
+    it("MUST be signed in and react to a key within a second after its address was entered", async () => {
       await using gateway = await startPages();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await using page = await open(gateway);

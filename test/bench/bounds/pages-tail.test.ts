@@ -26,7 +26,7 @@ function rowsOf(page: Page): Promise<number> {
 
 browserTests(({ open }) => {
   describe("a page that follows 200 requests a second", () => {
-    it("MUST take no more memory afterwards than before, and stay bounded and current", {
+    it("MUST use no more memory afterwards than before, and remain bounded and current", {
       timeout: 900_000,
     }, async () => {
       await using gateway = await startPages({ recorder: { entries: 20_000 } });

@@ -25,7 +25,7 @@ test("F09: a cancelled turn reaches its program within 100 ms", async () => {
   expect(await leastOf(15, 100, cancel)).toBeLessThan(100);
 });
 
-test("F22: an idle gateway ends within 1.5 s of SIGTERM", async () => {
+test("F22: an idle gateway ends within 1.5 s after SIGTERM", async () => {
   const end = async () => {
     await using gateway = await startProcess();
     return await timeOf(async () => {
@@ -36,7 +36,7 @@ test("F22: an idle gateway ends within 1.5 s of SIGTERM", async () => {
   expect(await leastOf(3, 1_500, end)).toBeLessThan(1_500);
 });
 
-test("F01: a turn goes on within 3 s after the gateway was killed and started again", async () => {
+test("F01: a turn continues within 3 s after the gateway was killed and started again", async () => {
   await using fleet = await startNodes({ agents });
   const { first } = fleet;
   await clientOf(first).agent({ agent: "slow", message: "x" });

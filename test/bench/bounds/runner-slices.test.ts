@@ -6,7 +6,7 @@ import { leastOf, watchLoop } from "#test/harness/loop.ts";
 
 const COUNT = 20_000;
 
-it("turns that become ready by the thousands are all run, and the loop works 20 ms at a stretch at most", {
+it("thousands of turns that become ready are all run, in slices of at most 20 ms", {
   timeout: 60_000,
 }, async () => {
   const least = await leastOf(3, 20, async () => {

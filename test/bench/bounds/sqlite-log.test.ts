@@ -19,7 +19,7 @@ function keyOf(n: number) {
   };
 }
 
-it("keeps the log short while one commit follows another, and all that was kept is in the file", {
+it("limits the log while one commit follows another, and all stored records are in the file", {
   timeout: 30_000,
 }, async () => {
   const path = newPath();

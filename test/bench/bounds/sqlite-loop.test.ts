@@ -62,7 +62,7 @@ async function use(store: Store): Promise<void> {
   }
 }
 
-it(`never keeps the event loop for 20 ms with ${MESSAGES} messages`, { timeout: 1_800_000 }, async () => {
+it(`never blocks the event loop for 20 ms with ${MESSAGES} messages`, { timeout: 1_800_000 }, async () => {
   await using store = await openSqlite(systemClock, newPath());
   const filling = await stretchOf(() => fill(store, MESSAGES / 2));
   const using = await stretchOf(() => use(store));

@@ -19,7 +19,7 @@ function framesOf(stream: number, head: Buffer): Buffer[] {
 }
 
 test.each([7_000, 15_000, 60_000])(
-  "F36: 4 000 heads of %i bytes from one address hold little memory outside of the heap",
+  "F36: 4 000 heads of %i bytes from one address use little memory outside of the heap",
   async (bytes) => {
     const resets = createResetLimit({ clock: systemClock, keyOf: () => "one address" });
     const { port } = await listenHere(() => {}, { resets, onRequest: (_req, res) => void res.writeHead(200).end("x") });
