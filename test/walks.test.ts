@@ -63,7 +63,7 @@ async function executed(call: () => Promise<unknown>): Promise<string[]> {
     .filter((file) => file.startsWith("src/"));
 }
 
-it.each(WALKS)("%s walks through the files that the page shows, and at most twelve", async (title, call) => {
+it.each(WALKS)("%s passes through the files that the page shows, and at most twelve", async (title, call) => {
   const walk = walkOf(title);
   expect(walk.length).toBeGreaterThan(5);
   expect(walk.length).toBeLessThanOrEqual(12);
@@ -77,7 +77,7 @@ function isShown(file: string, walk: readonly string[]): boolean {
   return walk.includes(file) || beside.includes(file) || TOOLS.test(file);
 }
 
-it.each(WALKS)("%s never turns back to the wire", (title) => {
+it.each(WALKS)("%s never returns to the wire", (title) => {
   const walk = walkOf(title);
   const back = walk
     .flatMap(importsOf)

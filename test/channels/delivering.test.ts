@@ -51,7 +51,7 @@ async function startDelivering(kind: keyof typeof kinds, behave: readonly Behavi
 }
 
 for (const kind of ["webhook", "slack"] as const) {
-  it(`delivers by ${kind} in the end, whatever the receiver did before`, async () => {
+  it(`delivers by ${kind} eventually, whatever the receiver did before`, async () => {
     const busy = answer(429, { "retry-after": "120" });
     await using core = await startDelivering(kind, [answer(500), reset, busy, answer(200)]);
     const { deliveryId } = await core.announce({ text: "Three alerts." });

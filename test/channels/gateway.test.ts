@@ -30,8 +30,8 @@ async function timelineOf({ console }: TestGateway, deliveryId: unknown) {
   );
 }
 
-describe("a reply that is announced", () => {
-  it("reaches the channel that is named, signed, and its delivery tells it", async () => {
+describe("an announced reply", () => {
+  it("reaches the named channel, signed, and its delivery shows that", async () => {
     await using gateway = await startWith([answer(200)]);
     const { json } = await gateway.hooks.agent({ message: "Three alerts.", delivery: "announce", channel: "ops" });
     await gateway.logged("announcement.delivered");
@@ -48,7 +48,7 @@ describe("a reply that is announced", () => {
     ]);
   });
 
-  it("goes to gateway.announceTo where no channel is named, and nowhere without it", async () => {
+  it("is sent to gateway.announceTo if no channel is named, and nowhere without it", async () => {
     await using gateway = await startWith([answer(200)], { gateway: { announceTo: "ops" } });
     await gateway.hooks.agent({ message: "unasked", channel: "ops" });
     await gateway.hooks.agent({ message: "labelled", delivery: "announce", channel: "a label" });
@@ -68,7 +68,7 @@ describe("a reply that is announced", () => {
     expect(alone.receiver.requests).toHaveLength(1);
   });
 
-  it("MUST not fail its turn, and shows in health and figures while it fails", async () => {
+  it("MUST not fail its turn, and is reported in health and metrics while it fails", async () => {
     await using gateway = await startWith([answer(503)]);
     const { json } = await gateway.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });
     await gateway.logged("announcement.retried", { channel: "ops", attempt: 1, reason: "HTTP 503" });
@@ -153,7 +153,7 @@ describe("a reply that is announced", () => {
     });
   });
 
-  it("is given up with a line in the log by a gateway that stops and forgets", async () => {
+  it("is failed with a log line by a stopping gateway whose store is not durable", async () => {
     const gateway = await startWith([hang]);
     await gateway.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });
     await gateway.receiver.received(1);
@@ -180,7 +180,7 @@ function relayTo(url: string): SomeConfig {
   };
 }
 
-describe("F28: announcements that come back", () => {
+describe("F28: announcements that return to a gateway", () => {
   const start = (gateway: TestGateway) =>
     gateway.hooks.agent({ message: "ping", delivery: "announce", channel: "next" });
   const endedLoop = { reason: "it passed through 3 announcements or agents, as in a loop" };
@@ -233,7 +233,7 @@ describe("F28: announcements that come back", () => {
     expect(gateway.receiver.requests).toHaveLength(3);
   });
 
-  it("counts on what a request says of itself", async () => {
+  it("uses the hops that a request declares", async () => {
     await using gateway = await startWith([answer(200)]);
     const sending = (hops: string) => ({ headers: { "x-gateway-hops": hops } });
     const options = { message: "hello", delivery: "announce", channel: "ops" };

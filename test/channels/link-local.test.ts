@@ -44,20 +44,20 @@ const backends: Record<string, (url: string) => Backend> = {
   "an A2A agent": (url) => createA2aBackend(ownOf(url)),
 };
 
-it.each(Object.entries(backends))("F32: %s is not looked for at a link-local address", async (_, backendAt) => {
+it.each(Object.entries(backends))("F32: %s is not connected to at a link-local address", async (_, backendAt) => {
   const error = await failureOf(collect(backendAt(URL_IN_CONFIG).run(turnOf(), signal)));
   expect(error.message).toContain(WORDS);
   expect(error.retryable).toBe(false);
   expect(asked).toEqual(["metadata.example"]);
 });
 
-it("F32: a channel is not looked for at a link-local address", async () => {
+it("F32: a channel is not connected to at a link-local address", async () => {
   const post = createPost({ clock: systemClock });
   const posting = { url: new URL(URL_IN_CONFIG), headers: {}, body: Buffer.from("{}"), hops: 1 };
   expect(await post(posting, signal)).toMatchObject({ kind: "failed", reason: expect.stringContaining(WORDS) });
 });
 
-it("F32: a server of tools is not looked for at a link-local address", async () => {
+it("F32: an MCP server is not connected to at a link-local address", async () => {
   const { transport, close } = openHttpTransport({
     url: URL_IN_CONFIG,
     headers: {},
@@ -70,7 +70,7 @@ it("F32: a server of tools is not looked for at a link-local address", async () 
   await close();
 });
 
-it("F32: one that the configuration writes as an address is asked there", async () => {
+it("F32: an address that the configuration contains is connected to", async () => {
   const post = createPost({ clock: systemClock });
   // Nothing listens there; what matters is that nobody is asked for a name, and nothing is refused.
   const posting = { url: new URL("http://[::ffff:169.254.0.1]:1/"), headers: {}, body: Buffer.from("{}"), hops: 1 };

@@ -17,7 +17,7 @@ function open() {
 
 const HERE: LookupAddress[] = [{ address: "127.0.0.1", family: 4 }];
 
-it("asks once for a name that many want at once, and again afterwards", async () => {
+it("resolves a name once for concurrent requests, and again afterwards", async () => {
   const { asked, ask } = open();
   const both = Promise.all([ask("a.example"), ask("a.example")]);
   expect(asked).toHaveLength(1);
@@ -29,7 +29,7 @@ it("asks once for a name that many want at once, and again afterwards", async ()
   await expect(later).rejects.toThrow("gone");
 });
 
-it("lets no name wait for another", async () => {
+it("does not delay one name for another", async () => {
   const { asked, ask } = open();
   void ask("silent.example");
   const other = ask("b.example");
@@ -50,7 +50,7 @@ it.each([
   ["fd00:ec2::254", 6],
   ["fd00:0ec2:0000::23", 6],
   ["fd20:ce::254", 6],
-])("F32: a name that leads to the address %s of a cloud's secrets has no address", async (address, family) => {
+])("F32: a name that resolves to the metadata address %s of a cloud has no address", async (address, family) => {
   const { asked, ask } = open();
   const alone = ask("a.example");
   asked[0]?.answer(null, [{ address, family }]);
@@ -77,7 +77,7 @@ it.each([
   "fd00:ec3::1",
   "::1",
   "::ffff:10.0.0.1",
-])("a name may lead to the address %s inside", async (address) => {
+])("a name may resolve to the private address %s", async (address) => {
   const { asked, ask } = open();
   const found = ask("a.example");
   const answer = [{ address, family: address.includes(":") ? 6 : 4 }];

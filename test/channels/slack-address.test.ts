@@ -33,7 +33,7 @@ async function everythingOf(gateway: TestGateway): Promise<string> {
   return JSON.stringify(said);
 }
 
-it("MUST show the address of a Slack channel nowhere, as it is its secret, whatever comes of an announcement", async () => {
+it("MUST never show the address of a Slack channel, which is its secret, whatever the result of an announcement", async () => {
   const names = Object.keys(BEHAVIOURS);
   const behave: Behaviour = (socket, request) =>
     (BEHAVIOURS[request.path.split("/").at(-1) ?? ""] as Behaviour)(socket, request);

@@ -4,17 +4,17 @@ import { channelSuite } from "./suite.ts";
 
 channelSuite({ name: "slack", open: (url, parts) => createSlackChannel({ url }, parts) });
 
-it("MUST let a reply neither call people nor hide an address", () => {
+it("MUST prevent that a reply mentions people or hides an address", () => {
   expect(slackTextOf("<!channel> see <https://evil.example|your bank> & go")).toBe(
     "&lt;!channel&gt; see &lt;https://evil.example|your bank&gt; &amp; go",
   );
 });
 
-it("sends a text where the reply is empty, as Slack takes none without", () => {
+it("sends a text for an empty reply, which Slack does not accept", () => {
   for (const reply of ["", "  \n"]) expect(slackTextOf(reply)).toBe("(The reply is empty.)");
 });
 
-it("cuts what Slack would cut, between characters", () => {
+it("cuts a text that Slack would cut, between characters", () => {
   const LONGEST = 40_000;
   expect(slackTextOf("x".repeat(LONGEST))).toBe("x".repeat(LONGEST));
   expect(slackTextOf("x".repeat(LONGEST + 1))).toBe(`${"x".repeat(LONGEST - 1)}…`);

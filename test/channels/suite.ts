@@ -33,11 +33,11 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(await announceTo(answer(code))).toEqual({ kind: "delivered", code });
     });
 
-    it("counts 410 as refused for good", async () => {
+    it("counts 410 as a permanent refusal", async () => {
       expect(await announceTo(answer(410))).toEqual({ kind: "refused", code: 410, reason: "410 Gone" });
     });
 
-    it.each([400, 401, 403, 404, 409, 429, 500, 502, 503])("may try again after %i", async (code) => {
+    it.each([400, 401, 403, 404, 409, 429, 500, 502, 503])("may retry after %i", async (code) => {
       expect(await announceTo(answer(code, {}, "no"))).toEqual(failed(`HTTP ${code}`, { code }));
     });
 
@@ -48,7 +48,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(inside.connections()).toBe(0);
     });
 
-    it("tells how long the receiver wants to be left alone", async () => {
+    it("returns the pause that the receiver requests", async () => {
       const waitOf = async (value: string) =>
         ((await announceTo(answer(429, { "retry-after": value }))) as { retryAfterMs?: number }).retryAfterMs;
       expect(await waitOf("7")).toBe(7_000);
@@ -70,7 +70,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(outcome).toEqual(failed("it did not answer in time"));
     });
 
-    it("takes the status for the answer where the rest does not come", async () => {
+    it("uses the status if the rest of the answer does not arrive", async () => {
       const meanwhile = async ({ clock, timersSet }: Opened) => {
         // For the answer, and then for the rest.
         await timersSet(2);
@@ -80,12 +80,12 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(await announceTo(stallAfter(503), { meanwhile })).toEqual(failed("HTTP 503", { code: 503 }));
     });
 
-    it("reads no more than it must of an answer without an end", async () => {
+    it("reads only the necessary part of an endless answer", async () => {
       expect(await announceTo(endlessAnswer(200))).toEqual({ kind: "delivered", code: 200 });
       expect(await announceTo(endlessAnswer(500))).toEqual(failed("HTTP 500", { code: 500 }));
     });
 
-    it("may try again when the receiver goes on announcing an answer", async () => {
+    it("may retry if the receiver sends interim answers without an end", async () => {
       const interim = endless("", "HTTP/1.1 102 Processing\r\n\r\n");
       expect(await announceTo(interim)).toEqual(failed("it sent too many interim answers"));
       const early = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(3);
@@ -95,12 +95,12 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       });
     });
 
-    it("takes no other protocol", async () => {
+    it("speaks no other protocol", async () => {
       const upgrade = write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
       expect(await announceTo(upgrade)).toEqual(failed("it closed the connection early"));
     });
 
-    it("does not wait long for a connection: a server that never says hello", async () => {
+    it("limits the time for a connection to a server that never finishes the handshake", async () => {
       await using silent = await startReceiver();
       const { channel, clock, signal } = openFor({ url: silent.url.replace("http:", "https:") });
       expect(await channel.announce(replyOf(), signal)).toEqual(
@@ -110,7 +110,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
     });
 
     for (const [what, behaviour] of Object.entries(BROKEN)) {
-      it(`may try again when the receiver ${what}`, async () => {
+      it(`may retry if the receiver ${what}`, async () => {
         expect(await announceTo(behaviour)).toEqual(
           failed(
             /^it (closed the connection early|cannot be used: (its answer is not HTTP|the head of its answer is too long))$/,
@@ -119,7 +119,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       });
     }
 
-    it("may try again when nobody listens, and when nobody has the name", async () => {
+    it("may retry if nothing listens, and if the name does not exist", async () => {
       const { url } = await (async () => {
         await using gone = await startReceiver();
         return { url: gone.url };
@@ -141,7 +141,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(await channel.announce(replyOf(), signal)).toEqual({ kind: "delivered", code: 200 });
     });
 
-    it("MUST send nothing to a server whose certificate it does not trust", async () => {
+    it("MUST send nothing to a server with an untrusted certificate", async () => {
       await using receiver = await startReceiver([answer(200)], { tls: CERTIFICATE });
       const trusted = openFor(receiver, { ca: CERTIFICATE.cert });
       expect(await trusted.channel.announce(replyOf(), trusted.signal)).toEqual({ kind: "delivered", code: 200 });
@@ -156,7 +156,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(receiver.requests).toHaveLength(1);
     });
 
-    it("MUST not be talked out of checking certificates by the environment", async () => {
+    it("MUST check certificates, whatever the environment says", async () => {
       process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
       try {
         expect(await announceTo(answer(200), { tls: CERTIFICATE })).toEqual(
@@ -167,7 +167,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       }
     });
 
-    it("MUST go to its address, whatever proxy the environment names", async () => {
+    it("MUST connect to its address, whatever proxy the environment names", async () => {
       await using proxy = await startReceiver();
       const names = ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "NODE_USE_ENV_PROXY"];
       for (const variable of names) process.env[variable] = proxy.url;
@@ -179,7 +179,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(proxy.connections()).toBe(0);
     });
 
-    it("stops with its signal, wherever it is", async () => {
+    it("stops at its signal, in any state", async () => {
       const stopped = failed("the gateway stopped");
       expect(await announceTo(hang, { meanwhile: ({ abort }) => abort() })).toEqual(stopped);
       await using silent = await startReceiver();
@@ -193,7 +193,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(silent.connections()).toBe(1);
     });
 
-    it("leaves no listener on a signal that it has done with", async () => {
+    it("leaves no listener on a signal after its end", async () => {
       await using receiver = await startReceiver([answer(200), reset]);
       const { channel, signal } = openFor(receiver);
       let listeners = 0;
@@ -212,7 +212,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(listeners).toBe(0);
     });
 
-    it("posts JSON to its address, on a connection of its own", async () => {
+    it("posts JSON to its address, on a separate connection", async () => {
       await using receiver = await startReceiver();
       const { channel, signal } = openFor(receiver);
       await channel.announce(replyOf({ reply: "Ünï 🙂" }), signal);
@@ -230,7 +230,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(receiver.connections()).toBe(2);
     });
 
-    it("sends many at once, each its own, and a long one whole", async () => {
+    it("sends many concurrently, each separately, and a long one completely", async () => {
       await using receiver = await startReceiver();
       const { channel, signal } = openFor(receiver);
       const texts = Array.from({ length: 50 }, (_, n) => `number ${n}`);
@@ -242,7 +242,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(() => JSON.parse(String(receiver.requests.at(-1)?.body))).not.toThrow();
     });
 
-    it("says the same at every attempt, but for what has to be new", async () => {
+    it("sends the same at every attempt, except for the necessary changes", async () => {
       await using receiver = await startReceiver([answer(500), answer(200)]);
       const { channel, clock, signal } = openFor(receiver);
       await channel.announce(replyOf(), signal);
@@ -253,7 +253,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
       expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"]);
     });
 
-    it("MUST not tell its address or its secret when it fails", async () => {
+    it("MUST not show its address or its secret in an error", async () => {
       const told: string[] = [];
       for (const behaviour of [reset, answer(302, { location: "/in?of=ops" }), answer(500, {}, SECRET)]) {
         told.push(JSON.stringify(await announceTo(behaviour)));

@@ -30,12 +30,12 @@ it("MUST sign as Standard Webhooks, with the turn's id", async () => {
   expect(() => new Webhook(secret).verify(body.replace("Grüße", "Gruss"), headers)).toThrow("No matching signature");
 });
 
-it("signs with the bytes of a secret that has no prefix", async () => {
+it("signs with the bytes of a secret without a prefix", async () => {
   const { headers, body } = await sent(SECRET);
   expect(() => new Webhook(SECRET, { format: "raw" }).verify(body, headers)).not.toThrow();
 });
 
-it("sends what the contract says, headers too, and the contract's example is so", async () => {
+it("sends what the contract specifies, with headers, and the contract's example is valid", async () => {
   const ajv = new Ajv2020({ strict: false, coerceTypes: true }).addSchema(document, "openapi");
   const validate = ajv.compile({ $ref: "openapi#/components/schemas/Announcement" });
   const { parameters, requestBody } = document.webhooks["turn.completed"].post;

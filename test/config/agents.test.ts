@@ -17,8 +17,8 @@ function withModels(more: object = {}, sections: object = {}) {
   };
 }
 
-describe("an agent whose backend is a model", () => {
-  test("has what its names stand for", async () => {
+describe("an agent with a model", () => {
+  test("has the values of its names", async () => {
     const files = { type: "stdio", run: ["mcp-files"], callTimeout: "5s", maxOutput: "4KiB" };
     const text = withSections(
       withModels(
@@ -39,7 +39,7 @@ describe("an agent whose backend is a model", () => {
     expect(config.tools.files).toMatchObject({ run: ["mcp-files"], callTimeout: 5_000, maxOutput: 4096 });
   });
 
-  test("is refused, with the command that helps, where its packages are not installed", async () => {
+  test("is refused, with the command that installs its packages, if they are missing", async () => {
     const asked: string[] = [];
     const missing = (kinds: readonly string[]) => {
       asked.push(...kinds);
@@ -52,7 +52,7 @@ describe("an agent whose backend is a model", () => {
   });
 });
 
-test("a model has the price that is written for it, of what it reads and what it writes", async () => {
+test("has the configured price of the model for input and output", async () => {
   const priced = (price: object) => withModels({ models: { ...models, fast: { ...models.fast, price } } });
   const { config } = await load(withSections(priced({ input: 0.25, output: 2 })), { built });
   expect(config.agents.main?.modelTable.fast?.price).toEqual({ input: 0.25, cachedInput: undefined, output: 2 });
@@ -64,7 +64,7 @@ test("a model has the price that is written for it, of what it reads and what it
 });
 
 describe("an agent of another backend", () => {
-  test("runs in the configuration's folder unless it says where", async () => {
+  test("runs in the configuration's folder unless it names another", async () => {
     const command = { run: ["python3", "agent.py"] };
     const { config, file } = await load(withSections({ agents: { main: { backend: "command", command } } }), { built });
     expect(config.agents.main?.command).toEqual({ ...command, cwd: join(file ?? "", ".."), env: {}, output: "text" });
@@ -94,18 +94,18 @@ describe("instructions", () => {
     [" \n", {}, "which is empty: write the instructions in it."],
     ["a".repeat(1024 ** 2 + 1), {}, "which is larger than 1 MiB"],
     ["a", { instructions: "b" }, "is given together with `instructions`: keep one of them."],
-  ])("are refused where the file is no good", async (text, more, message) => {
+  ])("are refused if the file is not valid", async (text, more, message) => {
     await expect(written(text, more).load()).rejects.toThrow(message);
   });
 });
 
-test("what a kind of backend needs is told by the packages' names and versions", () => {
+test("the packages of a kind of backend are named with their versions", () => {
   expect(missingPackages(["memory", "echo", "model", "openai", "http", "a2a", "acp", "tools"])).toBeUndefined();
   expect(missingPackages(["model", "@ai-sdk/mistral"])).toBeUndefined();
   expect(missingPackages(["model", "@ai-sdk/nobody"])).toBe("npm install @ai-sdk/nobody");
 });
 
-test("the command that installs a package puts it where this program finds it", () => {
+test("the command that installs a package installs it where this program finds it", () => {
   const folder = mkdtempSync(join(tmpdir(), "install-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "node_modules/agent-gateway/dist/main.js");

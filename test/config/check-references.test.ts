@@ -13,7 +13,7 @@ test("a secret that looks like a reference is refused with its place and the rig
   ]);
 });
 
-describe("every place that holds a secret:", () => {
+describe("every place of a secret:", () => {
   const agent = (section: object) => ({ agents: { main: section } });
   const url = "https://example.com";
   const headers = { authorization: "Bearer $A_NAME" };
@@ -53,7 +53,7 @@ describe("every place that holds a secret:", () => {
   });
 });
 
-test("what a variable holds is a secret, whatever it looks like", async () => {
+test("the value of a variable is a secret, whatever it looks like", async () => {
   const text = withSections({ webhooks: { token: "${TOKEN}" } });
   const { config } = await load(text, { env: { TOKEN: "$OTHER_LONG_ENOUGH" } });
   expect(config.webhooks.token).toHaveLength(1);

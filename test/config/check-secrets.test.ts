@@ -16,7 +16,7 @@ describe("a secret", () => {
   test.each([
     ["short", short, shortSaid],
     ["used on two surfaces", shared, sharedSaid],
-  ])("that is %s is warned of on loopback, and refused elsewhere and in production", async (_, sections, said) => {
+  ])("that is %s causes a warning on loopback, and is refused elsewhere and in production", async (_, sections, said) => {
     expect(await warned(sections)).toEqual([said]);
     expect(await refused(sections, { env: { NODE_ENV: "production" } })).toEqual([said]);
     expect(await refused(sections, { host: "0.0.0.0" })).toEqual([said]);
@@ -37,7 +37,7 @@ describe("a secret", () => {
     expect(config.gateway.rest.auth.keys).toEqual([{ name: "k0", hash: "ab".repeat(32), scopes: ["chat"] }]);
   });
 
-  test("is not kept in the configuration, only its hash", async () => {
+  test("is not stored in the configuration, only its hash", async () => {
     const gateway = { ...rest({ key: good(1) }), ...rpc({ token: good(2) }), console: { token: good(3) } };
     const { config } = await load(withSections({ gateway, webhooks: { token: good(4) } }));
     expect(JSON.stringify(config)).not.toContain("a-good-long-secret");
@@ -64,7 +64,7 @@ const file: ConfigFile = {
   tools: { files: { type: "stdio", run: ["cat"], env: { GITHUB_TOKEN: "token-5" } } },
 };
 
-test("the log is told the secrets of agents, providers and tools, and of their settings nothing else", async () => {
+test("the log gets the secrets of agents, providers and tools, and no other settings of theirs", async () => {
   const built = { stores: ["memory"], backends: ["http", "command"] };
   const { secrets } = await settle(unwritten(file), { env: {}, built });
   expect(secrets).toEqual(

@@ -8,7 +8,7 @@ function skills(...dirs: unknown[]) {
 }
 
 describe("a folder of skills", () => {
-  test("that is not there is refused with its place, its path and what may be done", async () => {
+  test("that does not exist is refused with its place, its path and the next step", async () => {
     const [line] = await refusal(`{ agents: { main: { backend: "echo" } },\n  skills: { dirs: ["./skilz"] } }`);
     expect(line).toBe(
       'gateway.json5:2:20: skills.dirs[0] names the folder `./skilz`, which cannot be read: it does not exist. Create it, or name another one. It is resolved relative to the configuration file. If it may be absent, write `{ path: "./skilz", optional: true }`.',
@@ -18,7 +18,7 @@ describe("a folder of skills", () => {
     ]);
   });
 
-  test("that is optional may be absent, and the default one is", async () => {
+  test("that is optional may be missing, as may the default one", async () => {
     const { config } = await load(withSections(skills({ path: "/nowhere/at/all", optional: true })));
     expect(config.skills.dirs).toEqual([{ path: "/nowhere/at/all", optional: true }]);
     const { config: usual, file } = await load(withSections({}));
@@ -33,7 +33,7 @@ describe("a folder of skills", () => {
     ]);
   });
 
-  test.skipIf(process.getuid?.() === 0)("that may not be read is refused, optional or not", async () => {
+  test.skipIf(process.getuid?.() === 0)("that cannot be read is refused, optional or not", async () => {
     const dir = folder();
     chmodSync(dir, 0);
     try {
@@ -44,7 +44,7 @@ describe("a folder of skills", () => {
   });
 });
 
-test("a skill of an agent that no folder has is warned of, with the one that was meant", async () => {
+test("an unknown skill of an agent causes a warning, with the intended name", async () => {
   const dir = folder();
   const agents = (...names: string[]) => ({ agents: { main: { backend: "echo", skills: names } }, ...skills(dir) });
   const said = "agents.main.skills[0] names a skill that no folder of `skills.dirs` has; ";

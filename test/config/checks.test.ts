@@ -10,7 +10,7 @@ function isOfBackend(line: string) {
   return line.startsWith("agents.main.backend ");
 }
 
-describe("what is not built yet is refused by its name", () => {
+describe("a type that is not part of the build is refused by name", () => {
   test.each(["sqlite", "postgres"])("the store %s", async (type) => {
     const store = type === "sqlite" ? { type, path: "x" } : { type, url: ["x", "y"] };
     expect(await refused({ store })).toEqual([
@@ -28,11 +28,11 @@ describe("what is not built yet is refused by its name", () => {
 });
 
 describe("the default agent", () => {
-  test("is the only one", async () => {
+  test("is the only agent", async () => {
     expect((await load(withSections({}))).config.gateway.defaultAgent).toBe("main");
   });
 
-  test("has to be said where there are several", async () => {
+  test("must be named if there are several", async () => {
     expect(await refused({ agents: two })).toEqual([
       'gateway.defaultAgent is missing. There are several agents (`main`, `helper`): name the one for requests without an agent, for example `gateway: { defaultAgent: "main" }`.',
     ]);
@@ -42,7 +42,7 @@ describe("the default agent", () => {
 });
 
 describe("a surface", () => {
-  test("is on when it has a secret and nobody switched it off", async () => {
+  test("is on if it has a secret and is not switched off", async () => {
     const gateway = { ...rest({ key: good(1) }), ...rpc({ token: good(2) }) };
     const webhooks = { token: good(3), enabled: false };
     const { config } = await load(withSections({ gateway, webhooks }));
@@ -52,7 +52,7 @@ describe("a surface", () => {
     expect(config.webhooks.enabled).toBe(false);
   });
 
-  test("REST and RPC are on with the console's token alone", async () => {
+  test("REST and RPC are on with only the console's token", async () => {
     const { config } = await load(withSections({ gateway: { console: { token: good(1) } } }));
     expect([config.gateway.rest.enabled, config.gateway.rpc.enabled, config.gateway.console.enabled]).toEqual([
       true,
@@ -61,14 +61,14 @@ describe("a surface", () => {
     ]);
   });
 
-  test("webhooks are on with a mapping that verifies", async () => {
+  test("webhooks are on with a signed mapping", async () => {
     const { config } = await load(withSections(mapping({ verify: { type: "github", secret: good(1) } })));
     expect(config.webhooks.enabled).toBe(true);
   });
 });
 
 describe("permissions", () => {
-  test("may be a bare star", async () => {
+  test("may be only a star", async () => {
     const { config } = await load(
       withSections({ gateway: rpc({ token: good(1) }, { token: good(2), permissions: ["*"] }) }),
     );
@@ -85,7 +85,7 @@ describe("listeners", () => {
     ]);
   });
 
-  test("with a certificate and another's key are refused", async () => {
+  test("with a certificate and the key of another are refused", async () => {
     const at = (file: string) => `${process.cwd()}/test/config/tls/${file}`;
     const listening = (key: string) => ({
       gateway: { listeners: [{ port: 1, tls: { cert: at("cert.pem"), key: at(key) } }] },

@@ -13,7 +13,7 @@ async function diff(a: object, b: object) {
   return diffConfig(await config(a), await config(b));
 }
 
-test("what changed is told by its innermost key, a list as one", async () => {
+test("a change is named by its innermost key, and a list is one value", async () => {
   const token = (n: number) => ({ name: "a", token: good(n), permissions: "*" });
   const before = { gateway: { rpc: { auth: { tokens: [token(1)] } } }, limits: { turns: 1 } };
   const after = {
@@ -27,7 +27,7 @@ test("what changed is told by its innermost key, a list as one", async () => {
   });
 });
 
-test("an agent that came or went is told by its name", async () => {
+test("an added or removed agent is named", async () => {
   const agents = { main: { backend: "echo" }, helper: { backend: "echo" } };
   const both = { agents, gateway: { defaultAgent: "main" } };
   expect((await diff({}, both)).changed).toEqual(["agents.helper"]);
@@ -41,7 +41,7 @@ test("another order is a change: lists show it, and mappings are tried in it", a
   expect((await diff(before, after)).changed).toEqual(["webhooks.mappings"]);
 });
 
-test("what webhooks and announcements need is hot, and told by the file's own keys", async () => {
+test("settings of webhooks and announcements take effect at a reload, and are named by the keys of the file", async () => {
   const verified = (...secret: string[]) => ({ match: {}, message: "x", verify: { type: "github", secret } });
   const hook = (secret: string) => ({ type: "webhook", url: "https://example.com", secret });
   const before = {
@@ -90,7 +90,7 @@ test.each([
   expect(await diff({}, sections)).toEqual({ changed: [], needsRestart: [key] });
 });
 
-test("a reload takes over all but what needs a restart", async () => {
+test("a reload changes everything except the settings that need a restart", async () => {
   const running = await config({});
   const next = await config({
     gateway: { port: 1, concurrency: 5 },
@@ -105,7 +105,7 @@ test("a reload takes over all but what needs a restart", async () => {
   expect(diffConfig(applied, next)).toEqual({ changed: [], needsRestart: ["gateway.port", "webhooks.path", "store"] });
 });
 
-test("another certificate is taken over in place", async () => {
+test("another certificate takes effect without a restart", async () => {
   const listening = (more: object) => ({ gateway: { listeners: [{ port: 1, ...more }] } });
   const at = (file: string) => `${process.cwd()}/test/config/tls/${file}`;
   const running = await config(listening({ tls: { cert: at("cert.pem"), key: at("key.pem") } }));

@@ -33,8 +33,8 @@ async function valuesOf(options: Partial<Parameters<typeof loadConfig>[0]> = {})
 }
 const nowhere = { line: null, column: null, variable: null };
 
-describe("the values in force", () => {
-  test("tell what the file says, where, and what is by default", async () => {
+describe("the effective values", () => {
+  test("have the value of the file, its place, and the defaults", async () => {
     const { at } = await valuesOf();
     const name = { path: "gateway.rest.auth.keys.0.name", value: "ci", origin: "file", line: 2, variable: null };
     expect(at("gateway.rest.auth.keys.0.name")).toMatchObject(name);
@@ -47,7 +47,7 @@ describe("the values in force", () => {
     expect(at("agents.main.description")).toMatchObject({ value: "Ada's", origin: "environment", variable: "TEAM" });
   });
 
-  test("never tell a secret", async () => {
+  test("never show a secret", async () => {
     const { values, at } = await valuesOf();
     const told = JSON.stringify(values);
     for (const secret of [KEY, "a-token-that-nobody-may-see", "hunter2", "seen-nowhere", "sha256"])
@@ -57,7 +57,7 @@ describe("the values in force", () => {
     expect(at("webhooks.token")).toMatchObject({ value: "[hidden]", origin: "file", line: 4 });
   });
 
-  test("tell an option and a variable that win over the file", async () => {
+  test("name an option and a variable that override the file", async () => {
     const { at } = await valuesOf({ port: 4, env: { ...env, GATEWAY_PORT: "3", GATEWAY_HOST: "127.0.0.2" } });
     expect(at("gateway.port")).toEqual({ path: "gateway.port", value: 4, origin: "flag", ...nowhere });
     const host = { value: "127.0.0.2", origin: "environment", ...nowhere, variable: "GATEWAY_HOST" };
@@ -69,7 +69,7 @@ describe("the values in force", () => {
     expect(at("agents.main.backend")).toMatchObject({ origin: "file", line: 3, column: 14 });
   });
 
-  test("of a try-out hide its secrets, and tell the variables that stand in for them", async () => {
+  test("of a try-out hide its secrets, and name the variables that replace them", async () => {
     const { at } = await valuesOf({ file: undefined, folder: folder(), env: { RPC_TOKEN: "x".repeat(20) } });
     expect(at("gateway.console.token")).toMatchObject({ value: "[hidden]", origin: "try-out" });
     const token = { value: "[hidden]", origin: "environment", variable: "RPC_TOKEN" };
@@ -96,7 +96,7 @@ describe("after a reload", () => {
     return { file, watch, at };
   };
 
-  test("the values are the new ones, but for those that need a restart", async () => {
+  test("the values are the new ones, except for those that need a restart", async () => {
     const { file, watch, at } = await watched();
     expect(watch.state.lastReload).toBeUndefined();
     writeFileSync(file, WHOLE.replace("gateway: {", "\ngateway: { port: 7,").replace('"basic facts"', '"news"'));
@@ -107,7 +107,7 @@ describe("after a reload", () => {
     expect(watch.state.lastReload).toMatchObject(reload);
   });
 
-  test("an address that needs a restart stays whole, in whichever way it is written", async () => {
+  test("an address that needs a restart is shown completely, in either notation", async () => {
     const { file, watch, at } = await watched();
     writeFileSync(file, WHOLE.replace("gateway: {", "gateway: { listeners: [{ port: 7 }],"));
     await watch.reload("signal");
@@ -115,7 +115,7 @@ describe("after a reload", () => {
     expect(at("gateway.listeners.0.port")).toBeUndefined();
   });
 
-  test("of one agent, only its values are new", async () => {
+  test("of one agent, only its values change", async () => {
     const { file, watch, at } = await watched();
     const next = WHOLE.replace("'s\"", ' team"').replace('"cat"', '"tac"').replace('"basic facts"', '"news"');
     writeFileSync(file, next);
@@ -125,7 +125,7 @@ describe("after a reload", () => {
     expect(at("webhooks.mappings.push.message")).toMatchObject({ value: "basic facts" });
   });
 
-  test("that is refused the values stay, and the problems are told", async () => {
+  test("that is refused, the values do not change, and the problems are shown", async () => {
     const { file, watch } = await watched();
     const { values, loadedAt } = watch.state;
     writeFileSync(file, WHOLE.replace("gateway: {", "gateway: { prt: 7,"));
@@ -136,7 +136,7 @@ describe("after a reload", () => {
   });
 });
 
-test("wherever a secret can stand, it is hidden", async () => {
+test("a secret is hidden in every possible place", async () => {
   const L = "LEAK-aaaaaaaaaaaaaaaa";
   const text = JSON.stringify({
     gateway: { defaultAgent: "main", rest: { auth: { keys: [{ name: "a", key: `sha256:${"ab".repeat(32)}` }] } } },

@@ -17,7 +17,7 @@ const rows = readFileSync(join(import.meta.dirname, "faults.txt"), "utf8")
     return { sections, messages: messages.map((message) => message.trim()) };
   });
 
-describe("the words for", () => {
+describe("the errors for", () => {
   test.each(rows)("$sections", async ({ sections, messages }) => {
     expect(await refusedOrWarned(parse(sections))).toEqual(messages);
   });
@@ -46,7 +46,7 @@ function visit(node: unknown): void {
 }
 visit(bundled);
 
-test("every pattern of the schema has words", () => {
+test("every pattern of the schema has a description", () => {
   const patterns = schemas.filter(({ pattern }) => pattern !== undefined);
   expect(patterns.length).toBeGreaterThan(10);
   const silent = patterns.filter(({ patternErrorMessage }) => !String(patternErrorMessage).startsWith("must be "));
@@ -54,7 +54,7 @@ test("every pattern of the schema has words", () => {
   expect(silent).toEqual([bundled.$defs.WebhookSessionId]);
 });
 
-test("every key that has to be there has an example", () => {
+test("every required key has an example", () => {
   const shared = bundled.$defs as Record<string, Schema>;
   const hasExample = (schema: Schema): boolean =>
     schema.examples !== undefined ||

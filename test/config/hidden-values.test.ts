@@ -36,13 +36,13 @@ describe("the value of a variable is hidden", () => {
     expect(await hidden(config, { VALUE: SECRET.replaceAll(/[/?#]/g, "-") })).toContain(SECRET.replaceAll("/", "-"));
   });
 
-  test("as the whole address, its parts that may be secrets", async () => {
+  test("as the complete address, with the parts of it that may be secrets", async () => {
     const url = "https://mcp.example.com/services/T024BE7LD/x?version=2024-01-01&key=abcdefgh%2Bijkl";
     const found = await hidden(tool("${MCP_ADDRESS}"), { MCP_ADDRESS: url });
     expect(found).toEqual(["T024BE7LD", "abcdefgh%2Bijkl", "abcdefgh+ijkl"]);
   });
 
-  test("wherever it stands, if the name of the variable says that it is a secret", async () => {
+  test("in every place, if the name of the variable marks it as a secret", async () => {
     const agents = { main: { backend: "echo", description: "${TEAM_PASSWORD}" } };
     expect(await hidden({ agents }, { TEAM_PASSWORD: "hunter" })).toContain("hunter");
   });
@@ -63,7 +63,7 @@ describe("the value of a variable, in each place of the schema", () => {
   });
 });
 
-describe("what is not a secret stays as it is", () => {
+describe("a value that is not a secret is shown", () => {
   test.each([
     ["a short value", program("cat", "${VALUE}"), "main"],
     ["a flag", program("cat", "${VERBOSE_KEY}"), "true"],
@@ -89,7 +89,7 @@ describe("what is not a secret stays as it is", () => {
   });
 });
 
-test("secrets that stand in the file itself are hidden in addresses and arguments, by their names", async () => {
+test("secrets in the file itself are hidden in addresses and arguments, by their names", async () => {
   const config = {
     tools: {
       search: { type: "http", url: "https://ada:hunter22@mcp.example.com/sse?version=2024-01-01&api_key=of-a-file" },
@@ -101,7 +101,7 @@ test("secrets that stand in the file itself are hidden in addresses and argument
   expect(await hidden(config)).toEqual(["of-an-argument", "another-of-them", "hunter22", "of-a-file"]);
 });
 
-test("the headers and the address of a collector that OpenTelemetry's variables give are hidden", async () => {
+test("the headers and the address of a collector from OpenTelemetry's variables are hidden", async () => {
   const env = {
     OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic%20dXNlcjpzZWNyZXQ=,x-on=true",
     OTEL_EXPORTER_OTLP_ENDPOINT: "https://c.example.com/otlp?api-key=of-the-endpoint",
@@ -114,7 +114,7 @@ test("the headers and the address of a collector that OpenTelemetry's variables 
   ]);
 });
 
-test("the values in force show no hidden value, even where it is repeated", async () => {
+test("the effective values show no hidden value, even if it is repeated", async () => {
   const config = {
     ...tool("https://mcp.example.com/sse?key=${MCP_KEY}"),
     agents: { main: { backend: "echo", description: `It knows ${SECRET}.` } },

@@ -10,7 +10,7 @@ function described(description: string) {
 }
 
 describe("the configuration is found", () => {
-  test("as the file that is named, else $GATEWAY_CONFIG, else gateway.json5, else not at all", async () => {
+  test("as the named file, else $GATEWAY_CONFIG, else gateway.json5, else not at all", async () => {
     const here = folder();
     const write = (name: string) => {
       writeFileSync(join(here, name), described(name));
@@ -28,7 +28,7 @@ describe("the configuration is found", () => {
     expect(await found({ env, file: usual })).toBe("gateway.json5");
   });
 
-  test("and a named file that is not there is refused, not passed over", async () => {
+  test("and a named file that does not exist is refused, not skipped", async () => {
     await expect(loadConfig({ env: { GATEWAY_CONFIG: "nowhere.json5" }, built })).rejects.toThrow(
       "nowhere.json5: the file cannot be read: it does not exist. Create it, or name another one.",
     );
@@ -42,7 +42,7 @@ describe("host and port", () => {
     return `${host}:${port}`;
   };
 
-  test("of the command line win over the environment, and that over the file", async () => {
+  test("of the command line override the environment, which overrides the file", async () => {
     const env = { GATEWAY_HOST: "127.0.0.3", GATEWAY_PORT: "2000" };
     expect(await address({})).toBe("127.0.0.2:1000");
     expect(await address({ env: { GATEWAY_HOST: "", GATEWAY_PORT: "" } })).toBe("127.0.0.2:1000");
@@ -51,7 +51,7 @@ describe("host and port", () => {
     expect(await address({ env, host: "127.0.0.4", port: 0 })).toBe("127.0.0.4:0");
   });
 
-  test("apply to the first listener where there are several", async () => {
+  test("apply to the first of several listeners", async () => {
     const { config } = await load(
       withSections({ gateway: { listeners: [{ port: 1 }, { port: 2, surfaces: ["rpc"] }] } }),
       {
@@ -64,7 +64,7 @@ describe("host and port", () => {
     ]);
   });
 
-  test.each(["http", "70000", "-1", "1.5"])("%s is no port", async (port) => {
+  test.each(["http", "70000", "-1", "1.5"])("%s is not a port", async (port) => {
     const message = "GATEWAY_PORT is not a port: give a whole number from 0 to 65535.";
     await expect(load(text, { env: { GATEWAY_PORT: port } })).rejects.toThrow(message);
     await expect(load(text, { port: Number(port) })).rejects.toThrow(message.replace("GATEWAY_PORT", "--port"));
@@ -74,7 +74,7 @@ describe("host and port", () => {
 describe("without a configuration", () => {
   const nowhere = () => ({ env: {}, built, folder: folder() });
 
-  test("one echo agent answers on loopback, from memory, on every surface", async () => {
+  test("an echo agent answers on loopback, from memory, on every surface", async () => {
     const { config, file, files, warnings } = await loadConfig(nowhere());
     expect(config.gateway.listeners).toMatchObject([{ host: "127.0.0.1", port: 18789, tls: undefined }]);
     expect(Object.keys(config.agents)).toEqual(["main"]);
@@ -84,7 +84,7 @@ describe("without a configuration", () => {
     expect({ file, files, warnings }).toEqual({ file: null, files: {}, warnings: [] });
   });
 
-  test("the secrets are new each time, and open their surface", async () => {
+  test("the secrets are new each time, and give access to their surface", async () => {
     const { config, tryOut } = await loadConfig(nowhere());
     const again = await loadConfig(nowhere());
     const secrets = [...Object.values(tryOut ?? {}), ...Object.values(again.tryOut ?? {})];
@@ -97,7 +97,7 @@ describe("without a configuration", () => {
     expect(config.gateway.console.token).toBe(hashOf(tryOut?.CONSOLE_TOKEN ?? ""));
   });
 
-  test("secrets of the environment stand in for the random ones", async () => {
+  test("secrets of the environment replace the random ones", async () => {
     const env = {
       REST_API_KEY: "my-own-rest-key-1",
       RPC_TOKEN: "my-own-rpc-token-1",
@@ -110,7 +110,7 @@ describe("without a configuration", () => {
     expect(warnings).toEqual([expect.stringMatching(/^CONSOLE_TOKEN is shorter than 16 characters/)]);
   });
 
-  test("a weak secret of the environment is refused where others can reach it", async () => {
+  test("a weak secret of the environment is refused if other machines can connect", async () => {
     const env = { RPC_TOKEN: "short", GATEWAY_HOST: "0.0.0.0" };
     await expect(loadConfig({ ...nowhere(), env })).rejects.toThrow(/^RPC_TOKEN is shorter/);
     const same = { RPC_TOKEN: "easy", CONSOLE_TOKEN: "easy", NODE_ENV: "production" };
@@ -119,7 +119,7 @@ describe("without a configuration", () => {
   });
 });
 
-test("what is loaded is frozen all through", async () => {
+test("the loaded configuration is frozen completely", async () => {
   const { config } = await load(
     withSections({ webhooks: { mappings: { push: { match: { "body.a": 1 }, message: "x" } } } }),
   );
@@ -133,7 +133,7 @@ test("what is loaded is frozen all through", async () => {
   expect(loose).toEqual([]);
 });
 
-test("paths begin where the file is", async () => {
+test("paths are relative to the file", async () => {
   const here = folder();
   mkdirSync(join(here, "sub"));
   mkdirSync(join(here, "skills"));
@@ -153,7 +153,7 @@ test("paths begin where the file is", async () => {
   expect(config.store).toEqual({ type: "sqlite", path: join(here, "sub", "a.db") });
 });
 
-test("agents and mappings keep the order of the file", async () => {
+test("agents and mappings have the order of the file", async () => {
   const agent = { backend: "echo" };
   const mapping = { match: {}, message: "x" };
   const { config } = await load(
@@ -167,7 +167,7 @@ test("agents and mappings keep the order of the file", async () => {
   expect(Object.keys(config.webhooks.mappings)).toEqual(["second", "first"]);
 });
 
-test("spans are milliseconds, sizes bytes, and off and 0 are none", async () => {
+test("durations are milliseconds, sizes bytes, and off and 0 are undefined", async () => {
   const { config } = await load(
     withSections({
       agents: {

@@ -18,7 +18,7 @@ function withMappings(mappings: Record<string, object>) {
   };
 }
 
-test("a mapping that another one hides never matches where that one does not", async () => {
+test("a mapping that another one hides never matches if that one does not", async () => {
   const value = fc.constantFrom("1", "2", "3");
   const place = fc.constantFrom("body.a", "body.b", "headers.x-c", "headers.X-C");
   const match = fc.dictionary(place, fc.array(value, { minLength: 1, maxLength: 2 }), { maxKeys: 3 });
@@ -45,7 +45,7 @@ test("a mapping that another one hides never matches where that one does not", a
   expect(seen.free).toBeGreaterThan(0);
 });
 
-test("a mapping has texts to compare with, whatever the file writes, and a list of secrets", async () => {
+test("a mapping has texts to compare with, whatever types the file has, and a list of secrets", async () => {
   const match = { "body.n": 1, "body.ok": true, "headers.x-event": ["push", 2] };
   const verified = (secret: unknown) => ({ match, verify: { type: "github", secret } });
   const text = withSections(withMappings({ one: verified(good(2)), two: verified([good(2), good(3)]) }));
@@ -54,7 +54,7 @@ test("a mapping has texts to compare with, whatever the file writes, and a list 
   expect([one?.verify?.secret, two?.verify?.secret]).toEqual([[good(2)], [good(2), good(3)]]);
 });
 
-test("a model that the agent no longer knows refuses a reload of that agent alone, as its mapping goes on", async () => {
+test("a reload of an agent alone is refused if a mapping uses a model that the agent no longer has", async () => {
   const built = { stores: ["memory"], backends: ["echo", "http"] };
   const bare = { backend: "http", http: { url: "http://127.0.0.1:9/turns" } };
   const written = (model: string, main: object) =>

@@ -10,24 +10,24 @@ describe("a configuration file", () => {
     ["gateway.yaml", "agents:\n  main: { backend: echo }"],
     ["gateway.yml", "# ours\nagents:\n  main:\n    backend: echo"],
     ["gateway.json5", "\ufeff{ agents: { main: { backend: 'echo' } } }"],
-  ])("is read as its name says: %s", async (name, text) => {
+  ])("is read in the format of its name: %s", async (name, text) => {
     const { config } = await load(text, { name });
     expect(config.agents.main?.backend).toBe("echo");
   });
 
-  test("has another ending: refused with those that there are", async () => {
+  test("with another ending is refused with the supported endings", async () => {
     expect(await refusal("", { name: "gateway.toml" })).toEqual([
       "gateway.toml: the file has a name that does not end in .json5, .json, .yaml or .yml: rename it.",
     ]);
   });
 
-  test("is not UTF-8: refused", async () => {
+  test("that is not UTF-8 is refused", async () => {
     expect(await refusal(Uint8Array.of(0x7b, 0xff, 0x7d))).toEqual([
       "gateway.json5: the file is not UTF-8 text: save it as UTF-8.",
     ]);
   });
 
-  test("is a folder: refused with what to do", async () => {
+  test("that is a folder is refused with the next step", async () => {
     expect(await refusal("", { file: "test" })).toEqual([
       "test: the file cannot be read: it is a folder. Name the file in it.",
     ]);
@@ -36,7 +36,7 @@ describe("a configuration file", () => {
   test.each([
     ["gateway.json5", "gateway.json5:1:1"],
     ["gateway.yaml", "gateway.yaml:1:1"],
-  ])("is empty: what it has to hold is missing (%s)", async (name, at) => {
+  ])("that is empty lacks its required fields (%s)", async (name, at) => {
     expect(await refusal("\n", { name })).toEqual([
       `${at}: agents is missing. Add at least one, for example \`agents: { main: { backend: "echo" } }\`.`,
     ]);
@@ -48,7 +48,7 @@ describe("JSON5", () => {
     ["{\n  agents: { main: { backend: 'echo' } }\n  store: {}\n}", "3:3", "`store` was not expected"],
     ["{ agents: }", "1:11", "`}` was not expected"],
     ["{}}", "1:3", "`}` was not expected"],
-  ])("that is broken is refused where it breaks: %j", async (text, at, said) => {
+  ])("with a syntax error is refused at its place: %j", async (text, at, said) => {
     expect(await refusal(text)).toEqual([
       `gateway.json5:${at}: the file is not JSON5: ${said}: look for a missing comma, quote or bracket before it.`,
     ]);
@@ -73,7 +73,7 @@ describe("JSON5", () => {
     ]);
   });
 
-  test("with __proto__ as a key changes nothing but the refusal", async () => {
+  test("with __proto__ as a key has no effect but the refusal", async () => {
     const lines = await refusal("{ agents: { main: { backend: 'echo', __proto__: { model: 'x' } } } }");
     expect(lines[0]).toMatch(
       /^gateway\.json5:1:38: agents\.main\.__proto__ is not a key of agents\.main; it has backend, /,
@@ -89,7 +89,7 @@ describe("YAML", () => {
     ]);
   });
 
-  test("that is broken is refused where it breaks", async () => {
+  test("with a syntax error is refused at its place", async () => {
     const lines = await refusal("agents:\n\tmain: {}", yaml);
     expect(lines[0]).toMatch(/^gateway\.yaml:2:1: the file is not YAML: Tabs are not allowed as indentation\. /);
   });
@@ -99,13 +99,13 @@ describe("YAML", () => {
     expect(lines).toEqual(["gateway.yaml:2:1: the file contains several documents: keep one of them."]);
   });
 
-  test("with an anchor that is not there is refused", async () => {
+  test("with an undefined anchor is refused", async () => {
     expect((await refusal("agents: *nobody", yaml))[0]).toMatch(
       /^gateway\.yaml:1:1: the file is not YAML: Unresolved alias/,
     );
   });
 
-  test("places a fault behind an alias where it is written", async () => {
+  test("has an error behind an alias at its own place", async () => {
     const text =
       "agents:\n  main: &it\n    backend: echo\n    deadlin: 3s\n  other: *it\ngateway: { defaultAgent: main }";
     expect(await refusal(text, yaml)).toEqual([
@@ -133,7 +133,7 @@ test.each([
   ["gateway.json5", '{ agents: { main: { backend: "echo" } }, webhooks: { token: "a" "SECRET" } }'],
   ["gateway.json5", '{ agents: { main: { backend: "echo" } }, webhooks: { path: "SECRET", token: ["SECRET", 7] } }'],
   ["gateway.json", '{ "agents": { "main": { "backend": "SECRET" } }, "store": "SECRET" }'],
-])("a configuration that is refused is not repeated: %s %j", async (name, text) => {
+])("a refused configuration is not repeated in the error: %s %j", async (name, text) => {
   const said = (await refusal(text.replaceAll("SECRET", "secret-in-a-broken-file"), { name })).join("\n");
   expect(said).toContain(`${name}:`);
   expect(said).not.toContain("secret-in-a-broken-file");

@@ -31,7 +31,7 @@ async function problemsOf(backend: Where, program: { run: string[]; cwd?: string
 }
 
 test.each(["command", "acp", "tools"] as const)(
-  "a program is refused that is not there, or may not be run (%s)",
+  "a program that does not exist or may not be executed is refused (%s)",
   async (backend) => {
     const at = backend === "tools" ? "tools.main" : `agents.main.${backend}`;
     const problems = (program: Parameters<typeof problemsOf>[1]) => problemsOf(backend, program);
@@ -50,7 +50,7 @@ test.each(["command", "acp", "tools"] as const)(
   },
 );
 
-test("an agent's program is found beside the configuration, in its folder, and in the PATH that it is given", async () => {
+test("an agent's program is found next to the configuration, in its folder, and in its PATH", async () => {
   for (const program of [
     { run: ["sh"] },
     { run: ["./bin/agent"] },

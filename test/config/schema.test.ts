@@ -4,14 +4,14 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { load, refusal, withSections } from "./configs.ts";
 
-test("every mistake is told at once, in the order of the file", async () => {
+test("every mistake is reported at once, in the order of the file", async () => {
   const lines = await refusal(
     "{\n agents: { main: { backend: 'x' } },\n gateway: { port: 'y' },\n store: { type: 'z' } }",
   );
   expect(lines.map((line) => line.split(":")[1])).toEqual(["2", "3", "4"]);
 });
 
-test("what the schema says is the default is what a configuration without the key has", async () => {
+test("a default of the schema is the value of a configuration without the key", async () => {
   const { config } = await load(withSections({}));
   expect(config.limits).toEqual({
     turnsPerSession: 100,
@@ -47,7 +47,7 @@ test("what the schema says is the default is what a configuration without the ke
   });
 });
 
-test("every key of the schema says what it is for", () => {
+test("every key of the schema has a description", () => {
   const silent: string[] = [];
   const visit = (schema: Record<string, unknown>, at: string) => {
     for (const [key, property] of Object.entries(

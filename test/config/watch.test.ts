@@ -50,8 +50,8 @@ function says(config: Config) {
   return config.agents.main?.description;
 }
 
-describe("a file that changes", () => {
-  test("is refused where reading it fails in a way that nobody foresaw, and watched on", async () => {
+describe("a changed file", () => {
+  test("is refused if it cannot be read for an unexpected reason, and is still watched", async () => {
     let fault: Error | undefined;
     const { file, watch, changed, refused } = await watched(described("first"), { failing: () => fault });
     fault = new TypeError("x is undefined");
@@ -65,7 +65,7 @@ describe("a file that changes", () => {
     expect(says((await change)[0])).toBe("third");
   });
 
-  test("in place is in force at once", async () => {
+  test("takes effect at once if it was changed in place", async () => {
     const { file, watch, changed } = await watched();
     const change = changed();
     writeFileSync(file, described("second"));
@@ -76,7 +76,7 @@ describe("a file that changes", () => {
     expect(reload).toMatchObject({ reloaded: true, changed: ["agents.main.description"], needsRestart: [] });
   });
 
-  test("by another in its place is in force, again and again", async () => {
+  test("takes effect if another file replaced it, again and again", async () => {
     const { here, file, changed } = await watched();
     for (const text of ["second", "third", "fourth"]) {
       const change = changed();
@@ -86,7 +86,7 @@ describe("a file that changes", () => {
     }
   });
 
-  test("behind a link that is turned, as a cluster does, is in force", async () => {
+  test("takes effect behind a link that changes, as in a cluster", async () => {
     const { here, file, changed } = await watched();
     writeFileSync(join(here, "v2"), described("second"));
     const change = changed();
@@ -95,7 +95,7 @@ describe("a file that changes", () => {
     expect(says((await change)[0])).toBe("second");
   });
 
-  test("is read whole: each configuration is one that was written", async () => {
+  test("is read completely: each configuration is one that was written", async () => {
     const { file, watch, configs, changed } = await watched();
     const long = (n: number) => described(`${n}`.repeat(200_000), { limits: { turns: n } });
     for (let n = 1; n <= 5; n++) {
@@ -111,14 +111,14 @@ describe("a file that changes", () => {
     expect(watch.config.limits.turns).toBe(5);
   });
 
-  test("in nothing that matters is no change", async () => {
+  test("without a relevant change causes nothing", async () => {
     const { file, watch, configs } = await watched();
     writeFileSync(file, `// a word\n${described("first")}`);
     expect(await watch.reload("signal")).toMatchObject({ reloaded: true, changed: [] });
     expect(configs).toEqual([]);
   });
 
-  test("in what needs a restart says so and keeps what runs", async () => {
+  test("with a change that needs a restart says so, and the current values remain in force", async () => {
     const { file, changed } = await watched();
     const change = changed();
     writeFileSync(file, described("second", { gateway: { port: 1 }, webhooks: { path: "/in" } }));
@@ -140,7 +140,7 @@ describe("a file that changes", () => {
   });
 });
 
-describe("a file that is broken keeps the last good one", () => {
+describe("a broken file leaves the last valid one in force", () => {
   const twice = {
     gateway: { rpc: { auth: { tokens: [1, 2].map((n) => ({ name: `t${n}`, token: good(1), permissions: "*" })) } } },
   };
@@ -193,7 +193,7 @@ describe("a file that is broken keeps the last good one", () => {
     expect(says((await change)[0])).toBe("corrected");
   });
 
-  test("and so does one that is gone", async () => {
+  test("as does a deleted one", async () => {
     const { file, watch, refused, changed } = await watched();
     const refusal = refused();
     rmSync(file);
@@ -207,8 +207,8 @@ describe("a file that is broken keeps the last good one", () => {
   });
 });
 
-describe("a reload that is asked for", () => {
-  test("of one agent takes over that agent alone", async () => {
+describe("a requested reload", () => {
+  test("of one agent changes only that agent", async () => {
     const agent = (description: string) => ({ backend: "echo", description });
     const both = (description: string, turns: number) =>
       withSections({
@@ -230,14 +230,14 @@ describe("a reload that is asked for", () => {
     expect(says({ agents: { main: watch.config.agents.a } } as unknown as Config)).toBe("second");
   });
 
-  test("many times at once is answered each time, in order", async () => {
+  test("is answered each time, in order, if there are many at once", async () => {
     const { file, watch } = await watched();
     writeFileSync(file, described("second"));
     const reloads = await Promise.all([watch.reload("signal"), watch.reload("signal"), watch.reload("signal")]);
     expect(reloads.map(({ changed }) => changed.length)).toEqual([1, 0, 0]);
   });
 
-  test("without a file changes nothing, above all no secret", async () => {
+  test("without a file changes nothing, and no secret", async () => {
     const running = await loadConfig({ env: {}, built, folder: folder() });
     const stop = new AbortController();
     onTestFinished(() => stop.abort());
@@ -260,7 +260,7 @@ describe("a reload that is asked for", () => {
   });
 });
 
-test("a certificate that is renewed is read again, in place", async () => {
+test("reads a renewed certificate again, in place", async () => {
   const here = folder();
   const file = join(here, "gateway.json5");
   for (const name of ["cert.pem", "key.pem"]) copyFileSync(join("test/config/tls", name), join(here, name));

@@ -97,7 +97,7 @@ const env = { ...Object.fromEntries(variables), SLACK_URL: "https://hooks.slack.
 
 const built = { stores: ["memory"], backends: ["echo", "model", "http", "a2a", "command", "acp"] };
 
-test("a configuration with every key is taken, ready for production but for the address it repeats", async () => {
+test("a configuration with every key is accepted for production, except for the address that it repeats", async () => {
   const { config, warnings } = await load(everything, { built, env: { ...env, NODE_ENV: "production" } });
   expect(warnings.map((line) => line.replace(/^\S+ /, ""))).toEqual([
     "gateway.host is not read, because gateway.listeners says where to listen: remove one of them.",
@@ -113,7 +113,7 @@ test("a configuration with every key is taken, ready for production but for the 
   expect(config.agents.main?.echo).toEqual({ delayMs: 1, chunks: 2, failTimes: 1, fail: "on purpose" });
 });
 
-test("the schema has no key beside these but those of other stores", () => {
+test("the schema has no further keys except those of other stores", () => {
   const schema = parse(readFileSync("specs/config.schema.yaml", "utf8")) as object;
   const keys = new Set<string>();
   const visit = (node: unknown) => {

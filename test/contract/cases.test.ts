@@ -170,7 +170,7 @@ describe.each(ways)("over %s", async (way, { config }) => {
     const isSkipped = route.operation === "config.get" && way === "HTTP/2 over TLS";
     const reason = isSkipped ? " (not here: this configuration has a path of the machine, the certificate's)" : "";
     it.skipIf(isSkipped)(
-      `takes requests that its schemas allow, and refuses none of them for its form${reason}`,
+      `accepts the form of all requests that its schemas allow${reason}`,
       async () => {
         const errors: (string | undefined)[] = [];
         await fc.assert(
@@ -236,7 +236,7 @@ describe.each(Object.entries(transports))("over %s", async (way, { config, open 
   describe.each(methods.map((method) => [method.name, method] as const))("%s", (name, { params }) => {
     const schema = objectOf(params);
 
-    it("takes params that their schemas allow, and refuses none of them for their form", async () => {
+    it("accepts the form of all params that their schemas allow", async () => {
       const codes: (number | undefined)[] = [];
       await fc.assert(
         fc.asyncProperty(allowedBy(openrpc as never, schema), async (given) => {

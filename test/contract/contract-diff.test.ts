@@ -46,7 +46,7 @@ function send({ openapi }: Edited) {
 }
 const SEND = "Clients that call POST /api/v1/chat/send (chat.send; SDKs: gateway.chat.send)";
 
-describe("a change that breaks somebody is found, with who and where", () => {
+describe("a breaking change is found, with the place and the affected clients", () => {
   test.each<[string, (contract: Edited) => void, string]>([
     [
       "an operation that is gone",
@@ -186,7 +186,7 @@ describe("a change that breaks somebody is found, with who and where", () => {
   });
 });
 
-describe("a change that breaks nobody passes", () => {
+describe("a compatible change passes", () => {
   test.each<[string, (contract: Edited) => void, string]>([
     [
       "an operation that is new",
@@ -267,7 +267,7 @@ describe("a change that breaks nobody passes", () => {
     if (words !== "") expect(notes).toContainEqual(expect.stringContaining(words));
   });
 
-  test("the contract of the last release beside itself", () => {
+  test("the contract of the last release is in the repository", () => {
     expect(changed(() => {})).toEqual({ breaking: [], notes: [] });
   });
 });
@@ -298,7 +298,7 @@ describe("npm run contract:diff", () => {
     expect([status, stdout]).toEqual([0, expect.stringContaining("No breaking changes")]);
   });
 
-  test("fails on a broken contract, says what breaks whom, and what to do", () => {
+  test("fails for a broken contract, with the changes, the affected clients and the next step", () => {
     const { status, stdout, stderr } = run(
       "--specs",
       specs((text) =>
@@ -312,7 +312,7 @@ describe("npm run contract:diff", () => {
     expect(stderr).toContain("mark the old one `deprecated`");
   });
 
-  test("renews the last release's contract, and says what is missing", () => {
+  test("updates the last release's contract, and reports what is missing", () => {
     const folder = mkdtempSync(join(tmpdir(), "released-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     expect(run("--released", folder)).toMatchObject({

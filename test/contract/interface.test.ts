@@ -72,7 +72,7 @@ describe("REST and webhooks", () => {
     expect(keysOf(get(found, "requestBody", "content"))).toEqual(media === undefined ? [] : [media]);
   });
 
-  test.each(rows.bodyFields)("$operation takes $field", ({ operation, field, ...shape }) => {
+  test.each(rows.bodyFields)("$operation accepts $field", ({ operation, field, ...shape }) => {
     const body = json(operationOf(operation), "requestBody");
     expectShape(fieldOf(body, field), shape, `${field} in the body of ${operation}`);
   });
@@ -83,7 +83,7 @@ describe("REST and webhooks", () => {
     expect(required, `${field} is always in the answer of ${operation}`).toBe(true);
   });
 
-  test.each(rows.statuses)("$operation can answer $status", ({ operation, status, errors = [] }) => {
+  test.each(rows.statuses)("$operation may answer $status", ({ operation, status, errors = [] }) => {
     const found = operationOf(operation);
     expect(keysOf(get(found, "responses")), `the statuses of ${operation}`).toContain(String(status));
     const named = get(found, "x-errors")?.value;
@@ -93,7 +93,7 @@ describe("REST and webhooks", () => {
     }
   });
 
-  test.each(rows.tokens)("$operation takes a token as $as", ({ operation, as }) => {
+  test.each(rows.tokens)("$operation accepts a token as $as", ({ operation, as }) => {
     const schemes = entriesOf(get(operationOf(operation), "security"))
       .flatMap(keysOf)
       .map((name) => get(openapi, "components", "securitySchemes", name)?.value)
@@ -104,7 +104,7 @@ describe("REST and webhooks", () => {
 });
 
 describe("RPC", () => {
-  test.each(rows.rpcPaths)("$path is where $file says", ({ file, path }) => {
+  test.each(rows.rpcPaths)("$path is in $file", ({ file, path }) => {
     const spec = readSpec(file);
     const channels = keysOf(get(spec, "channels")).map((name) => text(get(spec, "channels", name, "address")));
     const servers = entriesOf(get(spec, "servers")).map((server) => text(get(server, "url")));
@@ -117,17 +117,17 @@ describe("RPC", () => {
     if (row.required) expect(required, `${field} is required in ${shape}`).toBe(true);
   });
 
-  test("has the methods of the interface and no others", () => {
+  test("has exactly the methods of the interface", () => {
     expect(methods.map((method) => text(get(method, "name")))).toEqual(rows.methods.map(({ method }) => method));
   });
 
-  test("agent.list needs no params", () => {
+  test("agent.list requires no params", () => {
     expect(
       entriesOf(get(methodOf("agent.list"), "params")).map((param) => get(param, "required")?.value),
     ).not.toContain(true);
   });
 
-  test.each(rows.params)("$method takes $param", ({ method, param, ...shape }) => {
+  test.each(rows.params)("$method accepts $param", ({ method, param, ...shape }) => {
     const found = entriesOf(get(methodOf(method), "params")).find((one) => text(get(one, "name")) === param);
     expectShape(get(found, "schema"), shape, `${param} among the params of ${method}`);
     if (shape.required) expect(get(found, "required")?.value, `${param} is required by ${method}`).toBe(true);

@@ -49,14 +49,14 @@ describe.each(operations)("$id", ({ surface, operation }) => {
     type === "application/problem+json" || (surface === "openai" && Number(status) >= 400);
   const named = entriesOf(get(operation, "x-errors")).map(text);
 
-  test("has an example of each problem that it names, and of no other", () => {
+  test("has an example of each of its problems, and of no other", () => {
     const expected = named.map((name) => `${get(errors, name, "status")?.value} ${name}`);
     const shown = answers.filter(isProblem).map(({ status, name }) => `${status} ${name}`);
     // A refusal from before the head was read has two forms under /v1.
     expect([...new Set(shown)].toSorted()).toEqual(expected.toSorted());
   });
 
-  test("has problems that say what the error table says", () => {
+  test("has problems that match the error table", () => {
     for (const { name, status, type: media, value } of answers.filter(isProblem)) {
       const row = get(errors, name);
       if (media === "application/json") {
@@ -75,7 +75,7 @@ describe.each(operations)("$id", ({ surface, operation }) => {
     }
   });
 
-  test("tells when to try again wherever that can help", () => {
+  test("has the time of a retry if a retry can help", () => {
     for (const name of named.filter((error) => get(errors, error, "retry")?.value === true)) {
       const status = String(get(errors, name, "status")?.value);
       expect(keysOf(get(operation, "responses", status, "headers")), `the headers of ${status}`).toContain(
@@ -84,7 +84,7 @@ describe.each(operations)("$id", ({ surface, operation }) => {
     }
   });
 
-  test("has an example of every answer, and its examples are what its schemas say", () => {
+  test("has an example of every answer, and its examples match its schemas", () => {
     const shown = new Set(answers.map(({ status, type }) => `${status} ${type}`));
     for (const status of keysOf(get(operation, "responses"))) {
       for (const type of keysOf(get(operation, "responses", status, "content")))
@@ -97,7 +97,7 @@ describe.each(operations)("$id", ({ surface, operation }) => {
     }
   });
 
-  test("refuses unknown fields of its body, unless the body is a stranger's", () => {
+  test("refuses unknown fields of its body, unless the body has the format of another service", () => {
     const body = get(operation, "requestBody", "content", "application/json", "schema");
     const closed = get(body, "additionalProperties")?.value === false;
     const id = text(get(operation, "operationId"));
@@ -106,7 +106,7 @@ describe.each(operations)("$id", ({ surface, operation }) => {
     expect(closed).toBe(body !== undefined && !isStrangers);
   });
 
-  test("says which surface it belongs to", () => {
+  test("names its surface", () => {
     expect(["rest", "openai", "hooks", "public"]).toContain(surface);
     expect(get(operation, "x-scope") !== undefined).toBe(surface === "rest" || surface === "openai");
   });
@@ -115,14 +115,14 @@ describe.each(operations)("$id", ({ surface, operation }) => {
 describe.each(keysOf(get(openapi, "webhooks")))("what is sent: %s", (name) => {
   const sent = get(openapi, "webhooks", name, "post");
 
-  test("has examples, and they are what its schema says", () => {
+  test("has examples that match its schema", () => {
     const examples = examplesOf(get(sent, "requestBody"), "the request");
     expect(examples.length).toBeGreaterThan(0);
     for (const { name: example, value, validate } of examples)
       expect(validate(value), `${example}: ${ajv.errorsText(validate.errors)}`).toBe(true);
   });
 
-  test("has a name for each of its headers, and a form", () => {
+  test("has a name for each of its headers, and a format", () => {
     for (const parameter of entriesOf(get(sent, "parameters"))) {
       expect(text(get(parameter, "in"))).toBe("header");
       expect(get(parameter, "schema", "type")).toBeDefined();
@@ -134,12 +134,12 @@ describe("a delivery's timeline", () => {
   const step = get(readSpec("schemas/timeline.yaml"), "TimelineStep", "properties", "name");
   const names = entriesOf(get(step, "enum")).map(text);
 
-  test("has a word on each of its steps, and no word on others", () => {
+  test("has a description of each of its steps, and of no other", () => {
     const told = [...text(get(step, "description")).matchAll(/`([a-z-]+\.[a-z-]+)`/g)].map(([, name]) => name);
     expect(told.filter((name) => !name?.startsWith("recorder.")).toSorted()).toEqual(names.toSorted());
   });
 
-  test("is shown in examples that end as they say", () => {
+  test("is shown in examples that end in a valid way", () => {
     const read = operations.find(({ id }) => id === "deliveries.get")?.operation as Node;
     const shown = answersOf(read).filter(({ status }) => status === "200");
     for (const { name, value } of shown) {
@@ -174,7 +174,7 @@ describe("event streams", () => {
       );
   const streams = streamsOf((surface) => surface !== "openai");
 
-  test.each(streams)("$id: the stream $name holds what TurnEvent says, and ends", ({ value }) => {
+  test.each(streams)("$id: the stream $name has TurnEvents, and ends", ({ value }) => {
     const events = value.split("\n\n").slice(0, -1).map(readEvent);
     expect(value.endsWith("\n\n")).toBe(true);
     for (const event of events)

@@ -154,7 +154,7 @@ agent-gateway-client ${version} is not published to ${registry.url}/legacy/: PYP
     expect(readdirSync(folder)).not.toContain("dist");
   });
 
-  it("refuses without a token, a clean tree, the tag, or an address that a token may be sent to", async () => {
+  it("refuses without a token, a clean tree, the tag, or an address that may get a token", async () => {
     const { folder, registry, run } = await start();
     const { url } = registry;
     const refused = async (env: Record<string, string>, words: string) => {

@@ -41,7 +41,7 @@ describe("a release", () => {
     }
   });
 
-  it("gives the changes so far its heading, and leaves an empty place for the next", () => {
+  it("moves the changes under its heading, and leaves an empty section for the next", () => {
     const folder = copy();
     writeVersion(folder, "7.8.9", "2026-12-24");
     expect(readFileSync(join(folder, "CHANGELOG.md"), "utf8")).toBe(
@@ -49,7 +49,7 @@ describe("a release", () => {
     );
   });
 
-  it("is refused without changes to tell of, and writes nothing then", () => {
+  it("is refused without changes in the changelog, and then writes nothing", () => {
     const folder = copy();
     writeVersion(folder, "7.8.9", "2026-12-24");
     expect(() => writeVersion(folder, "7.9.0", "2026-12-25")).toThrow('has nothing below "## Unreleased"');

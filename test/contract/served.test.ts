@@ -18,8 +18,8 @@ function bareArrays(node: unknown, at: string): string[] {
   return isArray && node.items === undefined && node.prefixItems === undefined ? [at, ...below] : below;
 }
 
-describe.each(["/openapi.json", "/openrpc.json"])("%s as it is served", (path) => {
-  test("says of every array what it holds", async () => {
+describe.each(["/openapi.json", "/openrpc.json"])("%s as served", (path) => {
+  test("has the item type of every array", async () => {
     const served: unknown = await (await checkedFetch(new Request(gateway.url + path))).json();
     expect(JSON.stringify(served)).toContain('"array"');
     expect(bareArrays(served, "")).toEqual([]);

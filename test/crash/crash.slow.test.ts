@@ -23,14 +23,14 @@ function expectAllSeen({ counts, turns, events, looks, pushed, resumed }: CrashR
     expect(count).toBeGreaterThan(0);
 }
 
-test("F01: killed at any moment on SQLite, it keeps every promise", async () => {
+test("F01: killed at any moment on SQLite, it breaks no promise", async () => {
   const { shown, ...report } = await crash({ store: { type: "sqlite", path: "../gateway.db" }, kills: 3 });
   expect(shown).toBe("");
   expectAllSeen(report);
 });
 
 await postgresTests((server) => {
-  test("F01: three gateways on one database, killed at any moment, keep every promise", async () => {
+  test("F01: three gateways on one database, killed at any moment, break no promise", async () => {
     const store = { type: "postgres", url: await server.createDatabase() };
     const { shown, ...report } = await crash({ store, kills: 2, gateways: 3, lastBlow: false });
     expect(shown).toBe("");
@@ -38,7 +38,7 @@ await postgresTests((server) => {
   });
 });
 
-test("on a store that forgets, the same loss is seen by each who looks", async () => {
+test("on a store that is not durable, every reader finds the same loss", async () => {
   const { broken, counts } = await crash({ store: { type: "memory" }, kills: 2 });
   expect(counts.acknowledged).toBeGreaterThan(0);
   const promises = new Set(broken.map(({ promise }) => promise));

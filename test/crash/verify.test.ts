@@ -123,13 +123,13 @@ test("the truth breaks no promise", () => {
   expect(verify(orders, found)).toEqual([]);
 });
 
-test("an order of which nothing was heard may be there, once", () => {
+test("an unacknowledged request may have been executed once", () => {
   const told = tellTruth();
   addTurn(told, "<t-7> seven");
   expect(verify(told.orders, told.found)).toEqual([]);
 });
 
-test("a stream of which the beginning is not kept any more is held to what is kept", () => {
+test("a stream whose beginning is no longer stored is checked against the stored part", () => {
   const told = tellTruth();
   const [journal] = told.found.journals;
   journal?.entries.splice(0, 8);
@@ -137,7 +137,7 @@ test("a stream of which the beginning is not kept any more is held to what is ke
   expect(verify(told.orders, told.found)).toEqual([]);
 });
 
-test("a turn that was given back and begun again is as it should be", () => {
+test("a turn that was released and started again is correct", () => {
   const told = tellTruth();
   const [journal] = told.found.journals;
   const { turnId } = entry(told, 2);
@@ -151,7 +151,7 @@ test("a turn that was given back and begun again is as it should be", () => {
   expect(verify(told.orders, told.found)).toEqual([]);
 });
 
-test.each(LIES)("tells of %s", (_, promise, lie) => {
+test.each(LIES)("reports %s", (_, promise, lie) => {
   const told = tellTruth();
   lie(told);
   const broken = verify(told.orders, told.found);

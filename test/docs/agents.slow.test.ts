@@ -68,7 +68,7 @@ function at(text: string, begin: string, more: string) {
   return text.replace(begin, more);
 }
 
-describe("the recipe runs against a stand-in of what it names:", () => {
+describe("the recipe runs against a stand-in of its service:", () => {
   it("Ollama", async () => {
     await using server = await startChatCompletions();
     const { reply } = await ask(at(recipe("ollama"), "http://127.0.0.1:11434/v1", `${server.url}/v1`));

@@ -17,7 +17,7 @@ const env = {
   WEBHOOK_TOKEN: "webhook-token-of-the-configuration",
 };
 
-it("the page's example is a configuration that is taken without a warning", async () => {
+it("the page's example is a configuration that is accepted without a warning", async () => {
   const file = join(folder(), "gateway.json5");
   writeFileSync(file, blocksOf(PAGE).find(({ name }) => name === "gateway.json5")?.text ?? "");
   const { config, warnings } = await loadConfig({ file, env, built: BUILT });
@@ -41,17 +41,17 @@ it("has a row or a section for each key", () => {
   expect([...keys].filter((key) => !rows.includes(key))).toEqual([]);
 });
 
-it("says which keys need a restart", () => {
+it("names the keys that need a restart", () => {
   const [restart = ""] = page.match(/^## `gateway`[\s\S]*?(?=^## )/m) ?? [];
   const marked = [...restart.matchAll(/^\| `(\w+)` \|(?:[^|]*\|){2} yes \|/gm)].map(([, key]) => key);
   expect(marked).toEqual(["host", "port", "listeners"]);
 });
 
-it("tells of the default agent and of the heartbeat's 30 minutes", () => {
+it("describes the default agent and the heartbeat's 30 minutes", () => {
   expect(page).toContain("With two agents or more, `gateway.defaultAgent` is required");
   expect(page).toContain("every 30 minutes");
 });
 
-it("is what the schema says", () => {
+it("matches the schema", () => {
   expect(generatePages(join(root, "specs"))["configuration.md"]).toBe(page);
 });

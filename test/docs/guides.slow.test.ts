@@ -38,7 +38,7 @@ describe("docs/concepts.md", () => {
 });
 
 describe("docs/security.md", () => {
-  it("lets two webhook tokens work side by side", async () => {
+  it("makes two webhook tokens work in parallel", async () => {
     const config = { ...(await configOfPage("docs/security.md", ["two-tokens"])), agents };
     await using gateway = await startProcess({ env: secrets, config });
     for (const token of [secrets.WEBHOOK_TOKEN, secrets.WEBHOOK_TOKEN_NEW]) {
@@ -48,7 +48,7 @@ describe("docs/security.md", () => {
     }
   });
 
-  it("gives a token that can only read -32001 for anything else", async () => {
+  it("gives a read-only token -32001 for anything else", async () => {
     const config = { ...(await configOfPage("docs/security.md", ["read-only"])), agents };
     await using gateway = await startProcess({ env: secrets, config });
     const { error } = JSON.parse(await paste(at(gateway.url, block("docs/security.md", "read-only")), secrets));
@@ -60,7 +60,7 @@ describe("docs/security.md", () => {
 describe("docs/migrating-from-openclaw.md", () => {
   const page = "docs/migrating-from-openclaw.md";
 
-  it("takes the calls of the page with its configuration", async () => {
+  it("accepts the calls of the page with its configuration", async () => {
     await using gateway = await startProcess({ env: secrets, config: await configOfPage(page, ["gateway.json5"]) });
     const pasted = async (name: string) => JSON.parse(await paste(at(gateway.url, block(page, name)), secrets));
     expect(await pasted("wake")).toMatchObject({ status: 200, eventId: expect.stringMatching(/^evt_/) });
@@ -79,7 +79,7 @@ describe("docs/migrating-from-openclaw.md", () => {
     ["to", "+15551234567"],
     ["thinking", "low"],
     ["timeoutSeconds", 120],
-  ])("says rightly that the field %s is refused by its name", async (field, value) => {
+  ])("is right that the field %s is refused by its name", async (field, value) => {
     await using gateway = await startProcess({ env: secrets, config: await configOfPage(page, ["gateway.json5"]) });
     const answer = await fetch(`${gateway.url}/hooks/agent`, {
       method: "POST",
@@ -94,7 +94,7 @@ describe("docs/migrating-from-openclaw.md", () => {
 describe("docs/sdks.md", () => {
   const printed = "Hello\nHello again\nagent-not-found 404\n";
 
-  it("prints what it should with the TypeScript client", async () => {
+  it("prints the expected output with the TypeScript client", async () => {
     await using gateway = await startProcess({ env: secrets, config: { ...admin, agents } });
     const file = join(root, "dist", `sdks-${process.pid}.mts`);
     const client = join(root, "generated/clients/typescript/src/index.ts");
@@ -156,7 +156,7 @@ it("the FastAPI application of docs/sdks.md streams a reply (with a stand-in for
 });
 
 describe("docs/deploying.md", () => {
-  it("makes a different secret of 32 digits for each name", async () => {
+  it("creates a different secret of 32 digits for each name", async () => {
     const folder = await paste("mktemp -d", {});
     await paste(block("docs/deploying.md", "secrets"), {}, folder.trim());
     const made = (await paste("cat .env; rm .env; rmdir $PWD", {}, folder.trim())).trim().split("\n");
@@ -167,7 +167,7 @@ describe("docs/deploying.md", () => {
 });
 
 describe("docs/troubleshooting.md", () => {
-  it("names commands that are there", async () => {
+  it("names existing commands", async () => {
     const page = blocksOf("docs/troubleshooting.md").flatMap(({ text }) => text.trim().split("\n"));
     expect(page.length).toBeGreaterThan(4);
     for (const line of page) {

@@ -15,7 +15,7 @@ function block(language: string) {
 }
 const env = { REST_API_KEY: "a-key-of-the-page-of-openai" };
 
-it("the page's configuration answers its calls as it shows, and the pages that it names", async () => {
+it("the page's configuration gives the answers that it shows, and links to existing pages", async () => {
   const config = await configOfPage("docs/openai.md", ["gateway.json5", "pages"]);
   await using gateway = await startProcess({ config, env });
   const given = await paste(at(gateway.url, block("sh")), env);
@@ -38,7 +38,7 @@ it("the page's configuration answers its calls as it shows, and the pages that i
   }
 });
 
-it("the page's Python is Python", async () => {
+it("the page's Python is valid", async () => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-openai-"));
   try {
     writeFileSync(join(folder, "page.py"), block("python"));

@@ -66,7 +66,7 @@ async function stop(gateway: GatewayProcess): Promise<void> {
 
 describe("docs/operations.md", () => {
   it(
-    "backs a SQLite store up while it is worked with, and brings it back",
+    "backs up a SQLite store in use, and restores it",
     async () => {
       await using gateway = await install(textOf("sqlite"));
       const { folder } = gateway;
@@ -90,7 +90,7 @@ describe("docs/operations.md", () => {
     STARTS_MS,
   );
 
-  it("names no metric, log event or part that is not there", async () => {
+  it("names only existing metrics, log events and parts", async () => {
     const rpc = { auth: { tokens: [{ name: "ops", token: "rpc-token-of-the-page", permissions: "*" }] } };
     const webhooks = { token: [{ value: "webhook-token-of-the-page", since: "2026-03-01" }] };
     const config = { gateway: { rpc }, webhooks, agents: { main: { backend: "echo" } } };
@@ -124,7 +124,7 @@ describe("docs/operations.md", () => {
 
 await postgresTests((server) => {
   it.skipIf(systemBins().length === 0)(
-    "docs/operations.md makes a database, dumps it and brings it back (needs pg_dump)",
+    "docs/operations.md creates a database, dumps and restores it (needs pg_dump)",
     async () => {
       const administer = async (name: string) => {
         const statements = textOf(name).split(";");

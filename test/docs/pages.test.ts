@@ -24,7 +24,7 @@ describe("README.md", () => {
     expect(tests.text.trim()).toBe("npm test");
   });
 
-  it("shows a call with the answer that it gets, and the same call with the client", async () => {
+  it("shows a call with its real answer, and the same call with the client", async () => {
     const [, key = ""] = /REST_API_KEY=(\S+)/.exec(start.text) ?? [];
     const env = { REST_API_KEY: key };
     await using gateway = await startProcess({ env });
@@ -47,7 +47,7 @@ describe("README.md", () => {
 });
 
 describe("the samples for programs in README.md", () => {
-  it("compile against the types that are built", { timeout: 180_000 }, () => {
+  it("compile against the built types", { timeout: 180_000 }, () => {
     const samples = blocksOf("README.md").filter(({ language }) => ["js", "ts"].includes(language));
     expect(samples.length).toBeGreaterThan(0);
     const files = samples.map(({ text }, n) => {

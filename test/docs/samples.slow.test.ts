@@ -74,7 +74,7 @@ test("the samples in TypeScript compile with the client", () => {
   expect(checkTypeScript([`await gateway.chat.send({ mesage: "Hello" });`])).toHaveLength(1);
 });
 
-test("the samples for OpenAI's door compile with OpenAI's client, and are there in Python, too", () => {
+test("the samples for the OpenAI-compatible API compile with OpenAI's client, and exist in Python, too", () => {
   const samples = samplesOf("ts TypeScript").filter(isOfOpenAi);
   expect(samples.length).toBeGreaterThan(4);
   expect(checkTypeScript(samples, OPENAI)).toEqual([]);
@@ -85,14 +85,14 @@ test("the samples for OpenAI's door compile with OpenAI's client, and are there 
     expect(spawnSync("python3", ["-c", "import ast, sys; ast.parse(sys.argv[1])", code]).status, code).toBe(0);
 });
 
-test("the samples in Python hold to the types of the client", () => {
+test("the samples in Python match the types of the client", () => {
   const samples = samplesOf("python Python").filter((code) => !isOfOpenAi(code));
   expect(samples.length).toBeGreaterThan(50);
   expect(checkPythonSamples(samples)).toContain("0 errors");
   expect(checkPythonSamples([`gateway.chat.send(mesage="Hello")`])).toContain('No parameter named "mesage"');
 });
 
-test("a stream is asked for with curl -N", () => {
+test("a stream is read with curl -N", () => {
   const streams = samplesOf("sh curl").filter((code) => /"stream":true|\/turns\/[^/]+\/events /.test(code));
   expect(streams.length).toBeGreaterThan(2);
   expect(streams.filter((code) => !code.startsWith("curl -N "))).toEqual([]);

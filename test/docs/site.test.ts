@@ -19,14 +19,14 @@ function placesOf(...pages: string[]) {
 }
 
 describe("the documentation", () => {
-  test("has a place for each operation, method and error", () => {
+  test("has a section for each operation, method and error", () => {
     const http = placesOf("rest.html", "hooks.html");
     expect(routes.map(({ operation }) => operation).filter((id) => !http.has(id))).toEqual([]);
     expect(Object.keys(methods).filter((name) => !placesOf("rpc.html").has(name))).toEqual([]);
     expect(Object.keys(errors).filter((name) => !placesOf("errors.html").has(name))).toEqual([]);
   });
 
-  test("says which errors RPC answers with HTTP 200", () => {
+  test("names the errors that RPC answers with HTTP 200", () => {
     const lineOf = (name: string) => String(site["errors.md"]).split(`## ${name}\n\n`)[1]?.split("\n")[0];
     expect(lineOf("method-not-found")).toBe("Method not found. RPC -32601 (with HTTP 200).");
     expect(lineOf("invalid-params")).toBe("Invalid params. RPC -32602 (with HTTP 200).");
@@ -35,7 +35,7 @@ describe("the documentation", () => {
     expect(lineOf("too-large")).toBe("Request too large. HTTP 413 · RPC -32600.");
   });
 
-  test("says of each error what to do", () => {
+  test("has a remedy for each error", () => {
     const parts = String(site["errors.md"]).split(/^## /m).slice(1);
     expect(parts).toHaveLength(Object.keys(errors).length);
     expect(parts.filter((part) => !part.includes("**What to do.** "))).toEqual([]);
@@ -51,14 +51,14 @@ describe("the documentation", () => {
     expect(sections.filter((section) => !isWhole(section))).toEqual([]);
   });
 
-  test("has no link that leads nowhere, and loads nothing from elsewhere", () => {
+  test("has no broken link, and loads nothing from other hosts", () => {
     expect(brokenLinks(site)).toEqual([]);
     const pages = Object.entries(site).filter(([path]) => path.endsWith(".html"));
     const loads = pages.flatMap(([, html]) => [...String(html).matchAll(/ src="([^"]+)"/g)].map(([, src]) => src));
     expect(loads.filter((src) => /^[a-z]+:/.test(String(src)))).toEqual([]);
   });
 
-  test("leads from a search to places that are there", () => {
+  test("leads from a search to existing sections", () => {
     const found: string[] = [...String(site["search-index.js"]).matchAll(/\["([\w-]+\.html)#([^"]*)"/g)].flatMap(
       ([, page = "", id]) => (placesOf(page).has(id) ? [] : [`${page}#${id}`]),
     );
@@ -136,7 +136,7 @@ describe("the search of the documentation", () => {
     expect(firstOf(name, 1)).toEqual([href]);
   });
 
-  test("finds the same with another ending, another case, a typing mistake, and a word too many", () => {
+  test("finds the same with another ending, another case, a typing error, and an extra word", () => {
     expect(firstOf("Streaming", 20)).toEqual(firstOf("streams", 20));
     expect(firstOf("kuberntes", 1)).toEqual(firstOf("kubernetes", 1));
     expect(firstOf("systemd zzzz", 1)).toEqual(firstOf("systemd", 1));
@@ -145,19 +145,19 @@ describe("the search of the documentation", () => {
   });
 });
 
-test("a link to a missing place is reported", () => {
+test("a link to a missing section is reported", () => {
   expect(
     brokenLinks({ "a.html": '<a href="b.html#x">', "b.html": '<p id="y">', "c.html": '<a href="d.html">' }),
   ).toEqual(["a.html: b.html has no place #x", "c.html: d.html leads nowhere"]);
 });
 
-test("the specs' prose is text, whatever it contains", () => {
+test("the specs' prose is rendered as text, whatever it contains", () => {
   const { html } = render('# A\n\n<b onclick="x">&</b> and `<c>`', (href) => href);
   expect(html).not.toContain("<b");
   expect(html).toContain("<code>&lt;c&gt;</code>");
 });
 
-test("the workflow publishes the folder that `npm run docs` builds, by scripts that are there", () => {
+test("the workflow publishes the folder that `npm run docs` builds, with existing scripts", () => {
   const { jobs } = parse(readFileSync(join(root, ".github/workflows/docs.yml"), "utf8"));
   const steps = jobs.publish.steps as { run?: string; uses?: string; with?: { path?: string } }[];
   expect(steps.flatMap(({ run }) => run ?? [])).toEqual(["npm ci", "npm run docs"]);

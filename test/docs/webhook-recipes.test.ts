@@ -159,7 +159,7 @@ describe.each(EXAMPLES)("the recipe $recipe", async (example) => {
   const gateway = await shareGateway({ config: await configOf([example.recipe]) });
   const { hooks } = gateway;
 
-  it("takes nothing that its sender did not send", async () => {
+  it("accepts only requests of its sender", async () => {
     const { verify, mapping, headers } = example;
     const text = JSON.stringify(example.body);
     const wrong = verify ? await senders[verify.type].sign(senders[verify.type].makeSecret("strangers"), text) : {};
@@ -171,7 +171,7 @@ describe.each(EXAMPLES)("the recipe $recipe", async (example) => {
     expect(gateway.gateway.store.stats().sessions).toBe(0);
   });
 
-  it("tells the agent what its sender sent, once however often that is sent, and lets other things pass", async () => {
+  it("gives the agent the sender's message once, however often it is sent, and ignores other events", async () => {
     const reply = await send(hooks, example, { id: "delivery-of-the-sender" });
     await checkTurn(gateway, example, reply);
     if (example.verify) {
@@ -205,7 +205,7 @@ describe.each(Object.entries(hookTransports))("over %s", (_, { open, config }) =
   });
 });
 
-describe("every example that GitHub's package has", async () => {
+describe("every example of GitHub's package", async () => {
   const MATCHING: Record<string, (body: Record<string, unknown>) => boolean> = {
     push: ({ ref, deleted }) => ref === "refs/heads/master" && deleted === false,
     issues: ({ action }) => action === "opened" || action === "reopened",
@@ -218,7 +218,7 @@ describe("every example that GitHub's package has", async () => {
   const { hooks } = await shareGateway({ config: await configOf(events.map((event) => github(event).recipe)) });
   const exampleFor = (event: string) => EXAMPLES.find(({ recipe }) => recipe === github(event).recipe) as Example;
 
-  test.each(events)("for %s is answered with 200, and starts a turn where the recipe says so", async (event) => {
+  test.each(events)("for %s is answered with 200, and starts a turn if the recipe says so", async (event) => {
     const bodies = githubExamples(event);
     expect(bodies.length).toBeGreaterThan(4);
     for (const body of bodies) {
@@ -255,7 +255,7 @@ it("the reply to a failed run of GitHub Actions goes to Slack", async () => {
   expect((await posted.take()).text).toContain("ended as failure on main of Codertocat/Hello-World");
 });
 
-test("every recipe of the page is one of these", () => {
+test("every recipe of the page is tested here", () => {
   const shown = blocksOf("docs/webhooks.md").filter(({ language, name }) => language === "json5" && name !== "");
   const others = ["gateway.json5", "rotation"];
   expect(shown.map(({ name }) => name).filter((name) => !others.includes(name))).toEqual(

@@ -86,7 +86,7 @@ it("works from the first block to the last", async () => {
   expect(withoutIds((await refused.json()) as Record<string, unknown>)).toEqual(withoutIds(shown("refused")));
 });
 
-it("changes the token as it says, and nobody is refused meanwhile", async () => {
+it("changes the token as described, and no request is refused meanwhile", async () => {
   const env = {
     WEBHOOK_TOKEN: "webhook-token-of-the-page",
     NEW_WEBHOOK_TOKEN: "new-webhook-token-of-the-page",
@@ -101,7 +101,7 @@ it("changes the token as it says, and nobody is refused meanwhile", async () => 
   }
 });
 
-it("tells of every error that a webhook can get, with its status", () => {
+it("describes every error of a webhook, with its status", () => {
   const section = textBetween("## Answers and errors", "## Sending again");
   const told = new Map<string, number[]>();
   for (const [, statuses = "", names = ""] of section.matchAll(/^\| ([\d, ]+) \| ([^|]*) \|/gm))
@@ -121,7 +121,7 @@ function textBetween(from: string, to: string): string {
   return page.slice(page.indexOf(from), page.indexOf(to));
 }
 
-it("leads only to what is there", () => {
+it("links only to existing sections", () => {
   const page = readFileSync(join(root, PAGE), "utf8");
   const anchors = [...page.matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => title.toLowerCase().replaceAll(" ", "-"));
   for (const [, target = ""] of page.matchAll(/\]\(#([^)]*)\)/g)) expect(anchors).toContain(target);

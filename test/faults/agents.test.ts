@@ -140,7 +140,7 @@ async function expectLeft() {
   }
 }
 
-describe("F06: an agent of any kind that hangs", () => {
+describe("F06: a hanging agent of any type", () => {
   beforeAll(async () => {
     // Their code is loaded, so that all that is waited for is them.
     failRemote("400");
@@ -149,7 +149,7 @@ describe("F06: an agent of any kind that hangs", () => {
     for (const server of Object.values(standIns)) server.reset();
   });
 
-  it("MUST fail its turn by `firstByte` or the deadline when it does not begin, and be left", async () => {
+  it("MUST fail its turn by `firstByte` or the deadline if it does not start, and be disconnected", async () => {
     failRemote("hang before the first byte");
     for (const { agent, status, reply, error } of await runAll("never", "never"))
       expect([agent, status, reply, error?.detail]).toEqual([
@@ -161,7 +161,7 @@ describe("F06: an agent of any kind that hangs", () => {
     await expectLeft();
   });
 
-  it("MUST fail its turn by `silence` when it stops in the middle, keep what it said, and be left", async () => {
+  it("MUST fail its turn by `silence` if it stops in the middle; the written text is stored and it is disconnected", async () => {
     failRemote("hang in the middle");
     for (const server of Object.values(models)) server.say({ text: ["word ", "word ", "word "] });
     for (const { agent, status, reply, error, attempt } of await runAll("silent", "silent")) {
@@ -175,7 +175,7 @@ describe("F06: an agent of any kind that hangs", () => {
     await expectLeft();
   });
 
-  it("MUST fail its turn by its deadline however much it says, keep that, and be left", async () => {
+  it("MUST fail its turn by its deadline however much it writes; the text is stored and it is disconnected", async () => {
     for (const { agent, status, reply, error } of await runAll("slow", "slow")) {
       expect([agent, status, error?.detail]).toEqual([agent, "failed", "the turn passed its deadline"]);
       expect([agent, reply]).toEqual([agent, expect.stringMatching(/^(You said: )?(word |piece)/)]);
@@ -184,8 +184,8 @@ describe("F06: an agent of any kind that hangs", () => {
   });
 });
 
-describe("F09: a turn that is cancelled", () => {
-  it.each(REMOTE)("MUST reach its remote, keep what was said and book what it took: %s", async (agent) => {
+describe("F09: a cancelled turn", () => {
+  it.each(REMOTE)("MUST reach its remote, with the written text stored and its usage counted: %s", async (agent) => {
     const server = standIns[agent] as HttpStandIn;
     server.reset();
     const stream = await rest.stream("chat.send", { body: { message: WORDS, agent } });
@@ -205,8 +205,8 @@ describe("F09: a turn that is cancelled", () => {
   });
 });
 
-describe("F07: a remote agent that fails", () => {
-  it.each(["http", "a2a"])("MUST be left alone for a while after five failures in a row: %s", async (agent) => {
+describe("F07: a failing remote agent", () => {
+  it.each(["http", "a2a"])("MUST get no requests for a while after five failures in a row: %s", async (agent) => {
     await using other = await open("4s");
     const server = standIns[agent] as HttpStandIn;
     server.fail("500");

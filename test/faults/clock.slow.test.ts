@@ -72,7 +72,7 @@ describe("F14: the wall clock of a running gateway jumps by an hour", () => {
 
 await postgresTests((server) => {
   test.skipIf(why)(
-    `F14: gateways whose clocks are an hour apart take no turn from each other${suffix}`,
+    `F14: gateways with clocks an hour apart take no turn from each other${suffix}`,
     async () => {
       using clock = createWallClock();
       const store = { type: "postgres", url: await server.createSchema() };

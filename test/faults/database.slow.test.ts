@@ -37,7 +37,7 @@ await postgresTests(() => {
   );
 
   test.skipIf(systemBins().length === 0)(
-    `F05: the database fails over to its standby, and nothing that was acknowledged is lost${systemBins().length === 0 ? " (needs Debian's postgresql: pg_basebackup)" : ""}`,
+    `F05: the database fails over to its standby, and no acknowledged work is lost${systemBins().length === 0 ? " (needs Debian's postgresql: pg_basebackup)" : ""}`,
     async () => {
       await using primary = await startPostgres({ fsync: true });
       await using standby = await primary.standby();

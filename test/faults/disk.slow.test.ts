@@ -43,7 +43,7 @@ describe("F02: a disk that does not sync", () => {
   );
 });
 
-test("F02: a torn end of a log that was not closed is taken off and counted, and what was acknowledged is there", async () => {
+test("F02: an incomplete end of an unclosed log is removed and counted, and acknowledged work is there", async () => {
   await using fleet = await startNodes();
   const client = clientOf(fleet.first);
   const ids: string[] = [];

@@ -13,7 +13,7 @@ export async function endingsSuite(cases: number): Promise<void> {
   afterAll(() => void process.off("uncaughtExceptionMonitor", onUncaught));
 
   it.each(Object.entries(DOORS))(
-    "an answer ends whole or as a failure, in whatever way it ends: %s",
+    "an answer ends completely or as a failure, however its connection ends: %s",
     async (_, door) => {
       const { requests, replyTo, use, canBeHalf = false, fails = false } = door;
       const check = async (ending: Ending) => {

@@ -6,7 +6,7 @@ import { endingsSuite } from "./endings-suite.ts";
 
 await endingsSuite(5);
 
-it("an answer without a length that is reset is not whole", async () => {
+it("an answer without a length whose connection is reset is not complete", async () => {
   await using raw = await startRaw();
   raw.say({ bytes: "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\nhalf" });
   const agent = openAgent(1_000);

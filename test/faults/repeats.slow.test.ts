@@ -40,9 +40,9 @@ async function expectOnce(clients: readonly Client[], send: Send, key: string, k
   return [...ids][0];
 }
 
-describe("F20: the same delivery", () => {
+describe("F20: a repeated delivery", () => {
   test.each(Object.entries(WAYS))(
-    "%s: on SQLite it is one across kill -9",
+    "%s: is one on SQLite, across kill -9",
     async (_, send) => {
       await using fleet = await startNodes({ store: SQLITE });
       const id = await expectOnce([clientOf(fleet.first)], send, "a key");
@@ -76,7 +76,7 @@ describe("F20: the same delivery", () => {
 const HOUR_MS = 3_600_000;
 
 await postgresTests((server) => {
-  test("F20: the same delivery is one over three gateways, and across the end of them all", async () => {
+  test("F20: a repeated delivery is one over three gateways, and across the end of them all", async () => {
     await using fleet = await startNodes({ count: 3, store: { type: "postgres", url: await server.createSchema() } });
     const clients = fleet.nodes.map(clientOf);
     const ids = new Map<string, unknown>();

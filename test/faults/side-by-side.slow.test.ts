@@ -59,7 +59,7 @@ await postgresTests((server) => {
   };
 
   describe.concurrent("of two gateways", () => {
-    test("F30: one dies in the middle of a turn: the other takes it over, and the client finds its stream there", async ({
+    test("F30: one dies during a turn: the other takes the turn over, and the client can read its stream there", async ({
       expect,
       onTestFinished,
     }) => {
@@ -75,7 +75,7 @@ await postgresTests((server) => {
       await expectOnce(second, begun);
     });
 
-    test("F27: one that stood still past its lease is fenced when it goes on: the turn ends once, as the other ended it", async ({
+    test("F27: one that was suspended longer than its lease is fenced when it continues: the turn ends once, with the other's end", async ({
       expect,
       onTestFinished,
     }) => {
@@ -93,7 +93,7 @@ await postgresTests((server) => {
       expect(await clientOf(first).turn(begun.turnId)).toMatchObject({ status: "completed", attempt: 2 });
     });
 
-    test("F27: one whose event loop stood still shows it in its metrics and is not ready for a while, and serves as before", async ({
+    test("F27: one whose event loop was blocked reports it in its metrics and is not ready for a while, and works as before", async ({
       expect,
       onTestFinished,
     }) => {
@@ -115,7 +115,7 @@ await postgresTests((server) => {
     });
   });
 
-  test.concurrent("F05: the network to the database is cut without a word: refused in time, and fenced until it is back", async ({
+  test.concurrent("F05: the network to the database breaks silently: work is refused in time, and fenced until it is back", async ({
     expect,
     onTestFinished,
   }) => {
@@ -145,7 +145,7 @@ function taken(send: () => Promise<Reply>) {
 const DESCRIPTORS = 64;
 const CONNECTIONS = 200;
 
-test.concurrent("F24: with no descriptors left it takes no connections, says so once, serves those it has, and recovers", async ({
+test.concurrent("F24: without free descriptors it accepts no connections, logs it once, serves the open ones, and recovers", async ({
   expect,
   onTestFinished,
 }) => {

@@ -8,7 +8,7 @@ function configOf(folder: string) {
 }
 
 describe("F23: two processes", () => {
-  test("on one file: the second is refused with a sentence, and the first goes on; after its end another may", async () => {
+  test("on one file: the second is refused with an error message, and the first continues; after its end another may start", async () => {
     await using fleet = await startNodes();
     const { first, folder } = fleet;
     const client = clientOf(first);
@@ -23,7 +23,7 @@ describe("F23: two processes", () => {
     expect(await client.event(eventId as string)).toMatchObject({ text: "before" });
   });
 
-  test("on one port: the second says so, and touches no store", async () => {
+  test("on one port: the second reports it, and opens no store", async () => {
     await using fleet = await startNodes();
     const port = String(fleet.first.port);
     const config = { agents: { main: { backend: "echo" } }, store: { type: "sqlite", path: "other.db" } };

@@ -121,7 +121,7 @@ describe("F34: an upstream that answers in tiny pieces", async () => {
   });
 
   it.each(Object.entries(ANSWERS))(
-    "MUST hold no piece by itself, and let others have their turns: %s",
+    "MUST have its pieces joined, and yield to other turns: %s",
     async (_, answer) => {
       const { agent, type, from, one, to } = answer;
       const pieces = Array.from(one, chunk)
@@ -144,8 +144,8 @@ describe("F34: an upstream that answers in tiny pieces", async () => {
   );
 });
 
-describe("F34: what comes in tiny pieces", () => {
-  it("MUST be read a few pieces in each turn of the event loop", async () => {
+describe("F34: tiny pieces", () => {
+  it("MUST be read a few at a time in each turn of the event loop", async () => {
     await using raw = await startRaw();
     raw.say({ bytes: head("application/json") + chunk("a").repeat(PIECES) + LAST });
     const agent = openAgent(1_000);
@@ -160,8 +160,8 @@ describe("F34: what comes in tiny pieces", () => {
   });
 });
 
-describe("F34: many small events that came at once", () => {
-  it("MUST be read from a model a few in each turn of the event loop", async () => {
+describe("F34: many small events that arrive at once", () => {
+  it("MUST be read from a model a few at a time in each turn of the event loop", async () => {
     await using raw = await startRaw();
     // The model's thoughts come with the text.
     const event = 'data: {"choices":[{"delta":{"content":"a","reasoning_content":"b"}}]}\n\n';
@@ -176,7 +176,7 @@ describe("F34: many small events that came at once", () => {
     await backend.close?.();
   });
 
-  it("MUST be read from a program a few in each turn of the event loop", async () => {
+  it("MUST be read from a program a few at a time in each turn of the event loop", async () => {
     const stdout = new PassThrough();
     const ended = new Promise<never>(() => {});
     stdout.end("{}\n".repeat(20_000));
@@ -189,8 +189,8 @@ describe("F34: many small events that came at once", () => {
   });
 });
 
-describe("F34: what is put together of tiny pieces", () => {
-  it("MUST be the bytes as they came, in a buffer of at most twice their limit", () => {
+describe("F34: a text of tiny pieces", () => {
+  it("MUST have the same bytes, in a buffer of at most twice their limit", () => {
     for (const size of [1, 3, 7, 8, 100]) {
       const joined = new JoinedBytes(1_000);
       const whole = Buffer.from(Array.from({ length: 1_000 }, (_, n) => n % 251));
@@ -202,7 +202,7 @@ describe("F34: what is put together of tiny pieces", () => {
     }
   });
 
-  it("MUST be no buffer for each piece of a line of a program", () => {
+  it("MUST have no buffer for each piece of a line of a program", () => {
     const lines = createLineCutter(1024 * 1024);
     for (let n = 0; n < PIECES; n++)
       for (const line of lines.push(Buffer.from("a"))) throw new Error(`a line: ${line}`);
@@ -210,7 +210,7 @@ describe("F34: what is put together of tiny pieces", () => {
     expect(lines.rest()).toHaveLength(PIECES);
   });
 
-  it("MUST be no text for each line of an event, and one sign of life for many comments", async () => {
+  it("MUST have no text for each line of an event, and one sign of life for many comments", async () => {
     const read = async (...pieces: string[]) => {
       const sent: Sent[] = [];
       const left = pieces.map((piece) => Buffer.from(piece, "latin1"));
@@ -224,7 +224,7 @@ describe("F34: what is put together of tiny pieces", () => {
     await expect(read(...Array(65).fill("data:\n".repeat(16 * 1024)))).rejects.toThrow("longer than 1 MiB");
   });
 
-  it("MUST be a few texts of a reply, whatever it came in", () => {
+  it("MUST be a few texts of a reply, whatever pieces it arrived in", () => {
     const live = createLiveReplies();
     const reply = live.open("turn", "session", "message", 1);
     for (let n = 0; n < PIECES; n++) live.append(reply, "ab");

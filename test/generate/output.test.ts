@@ -32,10 +32,10 @@ beforeAll(async () => {
 });
 afterAll(() => temp[Symbol.dispose]());
 
-describe("what the generator prints from the pinned specs", () => {
+describe("the output of the generator from the pinned specs", () => {
   // A reviewer of the generator reads these; longer output is compiled, called or followed below.
   test.each(["errors.ts", "hooks-handlers.ts", "methods.ts", "rest-handlers.ts", "routes.ts", "rpc-handlers.ts"])(
-    "%s is what it was",
+    "%s is unchanged",
     async (path) => {
       await expect(generated(path)).toMatchFileSnapshot(`__snapshots__/${path}.txt`);
     },
@@ -45,7 +45,7 @@ describe("what the generator prints from the pinned specs", () => {
     ["openapi.json", "#/components/"],
     ["openrpc.json", "#/components/"],
     ["config.schema.json", "#/$defs/"],
-  ])("%s holds all that it refers to", (path, home) => {
+  ])("%s contains everything that it refers to", (path, home) => {
     const document = JSON.parse(generated(path));
     const links = [...generated(path).matchAll(/"\$ref": "([^"]+)"/g)].map(([, link = ""]) => link);
     expect(links.length).toBeGreaterThan(0);
@@ -59,7 +59,7 @@ describe("what the generator prints from the pinned specs", () => {
     }
   });
 
-  test("every file that can hold a comment begins with where it comes from", () => {
+  test("every file with comments starts with its origin", () => {
     for (const path of all().filter((name) => /\.(ts|js)$/.test(name))) {
       expect(generated(path), path).toMatch(
         /^\/\/ (Generated|Copied) by "npm run generate" from (specs|scripts)\/\S+(, specs\/\S+)*; do not edit\.\n/,
@@ -67,7 +67,7 @@ describe("what the generator prints from the pinned specs", () => {
     }
   });
 
-  test("validators ask for nothing but the files beside them", () => {
+  test("validators import only the files next to them", () => {
     for (const path of all().filter((name) => name.startsWith("validators/") && name.endsWith(".js"))) {
       expect(generated(path), path).not.toMatch(/\brequire\(/);
       for (const [, from] of generated(path).matchAll(/^import .* from "(.*)";$/gm)) {
@@ -77,7 +77,7 @@ describe("what the generator prints from the pinned specs", () => {
   });
 });
 
-test("files behind a link are not part of the output, and stay", () => {
+test("files behind a link are not part of the output, and remain", () => {
   expect(existsSync(kept)).toBe(true);
 });
 
@@ -85,11 +85,11 @@ describe("--check", { timeout: 60_000 }, () => {
   const contents = () => Object.fromEntries(all().map((path) => [path, generated(path)]));
   const check = () => runGenerate("--check", "--specs", pinnedSpecs, "--out", out);
 
-  test("is content with what was written, so the same specs give the same bytes", async () => {
+  test("accepts the written output, so the same specs give the same bytes", async () => {
     expect(await check()).toEqual({ code: 0, output: "" });
   });
 
-  test("names the edited, missing and unneeded files, and the command that fixes them", async () => {
+  test("names the edited, missing and extra files, and the command that fixes them", async () => {
     const before = contents();
     appendFileSync(join(out, "errors.ts"), "// edited\n");
     rmSync(join(out, "routes.ts"));
@@ -160,11 +160,11 @@ describe("the types of the pinned output", () => {
     faultsOf = await compile({ sound, unsound });
   });
 
-  test("are sound, and give defaults to handlers", () => {
+  test("are valid, and give defaults to handlers", () => {
     expect(faultsOf.sound).toEqual([]);
   });
 
-  test("refuse an operation without a body, on each surface, and what the contract does not know", () => {
+  test("refuse an operation without a body, on each surface, and operations that the contract does not have", () => {
     const faults = faultsOf.unsound;
     expect(faults).toHaveLength(3);
     expect(faults[0]).toContain('"turns.erase"');

@@ -35,11 +35,11 @@ function readAll(): void {
   configValidators(configShapes(bundle(specs, "config.schema.yaml", "schema")), configRoot);
 }
 
-test("takes the pinned specs", () => {
+test("accepts the pinned specs", () => {
   expect(readAll).not.toThrow();
 });
 
-describe("refuses what it does not know, with its place", () => {
+describe("refuses unknown keywords, with their place", () => {
   test.each([
     [
       "shapes/common.yaml",
@@ -95,7 +95,7 @@ describe("refuses what it does not know, with its place", () => {
   });
 });
 
-describe("refuses a contract that does not agree with itself", () => {
+describe("refuses an inconsistent contract", () => {
   test.each([
     [
       "chat.yaml",
@@ -165,7 +165,7 @@ describe("refuses a contract that does not agree with itself", () => {
   });
 });
 
-test("names the way round of a shape that holds itself in openrpc.json", () => {
+test("names the cycle of a recursive shape in openrpc.json", () => {
   edit("shapes/common.yaml", "description: One run.", "not: { $ref: '#/Run' }");
   edit(
     "shapes/common.yaml",

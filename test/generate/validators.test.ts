@@ -24,7 +24,7 @@ function faults(validate: Validate | undefined, value: unknown) {
 }
 
 describe("the configuration's validator", () => {
-  test("fills in every default: nested, of shared shapes, and of the choice that is made", () => {
+  test("fills in every default: nested, of shared shapes, and of the chosen alternative", () => {
     const value = { store: { type: "file", path: "a" }, agents: { main: { backend: "echo" } } };
     expect(faults(config.config, value)).toEqual([]);
     expect(value).toEqual({
@@ -38,7 +38,7 @@ describe("the configuration's validator", () => {
     expect(other).toMatchObject({ store: { type: "memory", bytes: 1024 } });
   });
 
-  test("gives each value defaults of its own", () => {
+  test("gives each value its own copy of a default", () => {
     const [a, b] = [1, 2].map(() => ({ agents: { main: { backend: "echo" } } }) as { limits?: object; agents: object });
     config.config?.(a);
     config.config?.(b);
@@ -59,7 +59,7 @@ describe("the configuration's validator", () => {
     ]);
   });
 
-  test("judges one agent alone", () => {
+  test("validates a single agent", () => {
     expect(faults(config.agent, { backend: "echo" })).toEqual([]);
     expect(faults(config.agent, {})).toEqual([" required"]);
   });
@@ -76,7 +76,7 @@ describe("the validators of requests", () => {
     expect(faults(rpc.params["turn.start"], { text: "", idempotencyKey: 1 })).toHaveLength(1);
   });
 
-  test("refuse what would reach an object's prototype", () => {
+  test("refuse a key that would reach an object's prototype", () => {
     const params = JSON.parse('{"text": "a", "__proto__": {"admin": true}}');
     expect(faults(rpc.params["turn.start"], params)).toEqual([" additionalProperties"]);
   });

@@ -106,7 +106,7 @@ describe("the check of a stream", () => {
     return found;
   };
 
-  test("finds nothing wrong with an event, and what is wrong with another", () => {
+  test("finds nothing wrong with a valid event, and the error of another", () => {
     expect(eventFaults(good)).toEqual([]);
     expect(eventFaults({ ...good, data: { ...good.data, more: 1 } })).not.toEqual([]);
     expect(eventFaults({ ...good, event: "turn.begun" })).not.toEqual([]);

@@ -3,7 +3,7 @@ import { postgresTests } from "#test/harness/postgres.ts";
 import { startNodes, type TestNode } from "./nodes.ts";
 
 await postgresTests((server) => {
-  it("any gateway makes an agent beat for an event that another one has just queued, and each is handed over once", async () => {
+  it("any gateway starts a beat for an event that another one has just queued, and each event is handled once", async () => {
     await using nodes = await startNodes(server, 2);
     const [here, there] = nodes.all as [TestNode, TestNode];
     const { json } = await there.hooks.wake({ text: "the disk is full" });

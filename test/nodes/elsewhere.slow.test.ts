@@ -21,7 +21,7 @@ function textOf(events: readonly StreamEvent[]): string {
 
 await postgresTests((server) => {
   describe("a turn that runs on another gateway", () => {
-    it("answers who waits for it, over REST and over RPC", async () => {
+    it("answers its waiting caller, over REST and over RPC", async () => {
       await using nodes = await startWithOneFree(server);
       const { first, runs, last } = nodes;
       const reply = first.rest.call("chat.send", { body: { agent: "live", message: "over REST" } });
@@ -36,7 +36,7 @@ await postgresTests((server) => {
       expect(await answer).toMatchObject({ error: { data: { name: "turn-failed" } } });
     });
 
-    it("is streamed as it is written, and read on from anywhere else", async () => {
+    it("is streamed while it is written, and can be resumed on any gateway", async () => {
       await using nodes = await startWithOneFree(server);
       const { first, runs, last } = nodes;
       const { events } = await first.rest.stream("chat.send", {
@@ -75,7 +75,7 @@ await postgresTests((server) => {
       ]);
     });
 
-    it("is pushed to its sender, to who follows its session or its agent, and to who comes in the middle", async () => {
+    it("is pushed to its sender, to subscribers of its session or agent, and to late ones", async () => {
       await using nodes = await startWithOneFree(server);
       const { first, runs, last } = nodes;
       using sender = await openSocket(first);
@@ -107,7 +107,7 @@ await postgresTests((server) => {
       expect(entries.map(({ params }) => "seq" in params && params.seq)).toEqual([1, 2, 3, 4, 5, 6]);
     });
 
-    it("is cancelled from anywhere", async () => {
+    it("can be cancelled on any gateway", async () => {
       await using nodes = await startWithOneFree(server);
       const { first, runs, last } = nodes;
       const reply = first.rest.call("chat.send", { body: { agent: "live", message: "long" } });
@@ -119,7 +119,7 @@ await postgresTests((server) => {
       expect(await reply).toMatchObject({ status: 409, error: "turn-cancelled" });
     });
 
-    it("ends for who waits when its session is deleted anywhere", async () => {
+    it("ends for its waiting caller when its session is deleted on any gateway", async () => {
       await using nodes = await startWithOneFree(server);
       const { first, runs, last } = nodes;
       const reply = first.rest.call("chat.send", { body: { agent: "live", message: "long", session_id: "gone" } });
@@ -129,7 +129,7 @@ await postgresTests((server) => {
       await expect.poll(() => signal.aborted).toBe(true);
     });
 
-    it("goes on elsewhere when its gateway stops", async () => {
+    it("continues on another gateway when its own stops", async () => {
       await using nodes = await startNodes(server, 1);
       const [second] = nodes.all as [TestNode];
       const filled = await second.fill();

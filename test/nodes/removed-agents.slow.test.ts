@@ -44,7 +44,7 @@ async function leaveWork(store: StoreConfig) {
 }
 
 function restarts(storeOf: () => Promise<StoreConfig>) {
-  it("is given up by the start that finds it: turns fail, events are dead, sessions stay readable", async () => {
+  it("fails at the next start: turns fail, events are dead, sessions can still be read", async () => {
     const store = await storeOf();
     const { turnIds, eventId } = await leaveWork(store);
     await using gateway = await startWith(store, ["main"]);
@@ -62,7 +62,7 @@ function restarts(storeOf: () => Promise<StoreConfig>) {
     expect(gateway.linesOf("events.given-up")).toMatchObject([{ agent: "parting", count: 1 }]);
   });
 
-  it("goes on where the agent is back at the next start", async () => {
+  it("continues if the agent is configured again at the next start", async () => {
     const store = await storeOf();
     const { turnIds } = await leaveWork(store);
     await using gateway = await startWith(store, ["main", "parting"]);
@@ -73,7 +73,7 @@ function restarts(storeOf: () => Promise<StoreConfig>) {
   });
 }
 
-describe("what waits in a file for an agent that left while no gateway ran", () => {
+describe("the work in a file for an agent that was removed while no gateway ran", () => {
   restarts(async () => {
     const folder = mkdtempSync(join(tmpdir(), "gateway-removed-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -82,15 +82,15 @@ describe("what waits in a file for an agent that left while no gateway ran", () 
 });
 
 await postgresTests((server) => {
-  describe("what waits in a database for an agent that left while no gateway ran", () => {
+  describe("the work in a database for an agent that was removed while no gateway ran", () => {
     restarts(async () => ({ type: "postgres", url: await server.createSchema() }));
   });
 
-  describe("what waits for an agent that only some gateways have", () => {
+  describe("the work for an agent that only some gateways have", () => {
     const NEW = { main: { backend: "echo" } } as const;
     const OLD = { ...NEW, live: { backend: "echo", concurrency: 1 } } as const;
 
-    it("stays for those, whoever starts and reloads without it, and goes with the last of them", async () => {
+    it("waits for these gateways, whichever others start and reload, and fails with the last of them", async () => {
       await using nodes = await startNodes(server, 1, { config: { agents: OLD } });
       const [old] = nodes.all as [(typeof nodes.all)[0]];
       const running = await old.fill();
@@ -115,7 +115,7 @@ await postgresTests((server) => {
       await expect.poll(end).toBe("agent-removed");
     });
 
-    it("goes with the last gateway that takes a configuration without it", async () => {
+    it("fails with the last gateway that loads a configuration without the agent", async () => {
       await using nodes = await startNodes(server, 2, { config: { agents: OLD } });
       const [one, two] = nodes.all as [(typeof nodes.all)[0], (typeof nodes.all)[0]];
       await Promise.all([one.fill(), two.fill()]);

@@ -36,7 +36,7 @@ await postgresTests((server) => {
       }
     });
 
-    it("rotations: the new key and the old one's end are known everywhere, and one of two rotations wins", async () => {
+    it("rotations: the new key and the old one's end are known to all gateways, and one of two rotations succeeds", async () => {
       const [first, second] = nodes.all as [TestNode, TestNode];
       const { key: old, key_id } = (await first.console.call("keys.create", { body: { name: "turns over" } })).json;
       const path = { key_id: String(key_id) };
@@ -57,7 +57,7 @@ await postgresTests((server) => {
       expect(keys.find((one) => one.key_id === key_id)).toMatchObject({ replaced_by: made?.key_id });
     });
 
-    it("sessions, deliveries, usage, places in streams, and what they tell of each", async () => {
+    it("sessions, deliveries, usage, positions in streams, and what these return", async () => {
       const [first, second, third] = nodes.all as [TestNode, TestNode, TestNode];
       const sent = await first.hooks.agent({ message: "hello", session: "webhook:here" });
       const turn_id = String(sent.json.turnId);

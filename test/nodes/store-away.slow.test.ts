@@ -4,7 +4,7 @@ import { postgresTests } from "#test/harness/postgres.ts";
 import { startNodes, type TestNode } from "./nodes.ts";
 
 await postgresTests((server) => {
-  it("a gateway that starts while its database is coming and going waits for it, and knows every key then", async () => {
+  it("a gateway whose database is unstable during the start waits for it, and then knows every key", async () => {
     const url = await server.createSchema();
     await using nodes = await startNodes(server, 1, { url });
     const [first] = nodes.all as [TestNode];

@@ -85,7 +85,7 @@ describe.each([
   ["a socket", onSocket],
   ["a pipe", onPipe],
 ])("F26: the log's reader blocks, at %s", (_, start) => {
-  it("never waits, drops past its limit, and says how many once the reader reads again", async () => {
+  it("never waits, drops lines above its limit, and reports their number once the reader reads again", async () => {
     const { output, tell } = await start();
     const stalled = await tell({ flood: 500 });
     expect(stalled.dropped).toBeGreaterThan(100);
@@ -108,7 +108,7 @@ describe.each([
     expect(await exit).toEqual([0, null]);
   });
 
-  it("outlives a reader that goes away, and counts what nobody read", async () => {
+  it("survives a reader that disconnects, and counts the lines that were not read", async () => {
     const { output, tell } = await start();
     output.destroy();
     const { lines } = await tell({ flood: 200 });
@@ -118,7 +118,7 @@ describe.each([
   });
 });
 
-it("writes a file whole and in order", async () => {
+it("writes a file completely and in order", async () => {
   const path = join(folder, "file.log");
   const fd = openSync(path, "a");
   const { child, tell } = await startWriter(fd);

@@ -21,7 +21,7 @@ function startEvents(level: Level = "info") {
   return { events: createEvents({ logger, registry }), registry, lines };
 }
 
-it("writes one access line a request and counts it by the class of its status", async () => {
+it("writes one access line per request and counts it by the class of its status", async () => {
   const { events, registry, lines } = startEvents();
   const request = { surface: "rest", operation: "chat.send", ms: 12.34567 } as const;
   events.requestHandled({ ...request, status: 200, requestId: "req_1", traceId: "abc", caller: "ci" });
@@ -59,7 +59,7 @@ it("keeps ids out of the metrics", () => {
   expect(text).toContain('gateway_turn_wait_seconds_count{agent="main"} 1\n');
 });
 
-it("counts every failed authentication and logs those that it is asked to", async () => {
+it("counts every failed authentication and logs those that should be logged", async () => {
   const { events, registry, lines } = startEvents();
   events.authFailed({ surface: "rest", address: "127.0.0.1", logged: true });
   events.authFailed({ surface: "rest", address: "127.0.0.1", logged: false });
@@ -69,7 +69,7 @@ it("counts every failed authentication and logs those that it is asked to", asyn
   ]);
 });
 
-it("logs an unexpected error whole, under its request", async () => {
+it("logs an unexpected error completely, under its request", async () => {
   const { events, lines } = startEvents();
   events.unexpectedError({ requestId: "req_1", error: new TypeError("boom") });
   const [line] = await lines();
@@ -81,7 +81,7 @@ it("logs an unexpected error whole, under its request", async () => {
   });
 });
 
-it("has a line for each event, and none that throws", async () => {
+it("has a line for each event, and no event throws", async () => {
   const { events, lines } = startEvents("debug");
   const anything = {
     surface: "rest",

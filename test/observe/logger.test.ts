@@ -19,7 +19,7 @@ function startLogger(options: Partial<LoggerOptions> = {}) {
   return { logger, writes, text, record };
 }
 
-it("writes one line of JSON an event, the time, the level and the name first", async () => {
+it("writes one line of JSON per event, the time, the level and the name first", async () => {
   const { logger, text } = startLogger();
   logger.log("info", "request", { status: 200, ms: 1.5, caller: "ci", traceId: undefined, whole: true, none: null });
   expect(await text()).toBe(
@@ -35,7 +35,7 @@ it("writes nothing below its level", async () => {
   expect((await text()).match(/"event":"."/g)).toEqual(['"event":"c"']);
 });
 
-it("leaves its own members alone where a field has the same name", async () => {
+it("leaves its own members unchanged if a field has the same name", async () => {
   const { logger, record } = startLogger();
   logger.log("info", "real", { event: "forged", level: "error", time: 0 });
   expect(await record()).toMatchObject({ event: "real", level: "info", _event: "forged", _level: "error", _time: 0 });
@@ -100,14 +100,14 @@ it("survives fields whose names cannot be read", async () => {
   expect(await record()).toMatchObject({ event: "hostile", unreadable: true });
 });
 
-it("writes every line as text that UTF-8 can hold", async () => {
+it("writes every line as valid UTF-8", async () => {
   const { logger, text } = startLogger();
   logger.log("info", "a\udc00", { "\ud800": ["\udfff"] });
   const line = await text();
   expect(Buffer.from(line).toString()).toBe(line);
 });
 
-it("bounds a line, whatever is logged", async () => {
+it("limits the length of a line, whatever is logged", async () => {
   const { logger, text } = startLogger({ maxStringChars: 1000, maxLineChars: 5000 });
   const wide = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`key${n}`, "x".repeat(500)]));
   logger.log("info", "huge", { long: "y".repeat(1 << 20), wide, list: new Array(5000).fill("z"), deep: deep(50) });
@@ -116,7 +116,7 @@ it("bounds a line, whatever is logged", async () => {
   expect(JSON.parse(line).long).toBe(`${"y".repeat(1000)}…[+${(1 << 20) - 1000}]`);
 });
 
-it("logs an error with its stack, its cause and what it carries", async () => {
+it("logs an error with its stack, its cause and its fields", async () => {
   const { logger, record } = startLogger();
   const error = Object.assign(new Error("outer", { cause: new TypeError("inner") }), { code: "EX", detail: "more" });
   logger.log("error", "unexpected.error", { error });
@@ -126,7 +126,7 @@ it("logs an error with its stack, its cause and what it carries", async () => {
   expect(logged.cause).toMatchObject({ name: "TypeError", message: "inner" });
 });
 
-it("leaves out where a plain error was thrown, and keeps that of its cause", async () => {
+it("omits the stack of a plain error, and has that of its cause", async () => {
   const { logger, record } = startLogger();
   const error = Object.assign(new Error("the backend answered 401", { cause: new TypeError("inner") }), {
     isPlain: true,
@@ -138,7 +138,7 @@ it("leaves out where a plain error was thrown, and keeps that of its cause", asy
   expect((logged.cause as { stack: string }).stack).toContain("logger.test.ts");
 });
 
-it("writes short lines for people, in which nothing obeys the caller", async () => {
+it("writes short lines for people, in which the caller's text controls nothing", async () => {
   const { logger, text } = startLogger({ format: "pretty" });
   logger.log("info", "request", {
     operation: "chat.send",
@@ -155,11 +155,11 @@ it.each([
   [0, "08:54:31.123+00:00"],
   [120, "10:54:31.123+02:00"],
   [-210, "05:24:31.123-03:30"],
-])("shows people the time where they are: %d minutes east of UTC", (minutesEast, shown) => {
+])("shows people their local time: %d minutes east of UTC", (minutesEast, shown) => {
   expect(localTime(AT, minutesEast)).toBe(shown);
 });
 
-it("writes what an error says twice once", async () => {
+it("writes a repeated part of an error once", async () => {
   const cause = new GatewayError("store-unavailable", "connect ECONNREFUSED");
   const error = new GatewayError("store-unavailable", "The database cannot be reached.", {
     retryAfterMs: 1_000,
@@ -175,7 +175,7 @@ it("writes what an error says twice once", async () => {
   });
 });
 
-it("writes a line that is logged while a slow write is under way, without waiting for another line", async () => {
+it("writes a line that is logged during a slow write, without waiting for another line", async () => {
   const folder = mkdtempSync(join(tmpdir(), "log-"));
   const fd = openSync(join(folder, "file.log"), "a");
   onTestFinished(() => {

@@ -7,7 +7,7 @@ function block(ms: number): void {
   while (performance.now() < end);
 }
 
-it("F27: tells how long the event loop stood still, until it is told to forget what was", async () => {
+it("F27: reports how long the event loop was blocked, until it is reset", async () => {
   using lag = createLoopLag();
   // Its first beat.
   await pause(50);

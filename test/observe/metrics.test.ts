@@ -46,8 +46,8 @@ it("counts a histogram's values up to and with each bound", () => {
   ]);
 });
 
-describe("past its number of label sets", () => {
-  it("counts what comes together as other", () => {
+describe("above its number of label sets", () => {
+  it("counts further ones together as other", () => {
     const registry = createRegistry({ maxLabelSets: 3 });
     const family = registry.counter("many_total", "Many.", ["a", "b"]);
     for (let n = 0; n < 1000; n++) family.at(`a${n}`, "b").inc();
@@ -58,7 +58,7 @@ describe("past its number of label sets", () => {
     expect(lines).toContain('many_total{a="other",b="other"} 997');
   });
 
-  it("cuts long values, which count together where they are cut to the same", () => {
+  it("cuts long values, and counts values together that are equal after the cut", () => {
     const registry = createRegistry();
     const family = registry.counter("long_total", "Long.", ["a"]);
     for (let n = 0; n < 300; n++) family.at(`${"x".repeat(200)}${n}`).inc();
@@ -66,7 +66,7 @@ describe("past its number of label sets", () => {
   });
 });
 
-it("reads a value at each scrape, and leaves out a source that fails or has none", () => {
+it("reads a value at each scrape, and omits a failing source or one without a value", () => {
   const registry = createRegistry();
   let queued = 1;
   registry.read("gauge", "queued", "Queued.", () => queued);
@@ -84,7 +84,7 @@ it("reads a value at each scrape, and leaves out a source that fails or has none
   expect(registry.text()).not.toMatch(/absent|broken/);
 });
 
-it("refuses a name twice, and names that Prometheus does not read", () => {
+it("refuses a duplicate name, and names that Prometheus does not accept", () => {
   const registry = createRegistry();
   registry.counter("once_total", "Once.");
   expect(registry.text()).toContain("once_total 0\n");
@@ -94,7 +94,7 @@ it("refuses a name twice, and names that Prometheus does not read", () => {
   expect(() => registry.histogram("le_seconds", "Taken label.", ["le"])).toThrow("le_seconds");
 });
 
-it("tells what the process costs", () => {
+it("reports the resources of the process", () => {
   using lag = createLoopLag();
   const registry = createRegistry();
   registerProcessMetrics(registry, { version: "1.2.3", lag });

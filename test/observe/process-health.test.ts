@@ -6,7 +6,7 @@ function createLag(max: number) {
   return { read, forget: async () => {}, [Symbol.dispose]: () => {} };
 }
 
-it("names memory that is short and an event loop that stood still", () => {
+it("reports low memory and a blocked event loop", () => {
   const wrong = createProcessHealth({ isShort: () => true, lag: createLag(5.04) })();
   expect(wrong).toEqual([
     { name: "memory", status: "degraded", detail: expect.stringContaining("Memory is low") },

@@ -36,13 +36,13 @@ describe.each(["json", "pretty"] as const)("as %s, a hidden secret", (format) =>
   });
 });
 
-it("keeps a line JSON where a secret is a number", async () => {
+it("leaves a line valid JSON if a secret is a number", async () => {
   const text = await logged(["8675309"], { value: 18675309, text: "call 8675309" });
   expect(text).not.toContain("8675309");
   expect(JSON.parse(text.trim().split("\n")[1] as string)).toMatchObject({ value: "[hidden]", text: "call [hidden]" });
 });
 
-it("hides the longer of two secrets of which one begins the other", async () => {
+it("hides the longer of two secrets with the same beginning", async () => {
   const text = await logged(["secret-one", "secret-one-and-more"], { value: "a secret-one-and-more b" });
   expect(text).toContain('"a [hidden] b"');
 });
@@ -59,7 +59,7 @@ it.each([
   "apiKey",
   "password",
   "x-hub-signature",
-])("hides what stands under %s, wherever it is", async (key) => {
+])("hides the value of %s, in any place", async (key) => {
   for (const format of ["json", "pretty"] as const) {
     const text = await logged(
       [],
@@ -75,7 +75,7 @@ it("shows counts and flags under such a name", async () => {
   expect(await logged([], { tokens: 12, inner: { secret: false } })).toContain('"tokens":12,"inner":{"secret":false}');
 });
 
-it("hides the secrets of today while those of yesterday stay hidden", async () => {
+it("hides current secrets as well as earlier ones", async () => {
   const rotated = Array.from({ length: 100 }, (_, n) => `rotated-token-number-${n}!`);
   const text = await logged(rotated, { first: rotated[0], last: rotated[99] });
   expect(text).not.toContain("rotated-token");

@@ -18,7 +18,7 @@ function startEvents() {
   return { storeFailed, registry, logged };
 }
 
-it("has one line for what fails each second, one more each minute, and one when it is over", () => {
+it("has one line for an error that repeats each second, one more each minute, and one at its end", () => {
   const { storeFailed, registry, logged } = startEvents();
   for (let second = 0; second < 90; second++) {
     storeFailed({ operation: "sweep", error: FULL });
@@ -35,7 +35,7 @@ it("has one line for what fails each second, one more each minute, and one when 
   expect(logged()).toEqual([{ event: "store.failed", operation: "sweep" }]);
 });
 
-it("tells at once of another operation, and of another fault", () => {
+it("reports another operation or another error at once", () => {
   const { storeFailed, logged } = startEvents();
   storeFailed({ operation: "sweep", error: FULL });
   storeFailed({ operation: "record", error: FULL });
@@ -55,7 +55,7 @@ it("tells at once of another operation, and of another fault", () => {
   expect(logged()).toEqual([{ event: "store.settled", operations: ["sweep", "record"], times: 5 }]);
 });
 
-it("has no more than its line for what fails once", () => {
+it("has only its line for a single error", () => {
   const { storeFailed, logged } = startEvents();
   storeFailed({ operation: "sweep", error: FULL });
   storeFailed({ operation: "record", error: FULL });

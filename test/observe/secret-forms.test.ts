@@ -105,7 +105,7 @@ describe("a hidden secret", () => {
   );
 });
 
-it("hides all of two secrets that overlap, and of one that begins another", () => {
+it("hides all of two secrets that overlap, and of one that starts with another", () => {
   const { text } = redacting("first-half-of-it", "of-it-and-more-yet", "first-half");
   expect(text("a first-half-of-it-and-more-yet b first-half c")).toBe("a [hidden] b [hidden] c");
 });
@@ -146,7 +146,7 @@ it("searches a hostile text of marks and beginnings in one pass", () => {
     expect(redactor.text(piece.repeat(200_000)).length).toBeGreaterThan(0);
 });
 
-it("hides each line of a secret of several lines, and not the lines that every private key has", () => {
+it("hides each line of a secret of several lines, except the lines that every private key has", () => {
   const { text } = redacting(
     "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n",
   );
@@ -159,7 +159,7 @@ it("does not hide texts shorter than four characters", () => {
   expect(redacting("abc", "").text("abc abc")).toBe("abc abc");
 });
 
-it("forgets no secret in force, however many, and forgets the oldest of the earlier ones first", () => {
+it("never forgets a current secret, however many there are, and forgets the oldest earlier ones first", () => {
   const redactor = createRedactor();
   redactor.hide(["the-oldest-secret"]);
   const rotated = (time: number) => Array.from({ length: 1_000 }, (_, n) => `secret-${time}-number-${n}!`);

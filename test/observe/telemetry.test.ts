@@ -59,7 +59,7 @@ type Panel = { title: string; description?: string; targets?: { expr: string }[]
 const { panels } = JSON.parse(readFileSync(DASHBOARD, "utf8")) as { panels: Panel[] };
 
 describe("the dashboard and the alerts", () => {
-  it("are what the registry and scripts/telemetry say (npm run telemetry writes them)", () => {
+  it("match the registry and scripts/telemetry (npm run telemetry writes them)", () => {
     for (const [file, text] of Object.entries(telemetryFiles(metrics)))
       expect(readFileSync(file, "utf8"), file).toBe(text);
   });
@@ -94,7 +94,7 @@ describe("the check of an expression", () => {
     expect(faultsOf(expr).join()).toContain(words);
   });
 
-  it("tells a metric from another one whose name begins alike", () => {
+  it("distinguishes a metric from another one whose name starts in the same way", () => {
     expect(metricsIn("gateway_turns_started_total", metrics).map(({ name }) => name)).toEqual([
       "gateway_turns_started_total",
     ]);

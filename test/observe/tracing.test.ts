@@ -35,7 +35,7 @@ async function dropped(gateway: Awaited<ReturnType<typeof start>>): Promise<stri
 }
 
 describe("the trace of a turn", () => {
-  it("MUST continue the caller's trace, from the request over the queue to the agent, and say nothing of content", async () => {
+  it("MUST continue the caller's trace, from the request over the queue to the agent, without content", async () => {
     const collector = await collect();
     const gateway = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SERVICE_NAME: "front door" });
     const { json } = await gateway.rest.call("chat.send", { body: { message: "a secret" }, headers: { traceparent } });
@@ -65,7 +65,7 @@ describe("the trace of a turn", () => {
     expect(collector.resource()).toMatchObject({ "service.name": "front door", "service.version": expect.any(String) });
   });
 
-  it("has the model's shares and the tools between them", async () => {
+  it("has the model's parts and the tools between them", async () => {
     const collector = await collect();
     await using model = await startChatCompletions();
     model.say(
@@ -132,7 +132,7 @@ describe("the trace of a turn", () => {
     expect(announced.attributes["http.response.status_code"]).toBe(200);
   });
 
-  it("tells why an attempt failed", async () => {
+  it("has the reason for a failed attempt", async () => {
     const collector = await collect();
     const gateway = await start(
       { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
@@ -147,7 +147,7 @@ describe("the trace of a turn", () => {
     expect(agent).toMatchObject({ status: { code: 2 }, attributes: { "error.type": "turn-failed" } });
   });
 
-  it("is not sent where its caller, or the ratio, says so", async () => {
+  it("is not sent if its caller, or the ratio, excludes it", async () => {
     const collector = await collect();
     const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
     const unsampled = await start(endpoint);
@@ -164,7 +164,7 @@ describe("the trace of a turn", () => {
 });
 
 describe("a collector", () => {
-  it("that is busy is asked again", async () => {
+  it("that is busy is called again", async () => {
     const collector = await collect([answer(503, { "retry-after": 0 }), answer(200)]);
     const gateway = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     await gateway.rest.call("chat.send", { body: { message: "Hello" } });
@@ -173,7 +173,7 @@ describe("a collector", () => {
     expect(second?.sent).toEqual(first?.sent);
   });
 
-  it("that refuses, or is not there, costs spans and nothing else: they are counted and told", async () => {
+  it("that refuses, or does not exist, loses only spans: they are counted and logged", async () => {
     const collector = await collect([answer(400)]);
     const gateway = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     expect((await gateway.rest.call("chat.send", { body: { message: "Hello" } })).status).toBe(200);
@@ -181,7 +181,7 @@ describe("a collector", () => {
     expect(await dropped(gateway)).toBe('gateway_spans_dropped_total{reason="collector"} 3');
   });
 
-  it("that hangs fills a queue that is bounded, and does not hold up the end of the gateway for long", async () => {
+  it("that hangs fills a bounded queue, and does not delay the end of the gateway for long", async () => {
     const collector = await collect([hang]);
     const gateway = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -195,7 +195,7 @@ describe("a collector", () => {
     await gateway[Symbol.asyncDispose]();
   });
 
-  it("gets what is left when the gateway stops", async () => {
+  it("gets the remaining spans when the gateway stops", async () => {
     const collector = await collect();
     const gateway = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: "600000" });
     await gateway.rest.call("chat.send", { body: { message: "Hello" } });
@@ -250,11 +250,11 @@ describe("the settings of tracing", () => {
     [{ OTEL_TRACES_SAMPLER: "sometimes" }, "parentbased_always_on"],
     [{ OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "2" }, "from 0 to 1"],
     [{ OTEL_BSP_MAX_QUEUE_SIZE: "many" }, "OTEL_BSP_MAX_QUEUE_SIZE"],
-  ])("refuse %j with what to give", (env, words) => {
+  ])("refuse %j with the valid values", (env, words) => {
     expect(() => settings({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318", ...(env as object) })).toThrow(words);
   });
 
-  it("that cannot be followed are told by `check` and refuse the start, in a sentence", async () => {
+  it("that cannot be used are reported by `check` and refuse the start, in a sentence", async () => {
     const cwd = emptyFolder();
     writeFileSync(join(cwd, "gateway.json5"), `{ agents: { main: { backend: "echo" } } }`);
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" };

@@ -118,7 +118,7 @@ async function serve({ how, count = 0 }: Played) {
   };
 }
 
-describe("a server of tools over HTTP", () => {
+describe("an MCP server over HTTP", () => {
   it.each(["json", "stream"] as const)("is called, and answers as %s", async (how) => {
     await using server = await serve({ how });
     await using files = open(server.reach);
@@ -134,7 +134,7 @@ describe("a server of tools over HTTP", () => {
     ["crowd", "it sent more than 4 MiB"],
     ["html", "Unexpected content type: text/html"],
     ["half", "JSON"],
-  ] as const)("that %ss is left out with the reason", async (how, reason) => {
+  ] as const)("that %ss is omitted with the reason", async (how, reason) => {
     await using server = await serve({ how });
     await using files = open(server.reach);
     const { missing } = await files.source.tools(signal, 0);
@@ -152,14 +152,14 @@ describe("a server of tools over HTTP", () => {
     },
   );
 
-  it("F28: is told of hops in a header, too", async () => {
+  it("F28: also gets the hops in a header", async () => {
     await using server = await serve({ how: "json" });
     await using files = open(server.reach);
     await files.call("say", { text: "a" }, signal, 1);
     expect(server.seen.flatMap((headers) => headers["x-gateway-hops"] ?? [])).toEqual(["2"]);
   });
 
-  it("F08: fails a call whose answer has no end, and one that it stops in the middle of is closed", async () => {
+  it("F08: fails a call with an endless answer, and the connection of an answer that stops is closed", async () => {
     await using endless = await serve({ how: "line" });
     await using one = open(endless.reach, { callMs: 500 });
     await expect(one.call("say", { text: "a" })).rejects.toThrow(ToolError);
@@ -180,7 +180,7 @@ describe("a server of tools over HTTP", () => {
     await close();
   });
 
-  it.each(["asks", "lists"] as const)("F35: MUST be refused a few requests of its own: it %s", async (how) => {
+  it.each(["asks", "lists"] as const)("F35: MUST be refused most requests of its own: it %s", async (how) => {
     await using server = await serve({ how, count: 3 });
     await using files = open(server.reach);
     expect(await files.call("say", { text: "a" })).toBe("You said a.");
@@ -192,7 +192,7 @@ describe("a server of tools over HTTP", () => {
     ["tells", "it sent too many messages, and was ended"],
     ["lists", "it answered with more than 64 messages at once"],
   ] as const)(
-    "F35: MUST not be heard to the end when it sends too much, and the next call opens anew: it %s",
+    "F35: MUST be disconnected if it sends too much, and the next call opens a new connection: it %s",
     async (how, reason) => {
       const played: Played = { how, count: 20_000 };
       await using server = await serve(played);
@@ -204,7 +204,7 @@ describe("a server of tools over HTTP", () => {
     },
   );
 
-  it("F34: MUST hold no piece of an answer by itself, and hand a few lines on in each turn of the event loop", async () => {
+  it("F34: MUST have the pieces of an answer joined, and a few lines passed on in each turn of the event loop", async () => {
     await using server = await serve({ how: "tells", count: 2_000 });
     const { transport, close } = openHttpTransport({
       ...server.reach,
@@ -226,13 +226,13 @@ describe("a server of tools over HTTP", () => {
     await close();
   });
 
-  it("F08: shows no model what is no UTF-8 as if it were", async () => {
+  it("F08: shows a model no invalid UTF-8 as text", async () => {
     await using server = await serve({ how: "latin" });
     await using files = open(server.reach);
     await expect(files.call("say", { text: "a" })).rejects.toThrow("it sent text that is not UTF-8");
   });
 
-  it("is joined anew when its session is over, for the same call", async () => {
+  it("gets a new session when its session has ended, for the same call", async () => {
     await using server = await serve({ how: "json" });
     await using files = open(server.reach);
     await files.names();
@@ -241,7 +241,7 @@ describe("a server of tools over HTTP", () => {
     expect(server.initialized()).toBe(2);
   });
 
-  it("is joined anew once by all calls that its session's end meets", async () => {
+  it("gets one new session for all calls that find the old one ended", async () => {
     await using server = await serve({ how: "json" });
     await using files = open(server.reach);
     await files.names();
@@ -251,7 +251,7 @@ describe("a server of tools over HTTP", () => {
     expect(server.initialized()).toBe(2);
   });
 
-  it("that is not there is left out", async () => {
+  it("that does not exist is omitted", async () => {
     const free = await serve({ how: "json" });
     await free[Symbol.asyncDispose]();
     await using files = open(free.reach);

@@ -11,8 +11,8 @@ function program(how: string): ServerSettings["reach"] {
 
 const OTHER = /^files__a_name_of_another_world_[0-9a-f]{6}$/;
 
-describe("a server of tools over standard input and output", () => {
-  it("offers its tools under names that models take, and is called", async () => {
+describe("an MCP server over standard input and output", () => {
+  it("offers its tools under names that models accept, and is called", async () => {
     await using files = open(program("good"));
     const names = await files.names();
     expect(names.slice(0, 2)).toEqual(["files__say", "files__fail"]);
@@ -22,14 +22,14 @@ describe("a server of tools over standard input and output", () => {
     expect(await files.call("say", { text: "hello 🙂" })).toBe("You said hello 🙂.");
   });
 
-  it("offers what the agent names, and no more", async () => {
+  it("offers only the tools that the agent names", async () => {
     await using files = open(program("good"), { wanted: ["files/say", "files/nothing", "other/fail"] });
     expect(await files.names()).toEqual(["files__say"]);
     const { missing } = await files.source.tools(signal, 0);
     expect(missing).toEqual([{ server: "files", reason: "none of its tools: nothing" }]);
   });
 
-  it("is asked for all pages of its tools", async () => {
+  it("returns all pages of its tools", async () => {
     await using files = open(program("many"));
     expect(await files.names()).toHaveLength(60);
   });
@@ -39,18 +39,18 @@ describe("a server of tools over standard input and output", () => {
     expect(await files.names()).toHaveLength(500);
   });
 
-  it("tells a model why a tool failed", async () => {
+  it("reports to a model why a tool failed", async () => {
     await using files = open(program("good"));
     await expect(files.call("fail")).rejects.toThrow("There is no such customer.");
   });
 
-  it("shows a model what is text, and says what else there was", async () => {
+  it("shows a model the text of a result, and names the other content", async () => {
     await using files = open(program("good"), { output: 20 });
     expect(await files.call("structured")).toBe('{"total":3}');
     expect(await files.call("picture")).toMatch(/^\[image, image\/png, n\n\[cut here: \d+ more characters\]$/);
   });
 
-  it("gets nothing of the gateway's environment but the bare necessities", async () => {
+  it("gets only the necessary variables of the gateway's environment", async () => {
     process.env.GATEWAY_TEST_SECRET = "secret";
     await using files = open(program("good"));
     expect((await files.call("env")).split(" ")).not.toContain("GATEWAY_TEST_SECRET");
@@ -58,12 +58,12 @@ describe("a server of tools over standard input and output", () => {
     delete process.env.GATEWAY_TEST_SECRET;
   });
 
-  it("is taken although it prints what is no message", async () => {
+  it("is accepted although it prints lines that are not messages", async () => {
     await using files = open(program("chatty"));
     expect(await files.call("say", { text: "a" })).toBe("You said a.");
   });
 
-  it("F28: is told through how many hops came what calls it, and not called past the last", async () => {
+  it("F28: gets the number of hops of its caller, and no call above the maximum", async () => {
     await using files = open(program("good"));
     expect(JSON.parse(await files.call("meta", {}, signal, 2))).toMatchObject({ "agent-gateway/hops": 3 });
     await expect(files.call("meta", {}, signal, 3)).rejects.toThrow(
@@ -71,7 +71,7 @@ describe("a server of tools over standard input and output", () => {
     );
   });
 
-  it("F06: is left out when it does not answer at its start, and other turns have not waited", async () => {
+  it("F06: is omitted if it does not answer at its start, and other turns do not wait", async () => {
     // What is waited for 10 s is waited for 100 ms.
     const clock = { ...systemClock, after: (ms: number, fire: () => void) => systemClock.after(ms / 100, fire) };
     await using files = open(program("silent"), { clock });
@@ -79,13 +79,13 @@ describe("a server of tools over standard input and output", () => {
     expect(missing).toEqual([{ server: "files", reason: "it did not answer in time" }]);
   });
 
-  it("F08: is not believed that answers what nobody asked", async () => {
+  it("F08: has its unexpected answers ignored", async () => {
     await using files = open(program("good"), { callMs: 200 });
     await expect(files.call("other")).rejects.toThrow("it did not answer in time");
     expect(await files.call("say", { text: "a" })).toBe("You said a.");
   });
 
-  it("F08: is asked no more for all that it tells", async () => {
+  it("F08: is not called again for each of its notifications", async () => {
     await using files = open(program("good"));
     await files.names();
     expect(await files.call("flood")).toBe("enough");
@@ -97,12 +97,12 @@ describe("a server of tools over standard input and output", () => {
     ["ping", "answered"],
     ["roots/list", "-32601"],
     ["sampling/createMessage", "-32601"],
-  ])("F35: MUST be answered a few requests of its own: %s is %s", async (what, answer) => {
+  ])("F35: MUST get answers to a few requests of its own: %s is %s", async (what, answer) => {
     await using files = open(program("good"));
     expect(await files.call("ask", { text: `${what} 5` })).toBe(Array.from({ length: 5 }, () => answer).join());
   });
 
-  it.each(["ping", "roots/list"])("F35: MUST be ended when it asks too much, and is opened anew: %s", async (what) => {
+  it.each(["ping", "roots/list"])("F35: MUST be ended if it requests too much, and is started again: %s", async (what) => {
     await using files = open(program("good"));
     const reason = "it sent too many requests of its own, and was ended";
     await expect(files.call("ask", { text: `${what} 20000` })).rejects.toThrow(`The call failed: ${reason}.`);
@@ -110,13 +110,13 @@ describe("a server of tools over standard input and output", () => {
     expect(await files.call("say", { text: "a" })).toBe("You said a.");
   });
 
-  it("F35: MUST be ended when it tells too much, and is opened anew", async () => {
+  it("F35: MUST be ended if it notifies too much, and is started again", async () => {
     await using files = open(program("good"));
     await expect(files.call("tell")).rejects.toThrow("The call failed: it sent too many messages, and was ended.");
     expect(await files.call("say", { text: "a" })).toBe("You said a.");
   });
 
-  it("F35: MUST be ended when a message would keep others waiting while it is parsed, and is opened again", async () => {
+  it("F35: MUST be ended if a message would block others while it is parsed, and is started again", async () => {
     const reason = "it sent a message that holds more than 100000 values, and was ended";
     await using files = open(program("good"));
     await expect(files.call("values")).rejects.toThrow(`The call failed: ${reason}.`);
@@ -125,14 +125,14 @@ describe("a server of tools over standard input and output", () => {
     expect((await crowd.source.tools(signal, 0)).missing).toEqual([{ server: "files", reason }]);
   });
 
-  it("F35: MUST be left out when it asks too much at its start", async () => {
+  it("F35: MUST be omitted if it requests too much at its start", async () => {
     await using files = open(program("floods"));
     const reason = "it sent too many requests of its own, and was ended";
     expect((await files.source.tools(signal, 0)).missing).toEqual([{ server: "files", reason }]);
     expect(files.failures).toEqual([reason]);
   });
 
-  it("F08: offers no tool that would fill every request, and says which are left out", async () => {
+  it("F08: offers no tool that would fill every request, and reports the omitted ones", async () => {
     await using files = open(program("huge"));
     expect(await files.names()).toEqual(["files__say"]);
     const { missing } = await files.source.tools(signal, 0);
@@ -141,13 +141,13 @@ describe("a server of tools over standard input and output", () => {
     expect((await some.source.tools(signal, 0)).missing[0]?.reason).toBe("too large for a model: wordy");
   });
 
-  it("fails a call that takes too long, and goes on", async () => {
+  it("fails a call that takes too long, and continues", async () => {
     await using files = open(program("good"), { callMs: 100 });
     await expect(files.call("hang")).rejects.toThrow("it did not answer in time");
     expect(await files.call("say", { text: "a" })).toBe("You said a.");
   });
 
-  it("leaves a call at once whose turn was stopped", async () => {
+  it("is abandoned at once by a call whose turn was stopped", async () => {
     await using files = open(program("good"));
     await files.names();
     const controller = new AbortController();
@@ -165,7 +165,7 @@ describe("a server of tools over standard input and output", () => {
     expect(await files.call("say", { text: "again" })).toBe("You said again.");
   });
 
-  it("is started again at once after its output has ended, however long its programs take for that", async () => {
+  it("is started again at once after its output has ended, however long its child processes take to end", async () => {
     let isHeld = true;
     const clock = { ...systemClock, monotonic: () => (isHeld ? 0 : systemClock.monotonic()) };
     await using files = open(program("good"), { clock });
@@ -174,7 +174,7 @@ describe("a server of tools over standard input and output", () => {
     isHeld = false;
   });
 
-  it.each(["-32000", "-32001"])("says what a server said whose code is one of the client's own: %s", async (code) => {
+  it.each(["-32000", "-32001"])("has its error shown if the code is one of the client's own: %s", async (code) => {
     await using files = open(program("good"));
     await expect(files.call("refuse", { text: code })).rejects.toThrow(
       `The call failed: MCP error ${code}: The quota is used up.`,
@@ -192,7 +192,7 @@ describe("a server of tools over standard input and output", () => {
     return { files, pace };
   };
 
-  it("F06: is ended and started again when it is stuck, and says so", async () => {
+  it("F06: is ended and started again if it hangs, with a log line", async () => {
     const { files: opened, pace } = await openHurried();
     await using files = opened;
     await expect(files.call("stuck")).rejects.toThrow("it did not answer in time");
@@ -202,7 +202,7 @@ describe("a server of tools over standard input and output", () => {
     expect(files.failures).toHaveLength(1);
   });
 
-  it("is not started again after a call that takes too long, while it says that it is there", async () => {
+  it("is not started again after a call that takes too long if it answers pings", async () => {
     await using files = (await openHurried()).files;
     const lists = Number(await files.call("lists"));
     await expect(files.call("hang")).rejects.toThrow("it did not answer in time");
@@ -211,7 +211,7 @@ describe("a server of tools over standard input and output", () => {
     expect(Number(await files.call("lists"))).toBe(lists);
   });
 
-  it.each(["exits", "nothing-such"])("is left out with the reason where it does not start: %s", async (how) => {
+  it.each(["exits", "nothing-such"])("is omitted with the reason if it does not start: %s", async (how) => {
     const run = how === "exits" ? program(how) : { ...program(how), run: ["/nowhere/nothing-such"] };
     await using files = open(run as ServerSettings["reach"]);
     const { tools, missing } = await files.source.tools(signal, 0);
@@ -220,7 +220,7 @@ describe("a server of tools over standard input and output", () => {
     expect((await files.source.tools(signal, 0)).missing).toEqual(missing);
   });
 
-  it("lets a turn go on that is stopped while it starts", async () => {
+  it("does not delay a turn that is stopped while it starts", async () => {
     await using files = open(program("silent"));
     const controller = new AbortController();
     setTimeout(() => controller.abort(new Error("stopped")), 50);

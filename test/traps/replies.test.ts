@@ -11,7 +11,7 @@ vi.mock("#handlers/rest/table.ts", () => ({
 }));
 const gateway = await shareGateway();
 
-test("a reply that does not match the contract leaves the gateway, and is caught at the client's side", async () => {
+test("a reply that does not match the contract leaves the gateway, and the client reports it", async () => {
   const response = await fetch(`${gateway.url}/api/v1/skills/list`, {
     headers: { authorization: `Bearer ${SECRETS.key}` },
   });

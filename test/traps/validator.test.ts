@@ -35,8 +35,8 @@ describe("an operation below path-level servers passes without validation and wi
   });
 });
 
-describe("it compiles the schema of all OpenAPI documents, and each that is in ours, before its first request", () => {
-  test("so it is not given the former, and of the latter only what requests are held to", async () => {
+describe("it compiles the schema of all OpenAPI documents, and each one that ours contains, before its first request", () => {
+  test("so it does not get the former, and of the latter only the schemas for requests", async () => {
     const added = spyOnSchemas();
     const validate = await createRequestValidation(restPart(openapi));
     for (const route of restRoutes) {
@@ -50,13 +50,13 @@ describe("it compiles the schema of all OpenAPI documents, and each that is in o
   });
 });
 
-describe("its validators are kept by the whole Content-Type: each spelling of it compiles anew, and stays", () => {
+describe("it caches its validators by the complete Content-Type: each spelling is compiled again, and remains in memory", () => {
   const spellings = Array.from(
     { length: 20 },
     (_, n) => `application/json; charset=utf-8${";".repeat(n)}${" ".repeat(n % 3)}`,
   );
 
-  test("so it never sees but one", async () => {
+  test("so it sees only one spelling", async () => {
     const added = spyOnSchemas();
     for (const type of spellings) {
       const headers = { "content-type": type };
@@ -71,8 +71,8 @@ describe("its validators are kept by the whole Content-Type: each spelling of it
   });
 });
 
-describe("it knows no 406", () => {
-  test("so whoever accepts something else gets what there is", async () => {
+describe("it does not support 406", () => {
+  test("so a client that accepts another type gets the existing one", async () => {
     const headers = { accept: "image/png" };
     expect((await gateway.rest.call("skills.list", { headers })).headers.get("content-type")).toBe("application/json");
   });
