@@ -139,7 +139,7 @@ describe("an audit", () => {
       (_, place) => (place === "POST /rpc" ? { type: "text/html", text: "<h1>Welcome</h1>" } : {}),
       [/^POST \/rpc answers over HTTP\/1.1: \/rpc answered 200 with text\/html/, /^agent.list is a method/],
     ],
-  ])("tells of %s", async (_, tamper, wanted) => {
+  ])("reports %s", async (_, tamper, wanted) => {
     await using tampered = await startTampered(audited.url, tamper);
     const found = failing(await auditOf({ ...targetAt(tampered.url) }));
     for (const words of wanted) expect(found).toContainEqual(expect.stringMatching(words));

@@ -205,7 +205,7 @@ describe("a failing ACP agent", () => {
     ["leaves", "well:do: stop cancelled", "the agent cancelled the turn", false],
     ["stops for no reason", "well:do: stop tired", /not in its protocol/, false],
   ])(
-    "%s, does it in words for callers, and the next turn has a new one",
+    "%s, reports an error for callers, and the next turn has a new agent",
     async (_, asked, message, retryable, settings) => {
       const [begin, ...text] = asked.split(":");
       const backend = acpOf(begin, settings);

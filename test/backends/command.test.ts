@@ -177,7 +177,7 @@ describe("a command that", () => {
     ["counts wrongly", lines({ usage: { input: -1, output: 2 } }), NO_PIECE],
     ["says that it failed", lines({ error: { message: "no\u001b[31m such\nmodel" } }), "no such model"],
     ["does not say why", lines({ error: {} }), "the agent failed without a reason"],
-  ])("%s fails the turn, in words for callers", async (_, backend, message) => {
+  ])("%s fails the turn, with an error for callers", async (_, backend, message) => {
     const error = await failureOf(replyOf(backend));
     expect(error).toBeInstanceOf(BackendError);
     expect(error.message).toMatch(message);

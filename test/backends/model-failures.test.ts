@@ -172,7 +172,7 @@ describe("the error of a provider", () => {
     ["OpenAI", NO_PLACE, 404, inError("Invalid URL (POST /v1/v1/responses)", { type: "invalid_request_error" })],
     ["LM Studio", NO_PLACE, 200, { error: "Unexpected endpoint or method. (POST /chat/completions)." }],
     ["a page's server", NO_PLACE, 405, undefined],
-  ])("lasts, in words of ours: %s, %s", (_who, words, status, body) => {
+  ])("is permanent, with an error of the gateway: %s, %s", (_who, words, status, body) => {
     expect(told(status, body)).toMatchObject({ message: words, retryable: false });
     // After any but the request's own fault another model is asked.
     expect(told(status, body) instanceof RequestRefused).toBe(words === TOO_LONG);

@@ -14,6 +14,6 @@ test.each<[string, Partial<Resources>]>([
   ["open files went from 24 to 224", { files: 224 }],
   ["timers went from 12 to 99", { timers: 99 }],
   ["TCPSocketWrap went from 0 to 40", { active: { TCPServerWrap: 1, TCPSocketWrap: 40 } }],
-])("tells when %s", (words, more) => {
+])("reports that %s", (words, more) => {
   expect(grownOf(before, { ...before, ...more })).toEqual([words]);
 });

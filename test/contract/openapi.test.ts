@@ -112,7 +112,7 @@ describe.each(operations)("$id", ({ surface, operation }) => {
   });
 });
 
-describe.each(keysOf(get(openapi, "webhooks")))("what is sent: %s", (name) => {
+describe.each(keysOf(get(openapi, "webhooks")))("the content: %s", (name) => {
   const sent = get(openapi, "webhooks", name, "post");
 
   test("has examples that match its schema", () => {

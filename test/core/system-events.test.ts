@@ -147,7 +147,7 @@ describe("a repeated event", () => {
       (core: BeatingCore) => core.core.reconfigure(core.settingsWith([{ name: "main", heartbeatMs: undefined }])),
     ],
     ["the queue is full", (core: BeatingCore) => core.queue("the last")],
-  ])("is the first one also when %s", async (_, change) => {
+  ])("returns the first event also when %s", async (_, change) => {
     await using core = await startBeating({ settings: roomFor(2) });
     const { event } = await core.queueFully({ text: "one", idempotency: KEY });
     await change(core);

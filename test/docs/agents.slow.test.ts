@@ -43,7 +43,7 @@ it("the page has a recipe for each kind of agent", () => {
   ]);
 });
 
-it.each(recipes.map(({ name, text }) => [name, text]))("%s is a configuration that is taken", async (_, text) => {
+it.each(recipes.map(({ name, text }) => [name, text]))("%s is an accepted configuration", async (_, text) => {
   const file = join(folder, "gateway.json5");
   writeFileSync(file, text);
   const { config, warnings } = await loadConfig({ file, env, built: BUILT });

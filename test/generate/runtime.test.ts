@@ -40,7 +40,7 @@ const values = [
 ];
 // Loaded as ES modules its default export is the function itself, whatever its types say.
 const sameForAjv = ajvEqual as unknown as (a: unknown, b: unknown) => boolean;
-test.each(values.map((value) => ({ value })))("values are the same for us as for Ajv: %j", ({ value }) => {
+test.each(values.map((value) => ({ value })))("two values are equal for the validators if they are for Ajv: %j", ({ value }) => {
   for (const other of values.map((one) => structuredClone(one))) {
     expect(equal(value, other), JSON.stringify(other)).toBe(sameForAjv(value, other));
   }

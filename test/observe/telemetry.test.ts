@@ -64,12 +64,12 @@ describe("the dashboard and the alerts", () => {
       expect(readFileSync(file, "utf8"), file).toBe(text);
   });
 
-  it.each(rules.map(({ alert, expr }) => [alert, expr]))("%s asks for metrics and labels that are there", (_, expr) => {
+  it.each(rules.map(({ alert, expr }) => [alert, expr]))("%s uses existing metrics and labels", (_, expr) => {
     expect(faultsOf(expr)).toEqual([]);
   });
 
   const graphs = panels.filter(({ targets }) => targets);
-  it.each(graphs.map(({ title, targets = [] }) => [title, targets]))("the panel %s does, too", (_, targets) => {
+  it.each(graphs.map(({ title, targets = [] }) => [title, targets]))("the panel %s does so, too", (_, targets) => {
     expect(targets.flatMap(({ expr }) => faultsOf(expr))).toEqual([]);
   });
 
@@ -90,7 +90,7 @@ describe("the check of an expression", () => {
     ["gateway_request_total > 0", "there is no gateway_request_total"],
     ["sum by (agnet) (gateway_turns_total)", "has no label agnet"],
     ['gateway_turns_total{state="failed"}', "has no label state"],
-  ])("finds what is wrong with %s", (expr, words) => {
+  ])("finds the error of %s", (expr, words) => {
     expect(faultsOf(expr).join()).toContain(words);
   });
 

@@ -24,6 +24,6 @@ it.each([
   ["followed by anything", `00-${TRACE}-${SPAN}-01 `],
   ["given twice", `00-${TRACE}-${SPAN}-01, 00-${TRACE}-${SPAN}-01`],
   ["very long", `01-${TRACE}-${SPAN}-01-${"x".repeat(10_000)}`],
-])("reads no trace where traceparent is %s", (_, value) => {
+])("reads no trace if traceparent is %s", (_, value) => {
   expect(traceIdOf(value)).toBeUndefined();
 });

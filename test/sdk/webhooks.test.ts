@@ -82,7 +82,7 @@ test.each<[unknown, RegExp]>([
   [[], /^There is no secret to verify with/],
   [undefined, /^A secret is text, not undefined/],
   [null, /^A secret is text, not null/],
-])("the secret %j, with which anyone could sign, is refused", async (secret, words) => {
+])("refuses the secret %j, with which anyone could sign", async (secret, words) => {
   const headers = await webhooks.sign("{}", "a good secret");
   await expect(webhooks.unwrap("{}", headers, secret as string)).rejects.toThrow(words);
   await expect(webhooks.unwrap("{}", headers, secret as string)).rejects.toThrow(TypeError);

@@ -192,7 +192,7 @@ describe("F02: the log of a SQLite store that was not closed", () => {
     ["rubbish", (log: Buffer) => Buffer.concat([log, Buffer.alloc(2_500, "rubbish")]), 40],
     ["a last transaction that is not whole", (log: Buffer) => log.subarray(0, log.length - FRAME / 2), 38],
     ["a last transaction of which a page is not as it was", (log: Buffer) => flip(log, log.length - 100), 38],
-  ])("loses an end that nobody was told of, and says so: %s", async (_, change, lastSeq) => {
+  ])("loses an end that was not acknowledged, and reports the loss: %s", async (_, change, lastSeq) => {
     const { notices, session } = await reopen(await leftBehind(change));
     expect(session?.lastSeq).toBe(lastSeq);
     expect(notices).toMatchObject([{ name: "repaired", detail: expect.stringMatching(/was incomplete: \d+ bytes/) }]);

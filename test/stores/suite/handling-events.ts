@@ -179,7 +179,7 @@ export function handlingEventsTests(engine: Engine): void {
           await world.store.failQueuedTurns("main", { name: "agent-removed", detail: "gone" }, world.clock.now());
         },
       ],
-    ])("is given back by a turn when %s", async ([, act], { world }) => {
+    ])("returns an event to the queue when %s", async ([, act], { world }) => {
       const { eventId } = await queueEvent(world, { delivery: deliveryOf("dlv_1") });
       const claimed = await takeEvents(world, [eventId], { session: "beat:1" });
       await act(world, claimed);

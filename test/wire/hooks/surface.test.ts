@@ -59,9 +59,9 @@ describe("webhooks.path", () => {
 
 describe("webhooks that are off answer 404", () => {
   test.each<[string, SomeConfig["webhooks"]]>([
-    ["as nobody gave them a secret", { token: undefined }],
-    ["as enabled is false", { enabled: false }],
-  ])("%s, and the start says so", async (_, webhooks) => {
+    ["without a secret", { token: undefined }],
+    ["with enabled: false", { enabled: false }],
+  ])("%s, as the start log says", async (_, webhooks) => {
     await using gateway = await start({ webhooks });
     for (const sending of [{}, { token: null }, { method: "GET" }])
       for (const below of ["/wake", "/agent", "", "/any"])

@@ -199,7 +199,7 @@ describe("a flood", () => {
   test.each([
     ["settings", frame(TYPE.settings, FLAG.none, 0, Buffer.from([0, 3, 0, 0, 0, 100]))],
     ["pings", ping],
-  ])("of %s whose answers nobody reads ends the connection", async (_, bytes) => {
+  ])("of %s whose answers are not read ends the connection", async (_, bytes) => {
     await flood(Buffer.concat(Array<Buffer>(1_000).fill(bytes)), 20_000, { isRead: false });
     await goesOn();
   });

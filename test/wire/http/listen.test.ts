@@ -163,8 +163,8 @@ describe("connections", () => {
   });
 
   test.each([
-    ["are not", 50_000, 20],
-    ["are, when it is next to nothing", 100, 20_000],
+    ["are not closed", 50_000, 20],
+    ["are closed if it reads almost nothing", 100, 20_000],
   ])("of HTTP/2 whose client reads slowly %s", async (_, step, steps) => {
     const url = await listenForHttp2({ stuckMs: 4_000 }, (res) => res.writeHead(200).end("x".repeat(step * steps)));
     await using connection = await openFrames(url);

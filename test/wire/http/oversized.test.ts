@@ -56,7 +56,7 @@ describe("F12: a body", () => {
       (block: Buffer) => Buffer.concat([Buffer.from(`${block.length.toString(16)}\r\n`), block, Buffer.from("\r\n")]),
     ],
     ["in tiny chunks", { "transfer-encoding": "chunked" }, () => Buffer.from("1\r\n \r\n".repeat(8_000))],
-  ])("of 100 MB %s is refused, and reading stops: what was sent is not taken", async (_, head, frame) => {
+  ])("of 100 MB %s is refused, and reading stops before its end", async (_, head, frame) => {
     const { reply, taken } = await flood(head as Record<string, string>, frame);
     expect(reply.error).toBe("too-large");
     // This is as much as the system holds for both ends of a connection.
@@ -126,7 +126,7 @@ describe("F12: a head", () => {
     ["one header", { "x-padding": "a".repeat(17_000) }],
     ["many headers", Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`x-padding-${n}`, "a".repeat(90)]))],
     ["a name", { ["x".repeat(17_000)]: "a" }],
-  ])("larger than 16 KiB by %s is 431, and its connection closed", async (_, padding) => {
+  ])("larger than 16 KiB by %s is 431, and its connection is closed", async (_, padding) => {
     await using connection = await openConnection(gateway.url);
     connection.write(requestText(HEALTH, padding as Record<string, string>));
     expect((await connection.reply(HEALTH)).error).toBe("headers-too-large");

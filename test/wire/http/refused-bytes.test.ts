@@ -44,7 +44,7 @@ describe("bytes that are not a request", async () => {
       414,
       "uri-too-long",
     ],
-  ])("as they are %s write an access line, and are counted", async (_, bytes, status, error) => {
+  ])("that are %s are logged in an access line, and counted", async (_, bytes, status, error) => {
     const before = await countOf(error);
     await using connection = await openConnection(gateway.url);
     connection.write(bytes);

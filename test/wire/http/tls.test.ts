@@ -40,7 +40,7 @@ describe.each(KINDS)("a listener over TLS with %s", (_, name, exchange) => {
     },
   );
 
-  test.each(GOOD.map((suite) => `${exchange}-${suite}`))("takes %s of TLS 1.2", async (suite) => {
+  test.each(GOOD.map((suite) => `${exchange}-${suite}`))("accepts %s of TLS 1.2", async (suite) => {
     const listening = await listenHere(() => {}, { tls: pair(name) });
     const socket = await shake(listening.port, only(suite));
     expect([socket.getProtocol(), socket.getCipher().name]).toEqual(["TLSv1.2", suite]);

@@ -22,7 +22,7 @@ describe("a body that is shortened for its refusal", () => {
     ["no object", [1, 2, 3]],
     ["null", null],
     ["of other types", { message: ["x"], skill_ids: { length: 1e9 }, session_id: null }],
-  ])("is as it was: %s", (_, body) => {
+  ])("is unchanged: %s", (_, body) => {
     expect(cut(body)).toEqual(body);
   });
 

@@ -47,7 +47,7 @@ describe("a request that does not match the contract", () => {
       [/^\/__proto__ is unknown \(there are /],
     ],
     ["a constructor", { message: "hi", constructor: { prototype: {} } }, [/^\/constructor is unknown \(there are /]],
-  ])("is 400 that names it: %s", async (_, body, faults) => {
+  ])("is 400, with the name of the fault: %s", async (_, body, faults) => {
     const reply = await gateway.rest.call("chat.send", { body });
     expect(reply.error).toBe("invalid-request");
     const found = reply.problem.errors?.map(({ pointer, message }) => `${pointer} ${message}`) ?? [];
