@@ -23,7 +23,7 @@ async function measureBounds({ say }: BenchOptions): Promise<Figure[]> {
       assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName),
     );
     const note = failed.length > 0 ? failed.join("; ") : `${numTotalTests} held`;
-    return [measure([failed.length], { gate: "BOUNDS", figure: "bounds not held", bound: { atMost: 0 }, note })];
+    return [measure([failed.length], { gate: "BOUNDS", figure: "exceeded bounds", bound: { atMost: 0 }, note })];
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -109,7 +109,7 @@ async function measureSessions(
       figure: `chat messages, ${SESSIONS} to ${many} sessions ${where}`,
       unit: "requests/s",
       bound: { atLeast: 0.85, what: `x ${SESSIONS}` },
-      note: `CPU a request ${list(less.chats, (load) => load.cpu)} us, then ${list(more.chats, (load) => load.cpu)} us`,
+      note: `CPU per request ${list(less.chats, (load) => load.cpu)} us, then ${list(more.chats, (load) => load.cpu)} us`,
     },
   );
   const page = compare(
@@ -153,10 +153,10 @@ async function measureBeat({ rounds, say }: BenchOptions): Promise<Figure[]> {
       seen.map(({ idle }) => idle),
       {
         gate: "P15",
-        figure: `/rpc while a beat hands over ${EVENTS} events, p99`,
+        figure: `/rpc while a beat handles ${EVENTS} events, p99`,
         unit: "us",
         bound: { atMost: 3, what: "x without" },
-        note: `of a load of ${BEAT_LOAD_S} s; the beats took ${list(seen, ({ beatMs }) => beatMs)} ms of it`,
+        note: `of a load of ${BEAT_LOAD_S} s, of which the beats took ${list(seen, ({ beatMs }) => beatMs)} ms`,
       },
     ),
     measure([Math.max(...seen.map(({ worst }) => worst))], {

@@ -40,12 +40,12 @@ const P1 = {
 
 const P2 = {
   gate: "P2",
-  figure: "POST /hooks/wake, a body of its own each",
+  figure: "POST /hooks/wake, each with another body",
   bound: { atLeast: 0.27, what: "x bare" },
   bare: "bare-http",
   gateway: BEATING,
   work: EVENTS,
-  note: `handed over every ${BEAT} meanwhile, and all handled within 2 s of the end`,
+  note: `with a heartbeat every ${BEAT}, and all handled within 2 s after the end`,
   run: wake,
 } as const;
 
@@ -59,7 +59,7 @@ const P3 = {
   work: KEPT_EVENTS,
   // The code of two threads is compiled by a third on the same core: for so long that is a good part of what is measured.
   warmUpSeconds: 8,
-  note: "the gateway's threads share a core; the events wait for their heartbeat, and each is there in the end",
+  note: "the gateway's threads share a core; the events wait for their heartbeat, and all exist at the end",
   run: wake,
 } as const;
 
@@ -82,7 +82,7 @@ const P6 = {
     limits: { messagesPerSession: 10_000_000, turnsPerSession: 1_000_000 },
     sessions: { compactAt: 0 },
   },
-  note: "all to one session, as h2load has one body; beside a bare node:http2",
+  note: "all to one session, because h2load has one body; compared with a bare node:http2",
   run: ({ url, pid }: Started, seconds: number) =>
     runStreams({ url, pid, call: messageCall(SAME_SESSION), seconds, connections: 10, streams: 10 }),
 } as const;
@@ -93,7 +93,7 @@ const P6_TLS = {
   bound: { atLeast: 0.25, what: "x bare" },
   bare: "bare-https",
   gateway: { tls: true },
-  note: "beside a bare node:https",
+  note: "compared with a bare node:https",
   run: message,
 } as const;
 

@@ -110,13 +110,13 @@ async function measureStore({ short, say }: BenchOptions): Promise<Figure[]> {
   return [
     measure([long.bytes / (2 * turns)], {
       ...row,
-      figure: "message of 100 bytes, all its turn holds",
+      figure: "message of 100 bytes, with its turn",
       bound: { atMost: 1_024 },
       note: counted(long),
     }),
     measure([wide.bytes / sessions - long.bytes / turns], {
       ...row,
-      figure: "session, beside its turns",
+      figure: "session, without its turns",
       bound: { atMost: 2_048 },
       note: `of sessions of one turn; ${counted(wide)}`,
     }),

@@ -123,7 +123,7 @@ function usualRefusals(call: Call): Refusal[] {
       figure: `401, ${call.path} with a wrong token`,
       call: { ...call, headers: { ...call.headers, ...WRONG_TOKEN } },
       error: "unauthenticated",
-      note: "each a token of its own, and 20 from each address, as a trusted proxy reports it: below the guessing threshold",
+      note: "each with another token, and 20 from each address that a trusted proxy reports: below the guessing threshold",
     },
     {
       figure: `404, a path below ${call.path}`,
@@ -135,7 +135,7 @@ function usualRefusals(call: Call): Refusal[] {
       figure: `413, ${call.path} with a body that is too large`,
       call: { ...call, body: call.body.padEnd(2 * BODY_LIMIT) },
       error: "too-large",
-      note: "8 KiB with a limit of 4; ends its connection, so beside accepted ones with a connection each",
+      note: "8 KiB with a limit of 4; ends its connection, so compared with accepted ones with a connection each",
       endsConnection: true,
     },
   ];
@@ -155,7 +155,7 @@ const RPC: Refusals = {
       figure: "-32004, past gateway.rpc.rateLimit",
       call: MESSAGE,
       error: "rate-limited",
-      note: "429's code, in HTTP 200",
+      note: "the code for 429, in HTTP 200",
       gateway: { ...RPC_GATEWAY, rpc: ONCE_A_DAY },
     },
   ],

@@ -52,7 +52,7 @@ async function measureCommand({ short, say }: BenchOptions): Promise<Figure[]> {
     ours.push(await timed(file, "--version"));
   }
   const figure = "agent-gateway --version";
-  return [compare(ours, bare, { gate: "P13", figure, unit: "ms", bound: { atMost: 1.5 }, note: "beside node -e 0" })];
+  return [compare(ours, bare, { gate: "P13", figure, unit: "ms", bound: { atMost: 1.5 }, note: "compared with node -e 0" })];
 }
 
 function untilAnswered(url: string, { path, headers, body }: Call): Promise<void> {
@@ -97,13 +97,13 @@ async function install(folder: string): Promise<Figure[]> {
       figure: `${FIGURE}, size`,
       unit: "MB",
       bound: { atMost: 30 },
-      note: `of it ${own.toFixed(1)} MB are the gateway's own`,
+      note: `${own.toFixed(1)} MB of it are the gateway itself`,
     }),
     measure([Object.keys(lock.packages).length], {
       gate: "P13",
       figure: `${FIGURE}, packages`,
       bound: { atMost: 135 },
-      note: "itself included",
+      note: "including the gateway",
     }),
   ];
   if (whole) return figures;
@@ -111,7 +111,7 @@ async function install(folder: string): Promise<Figure[]> {
   return figures.map((figure) => ({
     ...figure,
     held: false,
-    note: "the package has no dist/main.js in it: it cannot run",
+    note: "the package has no dist/main.js and cannot run",
   }));
 }
 

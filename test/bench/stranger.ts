@@ -4,8 +4,8 @@ import { startGateway, untilAnswers } from "./gateways.ts";
 import type { BenchOptions } from "./options.ts";
 
 const PLACES = {
-  "/rpc": { figure: "body of a stranger that /rpc reads before the 401", atMost: 4 * 1024 },
-  "/hooks/wake": { figure: "body of a stranger that /hooks/wake waits for", atMost: 0 },
+  "/rpc": { figure: "unauthenticated body that /rpc reads before the 401", atMost: 4 * 1024 },
+  "/hooks/wake": { figure: "unauthenticated body that /hooks/wake waits for", atMost: 0 },
 } as const;
 type Path = keyof typeof PLACES;
 const MOST = 64 * 1024;
@@ -35,7 +35,7 @@ async function measureAt(path: Path): Promise<Figure> {
     figure,
     unit: "bytes",
     bound: { atMost },
-    note: `in parts of ${PART} bytes, the least of ${ATTEMPTS}`,
+    note: `in parts of ${PART} bytes, the lowest of ${ATTEMPTS}`,
   });
 }
 
@@ -73,4 +73,4 @@ function trickle(port: number, path: Path): Promise<number> {
   });
 }
 
-export const STRANGER_GATE: Gate = { gate: "P14", figure: "bodies of strangers", measure: measureStranger };
+export const STRANGER_GATE: Gate = { gate: "P14", figure: "unauthenticated bodies", measure: measureStranger };

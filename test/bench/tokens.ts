@@ -128,7 +128,7 @@ async function measureTokens({ rounds, seconds, say }: BenchOptions): Promise<Fi
         figure: `CPU a token of a model, ${STREAMS} streams x ${PER_SECOND} a second`,
         unit: "us",
         bound: { atMost: 80 },
-        note: `none lost or out of order; ${events} events a token; the gateway used ${busy} % of its core`,
+        note: `none lost or out of order; ${events} events per token; the gateway used ${busy} % of its core`,
       },
     ),
     measure(
