@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { build } from "esbuild";
 import ts from "typescript";
 
-// The packages of the SDKs, ready to be published: npm publish dist/clients/typescript, twine upload dist/clients/python/*. The second needs python3.
+// Builds the packages of the SDKs for publishing: npm publish dist/clients/typescript, twine upload dist/clients/python/*. The second needs python3.
 
 const FROM = "generated/clients/typescript";
 const TO = "dist/clients/typescript";

@@ -7,7 +7,7 @@ import { build, type Plugin } from "esbuild";
 const SOURCE = "src/console";
 const require = createRequire(import.meta.url);
 
-/** The drawings of the named Lucide icons, as data that the page makes elements of: Trusted Types leave no way to parse markup. */
+/** The drawings of the named Lucide icons, as data from which the page creates elements, because Trusted Types do not allow to parse markup. */
 const icons: Plugin = {
   name: "icons",
   setup({ onResolve, onLoad }) {
@@ -24,7 +24,7 @@ const icons: Plugin = {
   },
 };
 
-/** The shapes of an SVG file: `[tag, attributes]` each. */
+/** The shapes of an SVG file, each as `[tag, attributes]`. */
 function shapesIn(svg: string): [string, Record<string, string>][] {
   return [...svg.slice(svg.indexOf(">", svg.indexOf("<svg")) + 1).matchAll(/<(\w+)([^>]*?)\/>/g)].map(
     ([, tag = "", text = ""]) => [

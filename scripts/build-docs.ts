@@ -8,8 +8,8 @@ import { buildSite, type Site } from "./docs/site.ts";
 import { readContract } from "./generate/contract.ts";
 
 /**
- * Builds the documentation into `folder`. The site needs no server: a browser can open its files. A gateway serves the overview at `/docs`,
- * beside the folder that the links lead into: it has a copy for this. Texts are there compressed, too.
+ * Builds the documentation into `folder`. The site needs no server: a browser can open its files. A gateway serves the overview at `/docs`, next to
+ * the folder of its links, so it has a copy there. Texts are also stored in compressed form.
  */
 export async function buildDocs(folder: string): Promise<Site> {
   const site: Site = { ...buildSite(readContract("specs")), "site.js": await scriptOf("scripts/docs/assets/site.ts") };

@@ -17,33 +17,35 @@ const common = {
 } satisfies BuildOptions;
 const DIST = "dist";
 
-// Generated files that are not committed. They are written before the build begins, so that they are not newer than the build.
+// Generated files that are not committed. They are written before the build starts, so that they are not newer than the build.
 writeFiles(generateCode("specs"), "generated");
 const began = new Date();
-/** Where the build is made before it takes the place of the one before. */
+/** The folder of a new build before it replaces the previous one. */
 const next = join(DIST, `next-${process.pid}`);
 async function filesIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true, recursive: true });
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** The time for which a gateway of the build before still finds the files that it loads late. A build for others (`--clean`) keeps no older file. */
+/**
+ * The time for which a gateway of the previous build still finds the files that it loads late. A build for others (`--clean`) keeps no older file.
+ */
 const KEPT_MS = process.argv.includes("--clean") ? 0 : 24 * 3_600_000;
 
-/** The packages of the clients, which `npm run build:clients` makes. */
+/** The packages of the clients, which `npm run build:clients` creates. */
 const CLIENTS = join(DIST, "clients", sep);
 
-/** Puts the new build in the place of the old one, file by file: whoever starts meanwhile finds one or the other, whole. */
+/** Replaces the old build with the new one, file by file: a process that starts meanwhile finds complete files of either. */
 async function replace(): Promise<void> {
   const built = (await filesIn(next)).map((file) => file.slice(next.length + 1));
-  // A chunk is named after its content, so main.js comes last. A built file gets the time at which its sources were read.
+  // A chunk is named after its content, so main.js is written last. A built file gets the time at which its sources were read.
   const inOrder = built.sort((one, other) => Number(one === "main.js") - Number(other === "main.js"));
   for (const file of inOrder) {
     await mkdir(dirname(join(DIST, file)), { recursive: true });
     await utimes(join(next, file), began, began);
     await rename(join(next, file), join(DIST, file));
   }
-  // Another build may take away what is looked at.
+  // Another build may delete the file meanwhile.
   for (const old of await filesIn(DIST).catch(() => [])) {
     if (old.startsWith(CLIENTS)) continue;
     const { mtimeMs } = await stat(old).catch(() => ({ mtimeMs: Infinity }));
@@ -52,8 +54,8 @@ async function replace(): Promise<void> {
 }
 
 async function make(): Promise<void> {
-  // Our own code in one bundle; packages stay packages, so that `npm audit` and patches see them. What is loaded late (Express, the
-  // specs, drivers) becomes a chunk of its own.
+  // Our own code is one bundle; packages are not bundled, so that `npm audit` and patches find them. Modules that are loaded late (Express, the
+  // specs, drivers) become separate chunks.
   await build({
     ...common,
     entryPoints: ["src/main.ts"],
@@ -61,7 +63,8 @@ async function make(): Promise<void> {
     splitting: true,
     chunkNames: "chunks/[name]-[hash]",
   });
-  // A thread's own program, found beside the chunk that starts it. By itself, so that the gateway's start has no more files to read.
+  // The program of a thread, which must be next to the chunk that starts it. It is built separately, so that the gateway's start reads no further
+  // files.
   await build({
     ...common,
     entryPoints: { "sqlite-worker": "src/store/sqlite/worker/worker.ts" },

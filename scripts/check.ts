@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 
-// All checks of CI. Those that find mistakes soonest run first. A failing step names the command that fixes it.
+// All checks of CI. Those that find mistakes fastest run first. A failing step names the command that fixes it.
 const steps = [
   { name: "generate", run: "npm run --silent generate:check", fix: "npm run generate" },
   { name: "format and lint", run: "npm run --silent lint", fix: "npm run format" },
@@ -12,7 +12,7 @@ const steps = [
     fix: "undo the breaking changes, then: npm run contract:diff",
   },
   { name: "docs", run: "npm run --silent docs", fix: "fix the reported problems, then: npm run docs" },
-  // Once, before two runs of tests find that it is missing.
+  // Once, before two test runs find that it is missing.
   { name: "build", run: "npm run --silent build", fix: "fix the reported problems, then: npm run build" },
   { name: "tests", run: "npm run --silent test -- --maxWorkers 2", fix: "fix the reported problems, then: npm test" },
   {
@@ -22,7 +22,7 @@ const steps = [
   },
 ];
 
-/** Both kinds of tests run at once: the slow ones mostly wait. Their output is printed when they end, below that of the others. */
+/** Both kinds of tests run at the same time, because the slow ones mostly wait. Their output is printed when they end, after that of the others. */
 const AT_ONCE = ["tests", "slow tests"];
 
 type Step = (typeof steps)[number];
@@ -46,7 +46,7 @@ async function run({ name, run, fix }: Step): Promise<string> {
   rows.push(`  ${status === 0 ? "ok    " : "FAILED"}  ${seconds.padStart(6)} s  ${name}`);
   const output = Buffer.concat(chunks).toString();
   const [, names = ""] = /\n Failed\n((?: {3}.*\n)+)/.exec(output) ?? [];
-  // The names of failed tests are repeated at the end, because a log that is cut short still has its end.
+  // The names of failed tests are repeated at the end, because a truncated log still has its end.
   if (status !== 0) failed.push(`${name}: ${fix}`, ...names.split("\n").filter(Boolean));
   return isShownLater ? output : "";
 }

@@ -3,7 +3,7 @@ import { dirname, join, relative } from "node:path";
 import { buildDocs } from "./build-docs.ts";
 import { anchorOf } from "./docs/markdown.ts";
 
-// Builds the documentation into dist/docs, and holds every link of the pages to what is there.
+// Builds the documentation into dist/docs, and checks every link of the pages.
 const pages = [
   ...readdirSync(".").filter((name) => name.endsWith(".md")),
   ...readdirSync("docs").map((name) => join("docs", name)),

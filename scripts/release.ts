@@ -56,7 +56,7 @@ async function run(): Promise<void> {
     options: { help: { type: "boolean", default: false }, "dry-run": { type: "boolean", default: false } },
   });
   const [word, ...rest] = positionals;
-  // npm takes an option for its own if there is no `--` in front of it.
+  // Without `--` in front of it, npm reads an option as its own.
   const isDry = values["dry-run"] || process.env.npm_config_dry_run === "true";
   if (values.help) console.log(HELP);
   else if (word === undefined) throw new Error("Give the version of the release, or `publish`.");

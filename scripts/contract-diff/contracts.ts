@@ -1,10 +1,10 @@
 import { type Json, type JsonObject, list, object, text, texts } from "../generate/json.ts";
 import { type Change, compareSchemas, type Direction } from "./schemas.ts";
 
-/** The documents of a contract: OpenAPI, OpenRPC, AsyncAPI. Each holds its shapes as components. */
+/** The documents of a contract: OpenAPI, OpenRPC, AsyncAPI. Each has its shapes as components. */
 export type Contract = { openapi: JsonObject; openrpc: JsonObject; pushes: JsonObject };
 
-/** Everything that is different between two contracts, those that break somebody first. */
+/** All differences between two contracts, with the breaking ones first. */
 export function compareContracts(before: Contract, after: Contract): Change[] {
   const changes = [
     ...comparePaths(before.openapi, after.openapi),
@@ -244,7 +244,7 @@ function compareParams(before: Sided, after: Sided, report: ReportChange): void 
       report(param.required === true, where, param.required === true ? "it is new and must be sent" : "it is new");
 }
 
-/** Pushes, and the two calls that only a WebSocket has: `rpc.subscribe` is sent, `rpc.subscribe.result` is read. */
+/** Pushes, and the two calls of the WebSocket: `rpc.subscribe` is sent, `rpc.subscribe.result` is read. */
 function comparePushes(before: JsonObject, after: JsonObject): Change[] {
   const messagesOf = (document: JsonObject) =>
     new Map(

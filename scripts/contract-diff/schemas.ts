@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject, list, object, text, texts } from "../generate/json.ts";
 import { shapeOf } from "../generate/schema.ts";
 
-/** A change of the contract. One that breaks must wait for another major version. */
+/** A change of the contract. A breaking one must wait for the next major version. */
 export type Change = { breaks: boolean; who: string; where: string; what: string };
 export type Report = (breaks: boolean, where: string, what: string) => void;
 
@@ -9,7 +9,7 @@ export type Report = (breaks: boolean, where: string, what: string) => void;
 export type Direction = "request" | "reply";
 export type Side = { schema: Json | undefined; shapes: JsonObject };
 
-/** Tells what a change of a schema means for those who send or read its values. A shape's new name alone is no change. */
+/** Reports the effect of a schema's change on those who send or read its values. A new name of a shape is not a change. */
 export function compareSchemas(before: Side, after: Side, direction: Direction, where: string, report: Report): void {
   compare(before, after, direction, where, report, new Set());
 }
@@ -43,10 +43,10 @@ function compare(
   }
 }
 
-/** Everything of one kind that a schema allows: `values` are the only ones, where it names them. */
+/** The values of one kind that a schema allows. If `values` is set, no others are allowed. */
 type Variant = { schemas: JsonObject[]; values: Set<string> | undefined };
 
-/** The kinds of values that a schema allows, by type; objects also by the constants that tell them apart. */
+/** The kinds of values that a schema allows, by type. Objects are also distinguished by their constants. */
 function variantsOf({ schema, shapes }: Side): Map<string, Variant> {
   const found = new Map<string, Variant>();
   const add = (key: string, one: JsonObject, values: Json[] | undefined): void => {
@@ -79,7 +79,7 @@ function typesOf(values: Json[] | undefined): string {
   return values === undefined ? "anything" : typeof values[0];
 }
 
-/** `object`, with the constants of its fields where it has some: `object event="turn.started"`. */
+/** `object`, with the constants of its fields if it has any: `object event="turn.started"`. */
 function objectKey(schema: JsonObject, shapes: JsonObject): string {
   const constants = Object.entries(object(schema.properties)).flatMap(([name, property]) => {
     const shape = shapeOf(property);

@@ -14,7 +14,7 @@ type Parts = { page: Page; rendered: Rendered; navigation: Navigation; version: 
 const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%230B6F66'/%3E%3Cpath d='M4 8h8M8 4v8' stroke='white' stroke-width='2' stroke-linecap='round'/%3E%3C/svg%3E";
 
-/** One page of the site: it needs no script, loads nothing from elsewhere, and works from a file. */
+/** One page of the site: it needs no script, loads nothing from other hosts, and works as a local file. */
 export function layout({ page, rendered, navigation, version }: Parts): string {
   const title = page.name === "index" ? "Agent Gateway" : `${page.title} · Agent Gateway`;
   const all = navigation.flatMap(({ pages }) => pages);
@@ -71,7 +71,7 @@ function stepOf(rel: "prev" | "next", page: { name: string; title: string } | un
   return `<a rel="${rel}" href="${page.name}.html">${rel === "prev" ? "← " : ""}${escapeHtml(page.title)}${rel === "next" ? " →" : ""}</a>`;
 }
 
-/** The headings of a page, for those who know what they look for. Pages with few go without. */
+/** The headings of a page, as a table of contents. Pages with few headings have none. */
 function contentsOf(headings: readonly Heading[]): string {
   const shown = headings.filter(({ depth }) => depth === 2 || depth === 3);
   if (shown.length < 3) return "";

@@ -1,6 +1,6 @@
 import type { Site } from "./site.ts";
 
-/** The links of a site that lead nowhere: to a file that is not there, or to a place that its page does not have. */
+/** The broken links of a site: to a missing file, or to a missing section of a page. */
 export function brokenLinks(site: Site): string[] {
   const pages = Object.entries(site).filter(([path]) => path.endsWith(".html"));
   const places = new Map(

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { Marked, type Token, type Tokens } from "marked";
 
-/** The part of highlight.js that is used here: its own types would bring those of the browser into every file. */
+/** The part of highlight.js that is used here: its own types would add those of the browser to every file. */
 type Highlighter = {
   registerLanguage(name: string, language: unknown): void;
   registerAliases(aliases: string[], options: { languageName: string }): void;
@@ -14,11 +14,11 @@ const LANGUAGES = ["bash", "dockerfile", "http", "ini", "javascript", "json", "n
 for (const name of LANGUAGES) hljs.registerLanguage(name, require(`highlight.js/lib/languages/${name}`));
 hljs.registerAliases(["json5"], { languageName: "javascript" });
 
-/** The languages of a group of tabs. Neighbouring blocks that name one of them become a group. */
+/** The languages of a group of tabs. Adjacent blocks that name one of them become a group. */
 const TABS = ["curl", "TypeScript", "Python"];
 
 export type Heading = { depth: number; text: string; id: string };
-/** A part of a page that a search finds: a heading of the first three levels, with the words below it. */
+/** A part of a page in the search index: a heading of the first three levels, with the text below it. */
 export type Part = { id: string; title: string; text: string };
 export type Rendered = { html: string; headings: Heading[]; parts: Part[] };
 
@@ -32,7 +32,7 @@ export function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }
 
-/** A heading as it is linked to. */
+/** A heading with the address of its link. */
 export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -41,14 +41,14 @@ export function anchorOf(heading: string): string {
 }
 
 const OWN_ID = /\s*\{#([^}]+)\}\s*$/;
-/** The text without the addresses of its headings, which only the site reads. */
+/** The text without the addresses of its headings, which only the site uses. */
 export function withoutIds(markdown: string): string {
   return markdown.replaceAll(/^(#+ .*?)\s*\{#[^}\n]+\}$/gm, "$1");
 }
 
 /**
- * A page as HTML. `linkOf` says where a link leads on the site; undefined: nowhere, so its words stay without the link. Code of a section
- * that has a heading `Examples` stands beside its words.
+ * A page as HTML. `linkOf` returns the target of a link on the site; undefined removes the link and leaves its text. The code of a section with a
+ * heading `Examples` is placed next to its text.
  */
 export function render(markdown: string, linkOf: (href: string) => string | undefined): Rendered {
   const headings: Heading[] = [];
@@ -83,9 +83,9 @@ export function render(markdown: string, linkOf: (href: string) => string | unde
       },
       image: ({ href, text }) =>
         `<img src="${escapeHtml(linkOf(href) ?? href)}" alt="${escapeHtml(text)}" loading="lazy">`,
-      // A sign of a list to tick off: an input would want a label, and keep nothing.
+      // The sign of a task list: an input would need a label, and store nothing.
       checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
-      // Our pages hold no markup of their own: comments are for those who write them, and `<name>` is a word.
+      // Our pages contain no markup: comments are for their authors, and `<name>` is a word.
       html: ({ text }) => (text.trimStart().startsWith("<!--") ? "" : escapeHtml(text)),
       table(token) {
         const row = (cells: Tokens.TableCell[], tag: string) =>
@@ -117,7 +117,7 @@ export function render(markdown: string, linkOf: (href: string) => string | unde
       return `<section class="call">${heading}<div class="about">${others.join("")}</div>\n<div class="code">${marked.parser(code)}</div></section>\n`;
     })
     .join("");
-  // The parts were found before the headings had their addresses: both are in the order of the page.
+  // The parts were found before the headings had addresses. Both are in the order of the page.
   const places = headings.filter(({ depth }) => depth < 4);
   return { html, headings, parts: parts.map((part, n) => ({ ...part, id: places[n]?.id ?? "" })) };
 }
@@ -127,7 +127,7 @@ function tabNameOf(token: Token): string | undefined {
   return name !== undefined && TABS.includes(name) ? name : undefined;
 }
 
-/** The tokens, with neighbouring blocks of code that name a tab as one. */
+/** The tokens, with adjacent code blocks of tabs joined into one. */
 function withTabs(tokens: Token[]): Token[] {
   const found: Token[] = [];
   for (const token of tokens) {
@@ -142,7 +142,7 @@ function withTabs(tokens: Token[]): Token[] {
   return found;
 }
 
-/** The page in its sections: a heading of the third level begins one, and its examples are apart. */
+/** The page in sections: a heading of the third level starts one, and its examples are separate. */
 function sectionsOf(tokens: Token[]): { words: Token[]; code: Token[] }[] {
   const sections = [{ words: [] as Token[], code: [] as Token[] }];
   let isCode = false;
@@ -173,7 +173,7 @@ function codeOf({ text, lang = "" }: Pick<Tokens.Code, "text" | "lang">): string
   const [language = "", name = ""] = lang.split(" ");
   const isKnown = hljs.getLanguage(language) !== undefined;
   const html = isKnown ? hljs.highlight(text, { language, ignoreIllegals: true }).value : escapeHtml(text);
-  // A block may be named after the file that it is.
+  // A block may have the name of its file.
   const title = /\.\w+$/.test(name) ? `<figcaption>${escapeHtml(name)}</figcaption>` : "";
   return `<figure class="block">${title}<pre tabindex="0"><code>${html}</code></pre></figure>\n`;
 }

@@ -1,4 +1,4 @@
-/** A page of the site: from a file of the project, or written from the contract. */
+/** A page of the site, from a file of the project or generated from the contract. */
 export type PageGroup = { title: string; pages: { name: string; source?: string; title?: string }[] };
 
 function guide(name: string, title?: string) {

@@ -15,7 +15,7 @@ export type Site = Record<string, string | Buffer>;
 type Place = { page: string; on: string; group: string };
 type Page = { name: string; title: string; about: string; markdown: string; source: string | undefined };
 
-/** The whole site but its script: pages as HTML and as Markdown, pictures, and what search and language models read. */
+/** The complete site without its script: pages as HTML and as Markdown, pictures, and the indexes for the search and for language models. */
 export function buildSite(contract: Contract): Site {
   const written = referencePages(contract);
   const version = text(object(contract.openapi.document.info).version);
@@ -63,7 +63,7 @@ function readPage({ name, source, title: short }: PageGroup["pages"][number], wr
   return { name, title: short ?? title, about: firstSentence(markdown), markdown, source };
 }
 
-/** The first sentence below the title, without its marks. */
+/** The first sentence below the title, without its markup. */
 function firstSentence(markdown: string): string {
   const [, paragraph = ""] = /^# .+\n+(?:<!--[\s\S]*?-->\n+)?([^#\n][\s\S]*?)(?:\n\n|$)/m.exec(markdown) ?? [];
   const plain = paragraph.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll(/[`*]/g, "");
@@ -76,7 +76,7 @@ function targetOf(href: string, source: string): { file: string; anchor: string 
   return { file: path === "" ? source : normalize(join(dirname(source), path)), anchor };
 }
 
-/** Where a link leads on the site; undefined where it leads to a file of the project that is no page. */
+/** The target of a link on the site; undefined if it is a file of the project that is not a page. */
 function linkOf(href: string, { source }: Page, names: ReadonlyMap<string, string>): string | undefined {
   if (/^[a-z]+:/.test(href) || href.startsWith("#") || source === undefined) return href;
   const { file, anchor } = targetOf(href, source);
@@ -85,7 +85,7 @@ function linkOf(href: string, { source }: Page, names: ReadonlyMap<string, strin
   return name === undefined ? undefined : `${name}.html${anchor === "" ? "" : `#${anchor}`}`;
 }
 
-/** A page as Markdown, its links leading to the other pages' Markdown. */
+/** A page as Markdown, with links to the Markdown of the other pages. */
 function asMarkdown(page: Page, names: ReadonlyMap<string, string>): string {
   const linked = page.markdown.replaceAll(/(?<!`)\]\(([^)\s]+)\)/g, (whole, href: string) => {
     const to = linkOf(href, page, names);
@@ -104,7 +104,7 @@ function weightOf({ page, id, group }: Part & Place): number {
 }
 
 const WORDS = { guide: 4_000, other: 600 };
-/** A section as the search reads it: its address, its titles, the beginning of its text, and its weight. */
+/** A section in the search index: its address, its titles, the beginning of its text, and its weight. */
 function indexed(part: Part & Place): Row {
   const words = part.text.replaceAll(/\s+/g, " ").trim();
   const length = part.group in GROUP_WEIGHTS ? WORDS.other : WORDS.guide;

@@ -2,18 +2,18 @@ import { grammar, homes } from "./grammar.ts";
 import { isObject, type Json, type JsonObject, mapValues, sortKeys } from "./json.ts";
 import { inside, type Place, SpecError, type SpecFiles, show } from "./spec-files.ts";
 
-/** A document whose references lead only to its own components. */
+/** A document whose references point only to its own components. */
 export type Bundle = { document: JsonObject; components: Record<string, JsonObject> };
 
 /**
- * Reads a spec and everything that it refers to into one document. A shared shape keeps the last word of the place
- * where it was written; two shapes of one name are an error, so a name never depends on the order of reading.
+ * Reads a spec and everything that it refers to into one document. A shared shape has the last word of the place where it was defined. Two shapes of
+ * one name are an error, so a name never depends on the order of reading.
  */
 export function bundle(specs: SpecFiles, file: string, kind: string): Bundle {
   const components: Record<string, JsonObject> = {};
   const sources = new Map<string, string>();
 
-  /** Puts the shared object at a place among the components and gives its name. */
+  /** Adds the shared object at a place to the components, and returns its name. */
   const share = (place: Place, childKind: string, from: Place): string => {
     const home = homes[childKind] ?? "";
     const name = nameOf(place);
@@ -24,7 +24,7 @@ export function bundle(specs: SpecFiles, file: string, kind: string): Bundle {
     if (known !== undefined) throw new SpecError(from, `${show(place)} and ${known} both are called "${name}"`);
     sources.set(id, show(place));
     components[home] ??= {};
-    components[home][name] = {}; // Holds the name while what it refers to is read, which may be itself.
+    components[home][name] = {}; // Reserves the name while the references of the shape are read, which may include the shape itself.
     components[home][name] = walk(specs.at(place, from), childKind, place);
     return name;
   };
@@ -45,7 +45,7 @@ export function bundle(specs: SpecFiles, file: string, kind: string): Bundle {
       if (Object.keys(siblings).length > 0) throw new SpecError(at, "nothing may stand beside this $ref");
       return walk(to, childKind, target);
     }
-    // The default of a shared shape holds wherever the shape is used, so it is written there.
+    // The default of a shared shape applies wherever the shape is used, so it is written there.
     const lifted: JsonObject = {};
     if (childKind === "schema" && isObject(to) && to.default !== undefined) lifted.default = to.default;
     const name = share(target, childKind, at);
@@ -78,7 +78,7 @@ export function bundle(specs: SpecFiles, file: string, kind: string): Bundle {
     return result;
   };
 
-  /** The components that a document has itself are kept, whether anything refers to them or not. */
+  /** The components of a document itself are included, even if nothing refers to them. */
   const shareAll = (node: JsonObject, at: Place): Json => {
     for (const [home, entries] of Object.entries(node)) {
       const childKind = grammar.components?.[home];

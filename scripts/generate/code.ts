@@ -6,12 +6,12 @@ import { type Contract, readContract } from "./contract.ts";
 import type { Output } from "./output.ts";
 import { configValidators, httpValidators, rpcValidators, socketCallValidators } from "./surfaces.ts";
 
-/** The machine code of generated/, with its types: quick to make, so that every build makes it. */
+/** The generated code that is not committed, with its types: fast to generate, so that every build does it. */
 export function generateCode(folder: string): Output {
   return compile(readContract(folder));
 }
 
-/** Machine code is not committed: `npm run generate` writes it, and so does every build. */
+/** This code is not committed: `npm run generate` writes it, and so does every build. */
 export function isCommitted(path: string): boolean {
   return !path.endsWith(".js");
 }

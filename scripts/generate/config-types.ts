@@ -6,7 +6,7 @@ import { printShapes, withWritten } from "./types.ts";
 
 const rootShape = "Root";
 
-/** The shapes of the configuration; the whole of it is one of them. */
+/** The shapes of the configuration, of which the complete configuration is one. */
 export function configShapes({ document, components }: Bundle): JsonObject {
   return {
     ...components.schemas,
@@ -16,7 +16,7 @@ export function configShapes({ document, components }: Bundle): JsonObject {
 
 export const configRoot = rootShape;
 
-/** The schema in one file, for editors and for those who explain a fault. */
+/** The schema in one file, for editors and for the errors of the configuration. */
 export function configSchema({ document, components }: Bundle): JsonObject {
   const inDefs = (schema: Json) =>
     mapSchema(schema, (inner) => {

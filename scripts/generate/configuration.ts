@@ -10,14 +10,14 @@ export type Row = {
   example: string;
   inside?: string;
 };
-/** The keys that stand together: `gateway.rest`, `agents.<name>`. An object of several kinds has a section for each. */
+/** The keys of one section: `gateway.rest`, `agents.<name>`. An object of several kinds has a section for each. */
 export type Section = { title: string; about: string; rows: Row[] };
 
 type Inner = { shape: JsonObject; at: string; restart: boolean };
 
 const RESTART = /\s*Needs a restart(?:, but for certificates, which are read again in place)?\.?/;
 
-/** The names of the shared shapes whose words say more than their JSON type. */
+/** The names of the shared shapes whose descriptions say more than their JSON type. */
 const NOUNS: Readonly<Record<string, string>> = {
   Duration: "duration",
   Wait: "duration",
@@ -30,7 +30,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   ChannelUrl: "address",
 };
 
-/** The configuration in sections, from its whole schema in one file, in the order in which the schema has them. */
+/** The configuration in sections, from its complete schema in one file, in the order of the schema. */
 export function configurationSections(root: JsonObject): Section[] {
   return sectionsOf(root, "", object(root.$defs), false);
 }
@@ -194,7 +194,7 @@ function json5(value: Json | undefined): string {
   return pairs.length === 0 ? "{}" : `{ ${pairs.join(", ")} }`;
 }
 
-/** The page for people. */
+/** The page of the documentation. */
 export function printConfiguration(root: JsonObject): string {
   const sections = configurationSections(root);
   const anchor = (title: string): string =>

@@ -7,7 +7,7 @@ import { openSpecs } from "./spec-files.ts";
 
 export type Contract = ReturnType<typeof readContract>;
 
-/** The whole contract in `folder`. Throws a SpecError where a file cannot be read or does not fit the others. */
+/** The complete contract in `folder`. Throws a SpecError if a file cannot be read or does not match the others. */
 export function readContract(folder: string) {
   const specs = openSpecs(folder);
   const errors = readErrors(specs);

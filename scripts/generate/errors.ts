@@ -7,7 +7,7 @@ export type ErrorRow = {
   status: number;
   title: string;
   meaning: string;
-  /** What a person can do about it. */
+  /** The remedy for a person. */
   remedy: string;
   retry: boolean;
 };

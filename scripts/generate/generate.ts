@@ -18,7 +18,7 @@ import { typescriptSdk } from "./sdk/typescript.ts";
 import { openSpecs } from "./spec-files.ts";
 import { restTypes } from "./types.ts";
 
-/** Everything that generated/ holds, from the specs of a folder alone: the same specs give the same bytes. */
+/** The complete content of generated/, from the specs of a folder only: the same specs give the same bytes. */
 export async function generate(folder: string): Promise<Output> {
   const contract = readContract(folder);
   const { errors, openapi, openrpc, asyncapi, config, operations, methods, pushes } = contract;
@@ -48,7 +48,7 @@ export async function generate(folder: string): Promise<Output> {
   return Object.fromEntries(Object.entries(output).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The pages of docs/ that are written from the specs. */
+/** The pages of docs/ that are generated from the specs. */
 export function generatePages(folder: string): Output {
   return {
     "configuration.md": printConfiguration(configSchema(bundle(openSpecs(folder), "config.schema.yaml", "schema"))),

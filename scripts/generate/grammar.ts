@@ -17,7 +17,7 @@ export const grammar: Record<string, Record<string, string>> = {
     writeOnly: "-",
     example: "-",
     examples: "-",
-    // Any value. `format` is documentation: what is right is said by `pattern`.
+    // Any value. `format` is documentation: `pattern` decides what is valid.
     type: "-",
     enum: "-",
     const: "-",
@@ -34,7 +34,7 @@ export const grammar: Record<string, Record<string, string>> = {
     minLength: "-",
     maxLength: "-",
     pattern: "-",
-    // Editors know it, and so do we: the words for a text that the pattern refuses.
+    // The description of a text that the pattern refuses, for editors and for our errors.
     patternErrorMessage: "-",
     // Lists
     items: "schema",
@@ -156,7 +156,7 @@ export const grammar: Record<string, Record<string, string>> = {
     examples: "examplePairing[]",
     "x-errors": "-",
     "x-idempotent": "-",
-    // Examples of what goes wrong, by the error's name.
+    // Examples of failures, by the error's name.
     "x-error-examples": "-",
   },
   contentDescriptor: {
@@ -178,7 +178,7 @@ export const grammar: Record<string, Record<string, string>> = {
     defaultContentType: "-",
     servers: "-",
     channels: "channel*",
-    // Operations refer to channels and messages by identity, so their references stay as they are.
+    // Operations refer to channels and messages by identity, so their references are not changed.
     operations: "-",
     components: "components",
   },
@@ -219,7 +219,7 @@ export const grammar: Record<string, Record<string, string>> = {
   },
 };
 
-/** Where a shared object of a kind lives in a bundle; one of any other kind is put in place of its reference. */
+/** The place of a shared object of a kind in a bundle. An object of any other kind replaces its reference. */
 export const homes: Record<string, string> = {
   schema: "schemas",
   parameter: "parameters",

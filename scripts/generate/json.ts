@@ -6,7 +6,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value as an object; an absent one is empty. */
+/** The value as an object; a missing one is empty. */
 export function object(value: Json | undefined): JsonObject {
   return isObject(value) ? value : {};
 }
@@ -35,7 +35,7 @@ export function sortKeys<Value>(from: Record<string, Value>): Record<string, Val
 export function literal(value: unknown): string {
   return JSON.stringify(value) ?? "undefined";
 }
-/** The same where a property's name stands. */
+/** The same in the place of a property's name. */
 export function key(name: string): string {
   return /^[A-Za-z_$][\w$]*$/.test(name) ? name : literal(name);
 }

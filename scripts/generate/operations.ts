@@ -8,7 +8,7 @@ export type Parameter = { in: "path" | "query" | "header"; name: string; require
 export type Reply = { as: string; status: number; type: string | null };
 export type Answer = { status: number; type: string; schema: Schema };
 
-/** One operation of openapi.yaml, as the printers need it. */
+/** One operation of openapi.yaml, in the form that the printers need. */
 export type Operation = {
   id: string;
   surface: "rest" | "openai" | "hooks" | "public";
@@ -19,25 +19,25 @@ export type Operation = {
   errors: string[];
   idempotent: boolean;
   bodyLimit: string | null;
-  /** The shape of one event, where the operation can answer with a stream of them. */
+  /** The shape of one event, if the operation can answer with a stream of them. */
   stream: string | null;
   parameters: Parameter[];
   body: { type: string; required: boolean; schema: Schema } | null;
   /** The possible successful answers, each under its name. */
   replies: Reply[];
-  /** Every body that an answer can have, problems too. */
+  /** Every body that an answer can have, including problems. */
   answers: Answer[];
 };
 
 const surfaces = ["rest", "openai", "hooks", "public"];
-/** Their errors are told by status, as on every surface, but in the shape that clients of OpenAI read. */
+/** Their errors have the same statuses as on every surface, but the shape that clients of OpenAI read. */
 function plainErrors(surface: Operation["surface"], status: number) {
   return surface === "openai" && status >= 400;
 }
 const scopes = ["chat", "admin", "console"];
 const bodyLimits = ["restBody", "webhookBody"];
 const eventStream = "text/event-stream";
-/** The name of a reply by its type, where one status has several. */
+/** The name of a reply by its type, if one status has several. */
 const nameOfType: Record<string, string> = { [eventStream]: "events", "text/html": "page" };
 
 export function readOperations({ document, components }: Bundle, errors: ErrorRows): Operation[] {

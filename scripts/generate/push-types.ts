@@ -7,7 +7,7 @@ import { printAliases, printShapes } from "./types.ts";
 /** One message that the WebSocket pushes. */
 export type Push = { name: string; summary: string; payload: JsonObject };
 
-/** The prefix of shapes that are no push: the params of a call that only a WebSocket takes, or its result. */
+/** The prefix of shapes that are not pushes: the params of a call of the WebSocket, or its result. */
 const CALL = "rpc.";
 
 export function readPushes(bundle: Bundle): Push[] {

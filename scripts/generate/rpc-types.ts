@@ -6,10 +6,10 @@ import { findCycle, type Schema } from "./schema.ts";
 import { SpecError } from "./spec-files.ts";
 import { printAliases, printMap, printShapes, withWritten } from "./types.ts";
 
-/** One method of openrpc.json, as the printers need it. */
+/** One method of openrpc.json, in the form that the printers need. */
 export type Method = { name: string; params: JsonObject; result: Schema };
 
-/** Reads the methods. A shape that holds itself is refused: the OpenRPC generator would unfold it until memory ends. */
+/** Reads the methods. A recursive shape is refused: the OpenRPC generator would unfold it until memory is full. */
 export function readMethods({ document, components }: Bundle, errors: ErrorRows): Method[] {
   const shapes = components.schemas ?? {};
   const cycle = findCycle(shapes);

@@ -8,16 +8,16 @@ import type { Output } from "./output.ts";
 
 type Run = (options: { openrpcDocument: string; outDir: string; components: object[] }) => Promise<void>;
 
-/** Where Node loads it as CommonJS, its default export is one level deeper. */
+/** If Node loads it as CommonJS, its default export is one level deeper. */
 const { default: loaded } = openRpcGenerator as unknown as { default: Run | { default: Run } };
 const run: Run = typeof loaded === "function" ? loaded : loaded.default;
 
-/** Has @open-rpc/generator print what our component describes. It writes to a folder, which is read and removed. */
+/** Makes @open-rpc/generator print the content of our component. It writes to a folder, which is read and removed. */
 export async function rpcFiles({ servers: _, ...document }: JsonObject): Promise<Output> {
-  // Servers are left out: the generator's idea of OpenRPC knows no variables in their addresses.
+  // Servers are omitted, because the generator knows no variables in their addresses.
   const outDir = mkdtempSync(join(tmpdir(), "generate-rpc-"));
   const { warn } = console;
-  console.warn = () => {}; // It advises against lists of types, which our other tools need for what may be null.
+  console.warn = () => {}; // It warns of lists of types, which our other tools need for nullable values.
   try {
     await run({
       openrpcDocument: JSON.stringify(document),

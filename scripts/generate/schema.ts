@@ -1,7 +1,7 @@
 import { grammar } from "./grammar.ts";
 import { isObject, type Json, type JsonObject, mapValues } from "./json.ts";
 
-/** A JSON Schema of a bundle: its references lead to the bundle's shared shapes. */
+/** A JSON Schema of a bundle: its references point to the bundle's shared shapes. */
 export type Schema = JsonObject | boolean;
 
 const shapePrefix = "#/components/schemas/";
@@ -17,7 +17,7 @@ export function refTo(shape: string): JsonObject {
   return { $ref: `${shapePrefix}${shape}` };
 }
 
-/** Says the same of every schema inside one, from the inside out; what holds no schema is left as it is. */
+/** Applies a function to every schema inside one, from the inside out. Values without a schema are not changed. */
 export function mapSchema(schema: Json, change: (schema: JsonObject) => JsonObject): Json {
   if (!isObject(schema)) return schema;
   return change(
@@ -31,7 +31,7 @@ export function mapSchema(schema: Json, change: (schema: JsonObject) => JsonObje
   );
 }
 
-/** Every schema inside one, itself first. */
+/** Every schema inside one, starting with the schema itself. */
 export function* schemasIn(schema: Json | undefined): Generator<JsonObject> {
   if (!isObject(schema)) return;
   yield schema;
@@ -43,7 +43,7 @@ export function* schemasIn(schema: Json | undefined): Generator<JsonObject> {
   }
 }
 
-/** The shapes that hold something for which the test is true, themselves or through what they refer to. */
+/** The shapes for which the test is true, for the shape itself or for a shape that it refers to. */
 export function shapesWith(shapes: JsonObject, test: (schema: JsonObject) => boolean): Set<string> {
   const found = new Set<string>();
   for (let before = -1; before !== found.size; ) {
@@ -56,7 +56,7 @@ export function shapesWith(shapes: JsonObject, test: (schema: JsonObject) => boo
   return found;
 }
 
-/** A shape that holds itself, as the names on the way round; undefined where there is none. */
+/** A recursive shape, as the names of the cycle; undefined if there is none. */
 export function findCycle(shapes: JsonObject): string[] | undefined {
   const done = new Set<string>();
   const visit = (name: string, path: string[]): string[] | undefined => {

@@ -26,11 +26,11 @@ export class SpecError extends Error {
 
 /** The spec files of one folder, each read once. */
 export type SpecFiles = {
-  /** The whole of a file. */
+  /** The content of a file. */
   file: (name: string) => Json;
   /** The value at a place. */
   at: (place: Place, from: Place) => Json;
-  /** Where a reference that stands in a file leads. */
+  /** The target of a reference in a file. */
   target: (ref: string, from: Place) => Place;
 };
 
@@ -43,7 +43,7 @@ export function openSpecs(folder: string): SpecFiles {
     const path = resolve(folder, name);
     if (!existsSync(path)) throw new SpecError(`specs/${name}`, "no such file");
     try {
-      // JSON is read as YAML too, because it refuses a key that stands twice.
+      // JSON is read as YAML too, because YAML refuses duplicate keys.
       const content = parse(readFileSync(path, "utf8"), { prettyErrors: true }) as Json;
       read.set(name, content);
       return content;

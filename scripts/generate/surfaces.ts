@@ -6,7 +6,7 @@ import type { Method } from "./rpc-types.ts";
 import { refTo, schemasIn, shapeOf } from "./schema.ts";
 import { type Part, printValidators } from "./validators.ts";
 
-/** Operations of REST whose bodies are held to a validator of their own before the contract's: those that are called all the time. */
+/** Operations of REST whose bodies are validated by a separate validator before the contract's, because they are called most often. */
 const HOT = new Set(["chat.send"]);
 
 const asReceived = { defaults: true, all: false };
@@ -50,7 +50,7 @@ export function rpcValidators(shapes: JsonObject, methods: Method[]): Output {
   ]);
 }
 
-/** The calls that only a WebSocket takes. */
+/** The calls that only a WebSocket accepts. */
 export function socketCallValidators(shapes: JsonObject, calls: Push[]): Output {
   return print("socket-calls", "pushes.yaml", shapes, [
     {
@@ -68,7 +68,7 @@ export function socketCallValidators(shapes: JsonObject, calls: Push[]): Output 
   ]);
 }
 
-/** One validator for the whole, and one for each kind of thing that a person gives names to: `Agent` is `agent`. */
+/** One validator for the complete configuration, and one for each kind of named object: `Agent` is `agent`. */
 export function configValidators(shapes: JsonObject, root: string): Output {
   const named = new Set<string>();
   for (const shape of Object.values(shapes)) {

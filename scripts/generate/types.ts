@@ -5,14 +5,14 @@ import { header } from "./output.ts";
 import { mapSchema, refTo, shapeOf, shapesWith } from "./schema.ts";
 import { SpecError } from "./spec-files.ts";
 
-/** Prints the types of an OpenAPI document: what has a default is always there. */
+/** Prints the types of an OpenAPI document, in which a field with a default is always present. */
 async function printTypes(document: JsonObject): Promise<string> {
   const source = withoutDiscriminators(document) as unknown as Parameters<typeof openapiTS>[0];
   const nodes = await openapiTS(source, { defaultNonNullable: true, emptyObjectsUnknown: true, silent: true });
   return astToString(nodes);
 }
 
-/** An OpenAPI document that holds shapes alone, for contracts that are not HTTP. */
+/** An OpenAPI document with only shapes, for contracts that are not HTTP. */
 export function printShapes(shapes: JsonObject): Promise<string> {
   return printTypes({ openapi: "3.1.0", info: { title: "", version: "" }, paths: {}, components: { schemas: shapes } });
 }
@@ -29,7 +29,7 @@ function aliasOf(shape: string): string {
   throw new SpecError(`the shape ${shape}`, "a shape's name begins with a capital letter and holds letters and digits");
 }
 
-/** The type of a schema where the aliases are imported: a shape's name, a plain type, or else what is at `path`. */
+/** The type of a schema in a module that imports the aliases: the name of a shape, a plain type, or else the type at `path`. */
 export function typeOf(schema: Json | undefined, path: string, shapes: Set<string>): string {
   const shape = shapeOf(schema);
   if (shape !== undefined) {
@@ -49,17 +49,17 @@ const plainTypes: Record<string, string> = {
   boolean: "boolean",
 };
 
-/** The shape that a caller writes in the place of another, which has defaults. */
+/** The shape that a caller writes instead of another one with defaults. */
 export function sentName(shape: string): string {
   return `${shape}Sent`;
 }
 
-/** The shapes that a caller writes in another way than a handler sees them. */
+/** The shapes that a caller writes in another form than a handler gets. */
 export function sentShapes({ components }: Bundle): Set<string> {
   return withWritten(components.schemas ?? {}, sentName).differ;
 }
 
-/** Types of REST and webhooks. What has a default is present; it may be left out in `…Sent`, which is what requests hold. */
+/** Types of REST and webhooks. A field with a default is present; it is optional in `…Sent`, the form of requests. */
 export async function restTypes({ document, components }: Bundle): Promise<string> {
   const { shapes, differ } = withWritten(components.schemas ?? {}, sentName);
   const whole = structuredClone({ ...document, components: { ...components, schemas: shapes } });
@@ -85,7 +85,7 @@ function bodiesOf(document: JsonObject): JsonObject[] {
     .filter(isObject);
 }
 
-/** Constants tell the members of a union apart; the keyword would make openapi-typescript write them a second time. */
+/** Constants distinguish the members of a union; with the keyword, openapi-typescript would write them a second time. */
 function withoutDiscriminators(node: Json): Json {
   if (Array.isArray(node)) return node.map(withoutDiscriminators);
   if (!isObject(node)) return node;
@@ -95,8 +95,8 @@ function withoutDiscriminators(node: Json): Json {
 }
 
 /**
- * Adds to the shapes that hold a default a twin without it: how a person writes the value, before defaults are
- * filled in. Gives the shapes with the twins, the names of those that have one, and what says a schema in its written form.
+ * Adds a twin without defaults to the shapes that have a default: the form in which a person writes the value. Returns the shapes with the twins, the
+ * names of those with a twin, and a function that gives a schema in its written form.
  */
 export function withWritten(shapes: JsonObject, twin: (name: string) => string) {
   const differ = shapesWith(shapes, (schema) => Object.values(object(schema.properties)).some(hasDefault));

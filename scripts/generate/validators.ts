@@ -14,13 +14,13 @@ export type Part = {
   exports: Export[];
   /** Fills in defaults, in place. */
   defaults: boolean;
-  /** Reports every fault, not the first alone. */
+  /** Reports every fault, not only the first. */
   all: boolean;
-  /** A fault that is a field too many names the fields that there are, as `known`. */
+  /** A fault for an unknown field lists the known fields as `known`. */
   known?: true;
 };
 
-/** They say nothing that could be checked. A `default` does, where defaults are filled in. */
+/** These keywords check nothing. A `default` does, if defaults are filled in. */
 const annotations = [
   "$comment",
   "title",
@@ -34,10 +34,10 @@ const annotations = [
   "patternErrorMessage",
 ];
 
-/** The files beside the validators, and what these take of them. */
+/** The files next to the validators, and what is imported from them. */
 const BESIDE = { equal: ["equal"], join: ["join"], lengths: ["isLonger", "isShorter"] };
 
-/** Compiles validators into one module that needs nothing but the files beside it. */
+/** Compiles validators into one module that imports only the files next to it. */
 export function printValidators(header: string, shapes: JsonObject, parts: Part[]): { js: string; dts: string } {
   const chunks = parts.map((part) => printPart(shapes, part));
   const code = chunks.join("\n\n");
@@ -59,7 +59,7 @@ export function printValidators(header: string, shapes: JsonObject, parts: Part[
   return { js, dts };
 }
 
-/** One Ajv and what it compiles, inside a function of its own so that the names of two parts cannot meet. */
+/** One Ajv with its output, inside a separate function so that the names of two parts cannot clash. */
 function printPart(shapes: JsonObject, { exports, defaults, all, known }: Part): string {
   const ajv = new Ajv2020({
     strict: true,
@@ -80,14 +80,14 @@ function printPart(shapes: JsonObject, { exports, defaults, all, known }: Part):
     const entries = Object.entries(single ? { "": schemas as Schema } : (schemas as Record<string, Schema>));
     const lines = entries.map(([entry, schema]) => {
       const shape = shapeOf(schema);
-      // A bare reference is the shape's own validator.
+      // A bare reference is the validator of the shape.
       const id =
         shape !== undefined && Object.keys(object(schema as JsonObject)).length === 1
           ? idOf(shape)
           : `${name} ${entry}`;
       if (id !== idOf(shape ?? "")) ajv.addSchema(forAjv(schema, false), id);
       compile(ajv, id);
-      // Ajv writes a validator once for each name that is asked of it, so each is asked for under one name.
+      // Ajv writes a validator once for each requested name, so each is requested under one name.
       locals[id] ??= `x${Object.keys(locals).length}`;
       const local = locals[id];
       return single ? local : `    ${key(entry)}: ${local},`;
@@ -104,7 +104,7 @@ function printPart(shapes: JsonObject, { exports, defaults, all, known }: Part):
   return `export const { ${names} } = /* @__PURE__ */ (() => {\n${code}\n  return {\n${records.join("\n")}\n  };\n})();`;
 }
 
-/** Ajv says which field is too many; with this also which are not. */
+/** Ajv names the unknown field; this adds the known ones. */
 function nameKnown(ajv: Ajv2020): void {
   const rule = ajv.getKeyword("additionalProperties");
   if (typeof rule === "boolean") throw new Error("Ajv has no additionalProperties");
@@ -125,7 +125,7 @@ function compile(ajv: Ajv2020, id: string): void {
   }
 }
 
-/** The schema as Ajv gets it: references by its ids, without the keywords that only people and other tools read. */
+/** The schema for Ajv: references by its ids, without the keywords that only people and other tools read. */
 function forAjv(schema: Schema, isShape: boolean): Schema {
   const seen = mapSchema(schema, (inner) => {
     const { discriminator, ...rest } = inner;
@@ -136,11 +136,11 @@ function forAjv(schema: Schema, isShape: boolean): Schema {
     return result;
   }) as Schema;
   if (!isShape || typeof seen === "boolean") return seen;
-  const { default: _, ...rest } = seen; // It holds where the shape is used, and is written there.
+  const { default: _, ...rest } = seen; // It applies where the shape is used, and is written there.
   return rest;
 }
 
-/** A member of a choice that does not match in the end may already have filled in its defaults. */
+/** A member of a choice that does not match may already have filled in its defaults. */
 function refuseDefaultsInChoices(shapes: JsonObject): void {
   const holdsDefault = (schema: JsonObject) =>
     Object.values(object(schema.properties)).some((p) => "default" in object(p));
@@ -158,8 +158,8 @@ function refuseDefaultsInChoices(shapes: JsonObject): void {
 }
 
 /**
- * Ajv counts the characters of each text to its end, however short it has to be, and copies the faults found so far for each part that has
- * more: a stranger's body of a megabyte makes everybody wait for both.
+ * Ajv counts the characters of each text completely, even for a short limit, and copies the faults found so far for each part with further ones: a
+ * body of a megabyte would block everyone.
  */
 function quick(code: string): string {
   return code
@@ -170,7 +170,7 @@ function quick(code: string): string {
     .replace(/\bvErrors === null \? (\w+\.errors) : vErrors\.concat\(\1\)/g, "join(vErrors, $1)");
 }
 
-/** Ajv's standalone code asks for its helpers by `require`, in modules too. */
+/** Ajv's standalone code loads its helpers by `require`, even in modules. */
 function withoutRequire(code: string): string {
   const result = code.replace(
     /^const (\w+) = require\("ajv\/dist\/runtime\/equal"\)\.default;$/gm,

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The files that name the version, and how each does. The clients' versions are generated from the contract's. */
+/** The files with the version, and its form in each. The clients' versions are generated from the contract's. */
 const PLACES: readonly [file: string, place: RegExp][] = [
   ["package.json", /^( {2}"version": ")[^"]+(?=")/m],
   ["package-lock.json", /^( {2}"version": ")[^"]+(?=")/m],
@@ -21,7 +21,7 @@ function partsOf(version: string): number[] | undefined {
   return /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$/.exec(version)?.slice(1).map(Number);
 }
 
-/** The reason why a version cannot follow another one; undefined where it can. */
+/** The reason why a version cannot follow another one; undefined if it can. */
 export function refusalOf(next: string, present: string): string | undefined {
   const [wanted, had] = [partsOf(next), partsOf(present)];
   if (!wanted) return `${next} is no version: give three numbers, for example 1.2.0.`;
@@ -31,7 +31,7 @@ export function refusalOf(next: string, present: string): string | undefined {
   return undefined;
 }
 
-/** True if a release may take something away that clients use: a new major version, and a new minor one before 1.0.0. */
+/** True if a release may remove something that clients use: a new major version, or a new minor one before 1.0.0. */
 export function mayBreak(next: string, present: string): boolean {
   const [major, minor] = partsOf(next) ?? [];
   const [hadMajor, hadMinor] = partsOf(present) ?? [];
@@ -42,7 +42,7 @@ export function versionIn(root: string): string {
   return JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
 }
 
-/** Writes the version into every file that names it, and gives the changes so far its heading. Either all files are written or none. */
+/** Writes the version into every file that has it, and adds its heading to the changelog. Either all files are written or none. */
 export function writeVersion(root: string, version: string, day: string): string[] {
   const texts = new Map<string, string>();
   const textOf = (file: string) => texts.get(file) ?? readFileSync(join(root, file), "utf8");

@@ -6,7 +6,7 @@ function scopeOf(name: string): string | undefined {
   return /^@[^/]+(?=\/)/.exec(name)?.[0];
 }
 
-/** The registry that npm's configuration names for a package. */
+/** The registry of a package in npm's configuration. */
 export async function npmRegistryOf(name: string, cwd: string): Promise<URL> {
   const scope = scopeOf(name);
   for (const key of scope ? [`${scope}:registry`, "registry"] : ["registry"]) {
@@ -42,7 +42,7 @@ export async function publishToNpm(folder: string, registry: URL, scratch: strin
   const lines = [`registry=${registry}`, `//${registry.host}${registry.pathname}:_authToken=\${NPM_TOKEN}`];
   if (scope) lines.push(`${scope}:registry=${registry}`);
   await writeFile(userconfig, `${lines.join("\n")}\n`, { mode: 0o600 });
-  // The user's own file counts for less: its proxy and certificates are used, its token for this registry is not.
+  // The user's own file has a lower priority: its proxy and certificates are used, but not its token for this registry.
   const usual = (await outputOf("npm", ["config", "get", "userconfig"], { cwd: scratch })).trim();
   const options = ["--userconfig", userconfig, "--globalconfig", usual, "--loglevel", "error"];
   const npm = (...args: string[]) => outputOf("npm", [...args, ...options], { cwd: scratch, token: "NPM_TOKEN" });

@@ -54,12 +54,12 @@ async function upload(path: string, name: string, metadata: [string, string][], 
     throw new Error(`${name}: ${url.host} did not answer: ${cause?.message || cause?.code || error.message}.`);
   });
   if (answer.ok) return true;
-  // PyPI answers 400 for a file that it has with other bytes, others answer 409.
+  // PyPI answers 400 for an existing file with other bytes; other registries answer 409.
   if (answer.status === 409 || (answer.status === 400 && /already exist/i.test(answer.text))) return false;
   throw new Error(`${url.host} refused ${name}: ${answer.status} ${answer.text}`);
 }
 
-/** Follows no redirect: the token would go along. */
+/** Follows no redirect, because the token would be sent along. */
 async function post(url: URL, body: FormData): Promise<{ ok: boolean; status: number; text: string }> {
   const authorization = `Basic ${Buffer.from(`__token__:${process.env.PYPI_TOKEN}`).toString("base64")}`;
   const signal = AbortSignal.timeout(UPLOAD_MS);

@@ -8,7 +8,7 @@ export const DASHBOARD = "docs/deploy/grafana-dashboard.json";
 export const RULES = "docs/deploy/prometheus-alerts.yaml";
 export const PAGE = "docs/operations.md";
 
-/** The files that tell tools and people of the metrics, made from what the registry has. */
+/** The files that describe the metrics for tools and people, generated from the registry. */
 export function telemetryFiles(metrics: readonly Metric[]): Record<string, string> {
   return {
     [DASHBOARD]: `${JSON.stringify(dashboard(metrics), null, 2)}\n`,
@@ -125,7 +125,7 @@ function rules(): string {
   )}`;
 }
 
-/** Without the addresses of links, which lead nowhere from a message. */
+/** Without the addresses of links, which have no target in a message. */
 function plain(markdown: string): string {
   return markdown.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, "$1").replaceAll("`", "");
 }

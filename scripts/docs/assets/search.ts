@@ -58,7 +58,7 @@ const STOP = new Set([
   "with",
 ]);
 
-/** A name such as chat.send or session-busy is indexed whole and by each of its words. */
+/** A name such as chat.send or session-busy is indexed as one word and by each of its parts. */
 function wordsOf(text: string): string[] {
   return text.split(/[\s/,;:()"'`{}[\]]+/).flatMap((word) => [word, ...word.split(/[._-]/)]);
 }

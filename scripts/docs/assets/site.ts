@@ -63,7 +63,7 @@ function addCopyButtons(): void {
 }
 
 let search: Promise<(query: string) => Hit[]> | undefined;
-/** The index comes as a script, since a page that was opened from a file may fetch nothing. */
+/** The index is a script, because a page of a local file cannot fetch. */
 function loadSearch(): Promise<(query: string) => Hit[]> {
   search ??= new Promise((resolve, reject) => {
     const script = document.createElement("script");
@@ -154,7 +154,7 @@ document.addEventListener("change", ({ target }) => {
   const { top } = target.getBoundingClientRect();
   chooseTab(target.value);
   remember("docs-language", target.value);
-  // Groups above may have changed their height; the one in use stays where it is.
+  // Groups above may have changed their height; the used one stays in place.
   scrollBy({ top: target.getBoundingClientRect().top - top, behavior: "instant" });
 });
 addCopyButtons();

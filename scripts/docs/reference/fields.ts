@@ -1,19 +1,19 @@
 import { isObject, type Json, type JsonObject, list, object, text, texts } from "../../generate/json.ts";
 import { code } from "./words.ts";
 
-/** The shapes of one document, and how its shapes are linked to. */
+/** The shapes of one document, with their links. */
 export type Shapes = { prefix: string; shapes: JsonObject };
 
 function nameOf(ref: Json | undefined): string {
   return /^#\/components\/schemas\/(.+)$/.exec(text(ref))?.[1] ?? "";
 }
 
-/** A shape that has a place of its own on the page; the others are said in words where they are used. */
+/** A shape with its own section on the page. The others are described where they are used. */
 function hasPlace(shape: JsonObject): boolean {
   return shape.properties !== undefined || list(shape.oneOf).filter((one) => object(one).$ref !== undefined).length > 1;
 }
 
-/** The shape that a schema refers to, with what stands beside the reference. */
+/** The shape that a schema refers to, with the siblings of the reference. */
 export function resolve(schema: JsonObject, { shapes }: Shapes): JsonObject {
   const name = nameOf(schema.$ref);
   if (name === "") return schema;
@@ -21,7 +21,7 @@ export function resolve(schema: JsonObject, { shapes }: Shapes): JsonObject {
   return { ...resolve(object(shapes[name]), { prefix: "", shapes }), ...beside };
 }
 
-/** The kind of a value, in a few words: `text`, `list of Skill`, `"completed" or "failed"`. */
+/** The type of a value, in a few words: `text`, `list of Skill`, `"completed" or "failed"`. */
 function typeOf(value: Json | undefined, all: Shapes): string {
   const schema = object(value);
   const name = nameOf(schema.$ref);
@@ -47,7 +47,7 @@ function nounOf(type: string, schema: JsonObject, all: Shapes): string {
   return type === "" ? "any value" : type;
 }
 
-/** The rules for a value beside its type. */
+/** The rules for a value, apart from its type. */
 function limitsOf(schema: JsonObject): string[] {
   const range = (from: Json | undefined, to: Json | undefined, noun = ""): string[] => {
     const of = noun === "" ? "" : ` ${noun}${(to ?? from) === 1 ? "" : "s"}`;
@@ -70,8 +70,8 @@ function limitsOf(schema: JsonObject): string[] {
 export type Field = { name: string; required: boolean; schema: JsonObject; description?: string };
 
 /**
- * Fields with what they hold, one below the other: a table would not fit a telephone. Of what a caller sends, those are marked that must
- * be there; of what it gets, those that may be missing.
+ * Fields with their content, one below the other, because a table would not fit a phone. In requests the required fields are marked; in replies those
+ * that may be missing.
  */
 export function fieldList(fields: readonly Field[], all: Shapes, isSent: boolean): string {
   return fields
@@ -102,7 +102,7 @@ export function contentOf(schema: JsonObject, all: Shapes, isSent = false): stri
   return fieldList(fields, all, isSent);
 }
 
-/** The shapes that a text leads to, and those that they lead to. The others are told whole where they are used. */
+/** The shapes that a text links to, directly or through others. The others are described completely where they are used. */
 export function shapeSections(all: Shapes, page: string): string[] {
   const left = new Set(Object.keys(all.shapes).filter((name) => hasPlace(object(all.shapes[name]))));
   const found: string[] = [];

@@ -6,13 +6,13 @@ export type Entry = {
   title: string;
   summary: string;
   content: string;
-  /** Requests and answers; each is a paragraph of words, where there are any, and code. */
+  /** Requests and answers, each a paragraph of text, if there is any, and code. */
   samples: readonly string[];
   errors: readonly string[];
 };
 export type Group = { name: string; title: string; intro: string; entries: readonly Entry[] };
 
-/** A group as a part of a page. Each entry is a section with an address of its own. */
+/** A group as a part of a page. Each entry is a section with its own address. */
 export function groupOf({ name, title, intro, entries }: Group): string {
   const [first, ...others] = entries.map(({ errors }) => errors);
   const common =

@@ -11,7 +11,7 @@ const METHODS = ["get", "post", "put", "patch", "delete"];
 const OPENAI_CLIENT =
   "In the code `client` is OpenAI's own client, with the base URL and the key of this gateway: see [OpenAI-compatible clients](openai.html).";
 
-/** The operations of openapi.yaml, a group for each of its tags. */
+/** The operations of openapi.yaml, grouped by their tags. */
 export function httpGroups({ document, components }: Bundle, sdk: SdkDescription): Group[] {
   const all: Shapes = { prefix: "http", shapes: components.schemas ?? {} };
   const follow = (node: Json | undefined): JsonObject => {
@@ -80,7 +80,7 @@ export function httpGroups({ document, components }: Bundle, sdk: SdkDescription
     }
   }
 
-  /** The values of parameters that a call cannot leave out, as the contract's own examples have them. */
+  /** The values of required parameters, from the contract's own examples. */
   function valuesIn(place: string, parameters: JsonObject[]): Record<string, Json> {
     return Object.fromEntries(
       parameters
@@ -131,7 +131,7 @@ function accessOf({ security, ...node }: JsonObject): string {
   ].join(", ");
 }
 
-/** How a caller shows who it is, on every surface that takes HTTP. */
+/** The authentication of a caller, on every surface over HTTP. */
 export function authenticationOf({ components }: Bundle): string {
   return Object.entries(components.securitySchemes ?? {})
     .map(([id, node]) => {

@@ -13,7 +13,7 @@ const python: Style = {
   word: (value) => (value === null ? "None" : value ? "True" : "False"),
 };
 
-/** A value as a person would write it: on one line where it fits, else a line for each member. */
+/** A value in a readable form: on one line if it fits, else with a line for each member. */
 function print(value: Json, style: Style, indent: string, room: number): string {
   if (value === null || typeof value === "boolean") return style.word(value);
   if (typeof value !== "object") return JSON.stringify(value);
@@ -45,7 +45,7 @@ export function typescriptCall(name: string, args: readonly Json[]): string {
   return `${name}(${args.map((arg) => typescriptLiteral(arg, isObject(arg) ? WIDTH - name.length : Infinity)).join(", ")})`;
 }
 
-/** A call in Python, its named arguments behind those without a name. */
+/** A call in Python, with its named arguments after the positional ones. */
 export function pythonCall(name: string, places: readonly Json[], named: readonly [string, Json][]): string {
   const printed = (indent: string, room: number): string[] => [
     ...places.map((value) => pythonLiteral(value, indent, room)),

@@ -10,7 +10,7 @@ import { block, code, paragraphs } from "./words.ts";
 
 const ABOUT_HOOKS = ["hooks", "announcements"];
 
-/** The pages that are written from the contract, as Markdown by their name. A heading may end in its own address: `{#chat.send}`. */
+/** The pages that are generated from the contract, as Markdown by their name. A heading may end in its own address: `{#chat.send}`. */
 export function referencePages(contract: Contract): Record<string, string> {
   const { openapi, openrpc, asyncapi, errors, pushes, socketCalls } = contract;
   const sdk = describeSdk(contract);
@@ -73,7 +73,7 @@ export function referencePages(contract: Contract): Record<string, string> {
 
 /** Errors of a call that names no method, or is not JSON. */
 const NO_METHOD = ["parse-error", "method-not-found"];
-/** Errors of methods that are answered before any call is read. */
+/** Errors of methods that are returned before any call is read. */
 const BEFORE_CALLS = ["unauthenticated", "tls-required"];
 function errorsIn({ entries }: Group): string[] {
   return entries.flatMap(({ errors }) => errors);

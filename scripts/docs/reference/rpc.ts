@@ -7,7 +7,7 @@ import type { Entry, Group } from "./groups.ts";
 import { rpcTabs } from "./samples.ts";
 import { block, code, paragraphs, pretty } from "./words.ts";
 
-/** The methods of openrpc.json, a group for each noun. */
+/** The methods of openrpc.json, grouped by noun. */
 export function rpcGroups({ document, components }: Bundle, sdk: SdkDescription): Group[] {
   const all: Shapes = { prefix: "rpc", shapes: components.schemas ?? {} };
   const groups = new Map<string, Entry[]>();
@@ -48,7 +48,7 @@ function exampleOf({ description, params, result }: JsonObject, call: Call, sdk:
   return paragraphs(text(description), rpcTabs(call, given, sdk), "Answer", block("json", pretty(answer)));
 }
 
-/** The pushes of the WebSocket, and the calls that it alone takes. */
+/** The pushes of the WebSocket, and the calls that only it accepts. */
 export function pushGroups({ document, components }: Bundle, pushes: readonly Push[], calls: readonly Push[]): Group[] {
   const all: Shapes = { prefix: "push", shapes: components.schemas ?? {} };
   const messages = Object.values(object(document.channels)).map((channel) => object(object(channel).messages));

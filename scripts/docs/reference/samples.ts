@@ -14,7 +14,7 @@ type Request = Sent & {
   method: string;
   at: string;
   token: string;
-  /** The answer comes as events, which curl shows at once with `-N`. */
+  /** The answer is a stream of events, which curl shows at once with `-N`. */
   isStream: boolean;
 };
 
@@ -24,7 +24,7 @@ const VARIABLES: Record<string, string> = {
   webhook: "WEBHOOK_TOKEN",
 };
 
-/** A request with curl. `token` is the variable with the token; nothing where none is sent. */
+/** A request with curl. `token` is the variable with the token; undefined if none is sent. */
 export function curl({ method, at, path, query, body, token, isStream }: Request): string {
   const filled = at.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name] ?? name)));
   const asked = new URLSearchParams(
@@ -46,14 +46,14 @@ export function tokenOf({ token }: Pick<Call, "token">): string {
   return VARIABLES[token] ?? "";
 }
 
-/** The call of a client that sends a request: whole, begun, or as a stream. */
+/** The call of a client that sends a request: with the complete reply, without waiting, or as a stream. */
 function callFor(calls: readonly Call[], body: Json | undefined): Call {
   const { stream, wait } = (body ?? {}) as JsonObject;
   const kind = stream === true ? "stream" : wait === false ? "start" : "send";
   return (calls.find((call) => call.kind === kind) ?? calls[0]) as Call;
 }
 
-/** The fields that a call of its kind sets by itself. */
+/** The fields that a call of this kind sets automatically. */
 const SET_BY_CALL = ["stream", "wait"];
 
 function givenIn({ kind, body: shape }: Call, { body, query }: Sent): Record<string, Json> {
@@ -94,7 +94,7 @@ function python(call: Call, sent: Sent, sdk: SdkDescription): string {
   return call.kind === "send" ? `reply = ${line}["reply"]` : `answer = ${line}`;
 }
 
-/** The same request in each language. A call that no client of ours has is shown with curl alone. */
+/** The same request in each language. A call that no client has is shown only with curl. */
 export function tabs(calls: readonly Call[], request: Request, sdk: SdkDescription): string {
   const shell = block("sh", curl(request), "curl");
   if (calls.length === 0) return shell;
@@ -106,7 +106,7 @@ export function tabs(calls: readonly Call[], request: Request, sdk: SdkDescripti
   );
 }
 
-/** How OpenAI's clients name the operations that are there for them. */
+/** The names of the supported operations in OpenAI's clients. */
 const OF_OPENAI: Record<string, string> = {
   "completions.create": "chat.completions.create",
   "models.list": "models.list",

@@ -1,10 +1,10 @@
 import type { Call, SdkDescription, Token } from "./description.ts";
 import type { Field, Shape, Type } from "./shapes.ts";
 
-/** The words that each language has for itself. */
+/** The language-specific texts. */
 export type PageWords = {
   language: string;
-  /** The page's title and what all calls share. */
+  /** The page's title and the text for all calls. */
   intro: string;
   /** The table of the calls that only a WebSocket has. */
   socket: string;
@@ -13,13 +13,13 @@ export type PageWords = {
   printType: (type: Type) => string;
   /** The noun and the verb. */
   callOf: (call: Call) => string;
-  /** The name of a field that a caller writes. */
+  /** The name of a field in a caller's code. */
   fieldOf: (call: Call, name: string) => string;
   signatureOf: (call: Call) => string;
   docOf: (call: Call) => string;
 };
 
-/** `api.md` of a client: every call with its signature, its words and its errors. */
+/** `api.md` of a client: every call with its signature, its description and its errors. */
 export function printApiPage({ rest, rpc, pushes, errors }: SdkDescription, words: PageWords): string {
   const calls = [...rest.calls, ...rpc.calls];
   const shared = (token: Token): string[] =>
@@ -101,6 +101,6 @@ function fieldsOf({ kind, params, body }: Call, shapes: Shape[]): Field[] {
   if (body === null) return params;
   const type = shapes.find(({ name }) => name === body.shape)?.type;
   if (type?.kind !== "record") return [];
-  // The call sets them by itself.
+  // The call sets them automatically.
   return kind === "plain" ? type.fields : type.fields.filter(({ name }) => name !== "stream" && name !== "wait");
 }

@@ -12,14 +12,14 @@ import { type Field, namesIn, type Shape, shapesFrom, type Type, typeOfSchema } 
 export type Token = "rest" | "rpc" | "webhook" | "none";
 
 /**
- * How the reply comes: whole; a page at a time; whole at the turn's end (`send`); at once, while the turn goes on (`start`); or as
- * events (`stream`).
+ * The form of the reply: complete; a page at a time; complete at the turn's end (`send`); at once, while the turn continues (`start`); or as events
+ * (`stream`).
  */
 export type CallKind = "plain" | "page" | "send" | "start" | "stream";
 
 /** One call that a client offers. */
 export type Call = {
-  /** `chat.send` or `rpc.agent.list`: the words behind `gateway.`. */
+  /** `chat.send` or `rpc.agent.list`: the name after `gateway.`. */
   id: string;
   /** The noun and the verb, without `rpc`. */
   noun: string;
@@ -31,22 +31,22 @@ export type Call = {
   doc: string;
   token: Token;
   http: { method: string; path: string };
-  /** What stands in the path, in its order. */
+  /** The parameters of the path, in their order. */
   path: Field[];
   /** The query of a REST call, or the params of an RPC method. */
   params: Field[];
-  /** The shape of the body, as a caller writes it. */
+  /** The shape of the body, in the form that a caller writes. */
   body: { shape: string; required: boolean } | null;
   reply: Type | null;
-  /** Whether the reply is text and no JSON. */
+  /** Whether the reply is text, not JSON. */
   text: boolean;
   /** The statuses of failures that have the same body as a success. */
   replyStatuses: number[];
-  /** The field that holds what a page lists, and the one that holds the next page's cursor. */
+  /** The field with the items of a page, and the field with the next page's cursor. */
   page: { items: string; item: Type; next: string } | null;
   /** Sent with an idempotency key. */
   idempotent: boolean;
-  /** Doing it twice is doing it once. */
+  /** A second call has no further effect. */
   repeatable: boolean;
   errors: string[];
 };
@@ -68,7 +68,7 @@ type Contract = {
   pushes: Push[];
 };
 
-/** Everything that the printers of the SDKs know of the contract. */
+/** The part of the contract that the printers of the SDKs need. */
 export function describeSdk({
   openapi: { document, components },
   openrpc,
@@ -123,9 +123,9 @@ function namesOf(calls: Call[]): string[] {
   ]);
 }
 
-/** POSTs that change nothing, or change the same thing to the same value. */
+/** POSTs without a change, or with the same change each time. */
 const REPEATABLE = ["turns.cancel", "agents.pause", "agents.resume", "mappings.dryRun", "mappings.backtest"];
-/** The operations that answer when their turn has ended, each with the name of the call that does not wait. */
+/** The operations that answer at the end of their turn, each with the name of the call that does not wait. */
 const WAITING: Record<string, string> = { "chat.send": "start", "skills.trigger": "start" };
 
 function restCalls(operation: Operation, openapi: Bundle): Call[] {
@@ -245,14 +245,14 @@ function rpcCall({ name, params, result }: Method, openrpc: Bundle): Call {
     replyStatuses: [],
     page: null,
     idempotent: described["x-idempotent"] === true,
-    // A message needs its idempotency key for it; compaction and deletion answer a repeat as the first.
+    // A message requires its idempotency key for this; compaction and deletion give a repeat the first answer.
     repeatable: true,
     errors: list(described["x-errors"]).map(text),
   };
   return withPage(call, openrpc, "nextCursor");
 }
 
-/** A call that takes a cursor and answers the next one lists pages. They hold the one list beside the cursor. */
+/** A call that accepts a cursor and returns the next one lists pages. A page has only one list next to the cursor. */
 function withPage(call: Call, { components }: Bundle, next: string): Call {
   if (call.reply?.kind !== "named" || !call.params.some(({ name }) => name === "cursor")) return call;
   const reply = typeOfSchema(components.schemas?.[call.reply.name]);

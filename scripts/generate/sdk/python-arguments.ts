@@ -13,10 +13,10 @@ export type Argument = {
 };
 type Place = "path" | "body" | "field" | "key" | "after";
 
-/** The fields of a body that the call sets by itself. */
+/** The fields of a body that the call sets automatically. */
 const SET_BY_CALL = ["stream", "wait"];
 
-/** The arguments of a call: the path's values and a body that is no record by their place, all others by name. */
+/** The arguments of a call: the path's values and a body that is not a record are positional, all others named. */
 export function argumentsOf(call: Call, shapes: Shape[]): Argument[] {
   const { path, params, body, kind, idempotent, token } = call;
   const found: Argument[] = path.map(({ name, type }) => ({
@@ -67,7 +67,7 @@ function isNullable(type: Type, shapes: Shape[]): boolean {
   );
 }
 
-/** The fields of a shape that is a record. */
+/** The fields of a shape, if it is a record. */
 export function fieldsOf(shape: string, shapes: Shape[]): Field[] | undefined {
   const type = shapes.find(({ name }) => name === shape)?.type;
   return type?.kind === "record" ? type.fields : undefined;

@@ -11,7 +11,7 @@ export function importOf(module: string, names: Iterable<string>): string {
   return line.length <= 120 ? line : `from ${module} import (\n${sorted.map((name) => `    ${name},\n`).join("")})\n`;
 }
 
-/** The import of what a module uses of `typing`. */
+/** The import of the names of `typing` that a module uses. */
 export function typingOf(code: string): string {
   return importOf(
     "typing",

@@ -7,7 +7,7 @@ nonlocal not or pass raise return try while with yield`.split(/\s/),
 );
 const LINE = 120;
 
-/** A name of the contract as Python writes it. */
+/** A name of the contract in Python's form. */
 export function snake(name: string): string {
   const lower = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
   return KEYWORDS.has(lower) ? `${lower}_` : lower;
@@ -16,7 +16,7 @@ function isName(name: string): boolean {
   return /^[A-Za-z_]\w*$/.test(name) && !KEYWORDS.has(name);
 }
 
-/** A type as an annotation writes it: a record without a name has no class. `named` writes the name of a shape. */
+/** A type as an annotation: a record without a name has no class. `named` returns the name of a shape. */
 export function printType(type: Type, named: (name: string) => string = (name) => name): string {
   const print = (of: Type): string => printType(of, named);
   switch (type.kind) {
@@ -59,7 +59,7 @@ function pythonLiteral(value: string | number | boolean): string {
   return typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value);
 }
 
-/** The shapes, each record of them with a name of its own: a record inside of another is called by both. */
+/** The shapes, with a name for each record: a record inside another one has both names. */
 export function namedShapes(shapes: Shape[]): Shape[] {
   const found: Shape[] = [];
   const taken = new Set(shapes.map(({ name }) => name));
@@ -109,7 +109,7 @@ function printClass(name: string, base: string, doc: string, fields: Field[]): s
 /** The methods of a dict, which hide a field of the same name. */
 const METHODS = new Set("clear copy fromkeys get items keys pop popitem setdefault update values".split(" "));
 
-/** The class of an object of a reply, with its fields as attributes. A field that need not be there may be None. */
+/** The class of an object of a reply, with its fields as attributes. An optional field may be None. */
 export function printReplyShape({ name, doc, type }: Shape): string {
   const fields = type.kind === "record" ? type.fields : [];
   const words = docstring(doc, "    ");
@@ -124,7 +124,7 @@ export function printReplyShape({ name, doc, type }: Shape): string {
   return `class ${name}(Reply):\n${words}${words && body.length > 0 ? "\n" : ""}${body.join("") || (words ? "" : "    pass\n")}`;
 }
 
-/** A field whose name is no name in Python can be written as a text alone. */
+/** A field whose name is not valid in Python can only be written as a text. */
 function printOddShape(name: string, doc: string, required: Field[], optional: Field[]): string {
   const fields = (list: Field[]): string =>
     `{${list.map((field) => `${JSON.stringify(field.name)}: ${JSON.stringify(printType(field.type))}`).join(", ")}}`;
@@ -134,7 +134,7 @@ function printOddShape(name: string, doc: string, required: Field[], optional: F
   return `${base}${optional.length > 0 ? more : ""}\n\nclass ${name}(_${name}Required${optional.length > 0 ? `, _${name}Optional` : ""}):\n${words || "    pass\n"}`;
 }
 
-/** A docstring, or nothing where there is nothing to say. */
+/** A docstring, or nothing without a text. */
 export function docstring(words: string, indent = ""): string {
   const text = words.trim().replaceAll("\\", "\\\\").replaceAll('"""', '\\"\\"\\"');
   if (text === "") return "";

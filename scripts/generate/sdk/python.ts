@@ -143,7 +143,7 @@ function replyType({ kind, reply, page }: Call): string {
   return page ? `AsyncPages[${data}, ${printType(page.item)}]` : data;
 }
 
-/** The words in front of a call: its description, and what the kind adds. */
+/** The description of a call, with the addition of its kind. */
 function docOf({ summary, doc, kind }: Call): string {
   const added = {
     plain: "",
@@ -159,7 +159,7 @@ function docOf({ summary, doc, kind }: Call): string {
     .trim();
 }
 
-/** Streams and lists make their call when they are first read. */
+/** Streams and lists make their call at the first read. */
 function isAwaited({ kind }: Call): boolean {
   return kind !== "stream" && kind !== "page";
 }
@@ -182,7 +182,7 @@ function printMethod(call: Call, shapes: Shape[], statement: string): string {
   return `${head}${docstring(docOf(call), "        ")}        ${statement}\n`;
 }
 
-/** The fields of a call as a dict, those that may be null apart: an expression, and the statement before it where it is long. */
+/** The fields of a call as a dict, with the nullable ones separately: an expression, and the statement before it if it is long. */
 function printGiven(fields: Argument[], more: string[] = []): { before: string; fields: string } {
   const entry = ({ contract, name }: Argument): string => `"${contract}": ${name}`;
   const plain = [...fields.filter(({ isNullable }) => !isNullable).map(entry), ...more];
@@ -246,7 +246,7 @@ function byNoun(calls: Call[]): [noun: string, calls: Call[]][] {
   return [...nouns];
 }
 
-/** The shapes that the annotations of calls name. */
+/** The shapes in the annotations of calls. */
 function namesOf(calls: Call[], shapes: Shape[]): string[] {
   return calls.flatMap(({ path, params, body, reply, page, kind }) => [
     ...[...path, ...(body ? (fieldsOf(body.shape, shapes) ?? []) : params)].flatMap(({ type }) => namesIn(type)),

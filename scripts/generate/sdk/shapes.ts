@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject, list, object, text, texts } from 
 import { shapeOf } from "../schema.ts";
 import { SpecError } from "../spec-files.ts";
 
-/** The type of a value, as any language can print it. */
+/** The type of a value, in a form for any language. */
 export type Type =
   | { kind: "string" | "integer" | "number" | "boolean" | "null" | "unknown" }
   | { kind: "literal"; value: string | number | boolean }
@@ -14,10 +14,10 @@ export type Type =
 
 export type Field = { name: string; doc: string; required: boolean; type: Type };
 
-/** A shape of the contract under its name. */
+/** A shape of the contract with its name. */
 export type Shape = { name: string; doc: string; type: Type };
 
-/** The shapes that are reached from some names, in the order of their names. */
+/** The shapes that some names refer to, sorted by name. */
 export function shapesFrom(bundle: Bundle, roots: Iterable<string>): Shape[] {
   const schemas = bundle.components.schemas ?? {};
   const found = new Map<string, Shape>();
@@ -87,7 +87,7 @@ function objectType(schema: JsonObject): Type {
   return { kind: "record", fields, open: schema.additionalProperties !== false };
 }
 
-/** One type of several; the same one twice is once. */
+/** One type of several; duplicates are removed. */
 function unionOf(types: Type[]): Type {
   const flat = types.flatMap((type) => (type.kind === "union" ? type.of : [type]));
   const different = flat.filter((type, index) => flat.findIndex((other) => isSame(other, type)) === index);

@@ -2,7 +2,7 @@ import { key, literal } from "../json.ts";
 import { comment } from "../output.ts";
 import type { Field, Shape, Type } from "./shapes.ts";
 
-/** A type as TypeScript writes it. `indent` is that of the line it begins on. */
+/** A type in TypeScript. `indent` is that of its first line. */
 export function printType(type: Type, indent = ""): string {
   switch (type.kind) {
     case "integer":
@@ -33,7 +33,7 @@ export function printFields(fields: Field[], indent: string): string {
     .join("");
 }
 
-/** An interface or a type under its name. */
+/** An interface or a type with its name. */
 export function printShape({ name, doc, type }: Shape): string {
   return type.kind === "record"
     ? `${comment(doc)}export interface ${name} ${printType(type)}\n`

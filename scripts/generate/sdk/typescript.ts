@@ -36,7 +36,7 @@ export function typescriptSdk(sdk: SdkDescription, version: string): Output {
   return Object.fromEntries(Object.entries(output).map(([path, content]) => [`${FOLDER}/${path}`, content]));
 }
 
-/** Code that does not depend on the contract. Its imports of generated files lead to files beside it. */
+/** Code that does not depend on the contract. Its imports of generated files point to files next to it. */
 function copiedRuntime(): Output {
   const folder = fileURLToPath(new URL("../runtime/typescript/", import.meta.url));
   const output: Output = {};
@@ -104,7 +104,7 @@ ${names.map(({ name, doc, type }) => `${comment(doc, "  ")}  ${literal(name)}: $
 
 export type PushName = keyof Pushes;
 
-/** A push as the socket carries it. */
+/** A push in the form of the socket. */
 export type Push = { [Name in PushName]: { jsonrpc: "2.0"; method: Name; params: Pushes[Name] } }[PushName];
 `;
 }
@@ -115,7 +115,7 @@ function byNoun(calls: Call[]): [noun: string, calls: Call[]][] {
   return [...nouns];
 }
 
-/** The fields of a body that the call sets by itself. */
+/** The fields of a body that the call sets automatically. */
 const SET_BY_CALL = `"stream" | "wait"`;
 function inputOf({ kind, body, params }: Call): "body" | "query" | undefined {
   return body ? "body" : params.length > 0 || kind === "stream" ? "query" : undefined;
@@ -159,7 +159,7 @@ function replyType({ kind, reply, page }: Call): string {
   return page ? `Page<${data}, ${printType(page.item)}>` : `Reply<${data}>`;
 }
 
-/** The words in front of a call: its description, and what the kind adds. */
+/** The description of a call, with the addition of its kind. */
 function docOf({ summary, doc, kind }: Call): string {
   const added = {
     plain: "",
@@ -211,7 +211,7 @@ ${verbs.map((call) => `    ${call.verb}: ${printOperation(call)},`).join("\n")}
   .join("\n")}
 };
 
-/** The REST calls, the webhooks, and the pages that tell how the gateway is. */
+/** The REST calls, the webhooks, and the pages with the state of the gateway. */
 export class RestClient {
 ${nouns.map(([noun]) => `  declare readonly ${noun}: ${capital(noun)}Calls;`).join("\n")}
 
@@ -280,7 +280,7 @@ export interface RpcNouns {
 ${nouns.map(([noun]) => `  readonly ${noun}: ${capital(noun)}Methods;`).join("\n")}
 }
 
-/** The same methods over a WebSocket, where there is no HTTP response. */
+/** The same methods over a WebSocket, without an HTTP response. */
 type OverSocket<Nouns> = {
   [Noun in keyof Nouns]: {
     [Verb in keyof Nouns[Noun]]: Nouns[Noun][Verb] extends (...given: infer Given) => Reply<infer Result>
@@ -311,7 +311,7 @@ export class RpcClient {
     Object.assign(this, bindMethods(this.#settings, methods, sendByHttp(this.#settings)));
   }
 
-  /** A WebSocket with the same methods, and with pushes. It is opened by the first call. */
+  /** A WebSocket with the same methods, and with pushes. The first call opens it. */
   connect(): RpcSocket {
     const { send, calls } = openSocket(this.#settings);
     return { ...bindMethods(this.#settings, methods, send), ...calls } as unknown as RpcSocket;

@@ -1,6 +1,6 @@
 /**
- * The sync form of Python code that is written with async and await. Both clients come from one source: what differs (connections, waiting)
- * is in modules of the same names in `_async/` and `_sync/`.
+ * The sync form of Python code that is written with async and await. Both clients have the same source: the differences (connections, waiting) are in
+ * modules of the same names in `_async/` and `_sync/`.
  */
 export function syncOf(source: string): string {
   return withoutAwaitable(source)
@@ -17,7 +17,7 @@ export function syncOf(source: string): string {
     .replace(/\btasks of one event loop\b/g, "threads");
 }
 
-/** `Awaitable[Result]` becomes `Result`, and nothing imports the name. */
+/** `Awaitable[Result]` becomes `Result`, and the name is not imported. */
 function withoutAwaitable(source: string): string {
   const start = source.indexOf("Awaitable[");
   if (start < 0) return source.replace(/\bAwaitable, |, Awaitable\b/g, "");

@@ -6,7 +6,7 @@ export type { Push, Pushes, PushName, Subscribe, Unsubscribe } from "#generated/
 export * from "#generated/clients/typescript/src/rest.ts";
 export * as webhooks from "./webhooks.ts";
 
-/** One client for all doors of a gateway. */
+/** One client for all surfaces of a gateway. */
 export class Gateway extends RestClient {
   /** The RPC methods. */
   readonly rpc: RpcClient;

@@ -13,7 +13,7 @@ interface Events {
   onGone(error: unknown): void;
 }
 
-/** The protocol, and the token in the only form that a browser can send it in. */
+/** The protocol, and the token in the only form that a browser can send. */
 export function protocolsFor(token: string): string[] {
   return ["agent-gateway.v1", `bearer.${base64url(token)}`];
 }
@@ -28,13 +28,13 @@ function base64url(text: string): string {
 /** The close code for a token that is no longer valid: a new connection with it would be refused. */
 const TOKEN_GONE = 4401;
 
-/** When a gateway that restarts wants to be asked again: another moment for each client. */
+/** The time after which a restarting gateway wants the next attempt, different for each client. */
 function hintOf(reason: string): number | undefined {
   const ms = /\bretry-after-ms=(\d{1,6})\b/.exec(reason)?.[1];
   return ms === undefined ? undefined : Number(ms);
 }
 
-/** The `ws` package hands over the answer that it got in place of a connection; a browser keeps it to itself. */
+/** The `ws` package passes on the answer that refused a connection; a browser hides it. */
 interface TellsResponse {
   on?(
     event: "unexpected-response",
@@ -61,7 +61,7 @@ async function refusalIn(response: AsyncIterable<Uint8Array>): Promise<GatewayEr
   }
 }
 
-/** One connection at a time: opened when it is first needed, and again after it was lost. */
+/** One connection at a time: opened when it is first used, and again after it was lost. */
 export function createConnection(
   open: () => SocketLike,
   { attempts = 10, minMs = 250, maxMs = 30_000, onPause }: Reconnect,
@@ -136,7 +136,7 @@ export function createConnection(
         }
       }
     })();
-    trying.catch(() => {}); // Whoever waits for it learns of it; nobody has to.
+    trying.catch(() => {}); // The callers that wait for the connection get the error; without one it is ignored.
     return trying;
   };
 

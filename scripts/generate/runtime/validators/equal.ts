@@ -1,4 +1,4 @@
-/** Tells if two JSON values are the same; the order of an object's keys says nothing. */
+/** Returns true if two JSON values are equal; the order of an object's keys does not matter. */
 export function equal(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;

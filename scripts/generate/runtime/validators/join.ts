@@ -1,6 +1,6 @@
 import type { ValidationError } from "./validate.ts";
 
-/** The faults found so far and those of one part more. The list grows: to copy it for each of 9 900 parts took 40 ms. */
+/** The faults found so far and those of one further part. The list is extended in place, because a copy for each part would be quadratic. */
 export function join(found: ValidationError[] | null, more: ValidationError[]): ValidationError[] {
   if (found === null) return more;
   for (const fault of more) found.push(fault);

@@ -1,9 +1,9 @@
-/** Tells if a text has more than `limit` characters. A text whose length alone decides is not walked through. */
+/** Returns true if a text has more than `limit` characters. The characters are counted only if the length does not decide. */
 export function isLonger(text: string, limit: number): boolean {
   return text.length > limit && (text.length > limit * 2 || lengthOf(text) > limit);
 }
 
-/** The same for less. */
+/** The same for fewer characters. */
 export function isShorter(text: string, limit: number): boolean {
   return text.length < limit || (text.length < limit * 2 && lengthOf(text) < limit);
 }
