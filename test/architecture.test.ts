@@ -17,7 +17,7 @@ const TOOL = "src/tools/tool.ts";
 const KIT = "src/kit/";
 const GENERATED = "generated/";
 
-/** A room, with the folders and files that it may import besides itself, and those of which it may import types. */
+/** A room, with the folders and files that it may import besides itself, and those from which it may import only types. */
 type Room = { purpose: string; may: readonly string[]; types?: readonly string[]; except?: readonly string[] };
 
 /** The rooms, by distance from the wire. docs/architecture.md shows this table: ROOMS=renew writes it there. */
@@ -97,7 +97,7 @@ function allows(rules: readonly string[], path: string): boolean {
   return rules.some((rule) => covers(rule, path));
 }
 
-/** The files of every circle that a walk along the imports finds. */
+/** The files of every import cycle. */
 function circlesIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
   const seen = new Set<string>();
   const circleFrom = (file: string, path: readonly string[]): string[] => {
@@ -109,7 +109,7 @@ function circlesIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
   return [...imports.keys()].flatMap((file) => circleFrom(file, []));
 }
 
-/** The relative imports of Python modules, those for type checkers only included. */
+/** The relative imports of Python modules, including those for type checkers only. */
 function pythonImportsBelow(folder: string): Map<string, string[]> {
   const names = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
   const files = new Set(names.filter((name) => name.endsWith(".py")));
@@ -127,13 +127,13 @@ function pythonImportsBelow(folder: string): Map<string, string[]> {
   return new Map([...files].map((file) => [file, importsIn(file)]));
 }
 
-/** The imports of a room from outside of it. */
+/** The imports of a room from other rooms. */
 function importsOfRoom(room: string): Import[] {
   const files = filesBelow(room.slice(0, -1));
   return files.flatMap(importsOf).filter((one) => isOurs(one) && !one.to.startsWith(room));
 }
 
-/** The functions of a file, each with the name under which the file has it. A file with fewer than `atLeast` lines is not read. */
+/** The functions of a file, each with its name in the file. A file with fewer than `atLeast` lines is not read. */
 function functionsIn(file: string, atLeast = 0): { name: string; lines: number }[] {
   const text = readFileSync(join(root, file), "utf8");
   if (text.split("\n").length < atLeast) return [];

@@ -15,16 +15,16 @@ function sectionOf(title: string): string {
 function filesIn(text: string): string[] {
   return [...text.matchAll(/`((?:wire|handlers|core|store|backends)\/[\w/-]+)`/g)].map(([, file]) => `src/${file}.ts`);
 }
-/** The rows of a table, each of which begins with a file. */
+/** The rows of a table that start with a file. */
 function walkOf(title: string): string[] {
   return filesIn([...sectionOf(title).matchAll(/^\| \d+ \| (`[^`]+`)/gm)].map(([, file]) => file).join("\n"));
 }
 const beside = filesIn(sectionOf("Beside the walks"));
-/** A reader opens these rooms for what a name promises, and not to follow a call. */
+/** A reader opens these rooms for the promise of a name, and not to follow a call. */
 const TOOLS = /^src\/(kit|observe|gateway|store\/(tables|memory|usage-counts)|config)\b/;
 
 const mappings = { deploy: { match: { "body.kind": "deploy" }, message: "{body.service} is out" } };
-// Its clock stands still: work that runs by the clock is not part of a walk.
+// The clock does not move: timed work is not part of a walk.
 const gateway = await startGateway({ config: { webhooks: { mappings } } as SomeConfig, clock: createManualClock() });
 const socket = await openSocket(gateway);
 afterAll(async () => {
@@ -46,7 +46,7 @@ const WALKS: [title: string, call: () => Promise<unknown>][] = [
   ["A webhook with a mapping", () => gateway.hooks.send("/deploy", { kind: "deploy", service: "billing" })],
 ];
 
-/** The sources of which a function runs meanwhile. */
+/** The sources with a function that runs meanwhile. */
 async function executed(call: () => Promise<unknown>): Promise<string[]> {
   const session = new Session();
   session.connect();

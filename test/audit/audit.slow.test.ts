@@ -33,7 +33,7 @@ function startAudited(
   });
 }
 
-/** One gateway for most audits: each clears up after itself. */
+/** One gateway for most audits: each removes what it created. */
 const audited = await startAudited(undefined, undefined, afterAll);
 
 function targetAt(url: string): Target {
@@ -62,7 +62,7 @@ async function run(args: readonly string[], env: Record<string, string>) {
 }
 
 type Reply = { status: number; type: string; text: string };
-/** A gateway that is not as it should be: replies of another one, changed on their way. */
+/** A faulty gateway: a proxy that changes the replies of another one. */
 async function startTampered(url: string, tamper: (reply: Reply, place: string, sent: string) => Partial<Reply>) {
   const server = createServer(async (req, res) => {
     if (req.headers.upgrade !== undefined) return void res.writeHead(501).end();

@@ -5,11 +5,11 @@ import { WebSocket } from "ws";
 import { errorNameOf, faultsOf, mediaOf, type Place, type Problem } from "#test/harness/contract.ts";
 import { type RpcAnswer, textFaults } from "#test/harness/rpc-contract.ts";
 
-/** A gateway that runs somewhere, and what opens its doors. */
+/** A running gateway, and the tokens for its surfaces. */
 export type Target = {
   url: string;
   rpcUrl: string;
-  /** With the path of the webhooks. */
+  /** With the path of webhooks. */
   hooksUrl: string;
   key: string;
   rpcToken: string;
@@ -17,7 +17,7 @@ export type Target = {
 };
 
 export type Answer = { status: number; json: Record<string, unknown> | undefined; error: string | undefined };
-/** An answer of RPC, with the status of its reply. */
+/** An answer of RPC with its HTTP status. */
 export type RpcReply = RpcAnswer & { httpStatus: number };
 type Tokens = { bearer?: string | null; ownHeader?: string };
 type Push = { method: string; params: Record<string, unknown> };
@@ -41,7 +41,7 @@ function pause(ms: number): Promise<void> {
 
 export type Gateway = ReturnType<typeof createGateway>;
 
-/** A client that holds every reply to the contract. A proxy on the way may add headers, and nothing else. */
+/** A client that validates every reply against the contract. A proxy on the way may add headers, and nothing else. */
 export function createGateway(target: Target, say: (line: string) => void) {
   const { url, rpcUrl, hooksUrl, key, rpcToken, webhookToken } = target;
 
@@ -64,7 +64,7 @@ export function createGateway(target: Target, say: (line: string) => void) {
 
   const isHook = (path: string): boolean => path === "/hooks" || path.startsWith("/hooks/");
 
-  /** A request over HTTP/1.1 to a path of the contract. Text is sent as it is, anything else as JSON. */
+  /** A request over HTTP/1.1 to a path of the contract. Text is sent unchanged, anything else as JSON. */
   const send = async (operation: string, body?: unknown, tokens: Tokens = {}, isPatient = true): Promise<Answer> => {
     const [method = "", path = ""] = operation.split(" ");
     const { bearer = isHook(path) ? webhookToken : key, ownHeader } = tokens;
@@ -130,7 +130,7 @@ export function createGateway(target: Target, say: (line: string) => void) {
       }
     },
 
-    /** A WebSocket to /rpc/ws. Every answer is held to the contract; pushes are gathered. */
+    /** A WebSocket to /rpc/ws. Every answer is validated against the contract; pushes are collected. */
     async openSocket() {
       const socket = new WebSocket(`${rpcUrl.replace(/^http/, "ws")}/rpc/ws`, { headers: rpcHeaders(rpcToken) });
       const pushes: Push[] = [];
@@ -152,7 +152,7 @@ export function createGateway(target: Target, say: (line: string) => void) {
           const answer = await within(came, `${method} over the WebSocket was not answered`);
           return answerOf(answer, text);
         },
-        /** Resolves with the first push that is wanted. */
+        /** Resolves with the first push that matches. */
         async pushed(name: string, isWanted: (params: Push["params"]) => boolean): Promise<void> {
           const until = Date.now() + WAIT_MS;
           while (!pushes.some(({ method, params }) => method === name && isWanted(params))) {

@@ -2,7 +2,7 @@ import type { Requirement } from "./requirements.ts";
 
 export type Row = { part: string; text: string; outcome: "holds" | "fails" | "unseen"; words?: string };
 
-/** Looks at one requirement after another, and tells of each as it goes. */
+/** Checks one requirement after another, and prints each result at once. */
 export async function audit(requirements: readonly Requirement[], tell: (row: Row) => void): Promise<Row[]> {
   const found: Row[] = [];
   for (const requirement of requirements) {
@@ -25,7 +25,7 @@ async function look({ part, text, ...how }: Requirement): Promise<Row> {
 
 const MARKS = { holds: "ok  ", fails: "FAIL", unseen: "-   " } as const;
 
-/** The lines of a row, under its part's heading where that begins. Rows that follow one another tell a reason once. */
+/** The lines of a row, with the heading of its part before the first row. Consecutive rows print a common reason once. */
 export function linesOf({ part, text, outcome, words }: Row, before: Row | undefined): string[] {
   return [
     ...(before?.part === part ? [] : [`\n${part}`]),

@@ -1,14 +1,14 @@
 import { rows, type Shape } from "#test/contract/rows.ts";
 import type { Answer, Gateway, RpcReply } from "./gateway.ts";
 
-/** A row of the interface, and how it is looked at from outside; `unseen` says why it cannot be. */
+/** A requirement, and its check from outside. `unseen` is the reason if it cannot be checked. */
 export type Requirement = { part: string; text: string } & ({ look: () => Promise<unknown> } | { unseen: string });
 
 const SESSION = "audit";
 const HOOK_SESSION = "webhook:audit";
 const MESSAGE = "This is a check of the gateway. Answer with one word.";
 const WRONG = "this-token-opens-no-door";
-/** More than the limits of webhooks that people set. */
+/** More than usual limits of webhooks. */
 const FLOOD = 2_000;
 const UNPROVOKED = "no request brings it about";
 
@@ -22,7 +22,7 @@ function named({ status, error }: Answer): string {
   return error ? `${status} ${error}` : String(status);
 }
 
-/** A value of a JSON type that the field does not have. */
+/** A value of a JSON type that the field does not accept. */
 function wrongFor({ type }: Shape): unknown {
   return type === "object" ? 7 : { not: "of this type" };
 }
@@ -48,7 +48,7 @@ type Schema = {
   minLength?: number;
   minimum?: number;
 };
-/** A value that a simple schema takes: the required fields of an object, and no others. */
+/** A value that a simple schema accepts: the required fields of an object, and no others. */
 function exampleOf(schema: Schema): unknown {
   const given = [schema.const, schema.default, schema.examples?.[0], schema.enum?.[0]].find((one) => one !== undefined);
   if (given !== undefined) return given;
@@ -58,7 +58,7 @@ function exampleOf(schema: Schema): unknown {
   const values: Record<string, unknown> = { array: [], boolean: true, null: null, number: minimum, integer: minimum };
   return type in values ? values[type] : "en".padEnd(minLength, "n");
 }
-/** The skill's own schema refused the params: the gateway took the field, and did what it has to do. */
+/** The skill's own schema refused the params: the gateway accepted the field and did its part. */
 function isOfSkill({ json }: Answer): boolean {
   const errors = (json?.errors ?? []) as { pointer: string }[];
   return errors.length > 0 && errors.every(({ pointer }) => pointer === "/params" || pointer.startsWith("/params/"));
@@ -72,7 +72,7 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** The requirements of the interface, to be looked at one after another in this order. */
+/** The requirements of the interface, in the order of their checks. */
 export function requirementsOf(gateway: Gateway, { flood = false } = {}): Requirement[] {
   const { send, sendRpc, call } = gateway;
 
@@ -87,7 +87,7 @@ export function requirementsOf(gateway: Gateway, { flood = false } = {}): Requir
     return first;
   };
   type Skill = { skill_id: string; params_schema?: Schema };
-  /** A skill that takes any params, or else the first. */
+  /** A skill that accepts any params, or else the first. */
   const skill = once(async (): Promise<Skill | undefined> => {
     const { json } = await send("GET /api/v1/skills/list");
     const all = (json?.skills as Skill[] | undefined) ?? [];
@@ -103,7 +103,7 @@ export function requirementsOf(gateway: Gateway, { flood = false } = {}): Requir
     }
     return operation.endsWith("/wake") ? { text: MESSAGE } : { message: MESSAGE, session: HOOK_SESSION };
   };
-  /** A request that has to succeed, and its reply. */
+  /** A request that must succeed, and its reply. */
   const succeeding = new Map(
     rows.operations.map(({ operation }) => [
       operation,
@@ -159,7 +159,7 @@ export function requirementsOf(gateway: Gateway, { flood = false } = {}): Requir
     throw new Error(`${FLOOD} requests were let through`);
   };
   const LIMITED = "--flood looks at it; senders from here are refused until the limit's window ends";
-  // A flood keeps all others out: it comes last.
+  // A flood blocks all others, so it is the last check.
   const isFlood = ({ status }: { status: number }): number => Number(status === 429);
   const statuses = rows.statuses
     .toSorted((a, b) => isFlood(a) - isFlood(b))
@@ -185,7 +185,7 @@ export function requirementsOf(gateway: Gateway, { flood = false } = {}): Requir
     async look() {
       const given = (token: string) => (as === "bearer" ? { bearer: token } : { bearer: null, ownHeader: token });
       const right = operation.includes("/hooks") ? gateway.target.webhookToken : gateway.target.key;
-      // Nothing is started twice: a body of a wrong form is refused after its token was looked at.
+      // Nothing is started twice: an invalid body is refused after its token was checked.
       const body = operation.startsWith("GET") ? undefined : "{";
       const taken = await send(operation, body, given(right));
       must(![401, 403].includes(taken.status), `the token was answered ${named(taken)}`);
@@ -298,7 +298,7 @@ export function requirementsOf(gateway: Gateway, { flood = false } = {}): Requir
       const look = async () => {
         for (const reply of await provoke()) {
           must(reply.error?.code === code, `it answered ${show(reply.error ?? reply.result)}`);
-          // Faults of one call among several are answered with 200.
+          // Errors of one call among several are answered with 200.
           if (error === "unauthenticated") must(reply.httpStatus === status, `the status is ${reply.httpStatus}`);
         }
       };
@@ -345,7 +345,7 @@ export function requirementsOf(gateway: Gateway, { flood = false } = {}): Requir
   return Object.entries(parts).flatMap(([part, list]) => list.map((one) => ({ part, ...one })));
 }
 
-/** Removes what the audit has left in the gateway, as far as its token may. */
+/** Removes what the audit created in the gateway, as far as its token allows. */
 export async function clearUp({ call }: Gateway): Promise<void> {
   const { result } = await call("session.list", {}).catch(() => ({ result: undefined }));
   const sessions = (result as { sessions?: { sessionId: string }[] } | undefined)?.sessions ?? [];

@@ -68,7 +68,7 @@ describe.each(Object.keys(FORMS))("an A2A agent over %s", (form) => {
   it("answers with the artifacts of its task", async () => {
     const chunks = await run(server.url);
     expect(textOf(chunks)).toBe("You said: hi That is all.");
-    // It says nothing of what it used, which is not the same as that it used nothing.
+    // The agent reports no usage, which is different from a usage of 0.
     expect(chunks.slice(-2)).toEqual([
       { note: { name: "usage.unknown", detail: { reason: "the remote agent does not report its token usage" } } },
       { usage: { input: 0, output: 0 } },
@@ -179,7 +179,7 @@ describe("a conversation with an A2A agent", () => {
     const instructions = { role: "system", text: "Be brief.", outside: false, instructions: true } as const;
     const earlier = [instructions, { role: "user", text: "Hello", outside: false } as const];
     await run(streamed.url, say("And now?", { earlier, instructions: "Be kind." }));
-    // What a caller has it told stands behind what the agent is, and is no part of the conversation.
+    // A caller's instructions follow the agent's own, and are not part of the conversation.
     expect(
       streamed
         .messages()[0]
@@ -254,7 +254,7 @@ describe("a failing A2A agent", () => {
   it.each((Object.keys(FAULTS) as Fault[]).filter((fault) => !ENDLESS.includes(fault)))(
     "fails with %s, in words of ours, and the next turn is answered",
     async (fault) => {
-      // A stream that goes on and on is ended by the core, at 4 MiB of text.
+      // The core ends an endless stream, at 4 MiB of text.
       const streams = fault === "100 MB" ? [] : [streamed, servers["HTTP+JSON, streamed"] as typeof whole];
       for (const server of [whole, ...streams]) {
         const backend = open(server.url);
@@ -265,7 +265,7 @@ describe("a failing A2A agent", () => {
         expect(error.message).toMatch(/^the remote agent /);
         for (const raw of [RAW, "raw-words", "sk-secret", "Bad Gateway", "169.254"])
           expect(error.message).not.toContain(raw);
-        // The log gets the cause, too.
+        // The log has the cause, too.
         expect(inspect(error, { depth: 8 })).not.toContain("sk-secret");
         expect(textOf(await collect(backend.run(say("hi"), never)))).toBe("You said: hi That is all.");
       }

@@ -38,7 +38,7 @@ async function replyOf(...asked: Parameters<typeof chunksOf>) {
 async function tellOf(backend: Runs, more: Partial<BackendTurn> = {}) {
   return JSON.parse(await replyOf(backend, "do: tell", more));
 }
-/** What its tools did. */
+/** The effects of its tools. */
 function notesIn(chunks: readonly Chunk[]) {
   return chunks.flatMap((chunk) => ("note" in chunk && chunk.note.name !== "usage.unknown" ? [chunk.note] : []));
 }
@@ -172,7 +172,7 @@ describe("an ACP agent", () => {
     const backend = acpOf();
     const chunks = backend.run(turnOf(saying("do: flood")), signal())[Symbol.asyncIterator]();
     await chunks.next();
-    // Time enough for all of it, were it not made to wait.
+    // Enough time for everything, if the backend did not wait.
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect(backend.said).toEqual([]);
     let characters = 1_000;

@@ -17,7 +17,7 @@ function calls(...tool_calls: object[]) {
   return delta({ tool_calls });
 }
 
-/** The answers that come, one for each request. */
+/** The answers, one for each request. */
 let answers: string[][] = [];
 const server = await startHttpStandIn(() => ({
   headers: { "content-type": "text/event-stream" },

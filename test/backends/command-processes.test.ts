@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { failureOf, isAlive, pidsIn, replyOf, shell, untilGone } from "./stand-ins/programs.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
-/** Runs a program until it has told the numbers of its processes, and says how to stop it. */
+/** Runs a program until it has printed the ids of its processes. Returns a function that stops it. */
 async function runUntilTold(script: string, count: number) {
   const controller = new AbortController();
   const backend = shell(script);

@@ -51,7 +51,7 @@ describe("the input of a command", () => {
     onTestFinished(() => void delete process.env.GATEWAY_SECRET);
     const told = await replyOf(shell("env", { env: { AGENT_KEY: "its own" } }));
     const names = told.split("\n").map((line) => line.slice(0, line.indexOf("=")));
-    // The last three are the shell's own.
+    // The shell sets the last three itself.
     const allowed = ["PATH", "HOME", "LANG", "TMPDIR", "AGENT_KEY", "PWD", "OLDPWD", "SHLVL", "_"];
     expect(names.filter((name) => !allowed.includes(name))).toEqual([]);
     expect(told).toContain("AGENT_KEY=its own");

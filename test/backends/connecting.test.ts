@@ -9,7 +9,7 @@ import { KIND_NAMES, modelAt, openModels } from "./model-kinds.ts";
 import { failureOf } from "./stand-ins/programs.ts";
 import { collect, turnOf } from "./suite.ts";
 
-/** Takes connections, and says nothing to who wants to agree on TLS. */
+/** Accepts connections, and never answers a TLS handshake. */
 async function startMute() {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => sockets.add(socket.on("error", () => {})));

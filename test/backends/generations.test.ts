@@ -11,7 +11,7 @@ import { collect, textOf, turnOf } from "./suite.ts";
 
 const SHARED = { providers: {}, tools: {}, limits: {} } as unknown as Shared;
 
-/** An agent whose process answers with its number, and goes on. */
+/** An agent whose process answers with its id, and continues. */
 function agentWith(env: Record<string, string>) {
   return {
     backend: "acp",

@@ -17,7 +17,7 @@ const slow = await startHttpAgent("stream", 150);
 const paced = { stream: await startHttpAgent("stream", 10), json: await startHttpAgent("json", 0, () => sleep(30)) };
 const json = await startHttpAgent("json");
 const text = await startHttpAgent("text");
-/** Answers with whatever a test wants. */
+/** Answers as the test specifies. */
 let next = whole({ reply: "" });
 const any = await startHttpStandIn(() => next);
 const opened: { close?(): Promise<void> }[] = [];
@@ -111,7 +111,7 @@ describe("the request to a service", () => {
     const backend = open(stream.url);
     const before = stream.connections();
     for (let n = 0; n < 5; n++) await collect(backend.run(say(`${n}`), never));
-    // The next one may begin while the last answer is ending.
+    // The next one may start while the last answer is ending.
     expect(stream.connections() - before).toBeLessThan(3);
   });
 });
@@ -150,7 +150,7 @@ describe("the answer of a service", () => {
       { text: replyTo("hi") },
       { usage: { input: 7, output: 4, cached: undefined, reasoning: undefined } },
     ]);
-    // It says nothing of what it used, which is not the same as that it used nothing.
+    // The service reports no usage, which is different from a usage of 0.
     expect(await run(text.url, say("hi"))).toEqual([
       { text: replyTo("hi") },
       { note: { name: "usage.unknown", detail: { reason: "the agent's service does not report its token usage" } } },
@@ -224,7 +224,7 @@ describe("a failing service", () => {
   it.each((Object.keys(FAULTS) as Fault[]).filter((fault) => !ENDLESS.includes(fault)))(
     "fails with %s, in words of ours, and the next turn is answered",
     async (fault) => {
-      // A stream that goes on and on is ended by the core, at 4 MiB of text.
+      // The core ends an endless stream, at 4 MiB of text.
       for (const server of fault === "100 MB" ? [json] : [stream, json]) {
         server.failNext(fault);
         const backend = open(server.url);

@@ -6,7 +6,7 @@ import { startA2aAgent } from "./stand-ins/a2a-agent.ts";
 import { agentProgram } from "./stand-ins/acp.ts";
 import { startHttpAgent } from "./stand-ins/http-agent.ts";
 
-/** Its reply is the turn as it was told it. */
+/** Its reply is the turn that it received. */
 const REPEATS = ["sh", "-c", 'read -r turn; printf %s "$turn"'];
 const LOOP = "the agent was not called: it passed through 3 announcements or agents, as in a loop";
 
@@ -72,7 +72,7 @@ describe("F28: an agent that calls the gateway", () => {
     };
     for (const agent of Object.keys(told)) {
       for (const [door, send] of Object.entries(doors)) {
-        // Each door at its own number, so that no answer could be that of another.
+        // Each surface has another number, so that no answer can be confused with another.
         const hops = Object.keys(doors).indexOf(door);
         const headers: Record<string, string> = hops === 0 ? {} : { "x-gateway-hops": String(hops) };
         const { reply } = await turnOf(await send(agent, "do: meta", headers));
@@ -100,7 +100,7 @@ describe("F28: an agent that calls the gateway", () => {
     await endOf(undefined, {});
     await endOf("1", {});
     await endOf(undefined, { hops: 1 });
-    // Whoever is told two numbers believes the larger.
+    // With two numbers, the larger one is used.
     await endOf("1", { hops: 2 });
     await endOf("2", { hops: 0 });
     expect(service.seen.map(({ headers }) => headers["x-gateway-hops"])).toEqual(["1", "2", "2", "3", "3"]);
@@ -127,7 +127,7 @@ describe("F28: an agent that calls the gateway", () => {
     ]);
     expect((await wakeOn(gateway, "2")).status).toBe(200);
     expect((await service.next()).headers["x-gateway-hops"]).toBe("3");
-    // What an event says of itself cannot make the others of its beat fail.
+    // The hops of an event cannot make the other events of its beat fail.
     await gateway.hooks.wake({ text: "It lies.", mode: "now", metadata: { "x-gateway-hops": 9 } });
     expect((await service.next()).headers["x-gateway-hops"]).toBe("3");
   });

@@ -40,7 +40,7 @@ describe.each(KIND_NAMES)("a model of the type %s", (kind) => {
     const before = standIn.connections();
     for (let n = 0; n < 10; n++) await run(turnOf({ instructions: "Be kind." }), backend);
     expect(standIn.seen).toHaveLength(10);
-    // A second one may be made by who asks again before the first has come to rest.
+    // A request before the first connection is idle may open a second one.
     expect(standIn.connections() - before).toBeLessThanOrEqual(2);
     const { path, headers, text } = standIn.seen[0] as (typeof standIn.seen)[number];
     expect(path).toBe(KINDS[kind].path);
@@ -89,7 +89,7 @@ describe.each(KIND_NAMES)("a model of the type %s", (kind) => {
     expect(second?.text).toContain("17 degrees in Bern");
     expect(second?.text).toContain("17 degrees in Genf");
     expect(second?.text).toContain("Let me look.");
-    // What the provider wants to see again of what it thought.
+    // The part of the reasoning that the provider requires in the next request.
     if (kind === "anthropic") expect(second?.text).toContain("signed I look.");
     if (kind === "openai") expect(second?.text).toContain("sealed I look.");
     if (kind === "google") expect(second?.text).toContain("c2lnbmVk");
@@ -107,7 +107,7 @@ describe.each(KIND_NAMES)("a model of the type %s", (kind) => {
     standIn.say({ calls }, { text: ["Sorry."] });
     const chunks = await run(turnOf({ tools: async () => [secret, strict] }));
     expect(textOf(chunks)).toBe("Sorry.");
-    // What no tool has seen, its caller's timeline would not have.
+    // A call that reached no tool is not on the timeline.
     const noted = chunks.flatMap((chunk) => ("note" in chunk && chunk.note ? [chunk.note] : []));
     expect(noted.map(({ detail }) => (detail as { tool?: string }).tool)).toEqual(
       calls.slice(2).map(({ name }) => name),
@@ -140,7 +140,7 @@ describe.each(KIND_NAMES)("a model of the type %s", (kind) => {
       for (const line of (HOSTILE[n] ?? "").split("\n").filter((one) => one.length > 8))
         expect(around).not.toContain(line);
     }
-    // What the gateway itself says stands behind it, and what its own tools say needs none.
+    // The gateway's own text follows the fence, and its own tools need none.
     expect(stringsIn(second?.json).some((text) => text.startsWith("Do as I say.\n\n(No more tools"))).toBe(true);
   });
 

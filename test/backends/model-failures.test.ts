@@ -17,7 +17,7 @@ const NO_PLACE = "the provider has nothing at its address, or not the model: che
 const TOO_FAST = "the provider limits the gateway's requests";
 const RESET = "the provider closed the connection early";
 
-/** What each fault is called, and whether another try may help. */
+/** The error of each fault, and whether a retry may help. */
 const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
   "half a frame": [BROKE_OFF, true],
   html: ["the provider sent a page instead of a stream of events", false],
@@ -50,7 +50,7 @@ const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
   "no HTTP": ["the provider cannot be used: its answer is not HTTP", false],
   "an endless head": ["the provider cannot be used: the head of its answer is too long", false],
 };
-/** It brings more than a second's work: of one kind. */
+/** This one takes more than a second, so it is tested with one kind. */
 const HEAVY: readonly Fault[] = ["100 MB"];
 
 describe.each(KIND_NAMES)("F07, F08: a failing provider of the type %s", (kind: KindName) => {
@@ -75,13 +75,13 @@ describe.each(KIND_NAMES)("F07, F08: a failing provider of the type %s", (kind: 
       expect(error.retryAfterMs).toBe(ms);
     } else expect(error.retryAfterMs).toBeUndefined();
     expect(text).not.toContain("<html>");
-    // The log says whose failure it was.
+    // The log names the failing provider.
     expect(error.model).toBe("main");
-    // What is logged of it holds no secret either, down to the last cause.
+    // The logged error has no secret, down to the last cause.
     const logged = inspect(error, { depth: 9 });
     expect(logged).not.toContain("sk-secret");
     expect(logged).not.toContain(API_KEY);
-    // And the next turn is none the worse for it.
+    // The next turn works.
     expect(textOf(await collect(backend.run(turnOf(), new AbortController().signal)))).toContain("thank you.");
   });
 
@@ -174,7 +174,7 @@ describe("the error of a provider", () => {
     ["a page's server", NO_PLACE, 405, undefined],
   ])("is permanent, with an error of the gateway: %s, %s", (_who, words, status, body) => {
     expect(told(status, body)).toMatchObject({ message: words, retryable: false });
-    // After any but the request's own fault another model is asked.
+    // After any error except one of the request itself, another model is called.
     expect(told(status, body) instanceof RequestRefused).toBe(words === TOO_LONG);
   });
 

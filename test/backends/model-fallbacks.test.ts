@@ -135,7 +135,7 @@ describe("an agent with several models", () => {
     expect(textOf(await run(open(), "good", { tools }))).toBe("Done.");
     expect(calls).toHaveLength(1);
 
-    // Not past the agent's budget of retries.
+    // Within the agent's budget of retries.
     first.reset();
     first.say(call);
     first.failNext(undefined, "503 with Retry-After");
@@ -169,7 +169,7 @@ describe("an agent with several models", () => {
     expect(textOf(await running)).toBe("I am the second.");
     expect(await hanging.left).toBe(true);
     expect(second.seen[0]?.text).toContain("ordered");
-    // Its answer is there.
+    // The answer has arrived.
     expect(goesOn?.()).toBe(false);
   });
 

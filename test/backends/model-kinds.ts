@@ -9,7 +9,7 @@ import { startGoogle } from "./stand-ins/google.ts";
 import type { ModelAnswer, ModelStandIn } from "./stand-ins/model-answers.ts";
 import { startChatCompletions, startResponses } from "./stand-ins/openai.ts";
 
-/** Every kind of provider, with its stand-in, and the path below its address at which it answers. */
+/** Every kind of provider, with its stand-in, and the path of its API. */
 export const KINDS = {
   openai: { start: startResponses, base: "/v1", path: "/v1/responses" },
   anthropic: { start: startAnthropic, base: "/v1", path: "/v1/messages" },
@@ -53,12 +53,12 @@ export function openModels(table: ModelBackendSettings["table"], more: Partial<M
   });
 }
 
-/** What a turn fails with where something else answers. */
+/** The error of a turn if another service answers. */
 export function otherFormOf(kind: KindName) {
   return `the answer is not from a provider of the type ${kind}: check the provider's \`type\` and \`baseUrl\``;
 }
 
-/** What a reply fails with, and the text that came before. */
+/** The error of a reply, and the text before it. */
 export async function failure(chunks: AsyncIterable<Chunk>): Promise<{ error: BackendError; text: string }> {
   let text = "";
   try {

@@ -4,7 +4,7 @@ import { API_KEY, failure, modelAt, openModels } from "./model-kinds.ts";
 import { startHttpStandIn } from "./stand-ins/http-stand-in.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
-/** Mistral's form of a stream: what was used comes with the last piece. */
+/** Mistral's stream: the last piece has the usage. */
 function chunk(delta: object, last?: object) {
   return `data: ${JSON.stringify({ id: "cmpl-1", object: "chat.completion.chunk", created: 1764000000, model: "mistral-medium-2508", choices: [{ index: 0, delta, finish_reason: last ? "stop" : null }], ...last })}\n\n`;
 }

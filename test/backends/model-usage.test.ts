@@ -6,7 +6,7 @@ import { USAGE } from "./stand-ins/model-answers.ts";
 import { collect, turnOf } from "./suite.ts";
 
 const PIECE = "x".repeat(3_429);
-/** These tell with the first piece what was read. */
+/** These report the input with the first piece. */
 const TELLS_INPUT: readonly KindName[] = ["anthropic", "google"];
 
 function lastUsage(chunks: readonly Chunk[]) {
@@ -79,10 +79,10 @@ describe.each(KIND_NAMES)("the usage of a turn of the type %s that did not end n
     standIn.failNext("hang in the middle");
     const controller = new AbortController();
     const running = open().run(turnOf(), controller.signal);
-    // Its SDK reads what is no text a little later.
+    // Its SDK reads events without text a little later.
     const chunks = await collectAll(running, () => setTimeout(() => controller.abort("cancelled"), 50));
     const said = chunks.reduce((sum, chunk) => sum + ("text" in chunk ? chunk.text.length : 0), 0);
-    // OpenAI keeps to itself what its models think.
+    // OpenAI does not return the reasoning of its models.
     const thought = kind === "openai" ? 0 : 4_000;
     expect(running.used?.()?.output).toBe((said + thought + 3) >> 2);
   });

@@ -8,7 +8,7 @@ describe("the cost of tokens", () => {
     expect(costOf({ input: 1_000_000, output: 0 }, PRICE)).toBe(250_000_000);
     expect(costOf({ input: 0, output: 1_000_000 }, PRICE)).toBe(2_000_000_000);
     expect(costOf({ input: 1_200, output: 80, cached: 1_024 }, PRICE)).toBe(229_600);
-    // Part of the output, and paid with it.
+    // Part of the output, and included in its price.
     expect(costOf({ input: 0, output: 80, reasoning: 70 }, PRICE)).toBe(160_000);
   });
 

@@ -27,9 +27,9 @@ export function gatewayWith(agents: Agent[], more: Omit<Start, "config"> = {}) {
 }
 type Gateway = Awaited<ReturnType<typeof gatewayWith>>;
 
-/** Sends a message whose reply begins with the numbers of processes, and goes on. */
+/** Sends a message whose reply starts with the ids of processes, and continues. */
 export async function sendToDeaf({ rest }: Pick<Gateway, "rest">, agent: Agent, message = "Hi") {
-  // Who only listens may go: the turn goes on.
+  // A reader may disconnect: the turn continues.
   const leaving = new AbortController();
   const stream = await rest.stream("chat.send", { body: { message, agent }, signal: leaving.signal });
   let told = "";

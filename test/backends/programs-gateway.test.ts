@@ -8,7 +8,7 @@ import { createRpc } from "#test/harness/rpc.ts";
 import { AGENTS, type Agent, configOf, gatewayWith, sendToDeaf } from "./programs-agents.ts";
 import { isAlive, untilGone } from "./stand-ins/programs.ts";
 
-// What mostly waits, for a program to begin or to end, does so side by side.
+// Tests that mostly wait for a program run in parallel.
 
 describe.concurrent("a gateway with agents that are programs", () => {
   it("answers with the output of a command, completely and streamed", async () => {

@@ -1,21 +1,21 @@
 import type { Backend, BackendTurn, Chunk } from "#backends/backend.ts";
 import { abortSignalOf } from "#kit/stop-signal.ts";
 
-/** One run of the scripted backend, for a test to play. */
+/** One run of the scripted backend, which a test controls. */
 export type ScriptedRun = {
   readonly turn: BackendTurn;
   readonly signal: AbortSignal;
   say(text: string): void;
   use(input: number, output: number): void;
-  /** Anything, chunk or not. */
+  /** Any value, valid or not. */
   give(chunk: unknown): void;
   end(): void;
   fail(error: unknown): void;
-  /** Resolves when the run was told to end, or has. */
+  /** Resolves when the run is aborted or has ended. */
   readonly left: Promise<void>;
 };
 
-/** A backend whose every run a test plays by hand. It answers no signal unless told to: that is the gateway's task to survive. */
+/** A backend whose runs a test controls. It ignores its signal unless told otherwise, because the gateway must survive that. */
 export function createScriptedBackend(models?: readonly string[]) {
   const runs: ScriptedRun[] = [];
   const waiting: ((run: ScriptedRun) => void)[] = [];
@@ -38,9 +38,9 @@ export function createScriptedBackend(models?: readonly string[]) {
 
   return {
     backend,
-    /** Every run so far, in the order they began. */
+    /** All runs so far, in the order of their starts. */
     runs: runs as readonly ScriptedRun[],
-    /** The next run that no test has taken yet, when it has begun. */
+    /** The next run that no test has used yet, after its start. */
     next: (): Promise<ScriptedRun> =>
       taken < runs.length
         ? Promise.resolve(runs[taken++] as ScriptedRun)

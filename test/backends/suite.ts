@@ -3,15 +3,15 @@ import type { Backend, BackendMessage, BackendTurn, Chunk, Used } from "#backend
 import { BackendError } from "#kit/errors.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 
-/** A backend as the suite is run against it. Each one answers something to any message. */
+/** A backend for the suite. Each answers any message. */
 type BackendUnderTest = {
   name: string;
   open(): Promise<Backend>;
-  /** One that goes on for at least a second, to be stopped on its way. */
+  /** A backend that runs for at least a second, to be stopped meanwhile. */
   openSlow(): Promise<Backend>;
-  /** One that takes a moment for its whole reply, in pieces where it has any. */
+  /** A backend that takes a moment for its complete reply, in pieces if it has any. */
   openPaced(): Promise<Backend>;
-  /** One that cannot answer. */
+  /** A backend that cannot answer. */
   openFailing(): Promise<Backend>;
   /** The same messages give the same summary. */
   deterministic: boolean;
@@ -81,7 +81,7 @@ function messages(count: number): BackendMessage[] {
   });
 }
 
-/** What backend.ts asks of every backend. */
+/** The requirements of backend.ts for every backend. */
 export function backendSuite({ name, open, openSlow, openPaced, openFailing, deterministic }: BackendUnderTest): void {
   describe(`the ${name} backend`, () => {
     it("names its type, and the models that it accepts", async () => {
@@ -134,7 +134,7 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
         for (let n = 0; n < pieces; n++) await chunks.next();
         const pending = chunks.next();
         controller.abort(new Error("stop"));
-        // It may end, throw, or yield what is then thrown away: but it must not go on.
+        // It may end, throw, or yield values that are then ignored, but it must not continue.
         const rest = await Promise.allSettled([pending, chunks.next(), chunks.next()]);
         const last = rest.at(-1);
         expect(last?.status === "rejected" || last?.value.done).toBe(true);
@@ -148,7 +148,7 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
       let turn_id = "";
       let last = "";
       let read = "";
-      /** Reads up to the first event of this name, and leaves. */
+      /** Reads up to the first event of this name, and disconnects. */
       const readTo = async (name: string): Promise<void> => {
         const leaving = new AbortController();
         const stream = turn_id
@@ -162,7 +162,7 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
           const told = data as { turn_id: string; text: string };
           [turn_id, last] = [told.turn_id, id];
           if (event === "message.delta") read += told.text;
-          // Who comes when all of it is written has the rest here.
+          // A reader that joins after the last piece gets the rest here.
           if (event === "message.completed") {
             expect(told.text.slice(0, read.length)).toBe(read);
             read = told.text;

@@ -3,7 +3,7 @@ import type { TestGateway } from "#test/harness/gateway.ts";
 type Told = Pick<TestGateway, "rest" | "adminKey">;
 type Step = { name: string; detail: Record<string, unknown> | null };
 
-/** A turn as a gateway shows it. */
+/** A turn in the API of a gateway. */
 export async function turnIn({ rest }: Told, turnId: unknown) {
   return (await rest.call("turns.get", { path: { turn_id: String(turnId) } })).json as Record<string, unknown>;
 }

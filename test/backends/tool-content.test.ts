@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 const rpc = createRpc(gateway.url);
 
-/** Sends a message whose reply needs these calls. */
+/** Sends a message whose reply requires these calls. */
 async function ask(session_id: string, ...calls: { name: string; args: string }[]) {
   model.say({ calls }, { text: ["Done."] });
   const { json } = await gateway.rest.call("chat.send", { body: { message: "Hi.", session_id } });

@@ -18,10 +18,10 @@ afterEach(() => {
   for (const standIn of [main, spare]) standIn.reset();
 });
 
-/** What it reads costs a tenth where it had read it before. */
+/** Cached input costs a tenth. */
 const FAST = { input: 1, cachedInput: 0.1, output: 2 };
 const SPARE = { input: 3, output: 15 };
-/** 15 × 1 + 16 × 0.1 + 12 × 2, and 100 × 3 + 10 × 15, of a millionth each. */
+/** 15 × 1 + 16 × 0.1 + 12 × 2, and 100 × 3 + 10 × 15, each in millionths. */
 const OF_FAST = { input: 31, output: 12, total: 43, cached: 16, reasoning: 4, cost: 0.0000406 };
 const OF_SPARE = { input: 100, output: 10, total: 110, cached: 40, cost: 0.00045 };
 const BOTH = { input: 131, output: 22, total: 153, cached: 56, reasoning: 4, cost: 0.0004906 };
@@ -122,7 +122,7 @@ describe("the usage of turns and its cost", () => {
     const { turn_id } = await own.send({ message: "one", model: "fast" });
     const turn = await own.turnOf(turn_id);
     expect(turn).toMatchObject({ status: "failed", model: "fast" });
-    // As the provider did not say, as many as its words would be.
+    // The provider reported nothing, so the usage is estimated from the text.
     const { input, output, cost } = turn.usage as { input: number; output: number; cost: number };
     expect(output).toBeGreaterThan(0);
     expect(cost).toBe((input + 2 * output) / 1e6);
@@ -162,7 +162,7 @@ describe("the usage of turns and its cost", () => {
     let compacting: ReturnType<typeof own.rpc.call> | undefined;
     await new Promise<void>((resolve) => {
       const text = Array.from({ length: 100 }, () => "word ");
-      // Once there is a later one, those before it were read.
+      // When there is a later piece, the pieces before it were read.
       spare.say({ text, usage: { input: 100, output: 300, cached: 40, reasoning: 0 }, paceMs: 10, onPiece });
       function onPiece(n: number) {
         if (n === 10) resolve();

@@ -12,7 +12,7 @@ import { stepsIn, turnIn } from "./told.ts";
 const http = await startHttpAgent("text");
 const telling = await startHttpAgent("json");
 const a2a = await startA2aAgent({ binding: "JSONRPC", streaming: true });
-/** A server of one's own that speaks chat completions, and of what they use says nothing. */
+/** A self-hosted server of chat completions that reports no usage. */
 const local = await startHttpStandIn(() => ({
   headers: { "content-type": "text/event-stream" },
   body: [{ delta: { content: "Hello" } }, { delta: {}, finish_reason: "stop" }]

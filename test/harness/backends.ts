@@ -1,6 +1,6 @@
 import type { Backend, BackendTurn, Chunk } from "#backends/backend.ts";
 
-/** One turn that a test plays the backend of. */
+/** One turn whose backend a test controls. */
 export type Played = {
   turn: BackendTurn;
   signal: AbortSignal;
@@ -10,7 +10,7 @@ export type Played = {
   fail(error: unknown): void;
 };
 
-/** A backend that does what a test says, when it says it. `next` is the next turn that reached it. */
+/** A backend that a test controls. `next` is the next turn that reached it. */
 export function createPuppet(models?: readonly string[]): { backend: Backend; next(): Promise<Played> } {
   const begun = createQueue<Played>();
   const run = (turn: BackendTurn, signal: AbortSignal): AsyncIterable<Chunk> => {

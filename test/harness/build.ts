@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const INPUTS = ["specs", "src", "generated", "scripts", "docs", "package.json"];
 
-/** Builds dist/, and what is generated and not committed, once for the whole run, where they are older than what they are made from. */
+/** Builds dist/ and the generated files that are not committed, once per run, if they are older than their sources. */
 export function setup(): void {
   if (!isStale()) return;
   const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", "scripts/build.ts"], {

@@ -1,4 +1,4 @@
-// The thread of test/harness/client-apart.ts: writes each request on a connection of its own, and gives back all that came until its end.
+// The thread of test/harness/client-apart.ts: writes each request on a separate connection, and returns all bytes until its end.
 import { connect } from "node:net";
 import { parentPort } from "node:worker_threads";
 
@@ -7,7 +7,7 @@ parentPort.on("message", ({ port, request }) => {
   const parts = [];
   socket.on("connect", () => socket.write(request));
   socket.on("data", (part) => parts.push(part));
-  // What had come before counts; nothing is a reply that is none.
+  // The bytes so far count; an empty answer is not a reply.
   socket.on("error", () => {});
   socket.on("close", () => {
     const came = new Uint8Array(Buffer.concat(parts));

@@ -7,8 +7,8 @@ import { replyIn, requestText } from "./raw.ts";
 import type { Reply } from "./rest.ts";
 
 /**
- * How long the gateway of this process keeps the loop at most for one request, and what it replies. The client has a thread of its own, and
- * the reply is looked at when the watch is over: of what is measured nothing is the test's own work.
+ * The longest time for which the gateway of this process blocks the loop for one request, and its reply. The client has its own thread, and the reply
+ * is checked after the measurement, so the test itself is not measured.
  */
 type Watch = (
   place: Place,

@@ -1,23 +1,23 @@
 import { setImmediate as nextLoop } from "node:timers/promises";
 import type { Clock } from "#kit/clock.ts";
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only a test moves. */
 export type ManualClock = Clock & {
-  /** Lets `ms` pass, timer by timer; what each of them sets off has settled before the next one fires. */
+  /** Lets `ms` pass, timer by timer. The effects of each timer have settled before the next one fires. */
   advance(ms: number): Promise<void>;
-  /** Lets `ms` pass while nothing can run, as in a blocked event loop: then all that is due fires, the earliest first. */
+  /** Lets `ms` pass while nothing can run, as in a blocked event loop. Then all due timers fire, the earliest first. */
   block(ms: number): Promise<void>;
-  /** Moves the wall clock alone, as an administrator or a time server does. */
+  /** Moves only the wall clock, as an administrator or a time server does. */
   jump(ms: number): void;
-  /** Waits until the promises that can go on have gone on. */
+  /** Waits until all promises that can continue have continued. */
   settle(): Promise<void>;
-  /** How many timers wait. */
+  /** The number of waiting timers. */
   timers(): number;
 };
 
 type Timer = { due: number; fire: () => void };
 
-/** Begins on a full hour, so that tests of hourly counters know where they are. */
+/** Starts at a full hour, for tests of hourly counters. */
 export const START = Date.UTC(2026, 10, 21, 8);
 
 export function createManualClock(): ManualClock {
@@ -26,7 +26,7 @@ export function createManualClock(): ManualClock {
   const timers = new Set<Timer>();
 
   const settle = async () => {
-    // Twice: what a promise set off may itself have waited for the loop.
+    // Twice, because a promise may itself have waited for the loop.
     await nextLoop();
     await nextLoop();
   };

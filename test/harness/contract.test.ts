@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { eventFaults, faultsOf } from "./contract.ts";
 import { createEventReader } from "./sse.ts";
 
-// The tests of the REST surface are worth what their checks are: each of these would be told.
+// The tests of the REST surface depend on the checks of replies. Each of these mistakes must be reported.
 
 const REQUEST_ID = "req_01M7YN2C7DT5V3D1HM9SE7C4WP";
 const LIST = { method: "GET", path: "/api/v1/skills/list" };

@@ -6,10 +6,10 @@ import type { Validate } from "#generated/validators/validate.ts";
 import { isOpenAiPath, openAiErrorFaults } from "./openai-contract.ts";
 import { openAiErrorShape, problemShape, replyShape, turnEventShape } from "./shapes.ts";
 
-/** Where a request went: what the contract says of its reply depends on it. */
+/** The place of a request, which determines the contract of its reply. */
 export type Place = { method: string; path: string };
 
-/** A reply as it came. The body of a stream is checked event by event, and is undefined here. */
+/** A received reply. The body of a stream is checked event by event, and is undefined here. */
 type Received = { status: number; headers: Headers; body: string | undefined };
 
 export type Problem = {
@@ -43,10 +43,10 @@ const COMMON = new Set([
   "x-request-id",
 ]);
 
-/** The headers that let a page of another origin read a reply: all of them, or none. */
+/** The headers that allow a page of another origin to read a reply: all of them, or none. */
 const TO_PAGES = ["access-control-allow-origin", "access-control-expose-headers"];
 
-/** The errors that come before an operation is found. */
+/** The errors that occur before an operation is found. */
 const BEFORE_ANY: readonly ErrorName[] = [
   "not-found",
   "unauthenticated",
@@ -58,13 +58,13 @@ const BEFORE_ANY: readonly ErrorName[] = [
   "request-timeout",
 ];
 
-/** The operation of a place. A path that has others but not this method is held to the first of them. */
+/** The operation of a place. A path with other methods but not this one is validated against the first of them. */
 export function routeAt({ method, path }: Place): Route | undefined {
   const here = routesAt(path);
   return here.find((route) => route.method === method) ?? here[0];
 }
 
-/** The operations of a path, whatever their methods. */
+/** The operations of a path, with any method. */
 export function routesAt(path: string): Route[] {
   const target = path.split("?")[0] as string;
   return (routes as readonly Route[]).filter(({ path: template }) => fits(template, target));
@@ -75,14 +75,14 @@ function fits(template: string, target: string): boolean {
   return parts.length === given.length && parts.every((part, n) => part === given[n] || (part[0] === "{" && given[n]));
 }
 
-/** Everything about a reply that does not match the contract; empty when nothing is. */
+/** All parts of a reply that do not match the contract; empty if it is valid. */
 export function faultsOf(place: Place, reply: Received): string[] {
   const route = routeAt(place);
   const { status, headers, body } = reply;
   const found = [...headFaults(route, reply), ...leaks(body ?? "")];
   if (!/^req_[0-9A-HJKMNP-TV-Z]{26}$/.test(headers.get("x-request-id") ?? "")) found.push("x-request-id is missing");
   if (route && route.surface !== "public") found.push(...privacyFaults(headers));
-  // What is sent in another encoding was unpacked before it came here.
+  // A compressed body was decompressed before.
   const length = headers.has("content-encoding") ? null : headers.get("content-length");
   const isHead = place.method === "HEAD";
   if (body !== undefined && length !== null && !isHead && Number(length) !== Buffer.byteLength(body))
@@ -92,7 +92,7 @@ export function faultsOf(place: Place, reply: Received): string[] {
   return found.map((fault) => `${place.method} ${place.path.slice(0, 80)} → ${status}: ${fault}`);
 }
 
-/** An answer of an API is in no cache, and is what its type says. */
+/** An answer of an API is in no cache, and has the type of its header. */
 export function privacyFaults(headers: Headers): string[] {
   const found: string[] = [];
   if (!headers.get("cache-control")?.includes("no-store")) found.push("cache-control lacks no-store");
@@ -179,7 +179,7 @@ export function wordsOf({ errors: faults }: Validate): string[] {
   return (faults ?? []).map(({ instancePath, message }) => `${instancePath || "the body"} ${message}`);
 }
 
-/** The error of the table that a problem names. */
+/** The error of a problem in the error table. */
 export function errorNameOf({ type }: Problem): ErrorName {
   return type.replace("/docs/errors.html#", "") as ErrorName;
 }
@@ -209,7 +209,7 @@ function problemFaults(route: Route | undefined, problem: Problem, status: numbe
   return found;
 }
 
-/** A stack, a path of the machine, a class of somebody's library: nothing of that leaves the process. */
+/** Stacks, paths of the machine and classes of libraries must not leave the process. */
 function leaks(body: string): string[] {
   const signs = [process.cwd(), "node_modules", "node:internal", ".ts:", ".js:"];
   return [
@@ -228,6 +228,6 @@ export function eventFaults(event: unknown): string[] {
 
 export const LAST_EVENTS = ["turn.completed", "turn.failed", "turn.cancelled"];
 
-/** The REST operations, as the contract lists them. */
+/** The REST operations of the contract. */
 export const restRoutes = (routes as readonly Route[]).filter(({ surface }) => surface === "rest");
 export type { Route };

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 /**
- * A way to a server. It can be open, closed, or open for one connection alone, on which every answer takes a while. A held one lets new
- * connections hear nothing. A silent one lets none hear anything, and closes none, as when a cable is pulled.
+ * A proxy to a server. It can be open, closed, or open for a single connection whose answers are slow. A held one does not answer new connections. A
+ * silent one answers none and closes none, like a pulled cable.
  */
 export async function createDoor(url: string) {
   const through = new URL(url);
@@ -44,9 +44,9 @@ export async function createDoor(url: string) {
   through.port = String((server.address() as AddressInfo).port);
   return {
     url: through.href,
-    /** How many connections were turned away. */
+    /** The number of refused connections. */
     refused: () => refused,
-    /** How many connections hear nothing. */
+    /** The number of connections without an answer. */
     held: () => held,
     set(next: typeof mode): void {
       const wasSilent = mode === "silent";
@@ -54,7 +54,7 @@ export async function createDoor(url: string) {
       // A silent connection has lost bytes.
       if (mode === "closed" || wasSilent) for (const socket of [...sockets, ...beyond]) socket.destroy();
     },
-    /** Ends the first connection that asks this. */
+    /** Ends the first connection with this query. */
     cutAt(words: string): void {
       cut = words;
     },

@@ -2,7 +2,7 @@ import openapi from "#generated/openapi.json" with { type: "json" };
 import { type Operation, routes } from "#generated/routes.ts";
 import { routeOf } from "./rest.ts";
 
-// The examples of the contract are what its readers try first: each request is sent, and each reply is one that was got.
+// Readers of the contract try its examples first: each request is sent, and each reply is one that was received.
 
 type Media = { examples?: Record<string, { value?: unknown; $ref?: string }> };
 export type Example = { operation: Operation; status: string; type: string; name: string; value: unknown };
@@ -32,7 +32,7 @@ function contentOf(holder: unknown) {
   return (follow(holder) as { content?: Record<string, Media> } | undefined)?.content;
 }
 
-/** The operations whose path is one of these, or begins with it and goes on. */
+/** The operations with one of these paths, or below one of them. */
 export function operationsAt(...paths: readonly string[]): Operation[] {
   return routes
     .filter(({ path }) => paths.some((start) => `${path}/`.startsWith(`${start}/`)))
@@ -52,7 +52,7 @@ export function repliesOf(operations: readonly Operation[]): Example[] {
   );
 }
 
-/** A reply with what is new each time made the same. */
+/** A reply with its changing values replaced. */
 export function plain(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value)

@@ -1,4 +1,4 @@
-// Loaded before the gateway by `node --import`: mistakes that no request can make happen.
+// Loaded before the gateway by `node --import`: causes mistakes that no request can cause.
 process.on("SIGUSR2", () => {
   throw new Error("thrown where nobody catches");
 });

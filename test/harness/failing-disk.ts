@@ -5,17 +5,17 @@ import { join } from "node:path";
 
 const LIBRARIES = ["/usr/lib/fiu/fiu_run_preload.so", "/usr/lib/fiu/fiu_posix_preload.so"];
 
-/** Why no process can be given a disk that fails; undefined when one can. */
+/** The reason why processes cannot have a failing disk; undefined if they can. */
 export function whyNoFailingDisk(): string | undefined {
   return LIBRARIES.every((path) => existsSync(path))
     ? undefined
     : "libfiu is not installed (Debian: apt-get install fiu-utils)";
 }
 
-/** A call of the operating system that can be made to fail. */
+/** A system call that can fail. */
 type DiskFault = "sync/*" | "rw/write" | "rw/pwrite";
 
-/** Makes calls to the disk fail in processes that are started with its `env`. */
+/** Makes system calls to the disk fail in processes that are started with its `env`. */
 export function createFailingDisk() {
   const folder = mkdtempSync(join(tmpdir(), "gateway-disk-"));
   const prefix = join(folder, "ctrl");
@@ -29,7 +29,7 @@ export function createFailingDisk() {
   };
   return {
     env: { LD_PRELOAD: LIBRARIES.join(" "), FIU_CTRL_FIFO: prefix, FIU_ENABLE: "" },
-    /** From now on these calls fail, with an I/O error; with `chance` only now and then. */
+    /** From now on these calls fail with an I/O error; with `chance`, only some of them. */
     fail: (pid: number, fault: DiskFault, chance = 1) =>
       tell(pid, `enable_random name=posix/io/${fault},probability=${chance},failinfo=5`),
     restore: (pid: number, fault: DiskFault) => tell(pid, `disable name=posix/io/${fault}`),

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 
-// HTTP/2 byte by byte, for what no client would send.
+// HTTP/2 byte by byte, for requests that no client sends.
 
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
@@ -34,13 +34,13 @@ function number(value: number): Buffer {
 }
 
 export const settings = frame(TYPE.settings, FLAG.none, 0);
-/** Our side's settings are taken note of. */
+/** Acknowledges our settings. */
 export const agreed = frame(TYPE.settings, FLAG.ack, 0);
 export function reset(stream: number, code = 8): Buffer {
   return frame(TYPE.reset, FLAG.none, stream, number(code));
 }
 
-/** A text as HPACK writes it, without Huffman's code. */
+/** A text in HPACK, without Huffman coding. */
 function text(value: string): Buffer {
   const bytes = Buffer.from(value, "latin1");
   const length = bytes.length < 127 ? [bytes.length] : [127];
@@ -52,7 +52,7 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.from(length), bytes]);
 }
 
-/** Headers as a block that uses no table. */
+/** Headers as a block without a table. */
 export function block(headers: Record<string, string> | readonly (readonly [string, string])[]): Buffer {
   const pairs = Array.isArray(headers) ? headers : Object.entries(headers);
   return Buffer.concat(pairs.flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));
@@ -63,7 +63,7 @@ export function requestBlock(method: string, path: string, headers: Record<strin
   return block({ ":method": method, ":path": path, ":scheme": "http", ":authority": "localhost", ...headers });
 }
 
-/** A connection on which a test writes frames, or anything else. */
+/** A connection to which a test writes frames or other bytes. */
 export async function openFrames(url: string) {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true }).on("error", () => {});
@@ -92,11 +92,11 @@ export async function openFrames(url: string) {
   await new Promise<void>((resolve) => socket.once("connect", resolve).once("close", resolve));
   return {
     socket,
-    /** Every whole frame that has come. */
+    /** All complete frames so far. */
     frames: frames as readonly Frame[],
     closed,
     write: (...bytes: Uint8Array[]) => void socket.write(Buffer.concat(bytes)),
-    /** Resolves with the first frame that fits; rejects when the connection ends without one. */
+    /** Resolves with the first matching frame; rejects if the connection ends without one. */
     until: (fits: (frame: Frame) => boolean): Promise<Frame> =>
       new Promise((resolve, reject) => {
         const wake = () => {

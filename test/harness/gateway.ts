@@ -11,7 +11,7 @@ import { createHooks } from "./hooks.ts";
 import { noteGiven } from "./ledger.ts";
 import { checkedFetch, createRest, type Rest } from "./rest.ts";
 
-/** Secrets that are known, long enough, and different on every surface. */
+/** Known secrets that are long enough, and different on every surface. */
 export const SECRETS = {
   key: "rest-key-of-the-tests",
   adminKey: "admin-key-of-the-tests",
@@ -28,7 +28,7 @@ type Some<T> = T extends readonly unknown[]
     ? { [Key in keyof T]?: Some<T[Key]> | undefined }
     : T;
 
-/** A configuration as a person would write it, without the parts that every test repeats. */
+/** A configuration as a person writes it, without the parts that every test repeats. */
 export type SomeConfig = Some<ConfigFile>;
 
 export type Start = Omit<GatewayOptions, "loaded" | "logger"> & {
@@ -36,7 +36,7 @@ export type Start = Omit<GatewayOptions, "loaded" | "logger"> & {
   hidden?: readonly string[];
 };
 
-/** The real gateway in this process, on a free port, with an echo agent unless told. Its doors are open when it is returned. */
+/** The real gateway in this process, on a free port, by default with an echo agent. Its listeners are open when it is returned. */
 export async function startGateway({ config = {}, hidden = [], ...options }: Start = {}) {
   const logs: LogLine[] = [];
   const waiting = new Set<() => void>();
@@ -48,7 +48,7 @@ export async function startGateway({ config = {}, hidden = [], ...options }: Sta
         const entry = JSON.parse(line) as LogLine;
         logs.push(entry);
         const { requestId, operation, status } = entry;
-        // Answers over a socket were held to the contract there, and have no id.
+        // Answers over a socket were validated there, and have no id.
 
         if (entry.event === "request" && entry.transport !== "websocket" && !isStatic(entry.operation as string))
           noteGiven({ requestId: String(requestId), operation: String(operation), status: Number(status) });
@@ -62,7 +62,7 @@ export async function startGateway({ config = {}, hidden = [], ...options }: Sta
   await gateway.ready;
   const url = gateway.urls[0] as string;
 
-  /** Resolves with what is found in the log, as soon as it is there. */
+  /** Resolves with the result of a search in the log, as soon as there is one. */
   const until = <T>(find: () => T | undefined | false): Promise<T> =>
     new Promise((resolve) => {
       const look = () => {
@@ -74,7 +74,7 @@ export async function startGateway({ config = {}, hidden = [], ...options }: Sta
       waiting.add(look);
       look();
     });
-  /** The lines so far, with those that are still gathered for one write. */
+  /** The lines so far, including those that are still buffered. */
   const written = (): LogLine[] => {
     void logger.flush();
     return logs;
@@ -88,17 +88,17 @@ export async function startGateway({ config = {}, hidden = [], ...options }: Sta
     ...SECRETS,
     url,
     gateway,
-    /** Every line of the log so far. */
+    /** All lines of the log so far. */
     get logs() {
       return written();
     },
     linesOf,
     until,
-    /** The first line of this event with these fields, as soon as it is there. */
+    /** The first line of this event with these fields, as soon as it is logged. */
     logged: (event: string, fields?: Record<string, unknown>) => until(() => linesOf(event, fields)[0]),
     /** By operation, with the key of scope `chat`. */
     rest: createRest(url, SECRETS.key),
-    /** As the console calls. */
+    /** With the console's token. */
     console: createRest(url, SECRETS.consoleToken),
     /** Webhooks, with the shared token. */
     hooks: createHooks(url),
@@ -108,7 +108,7 @@ export async function startGateway({ config = {}, hidden = [], ...options }: Sta
       key: SECRETS.key,
       fetch: (target, init) => checkedFetch(new Request(target, init)),
     }),
-    /** Takes another configuration over, as a changed file would. */
+    /** Reloads with another configuration, like a changed file. */
     async reload(next: SomeConfig): Promise<void> {
       const { config: before } = loaded;
       const { config: after, ...read } = await settleConfig(next);
@@ -153,12 +153,12 @@ const BASE: ConfigFile = {
     rpc: { auth: { tokens: [{ name: "ops", token: SECRETS.rpcToken, permissions: "*" }] } },
     console: { token: SECRETS.consoleToken },
   },
-  // The usual limit is less than a test may send in a minute.
+  // The default limit is lower than the number of requests in a test.
   webhooks: { token: SECRETS.webhookToken, rateLimit: { maxRequests: 0 } },
   agents: { main: { backend: "echo" } },
 };
 
-/** Sections in both are merged; of all else `over` has the last word. */
+/** Sections in both are merged; for all other values `over` has priority. */
 export function merge(base: object, over: object): object {
   return {
     ...base,
@@ -175,7 +175,7 @@ function isRecord(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Files of the console and of the documentation, which the contract does not list one by one. */
+/** Files of the console and of the documentation, which the contract does not list. */
 function isStatic(operation: string): boolean {
   return operation === "console" || operation === "docs";
 }

@@ -2,7 +2,7 @@ import { channel } from "node:diagnostics_channel";
 import type { Socket } from "node:net";
 import { onTestFinished } from "vitest";
 
-/** The gateway's ends of all connections from here on. */
+/** The gateway's ends of all connections from now on. */
 export function watchAccepted(): Socket[] {
   const accepted: Socket[] = [];
   const note = (message: unknown) => accepted.push((message as { socket: Socket }).socket);
@@ -10,7 +10,10 @@ export function watchAccepted(): Socket[] {
   onTestFinished(() => void channel("net.server.socket").unsubscribe(note));
   return accepted;
 }
-/** Looks at how much waits for each, as often as it is called. Answers for how many something ever did, and how much at most. */
+/**
+ * Checks at each call how many bytes wait for each connection. Returns the number of connections that ever had waiting bytes, and the largest number
+ * of bytes.
+ */
 export function watchHeld(sockets: readonly Socket[]) {
   const held = new Set<Socket>();
   let most = 0;

@@ -9,18 +9,18 @@ import { type Connection, openConnection, requestText } from "./raw.ts";
 import { checkReply, type Reply } from "./rest.ts";
 
 export type HookSending = {
-  /** Null sends none. */
+  /** Null sends no token. */
   token?: string | null;
-  /** Beside or instead of the usual ones; null leaves one out. */
+  /** In addition to the usual ones, or instead of them; null omits one. */
   headers?: Record<string, string | null>;
   method?: string;
-  /** Nothing is served there: what comes back is no operation's. */
+  /** Nothing is served there: the reply belongs to no operation. */
   nowhere?: boolean;
 };
 
 type Sent = { method: string; path: string; headers: Record<string, string>; body: string | Uint8Array };
 
-/** Where the contract has webhooks; a gateway may have them elsewhere. */
+/** The path of webhooks in the contract; a gateway may have another one. */
 const CONTRACT_PATH = "/hooks";
 
 function sentOf(path: string, given: unknown, sending: HookSending): Sent {
@@ -35,7 +35,7 @@ function sentOf(path: string, given: unknown, sending: HookSending): Sent {
   return { method, path, body, headers: Object.fromEntries(kept) };
 }
 
-/** A way to send webhooks; `below` is what follows the path that they are received at. Bytes and text are sent as they are. */
+/** A way to send webhooks. `below` is the path after the webhook path. Bytes and text are sent unchanged. */
 export type HookClient = {
   send(below: string, body: unknown, sending?: HookSending): Promise<Reply>;
   wake(body: unknown, sending?: HookSending): Promise<Reply>;
@@ -58,7 +58,7 @@ function clientOf(exchange: (sent: Sent, place: Place) => Promise<Reply>, base: 
   } satisfies HookClient;
 }
 
-/** Sends webhooks over HTTP/1.1, each on a connection of its own. All that comes back is held to the contract. */
+/** Sends webhooks over HTTP/1.1, each on a separate connection. All replies are validated against the contract. */
 export function createHooks(url: string, base = CONTRACT_PATH): HookClient {
   return clientOf(async (sent, place) => {
     await using connection = await openConnection(url);
@@ -73,7 +73,7 @@ function exchangeOn(connection: Connection, sent: Sent, place: Place): Promise<R
 
 type Open = (gateway: TestGateway) => Promise<HookClient & AsyncDisposable>;
 
-/** One connection, and another when it was closed. */
+/** One connection, and another one after it was closed. */
 const overHttp1: Open = async ({ url }) => {
   let connection = await openConnection(url);
   let isEnding = false;
@@ -116,7 +116,7 @@ const overHttp1Tls: Open = async ({ url }) => {
   return { ...client, async [Symbol.asyncDispose]() {} };
 };
 
-/** The ways that webhooks come in, by their names, and what a gateway has to be configured with for them. */
+/** The transports of webhooks by name, and the configuration of a gateway for them. */
 export const hookTransports: Record<string, { open: Open; config?: SomeConfig }> = {
   "HTTP/1.1": { open: overHttp1 },
   "HTTP/1.1 over TLS": { open: overHttp1Tls, config: OVER_TLS },

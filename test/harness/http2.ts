@@ -29,7 +29,7 @@ export const CERTIFICATE = readFileSync(tlsFile("cert.pem"), "utf8");
 
 type Http2Reply = { status: number; headers: Headers; text: string };
 
-/** One connection that speaks HTTP/2: over TLS by ALPN where the address says https, else by prior knowledge. */
+/** One HTTP/2 connection: over TLS by ALPN for an https address, else by prior knowledge. */
 export async function openHttp2(url: string, options: SecureClientSessionOptions = {}) {
   const session = connect(url.replace("127.0.0.1", "localhost"), {
     ca: CERTIFICATE,
@@ -45,7 +45,7 @@ export async function openHttp2(url: string, options: SecureClientSessionOptions
     stream.on("error", () => {});
     return stream;
   };
-  /** One request and its reply, as it came. */
+  /** One request and its unchanged reply. */
   const exchange = (place: Place, headers?: OutgoingHttpHeaders, body?: string | Uint8Array): Promise<Http2Reply> => {
     const stream = open(place, headers);
     stream.end(body);
@@ -53,17 +53,17 @@ export async function openHttp2(url: string, options: SecureClientSessionOptions
   };
   return {
     session,
-    /** Resolves when the connection has gone. */
+    /** Resolves when the connection has closed. */
     closed,
     open,
     exchange,
-    /** The same, held to the contract. */
+    /** The same, validated against the contract. */
     send: (place: Place, headers?: OutgoingHttpHeaders, body?: string | Uint8Array): Promise<Reply> =>
       settling(async () => {
         const { status, headers: received, text } = await exchange(place, headers, body);
         return checkReply(place, status, received, text);
       }),
-    /** A reply that is a stream of events: its head and each event are held to the contract. */
+    /** A reply with a stream of events: its head and each event are validated against the contract. */
     stream: (place: Place, headers?: OutgoingHttpHeaders, body?: string) =>
       settling(async () => {
         const stream = open(place, headers);
@@ -79,7 +79,7 @@ export async function openHttp2(url: string, options: SecureClientSessionOptions
 
 export type Http2Client = Awaited<ReturnType<typeof openHttp2>>;
 
-/** The whole reply of a stream. Throws when the stream ends without one, or in the middle of it. */
+/** The complete reply of a stream. Throws if the stream ends without one, or in the middle. */
 export function readReply(stream: ClientHttp2Stream): Promise<Http2Reply> {
   return new Promise((resolve, reject) => {
     let status = 0;
@@ -123,14 +123,14 @@ async function readEvents(place: Place, stream: ClientHttp2Stream) {
     requestId: String(head["x-request-id"]),
     stream,
     events: events as readonly StreamEvent[],
-    /** Resolves when so many have come. */
+    /** Resolves when this number of events has arrived. */
     arrived: (count: number) =>
       new Promise<void>((resolve) => {
         const look = () => events.length >= count && resolve();
         waiting.add(look);
         look();
       }),
-    /** Resolves with all of them when the stream has ended well. */
+    /** Resolves with all events after the regular end of the stream. */
     all: (): Promise<readonly StreamEvent[]> => ended.then(() => events),
   };
 }

@@ -1,4 +1,4 @@
-// The account of one test file: every reply that a gateway says it gave must have been held to the contract by the client that got it.
+// The account of one test file: every reply in the access log of a gateway must have been validated by the client that received it.
 
 import { writePairs } from "./pairs.ts";
 
@@ -10,7 +10,7 @@ const faults: string[] = [];
 let sent = 0;
 let settled = 0;
 
-/** Sends a request, which is settled when its reply was checked, or when there will be none. */
+/** Sends a request. It is settled when its reply was checked, or when there cannot be one. */
 export async function settling<T>(exchange: () => Promise<T>): Promise<T> {
   sent++;
   try {
@@ -20,22 +20,22 @@ export async function settling<T>(exchange: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A gateway's access line says that it gave this reply. */
+/** The gateway has logged this reply. */
 export function noteGiven(reply: Given): void {
   given.push(reply);
 }
 
-/** A client held the reply of this request to the contract. */
+/** A client validated the reply of this request. */
 export function noteChecked(requestId: string): void {
   checked.add(requestId);
 }
 
-/** A broken contract fails the test that met it, and the file too: a test that expects an error must not swallow it. */
+/** An invalid reply fails the test that got it, and also the file: a test that expects an error must not swallow it. */
 export function noteFault(fault: string): void {
   faults.push(fault);
 }
 
-/** Lists the open items; it is empty when every reply was checked and none was wrong. */
+/** Lists the open items; empty if every reply was checked and valid. */
 function openItems(): string[] {
   const unseen = given.filter(({ requestId, status }) => status !== CALLER_GONE && !checked.has(requestId));
   return [
@@ -45,10 +45,10 @@ function openItems(): string[] {
   ];
 }
 
-/** The access line's status of a caller that left before its answer. */
+/** The logged status of a caller that disconnected before its answer. */
 const CALLER_GONE = 499;
 
-/** The account of the next file, which may be in the same process, begins empty. */
+/** The account of the next file, which may be in the same process, starts empty. */
 export function closeLedger(): void {
   writePairs();
   const open = openItems();

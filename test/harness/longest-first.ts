@@ -1,6 +1,9 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Begins with what took longest the last time, and keeps a project's files together: a process that they share ends where another's come. */
+/**
+ * Starts with the files that took longest in the last run, and runs the files of a project together: a shared process ends when files of another
+ * project follow.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(specs);

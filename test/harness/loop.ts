@@ -1,8 +1,8 @@
 import { existsSync, openSync, readSync } from "node:fs";
 
 /**
- * How long the event loop was kept at most by one stretch of our own work, until it is asked: time in which the machine served others, or
- * in which V8's own threads or a system call were waited for, does not count.
+ * The longest time for which our own work blocked the event loop, since the last call. Time for other processes, for V8's own threads or for system
+ * calls is not included.
  */
 export function watchLoop(): () => number {
   let longest = 0;
@@ -21,7 +21,7 @@ export function watchLoop(): () => number {
   };
 }
 
-/** The least of several tries, until one is less than `under`: a pause that our own code makes comes every time. */
+/** The lowest of several attempts, until one is less than `under`: a pause of our own code occurs every time. */
 export async function leastOf(tries: number, under: number, measure: () => Promise<number>): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let n = 0; n < tries && least >= under; n++) least = Math.min(least, await measure());
@@ -38,13 +38,13 @@ export async function stretchOf(act: () => Promise<unknown>): Promise<number> {
 
 const SCHEDULED = "/proc/thread-self/schedstat";
 
-/** The CPU time of this thread; where the system does not tell, the time. */
+/** The CPU time of this thread, or the time if the system does not report it. */
 const workedMs = ((): (() => number) => {
   if (!existsSync(SCHEDULED)) return () => performance.now();
   const file = openSync(SCHEDULED, "r");
   const text = Buffer.alloc(64);
   return () => {
-    // The file is up to 4 ms behind, but for this: being asked for the process's time, Linux counts this thread's up to now.
+    // The file is up to 4 ms behind, but reading the process's time makes Linux update the time of this thread.
     process.cpuUsage();
     const length = readSync(file, text, 0, text.length, 0);
     return Number.parseInt(text.toString("latin1", 0, length), 10) / 1e6;

@@ -3,7 +3,7 @@ import type { OpenAiError } from "#generated/rest-types.ts";
 import { wordsOf } from "./contract.ts";
 import { chunkShape, openAiErrorShape } from "./shapes.ts";
 
-// Holds answers to clients of OpenAI to the contract, beside the checks of every reply.
+// Validates answers to OpenAI clients against the contract, in addition to the checks of every reply.
 
 export function isOpenAiPath(path: string): boolean {
   return /^\/v1(?:[/?]|$)/.test(path);
@@ -20,7 +20,7 @@ const TYPES: Readonly<Record<number, string>> = {
   429: "rate_limit_error",
 };
 
-/** The error of the table that a refusal names. */
+/** The error of a refusal in the error table. */
 export function openAiErrorNameOf({ error: { code } }: OpenAiError): ErrorName {
   return NAMES[code] ?? (code.replaceAll("_", "-") as ErrorName);
 }
@@ -50,7 +50,7 @@ export function openAiErrorFaults(
 
 const DONE = "[DONE]";
 
-/** Holds a stream to the contract as it comes: chunks and then `[DONE]`, or an error and nothing more. */
+/** Validates a stream while it arrives: chunks and then `[DONE]`, or an error and nothing more. */
 export function createChunkReader(onFault: (fault: string) => void) {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let rest = "";

@@ -1,4 +1,4 @@
-// Counts which outcomes of the contract a run of the tests has seen: an operation or method with a status, or with an error by its name.
+// Counts the outcomes of the contract that a test run has seen: an operation or method with a status, or with an error name.
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,14 +9,14 @@ import { root } from "./process.ts";
 
 const FOLDER = "CONTRACT_PAIRS";
 const PROJECTS = "CONTRACT_PAIRS_PROJECTS";
-/** Outcomes that no request brings about, with the reason. A whole run fails for any other that it has not seen. */
+/** Outcomes that no request can cause, with the reason. A complete run fails for any other that it has not seen. */
 export const UNREACHABLE: Readonly<Record<string, string>> = {
   "system.info internal": "it reads nothing that could fail",
 };
 const seen = new Set<string>();
 let unwritten: string[] = [];
 
-/** A reply that was held to the contract had this outcome. */
+/** A validated reply had this outcome. */
 export function notePair(operation: string, outcome: string): void {
   const pair = `${operation} ${outcome}`;
   if (seen.has(pair)) return;
@@ -24,7 +24,7 @@ export function notePair(operation: string, outcome: string): void {
   unwritten.push(pair);
 }
 
-/** Adds what this process has seen to the account of the whole run. */
+/** Adds the outcomes of this process to the account of the run. */
 export function writePairs(): void {
   const folder = process.env[FOLDER];
   if (folder === undefined || unwritten.length === 0) return;
@@ -32,7 +32,7 @@ export function writePairs(): void {
   unwritten = [];
 }
 
-/** Every outcome that the contract has: the statuses that are no error, and the names of the errors. */
+/** All outcomes of the contract: the successful statuses, and the names of the errors. */
 function documentedPairs(): string[] {
   return [
     ...(routes as readonly Route[]).flatMap(({ operation, replies, errors }) => {
@@ -53,7 +53,7 @@ function unseenBy(found: ReadonlySet<string>): { documented: number; unseen: str
   return { documented: documented.length, unseen: documented.filter((pair) => !found.has(pair)) };
 }
 
-/** What `npm test` runs. A run of other files says nothing about the contract. */
+/** The files of `npm test`. A run of other files proves nothing about the contract. */
 function isWholeRun(): boolean {
   return (
     JSON.parse(readFileSync(join(root, "package.json"), "utf8")).scripts.test ===

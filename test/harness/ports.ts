@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-// Below those that the system gives to whoever asks for any: a process that is started again finds its own free.
+// Below the ports that the system assigns, so that a restarted process finds its own port free.
 const PORTS = { from: 20_000, count: 12_000 };
 
 /** A port that was free a moment ago. */

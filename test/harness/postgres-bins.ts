@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 
 const SYSTEM = "/usr/lib/postgresql";
 
-/** The folders with the programs of each PostgreSQL that is installed on this machine, newest first. */
+/** The folders with the programs of each installed PostgreSQL, newest first. */
 export function systemBins(): string[] {
   return (existsSync(SYSTEM) ? readdirSync(SYSTEM) : [])
     .sort((a, b) => Number(b) - Number(a))
@@ -14,7 +14,7 @@ export function systemBins(): string[] {
 
 const load = createRequire(import.meta.url);
 
-/** The same of the packages that bring them: the newest PostgreSQL that one brings, or the oldest. */
+/** The same for the npm packages with PostgreSQL: the newest or the oldest one. */
 export function embeddedBin(which: "newest" | "oldest" = "newest"): string | undefined {
   const platform = `${process.platform}-${process.arch}`;
   try {
@@ -29,7 +29,7 @@ export function embeddedBin(which: "newest" | "oldest" = "newest"): string | und
   }
 }
 
-/** A folder of packages may be closed to all but root: the server's user gets a copy. */
+/** Only root may be able to read a folder of packages, so the server's user gets a copy. */
 export function openTo(bin: string, folder: string): string {
   let at = bin;
   while (at !== dirname(at) && (statSync(at).mode & 0o005) === 0o005) at = dirname(at);

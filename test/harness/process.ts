@@ -12,17 +12,17 @@ export const main = join(root, "dist/main.js");
 
 export type ProcessOptions = {
   args?: readonly string[];
-  /** Written to gateway.json5 in the process's folder, where it is found without a flag. Without one it is a try-out. */
+  /** Written to gateway.json5 in the process's folder, where it is found without a flag. Undefined starts a try-out. */
   config?: object | string;
-  /** Beside PATH and HOME; nothing else is handed down. */
+  /** In addition to PATH and HOME; nothing else is inherited. */
   env?: Record<string, string>;
   /** Options for Node itself. */
   node?: readonly string[];
-  /** Makes the command line from the usual one, to run it by npm or from a shell. It gets a process group of its own. */
+  /** Changes the usual command line, to run the process by npm or from a shell. It gets its own process group. */
   command?: (usual: readonly string[]) => readonly string[];
-  /** The folder it runs in; one that is gone afterwards unless told. */
+  /** Its working folder; by default a temporary one. */
   cwd?: string;
-  /** The test's own, where tests run side by side. */
+  /** The context of the test, for concurrent tests. */
   onFinished?: typeof onTestFinished;
 };
 
@@ -42,18 +42,18 @@ export async function startProcess(options: ProcessOptions = {}): Promise<Gatewa
   }
 }
 
-/** Runs the gateway to its end: a start that is refused, or one that only prints something. */
+/** Runs the gateway to its end: a refused start, or one that only prints something. */
 export async function runProcess(options: ProcessOptions): Promise<Exit & { out: string; err: string }> {
   await using gateway = new GatewayProcess(options);
   const exit = await gateway.exited;
   return { ...exit, out: gateway.out.join("\n"), err: gateway.err.join("\n") };
 }
 
-/** The gateway as its user runs it, or what it said instead of running. */
+/** The gateway as its user runs it, or its output if it does not run. */
 export class GatewayProcess implements AsyncDisposable {
   readonly child: ChildProcess;
   readonly folder: string;
-  /** Every line of standard output, and of standard error, in the order they came. */
+  /** Every line of standard output and of standard error, in order. */
   readonly out: string[] = [];
   readonly err: string[] = [];
   readonly records: LogRecord[] = [];
@@ -89,20 +89,20 @@ export class GatewayProcess implements AsyncDisposable {
     return this.child.pid as number;
   }
 
-  /** Where it listens, as its log says; empty before that. */
+  /** Its address in the log; empty before that. */
   get url(): string {
     const line = this.out.find((text) => /\blistening\b/.test(text)) ?? "";
     return /https?:\/\/[^\s"]+/.exec(line)?.[0] ?? "";
   }
 
-  /** The secrets of the try-out, as the terminal shows them. */
+  /** The secrets of the try-out, as shown on the terminal. */
   get secrets(): Secrets {
     const shown = this.out.flatMap((line) => /^ {2}([A-Z_]+) {2,}(\S+)$/.exec(line)?.slice(1) ?? []);
     const pairs = shown.flatMap((name, n) => (n % 2 === 0 ? [[name, shown[n + 1]]] : []));
     return Object.fromEntries(pairs) as Secrets;
   }
 
-  /** All that it ever wrote. */
+  /** Its complete output. */
   get output(): string {
     return [...this.out, ...this.err].join("\n");
   }
@@ -113,7 +113,7 @@ export class GatewayProcess implements AsyncDisposable {
     writeFileSync(join(this.folder, "gateway.json5"), text);
   }
 
-  /** Waits for something in its output, past or to come. Throws with all it wrote when it ends without. */
+  /** Waits for a text in its output, past or future. Throws with its complete output if it ends before. */
   async until<T>(find: () => T | undefined | false): Promise<T> {
     for (;;) {
       const found = find();
@@ -123,7 +123,7 @@ export class GatewayProcess implements AsyncDisposable {
     }
   }
 
-  /** Waits for a log line of this event, past or to come; `nth` counts from 1. */
+  /** Waits for a log line of this event, past or future; `nth` counts from 1. */
   logged(event: string, nth = 1): Promise<LogRecord> {
     return this.until(() => this.records.filter((record) => record.event === event)[nth - 1]);
   }
@@ -136,7 +136,7 @@ export class GatewayProcess implements AsyncDisposable {
     process.kill(-this.pid, signal);
   }
 
-  /** Ends it, and what it runs in, whatever it does. */
+  /** Ends it with its process group, in any state. */
   end(): void {
     if (this.#ended) return;
     if (this.#ownGroup) this.killGroup("SIGKILL");

@@ -1,4 +1,4 @@
-/** A small generator of numbers that look random and come again for the same seed (mulberry32). */
+/** A small pseudo-random number generator with a seed (mulberry32). */
 export function createRandom(seed: number) {
   let state = seed >>> 0;
   const next = (): number => {
@@ -8,7 +8,7 @@ export function createRandom(seed: number) {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
   return {
-    /** A whole number from 0 up to `limit`, without it. */
+    /** An integer from 0 up to, but not including, `limit`. */
     below: (limit: number): number => Math.floor(next() * limit),
     chance: (share: number): boolean => next() < share,
     pick: <T>(items: readonly T[]): T => items[Math.floor(next() * items.length)] as T,

@@ -3,7 +3,7 @@ import type { Place } from "./contract.ts";
 import { settling } from "./ledger.ts";
 import { checkHead, checkReply, type Reply } from "./rest.ts";
 
-/** A connection on which a test writes what it likes, byte by byte. Replies are checked as any other. */
+/** A connection to which a test writes any bytes. Replies are checked like all others. */
 export async function openConnection(url: string) {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port), noDelay: true });
@@ -46,10 +46,10 @@ export async function openConnection(url: string) {
 
   return {
     write: (bytes: string | Uint8Array) => void socket.write(bytes),
-    /** Resolves when the bytes have left this process, or the connection is gone. */
+    /** Resolves when the bytes have left this process, or the connection has closed. */
     flush: (bytes: Uint8Array) =>
       Promise.race([new Promise<void>((resolve) => socket.write(bytes, () => resolve())), closed]),
-    /** The next whole reply. Interim ones (100 Continue) are left out and counted. */
+    /** The next complete reply. Interim ones (100 Continue) are omitted and counted. */
     reply: (place: Place): Promise<Reply> =>
       settling(async () => {
         const { status, headers, body } = await when(() => {
@@ -63,17 +63,17 @@ export async function openConnection(url: string) {
         });
         return checkReply(place, status, headers, body);
       }),
-    /** The head of a stream, as soon as it is there; what follows it is the test's to read. */
+    /** The head of a stream, as soon as it has arrived; the test reads the rest. */
     head: (place: Place): Promise<Headers> =>
       settling(async () => {
         const { status, headers } = await when(() => parseHead(text));
         checkHead(place, status, headers);
         return headers;
       }),
-    /** Resolves when what has come so far fits. */
+    /** Resolves when the received bytes match. */
     until: (arrived: (text: string) => boolean) => when(() => (arrived(text) ? text : undefined)),
     interim: () => interim,
-    /** How many bytes the system took from this process. */
+    /** The number of bytes that the system accepted from this process. */
     taken: () => socket.bytesWritten - socket.writableLength,
     closed,
     socket,
@@ -86,7 +86,7 @@ export async function openConnection(url: string) {
 
 export type Connection = Awaited<ReturnType<typeof openConnection>>;
 
-/** The reply in all that came on a connection, held to the contract. */
+/** The reply of a complete connection, validated against the contract. */
 export function replyIn(place: Place, text: string): Reply {
   const parsed = parseReply(text, true, place.method === "HEAD");
   if (!parsed) throw new Error(`no whole reply: ${JSON.stringify(text)}`);
@@ -105,7 +105,7 @@ function parseHead(text: string): Omit<Parsed, "body"> | undefined {
   return { status, headers, length: headEnd + 4 };
 }
 
-/** The reply at the beginning of what has come; undefined while it is not whole. */
+/** The reply at the beginning of the received bytes; undefined while it is not complete. */
 function parseReply(text: string, ended: boolean, isHead: boolean): Parsed | undefined {
   const head = parseHead(text);
   if (!head) return undefined;
@@ -136,7 +136,7 @@ function utf8(latin1: string): string {
   return Buffer.from(latin1, "latin1").toString("utf8");
 }
 
-/** A request as it goes over the wire. The Host is this machine's unless told; a body brings its length. */
+/** A request in HTTP/1.1. The Host is this machine by default; a body gets its length. */
 export function requestText(
   { method, path }: Place,
   headers: Record<string, string> = {},
@@ -153,7 +153,7 @@ export function requestText(
   return Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`), Buffer.from(body ?? "")]);
 }
 
-/** One request on a connection of its own. */
+/** One request on a separate connection. */
 export async function exchange(
   url: string,
   place: Place,

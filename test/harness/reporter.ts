@@ -13,7 +13,7 @@ export default class Reporter extends DefaultReporter {
       "Skipped",
       [...skippedByReason(args[0])].map(([reason, count]) => `${String(count).padStart(4)}  ${reason}`),
     );
-    // The last lines are what a log that is cut short still has.
+    // A truncated log still has its last lines.
     this.#list("Failed", failures(args[0]));
   }
 
@@ -22,7 +22,7 @@ export default class Reporter extends DefaultReporter {
   }
 }
 
-/** The file, the name and the first line of what was thrown, of each test that failed. */
+/** The file, the name and the first line of the error, for each failed test. */
 function failures(modules: readonly TestModule[]): string[] {
   return modules.flatMap(({ moduleId, children }) =>
     [...children.allTests("failed")].map((test) => {

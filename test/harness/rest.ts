@@ -21,16 +21,16 @@ import { notePair } from "./pairs.ts";
 import { rpcReplyFaults } from "./rpc-contract.ts";
 import { createEventReader } from "./sse.ts";
 
-/** A reply that was held to the contract. */
+/** A validated reply. */
 export type Reply = {
   status: number;
   headers: Headers;
   requestId: string;
   text: string;
-  /** The body read as JSON; undefined where there is none. */
+  /** The body parsed as JSON; undefined if it is not JSON. */
   json: Record<string, unknown>;
   problem: Problem;
-  /** The error that the problem, or the one answer of an RPC reply, names; undefined for a success. */
+  /** The error of the problem, or of the only answer of an RPC reply; undefined for a success. */
   error: ErrorName | undefined;
 };
 
@@ -41,7 +41,7 @@ export class ContractFault extends Error {
   }
 }
 
-/** Holds a whole reply to the contract. Throws when it is not what it says. */
+/** Validates a complete reply. Throws if it does not match the contract. */
 export function checkReply(place: Place, status: number, headers: Headers, text: string): Reply {
   const type = mediaOf(headers);
   const isRpc = /^\/rpc(?![\w-])/.test(place.path) && type !== "application/problem+json";
@@ -60,7 +60,7 @@ export function checkReply(place: Place, status: number, headers: Headers, text:
 }
 
 function noteOutcome(place: Place, outcome: string): void {
-  // All operations of a path refuse a method that none of them has.
+  // All operations of a path refuse an undefined method.
   const route = routeAt(place);
   const answering = outcome === "method-not-allowed" ? routesAt(place.path) : route ? [route] : [];
   for (const { operation } of answering) notePair(operation, outcome);
@@ -70,7 +70,7 @@ function openAiErrorIn({ path }: Place, status: number, json: unknown): ErrorNam
   return isOpenAiPath(path) && status >= 400 ? openAiErrorNameOf(json as OpenAiError) : undefined;
 }
 
-/** `fetch` that holds every reply to the contract, and each event of a stream as it passes. */
+/** `fetch` that validates every reply, and each event of a stream while it passes. */
 export function checkedFetch(request: Request): Promise<Response> {
   return settling(async () => {
     const { pathname, search } = new URL(request.url);
@@ -83,7 +83,7 @@ export function checkedFetch(request: Request): Promise<Response> {
   });
 }
 
-/** Holds the head of a stream to the contract. */
+/** Validates the head of a stream. */
 export function checkHead(place: Place, status: number, headers: Headers): void {
   const faults = faultsOf(place, { status, headers, body: undefined });
   noteChecked(headers.get("x-request-id") ?? "");
@@ -110,7 +110,7 @@ function tell(fault: string): never {
   throw new ContractFault([fault]);
 }
 
-/** Holds a turn's events to the contract as they come. */
+/** Validates a turn's events while they arrive. */
 function createTurnReader() {
   let last: StreamEvent | undefined;
   const { push, end } = createEventReader((event) => {
@@ -133,9 +133,9 @@ type Sending = {
   path?: Record<string, string>;
   query?: Record<string, string>;
   headers?: Record<string, string>;
-  /** Bytes and text are sent as they are, anything else as JSON. */
+  /** Bytes and text are sent unchanged, anything else as JSON. */
   body?: unknown;
-  /** Null sends none. */
+  /** Null sends no token. */
   key?: string | null;
   signal?: AbortSignal;
 };
@@ -148,7 +148,7 @@ type EventStream = {
   all(): Promise<StreamEvent[]>;
 };
 
-/** A client of one gateway by the names of its operations. All that it gets is checked. */
+/** A client of one gateway by the names of its operations. All replies are checked. */
 export function createRest(baseUrl: string, defaultKey: string) {
   const requestOf = (method: string, target: string, { headers, body, key = defaultKey, signal }: Sending): Request => {
     const all = new Headers(headers);
@@ -187,7 +187,7 @@ export function routeOf(operation: Operation): Route {
   return (routes as readonly Route[]).find((route) => route.operation === operation) as Route;
 }
 
-/** The request target of an operation's path with its parameters filled in. */
+/** The request target of an operation's path with its parameters. */
 export function targetOf(template: string, { path = {}, query }: Pick<Sending, "path" | "query">): string {
   return (
     template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? "")) +

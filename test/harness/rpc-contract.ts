@@ -26,7 +26,7 @@ const OF_OTHERS: readonly ErrorName[] = [
 const WITH_RESULT = new Set(["jsonrpc", "id", "result"]);
 const WITH_ERROR = new Set(["jsonrpc", "id", "error"]);
 
-/** Everything about one answer that is not what JSON-RPC and the contract say. `method` is what was called, where one was. */
+/** All parts of an answer that do not match JSON-RPC and the contract. `method` is the called method, if there was one. */
 function answerFaults(answer: unknown, method?: string): string[] {
   if (typeof answer !== "object" || answer === null || Array.isArray(answer)) return ["the answer is no object"];
   const { jsonrpc, id, result, error } = answer as RpcAnswer;
@@ -69,7 +69,7 @@ function errorFaults(error: RpcFailure, method: string | undefined): string[] {
   return found;
 }
 
-/** Holds an answer, or the answers of a batch, to the contract; `sent` is the text that they answer, where it is known. */
+/** Validates an answer, or the answers of a batch. `sent` is the text of the request, if known. */
 export function textFaults(text: string, sent?: string): string[] {
   const answer = tryParse(text);
   if (answer === undefined) return [`it is not JSON: ${text.slice(0, 200)}`];
@@ -82,7 +82,7 @@ export function textFaults(text: string, sent?: string): string[] {
   return answer.flatMap((one, n) => answerFaults(one, methodOf(calls[n], one)).map((fault) => `answer ${n}: ${fault}`));
 }
 
-/** A notification that is one is not answered. */
+/** A valid notification is not answered. */
 function isAnswered(call: unknown): boolean {
   return (call as { id?: unknown } | null)?.id !== undefined || !isCall(call);
 }
@@ -101,7 +101,7 @@ function isCall(call: unknown): boolean {
   return jsonrpc === "2.0" && typeof method === "string" && isWhole;
 }
 
-/** The method that was called; undefined where the call was not read, so that its id is not echoed. */
+/** The called method; undefined if the call was not read, so that its id is not echoed. */
 function methodOf(call: unknown, answer: unknown): string | undefined {
   const { method, id } = (call ?? {}) as { method?: string; id?: unknown };
   const wasRead = isCall(call) && (id === null || (answer as RpcAnswer | null)?.id !== null);

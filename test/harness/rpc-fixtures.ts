@@ -89,7 +89,7 @@ const KINDS: Record<string, RegExp> = {
   number: /^-?[\d.]+$/,
 };
 
-/** Puts placeholders into an answer where their values fit, and keeps only the wanted parts of an error. */
+/** Replaces matching values of an answer by placeholders, and reduces an error to the expected parts. */
 export function likeness(wanted: unknown, got: unknown, kept: Kept, inError = false): unknown {
   if (typeof wanted === "string") {
     const [, kind = "", name] = /^<(\w+)(?::(\w+))?>$/.exec(wanted) ?? [];

@@ -4,7 +4,7 @@ function row(name: string, run: (params: never) => unknown): [string, RpcMethodR
   return [name, { name, permission: null, required: [], positional: true, check: () => undefined, run }];
 }
 
-/** The methods of JSON-RPC's own examples, and some that fail in the ways a method can. */
+/** The methods of JSON-RPC's own examples, and methods with each kind of failure. */
 export const exampleMethods: RpcMethods = new Map([
   row("subtract", (params: [number, number] | { minuend: number; subtrahend: number }) => {
     const [minuend, subtrahend] = Array.isArray(params) ? params : [params.minuend, params.subtrahend];
@@ -32,5 +32,5 @@ export const exampleMethods: RpcMethods = new Map([
   }),
 ]);
 
-/** It is for the log, and never for the caller. */
+/** For the log only, and never for the caller. */
 export const SECRET_CAUSE = "the cause that nobody outside may know";

@@ -13,13 +13,13 @@ export const RPC = { method: "POST", path: "/rpc" } as const;
 
 type RpcSending = { token?: string | null; headers?: Record<string, string> };
 
-/** A text that went to the dispatcher, and what came back; `text` is undefined where nothing did. */
+/** A text for the dispatcher and its answer; `text` is undefined without an answer. */
 export type RpcReply = { status?: number; text: string | undefined };
 
-/** One way to the dispatcher. Every fixture is sent on each of them. */
+/** A transport to the dispatcher. Every fixture is sent on each of them. */
 export type Transport = AsyncDisposable & { send(text: string | Buffer): Promise<RpcReply> };
 
-/** Calls over HTTP/1.1, each on a connection of its own. All that comes back is held to the contract, results by their method. */
+/** Calls over HTTP/1.1, each on a separate connection. All answers are validated, results against their method. */
 export function createRpc(url: string, ownToken: string = SECRETS.rpcToken) {
   const send = async (body: unknown, { token = ownToken, headers = {} }: RpcSending = {}): Promise<Reply> => {
     const text = typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
@@ -34,7 +34,7 @@ export function createRpc(url: string, ownToken: string = SECRETS.rpcToken) {
   };
   return {
     send,
-    /** One call; resolves with its answer, whatever it is. */
+    /** One call; resolves with its answer, success or error. */
     call: async <Method extends RpcMethod>(
       method: Method,
       params: RpcMethods[Method]["sent"] | Record<string, unknown> = {},
@@ -48,7 +48,7 @@ export function createRpc(url: string, ownToken: string = SECRETS.rpcToken) {
 
 export type Rpc = ReturnType<typeof createRpc>;
 
-/** Holds what was answered to what was sent. */
+/** Validates the answers to a request. */
 function checkAnswer(sent: string | Buffer, answer: string | undefined): void {
   const faults = answer === undefined ? [] : textFaults(answer, sent.toString());
   if (faults.length > 0) throw new ContractFault(faults);
@@ -64,7 +64,7 @@ function headersOf(token: string, more: Record<string, string> = {}): Record<str
   };
 }
 
-/** One connection, and another when it was closed. */
+/** One connection, and another one after it was closed. */
 const overHttp1: Open = async ({ url }, token, more) => {
   let connection = await openConnection(url);
   return {
@@ -114,7 +114,7 @@ const overWebSocket: Open = async ({ url }, token, more) => {
         checkAnswer(text, answer);
         return { text: answer };
       }
-      // The answer to the next call shows that none was owed for this one.
+      // The answer to the next call shows that this one had no answer.
       const id = `after-${++last}`;
       socket.send(JSON.stringify({ jsonrpc: "2.0", method: "get_data", id }));
       const next = await answers.take();
@@ -127,7 +127,7 @@ const overWebSocket: Open = async ({ url }, token, more) => {
   };
 };
 
-/** The ways to the dispatcher, by their names, and what a gateway has to be configured with for them. */
+/** The transports to the dispatcher by name, and the configuration of a gateway for them. */
 export const transports: Record<string, Way> = {
   "HTTP/1.1": { open: overHttp1 },
   "HTTP/2 in clear text": { open: overHttp2 },

@@ -7,15 +7,15 @@ import type { SignatureType } from "#wire/hooks/signatures.ts";
 
 export type Signed = Record<string, string>;
 
-/** One kind of sender, as its own reference implementation signs and verifies. Bodies are text, as those take nothing else. */
+/** One kind of sender, with its own reference implementation. Bodies are text, because the references accept nothing else. */
 type ReferenceSender = {
-  /** A secret of the kind that it gives out. */
+  /** A secret in the sender's format. */
   makeSecret(seed: string): string;
-  /** The headers that sign the body; `id` is that of the delivery where a header has it, `at` in milliseconds. */
+  /** The headers with the signature of the body; `id` is the delivery's id if a header has it, `at` in milliseconds. */
   sign(secret: string, body: string, options?: { at?: number; id?: string }): Promise<Signed>;
-  /** Asks the reference, at this machine's time. */
+  /** Verifies with the reference, at this machine's time. */
   accepts(secret: string, body: string, headers: Signed): Promise<boolean>;
-  /** The headers that a signature covers or is in: no byte of them may change. */
+  /** The headers of a signature: no byte of them may change. */
   signed: readonly string[];
 };
 
@@ -62,7 +62,7 @@ export const senders: Record<SignatureType, ReferenceSender> = {
       accepted(() => webhooks.signature?.verifyHeader(body, headers["stripe-signature"] ?? "", secret, 300)),
     signed: ["stripe-signature"],
   },
-  // Its reference only verifies: what is signed here is held to that in every test that it is used in.
+  // Its reference only verifies: every signature of a test is verified by it.
   slack: {
     makeSecret: (seed) => `${seed}-signing-secret`,
     sign: async (secret, body, { at = Date.now() } = {}) => {

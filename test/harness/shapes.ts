@@ -9,9 +9,9 @@ import { readPushes } from "../../scripts/generate/push-types.ts";
 import { openSpecs } from "../../scripts/generate/spec-files.ts";
 import { root } from "./process.ts";
 
-// Everything that the gateway sends is held to the contract's own documents. A shape is compiled when a test first meets it.
+// Everything that the gateway sends is validated against the contract's documents. A shape is compiled at its first use.
 
-/** `format` is documentation: `pattern` decides. A document as a whole is no schema, and is not judged as one. */
+/** `format` is documentation: `pattern` decides. A document itself is not a schema, and is not validated as one. */
 const ajv = new Ajv2020({ strict: false, validateFormats: false, validateSchema: false });
 ajv.addSchema({ ...openapi, $id: "openapi" });
 ajv.addSchema({ ...openrpc, $id: "openrpc" });
@@ -26,7 +26,7 @@ function shapeAt(document: "openapi" | "openrpc", ...path: (string | number)[]):
   return found.get(place);
 }
 
-/** The body of an answer of an operation. */
+/** The body of an operation's answer. */
 export function replyShape({ path, method }: Route, status: number, type: string): Validate | undefined {
   const item = openapi.paths[path as keyof typeof openapi.paths] as Record<string, { responses: object }>;
   const responses = item[method.toLowerCase()]?.responses as Record<string, { $ref?: string }> | undefined;
@@ -46,7 +46,7 @@ export function problemShape(): Validate {
 export function turnEventShape(): Validate {
   return restShape("TurnEvent");
 }
-/** A refusal as clients of OpenAI read it. */
+/** A refusal in the format of OpenAI. */
 export function openAiErrorShape(): Validate {
   return restShape("OpenAiError");
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
 
-/** A folder of skills, each by its folder's name with the text of its SKILL.md. Gone after the file's tests. */
+/** A folder of skills, by folder name with the text of SKILL.md. Deleted after the file's tests. */
 export function skillsFolder(skills: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), "gateway-skills-"));
   for (const [name, text] of Object.entries(skills)) {
@@ -14,7 +14,7 @@ export function skillsFolder(skills: Record<string, string>): string {
   return folder;
 }
 
-/** A SKILL.md with these lines between its description and its end. */
+/** A SKILL.md with these lines after its description. */
 export function skillText(name: string, description: string, ...lines: string[]): string {
   return ["---", `name: ${name}`, `description: ${description}`, ...lines, "---", `How to ${name}.`, ""].join("\n");
 }

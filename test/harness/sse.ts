@@ -1,9 +1,9 @@
 import type { StreamEvent } from "./contract.ts";
 
-/** Reads a stream of events strictly: only what the contract writes is an event, and anything else is a fault. */
+/** Reads a stream of events strictly: only events in the form of the contract are valid. */
 export function createEventReader(onEvent: (event: StreamEvent) => void, onFault: (fault: string) => void) {
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  /** The parts of a block, joined once, as a block may have megabytes. */
+  /** The parts of a block, joined once, because a block may have megabytes. */
   let parts: string[] = [];
   const readBlock = (block: string): void => {
     if (block === ":") return;
@@ -24,7 +24,7 @@ export function createEventReader(onEvent: (event: StreamEvent) => void, onFault
   return {
     push(bytes: Uint8Array): void {
       let text = decoder.decode(bytes, { stream: true });
-      // The one line break may have come before, the other now.
+      // One line break may have arrived before the other.
       if (text.startsWith("\n") && parts.at(-1)?.endsWith("\n")) text = `${parts.pop()}${text}`;
       for (let at = text.indexOf("\n\n"); at >= 0; at = text.indexOf("\n\n")) {
         parts.push(text.slice(0, at));

@@ -1,7 +1,7 @@
 import { yieldToOthers } from "#kit/yield.ts";
 import type { Store } from "#store/store.ts";
 
-/** A store whose every transaction has to be waited for, as with an engine that waits for a disk or a database. */
+/** A store whose transactions are all asynchronous, like those of an engine that waits for a disk or a database. */
 export function slowStore(store: Store): Store {
   return new Proxy(store, {
     get: (own, name) => {

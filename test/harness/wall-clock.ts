@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** The library that lies to a process about the time of day; undefined where it is not installed. */
+/** The library that changes the time of day of a process; undefined if it is not installed. */
 function findLibrary(): string | undefined {
   return ["/usr/lib", "/usr/local/lib", "/usr/lib64"]
     .flatMap((folder) => [folder, ...(existsSync(folder) ? subfoldersOf(folder) : [])])
@@ -18,19 +18,16 @@ function subfoldersOf(folder: string): string[] {
 
 const library = process.platform === "linux" ? findLibrary() : undefined;
 
-/** Why no process can be given a clock of its own here; undefined when one can. */
+/** The reason why processes cannot have their own clock here; undefined if they can. */
 export function whyNoClock(): string | undefined {
   return library ? undefined : "libfaketime is not installed (Debian: apt-get install faketime)";
 }
 
-/**
- * A clock for processes that are started with its `env`: their time of day is what it says, at once. Timers and what they measure go on
- * as they do.
- */
+/** A clock for processes that are started with its `env`: their time of day follows it immediately. Timers and monotonic time do not change. */
 export function createWallClock() {
   const folder = mkdtempSync(join(tmpdir(), "gateway-clock-"));
   const file = join(folder, "now");
-  // Replaced whole: a process may read it at any moment.
+  // Replaced atomically: a process may read it at any time.
   const write = (text: string) => {
     writeFileSync(`${file}.new`, `${text}\n`);
     renameSync(`${file}.new`, file);
@@ -40,13 +37,13 @@ export function createWallClock() {
     env: {
       LD_PRELOAD: library ?? "",
       FAKETIME_TIMESTAMP_FILE: file,
-      // Without these Node hangs when the clock goes back.
+      // Without these Node hangs when the clock is set back.
       FAKETIME_DONT_FAKE_MONOTONIC: "1",
       FAKETIME_NO_CACHE: "1",
     },
-    /** So far from the true time, and going on from there. */
+    /** The offset from the true time, which continues to run. */
     jumpTo: (offsetMs: number) => write(`${offsetMs < 0 ? "-" : "+"}${Math.abs(offsetMs) / 1_000}`),
-    /** It stands still. */
+    /** It is stopped. */
     stop: () => write(new Date().toISOString().slice(0, 19).replace("T", " ")),
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   };

@@ -1,18 +1,18 @@
 import type { Answer } from "./faults.ts";
 import { type HttpStandIn, type Seen, startHttpStandIn } from "./http-stand-in.ts";
 
-/** How the agent answers: the events of a stream, or the task that a whole answer is. */
+/** The agent's answer: the events of a stream, or the task of a complete answer. */
 export type Plan = {
   /** Pieces of the artifact. */
   says: readonly string[];
-  /** The state that the task ends in, and what is said with it. */
+  /** The state in which the task ends, and its message. */
   ends?: string;
   words?: string;
-  /** A message in place of a task. */
+  /** A message instead of a task. */
   isMessage?: boolean;
-  /** What is told of it beside its last status, or its message. */
+  /** The usage, next to the last status or the message. */
   metadata?: object;
-  /** How often a task that is asked for is still at work. */
+  /** The number of polls for which the task is still working. */
   polls?: number;
   /** Its stream is not ended. */
   staysOpen?: boolean;
@@ -39,7 +39,7 @@ function cardOf(url: string, { binding, streaming }: A2aForm) {
   };
 }
 
-/** A remote agent that speaks A2A 1.0, byte for byte. `plan` says how it answers a message. */
+/** A remote agent with A2A 1.0, at the level of bytes. `plan` determines its answer to a message. */
 export async function startA2aAgent(
   form: A2aForm,
   plan: (text: string) => Plan = (text) => ({ says: ["You said: ", text, " That is all."] }),
@@ -147,11 +147,11 @@ export async function startA2aAgent(
   card = cardOf(server.url, form);
   return {
     ...server,
-    /** Puts other values on its card. */
+    /** Changes values of its card. */
     setCard: (more: object) => {
       card = { ...card, ...more };
     },
-    /** The messages that it was sent. */
+    /** The messages that it received. */
     messages: () =>
       server.seen.flatMap(({ json: call }) => {
         const { message = (call.params as { message?: Sent } | undefined)?.message } = call as { message?: Sent };

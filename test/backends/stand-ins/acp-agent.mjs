@@ -1,5 +1,5 @@
-// A coding agent that speaks version 1 of the Agent Client Protocol, a message of JSON-RPC in each line. How it begins is its first
-// argument; what it does in a turn is what its prompt says last, as `do: what`, be it fenced.
+// A coding agent with version 1 of the Agent Client Protocol, with one JSON-RPC message per line. Its first argument determines its start; the end of
+// a prompt, `do: what`, determines the turn, even inside a fence.
 import { spawn } from "node:child_process";
 
 const [begin = "well"] = process.argv.slice(2);

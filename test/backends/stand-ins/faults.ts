@@ -2,22 +2,22 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 
-/** What a stand-in answers when nothing is wrong, in the pieces in which it leaves: one event or line each, where there are any. */
+/** The answer of a stand-in without a fault, in its pieces: one event or line each, if there are any. */
 export type Answer = {
   status?: number;
   headers?: Readonly<Record<string, string>>;
   body: readonly (string | Buffer)[];
-  /** Wait before each piece but the first. */
+  /** The wait before each piece except the first. */
   paceMs?: number;
-  /** Told of each piece that was written, by how many came before it. */
+  /** Called for each written piece, with the number of pieces before it. */
   onPiece?: (n: number) => void;
-  /** The piece by which this protocol tells of an error in the middle of a good answer. */
+  /** The piece with which this protocol reports an error in the middle of a valid answer. */
   errorInside?: string;
   /** It has no end. */
   staysOpen?: boolean;
 };
 
-/** In every answer that has an error: what no caller may ever read. */
+/** Part of every answer with an error: no caller may ever get it. */
 export const RAW = "raw-words-of-the-remote sk-secret-key-1234567890 at /srv/remote/app.py:42";
 const HTML = `<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>${RAW}</body></html>`;
 const MIB = 1024 * 1024;
@@ -59,7 +59,7 @@ async function forever(res: ServerResponse, piece: string | Buffer, bytes = Numb
   const size = Buffer.byteLength(piece);
   for (let sent = 0; sent < bytes; sent += size) {
     if (!(await write(res, piece))) return;
-    // The caller's side runs in the same process.
+    // The caller runs in the same process.
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
@@ -79,13 +79,13 @@ function whole(type: string, body: string | Buffer): Misbehaviour {
 }
 
 let bomb: Buffer | undefined;
-/** A gigabyte in a megabyte: members of gzip, one after another. */
+/** A gigabyte in a megabyte: concatenated gzip members. */
 function bombOf(): Buffer {
   bomb ??= gzipSync(Buffer.alloc(16 * MIB, "data: {}\n\n"));
   return bomb;
 }
 
-/** How a remote may go wrong over HTTP, whatever it speaks. */
+/** The failures of a remote over HTTP, in any protocol. */
 export const FAULTS = {
   "hang before the first byte": () => {},
   "hang after the head": (answer, _req, res) => head(answer, res),
@@ -93,7 +93,7 @@ export const FAULTS = {
     head(answer, res);
     await pieces(res, answer, half(answer));
   },
-  /** Half of a piece, and then a proper end. */
+  /** Half of a piece, and then a regular end. */
   "half a frame": async (answer, _req, res) => {
     head(answer, res);
     await pieces(res, answer, half(answer));
@@ -102,7 +102,7 @@ export const FAULTS = {
     res.end();
   },
   html: whole("text/html", HTML),
-  /** A page where a stream of events or JSON was promised. */
+  /** A web page instead of a stream of events or JSON. */
   "html under a good head": (answer, _req, res) => {
     head(answer, res);
     res.end(HTML);
@@ -120,7 +120,7 @@ export const FAULTS = {
     head(answer, res);
     for (const piece of answer.body) {
       const bytes = Buffer.from(piece);
-      // Into the middle of its longest word, so that what is around it stays what it was.
+      // Inside its longest word, so that the surrounding text does not change.
       const word = /[a-z]{4,}(?=[^":]*(?:"[\]}\s]*)?$)/i.exec(bytes.toString("latin1"));
       if (word) bytes[word.index + 1] = 0xff;
       if (!(await write(res, bytes))) return;
@@ -186,7 +186,7 @@ export const FAULTS = {
     await pieces(res, answer, half(answer));
     req.socket.resetAndDestroy();
   },
-  /** The connection ends as if all were said, and the body does not. */
+  /** The connection ends regularly, in the middle of the body. */
   "cut in the middle": async (answer, req, res) => {
     head(answer, res);
     await pieces(res, answer, half(answer));
@@ -213,7 +213,7 @@ export const ENDLESS: readonly Fault[] = [
   "a body without end",
 ];
 
-/** Answers a request as it should be answered, or as `fault` says. */
+/** Answers a request normally, or with `fault`. */
 export async function giveAnswer(
   answer: Answer,
   fault: Fault | undefined,

@@ -8,7 +8,7 @@ export function eventOf(name: string, data: unknown): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** A reply as a stream: two or more pieces, what it used, its end. */
+/** A reply as a stream: two or more pieces, the usage, the end. */
 export function streamed(text: string, paceMs = 0): Answer {
   const words = text.match(/\S+\s*|\s+/g) ?? [text];
   return {
@@ -34,7 +34,7 @@ export function whole(document: object): Answer {
 
 type Document = { kind: string; message: { text: string }; history: { text: string }[] };
 
-/** What it says to a message: the words of it, backwards. */
+/** Its reply to a message: the words in reverse order. */
 export function replyTo(text: string): string {
   return `You said: ${text} That is all.`;
 }
@@ -51,7 +51,7 @@ function answerOf(form: "stream" | "json" | "text", paceMs: number, before: (see
   };
 }
 
-/** A web service that is an agent, as specs/agent-http.yaml has it. */
+/** A web service as an agent, as specified by specs/agent-http.yaml. */
 export function startHttpAgent(
   form: "stream" | "json" | "text" = "stream",
   paceMs = 0,

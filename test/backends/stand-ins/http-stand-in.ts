@@ -3,21 +3,21 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Answer, type Fault, giveAnswer } from "./faults.ts";
 
-/** A request as the stand-in got it. */
+/** A received request. */
 export type Seen = {
   method: string;
   path: string;
   headers: IncomingHttpHeaders;
   text: string;
-  /** The body, where it is JSON. */
+  /** The body, if it is JSON. */
   json: Record<string, unknown>;
-  /** Which fault it met. */
+  /** The fault of its answer. */
   fault: Fault | undefined;
-  /** Resolves when its answer is over or its connection is: true where the caller went before the answer's end. */
+  /** Resolves when its answer or its connection has ended: true if the caller disconnected before the answer's end. */
   left: Promise<boolean>;
 };
 
-/** A server of somebody else's, on a free port of this machine. It answers as it should until it is told of a fault. */
+/** A server of another party, on a free port of this machine. It answers normally until a fault is set. */
 export async function startHttpStandIn(answer: (seen: Seen) => Answer | Promise<Answer>) {
   const seen: Seen[] = [];
   const waiting: ((one: Seen) => void)[] = [];
@@ -63,23 +63,23 @@ export async function startHttpStandIn(answer: (seen: Seen) => Answer | Promise<
 
   return {
     url,
-    /** Every request so far. */
+    /** All requests so far. */
     seen: seen as readonly Seen[],
-    /** How many connections were made so far. */
+    /** The number of connections so far. */
     connections: () => connections,
-    /** The next request that no test has taken yet. */
+    /** The next request that no test has used yet. */
     next: (): Promise<Seen> =>
       taken < seen.length ? Promise.resolve(seen[taken++] as Seen) : new Promise((resolve) => waiting.push(resolve)),
-    /** The next requests meet these, one each. */
+    /** Sets the faults of the next requests, one each. */
     failNext(...next: (Fault | undefined)[]): void {
       faults = next;
     },
-    /** Every request, or every one of a method, meets this, until told otherwise. */
+    /** Sets the fault of every request, or of every request with a method, until it is changed. */
     fail(fault: Fault | undefined, method?: string): void {
       always = fault;
       alwaysOf = method;
     },
-    /** Forgets what it has seen and every fault. */
+    /** Forgets all requests and faults. */
     reset(): void {
       seen.length = 0;
       taken = 0;

@@ -1,17 +1,17 @@
 import type { Answer } from "./faults.ts";
 import { type HttpStandIn, type Seen, startHttpStandIn } from "./http-stand-in.ts";
 
-/** What a model is to answer, whoever's it is. */
+/** The answer of a model of any provider. */
 export type ModelAnswer = {
-  /** What it thinks before, which no reader sees. */
+  /** Its reasoning before the answer, which no reader gets. */
   thought?: string;
   text?: readonly string[];
   calls?: readonly { name: string; args: string }[];
   finish?: "stop" | "length" | "filter";
   usage?: { input: number; output: number; cached: number; reasoning: number };
-  /** Wait between two events. */
+  /** The wait between two events. */
   paceMs?: number;
-  /** Told of each event that was written, by how many came before it. */
+  /** Called for each written event, with the number of events before it. */
   onPiece?: (n: number) => void;
 };
 
@@ -21,11 +21,11 @@ const DEFAULT_ANSWER: ModelAnswer = {
 export const USAGE = { input: 31, output: 12, cached: 16, reasoning: 4 };
 
 export type ModelStandIn = HttpStandIn & {
-  /** The next requests are answered so, one each; after them all as before. */
+  /** Sets the answers of the next requests, one each; later ones get the default. */
   say(...answers: ModelAnswer[]): void;
 };
 
-/** A provider's server: `write` puts an answer into its wire format. */
+/** A provider's server: `write` converts an answer to its wire format. */
 export async function startModelStandIn(
   write: (answer: ModelAnswer, seen: Seen) => Answer,
   usual: ModelAnswer = DEFAULT_ANSWER,
@@ -48,7 +48,7 @@ export async function startModelStandIn(
   };
 }
 
-/** Server-sent events as an answer of a model. */
+/** The answer of a model as server-sent events. */
 export function eventStream(events: readonly string[], { paceMs, onPiece }: ModelAnswer, errorInside: string): Answer {
   return {
     headers: { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" },

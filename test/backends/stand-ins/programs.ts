@@ -32,7 +32,7 @@ export function commandOf(
   });
 }
 
-/** A program of a few words for the shell. */
+/** A short program for the shell. */
 export function shell(script: string, options?: CommandOptions) {
   return commandOf(["sh", "-c", script], options);
 }
@@ -54,7 +54,7 @@ export function failureOf(running: Promise<unknown>): Promise<BackendError> {
   );
 }
 
-/** Whether a process is there and no zombie. */
+/** Whether a process exists and is not a zombie. */
 export function isAlive(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
@@ -63,13 +63,13 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Resolves when these are no more. */
+/** Resolves when these processes have ended. */
 export async function untilGone(pids: readonly number[]): Promise<void> {
-  // Not by `expect.poll`, which knows no tests that run side by side.
+  // Not with `expect.poll`, which does not support concurrent tests.
   await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), { interval: 5, timeout: 30_000 });
 }
 
-/** The numbers that a program tells in its reply, and the reply of it so far. */
+/** The process ids in a program's reply, and the reply so far. */
 export function pidsIn(text: string): number[] {
   return (text.match(/\d+/g) ?? []).map(Number);
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 
-/** A server that answers each request with bytes as they are; `end` closes behind them. */
+/** A server that answers each request with the given bytes; `end` closes the connection after them. */
 type Say = { bytes: string; end?: boolean };
 export async function startRaw() {
   let next: Say = { bytes: "" };
