@@ -6,13 +6,13 @@ import { droppedLines, TURNS, type Work } from "./work.ts";
 
 const WARM_UP_S = 2;
 
-/** A load as far as two servers are compared by it; a client may not know how long each request took. */
+/** The part of a load's results that is used to compare two servers; a client may not know the duration of each request. */
 export type Compared = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Partial<Pick<Report, "p99">> & Cost;
 
 type Measured = {
   figure: string;
   gateway?: GatewayOptions;
-  /** How long the gateway has the load before it counts; two seconds, unless told. */
+  /** The time for which the gateway has the load before the measurement; by default two seconds. */
   warmUpSeconds?: number;
   work?: Work;
   run(server: Started, seconds: number, seed: number): Promise<Compared>;
@@ -24,13 +24,13 @@ type Comparison = Measured & {
   bare: BareName;
   /** Where the latest of a hundred answers has a bound, too. */
   p99?: Bound;
-  /** Begins the note. */
+  /** The beginning of the note. */
   note?: string;
 };
 
 /**
- * Compares accepted requests with the answers of a bare server to the same bytes: in each round first that one, then a gateway of its own, as what
- * a gateway holds grows with every message.
+ * Compares accepted requests with the answers of a bare server to the same bytes: in each round first the bare server, then a new gateway, because a
+ * gateway stores more with every message.
  */
 export async function compareWithBare(options: Comparison, { rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
   const { gate, figure, run, p99 } = options;
@@ -50,7 +50,7 @@ export async function compareWithBare(options: Comparison, { rounds, seconds, sa
   return [rates, compare(latest(measured), latest(compared), row)];
 }
 
-/** A load on a gateway of its own. It counts when nothing was refused, all that was accepted has ended, and no log line was dropped. */
+/** A load on a new gateway. It counts if nothing was refused, all accepted work has ended, and no log line was dropped. */
 export async function measureGateway(measured: Measured, seconds: number, seed: number): Promise<Compared> {
   const { figure, warmUpSeconds = WARM_UP_S, gateway: how, work = TURNS, run } = measured;
   await using gateway = await startGateway(how);
@@ -67,7 +67,7 @@ export async function measureGateway(measured: Measured, seconds: number, seed: 
 
 type Row = Pick<Figure, "gate" | "figure" | "bound" | "note"> & { beside?: string };
 
-/** The rates of both, round by round, with what a reader has to know of them. */
+/** The rates of both, round by round, with the notes for a reader. */
 export function figureOf(measured: readonly Compared[], compared: readonly Compared[], row: Row): Figure {
   const { gate, figure, bound, note, beside = "bare" } = row;
   const rates = (loads: readonly Compared[]) => loads.map(({ rate }) => rate);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { allocatedBy, JOBS } from "./allocations.ts";
 
-/** Samples differ from run to run, and Node's versions do. A change that costs a fifth is a decision. */
+/** Samples differ between runs and versions of Node. A change that allocates a fifth more is a decision. */
 const MOST = 1.2;
 
 test.each(["rpc", "wake", "chat"] as const)(

@@ -10,7 +10,7 @@ import type { BenchOptions } from "./options.ts";
 const KIB = 1_024;
 const AT_ONCE = 20;
 const USERS = 1_000;
-/** The compiler has seen the code often by then. */
+/** After this, the compiler has optimised the code. */
 const FIRST = 6_000;
 
 type Job = { path: string; token: string; body: (n: number) => object; atMost: number };

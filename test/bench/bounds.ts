@@ -10,7 +10,7 @@ type Report = {
   testResults: { assertionResults: { status: string; fullName: string }[] }[];
 };
 
-/** The tests of `bounds/`, which hold single pieces of work to a time or an amount of memory. */
+/** The tests of `bounds/`, which limit the time or the memory of single pieces of work. */
 async function measureBounds({ say }: BenchOptions): Promise<Figure[]> {
   say("BOUNDS: npx vitest run --project bounds");
   const folder = mkdtempSync(join(tmpdir(), "gateway-bounds-"));

@@ -6,7 +6,7 @@ import { runProgram } from "./children.ts";
 
 const DIST = "dist/main.js";
 
-// Once a run: sources that change meanwhile would make its figures those of two programs.
+// Once per run: if the sources changed meanwhile, the figures would be those of two programs.
 const built = new Map<string, Promise<string>>();
 function once(name: string, make: () => Promise<string>): Promise<string> {
   const known = built.get(name) ?? make();
@@ -14,7 +14,10 @@ function once(name: string, make: () => Promise<string>): Promise<string> {
   return known;
 }
 
-/** The gateway as its users start it, built anew when it is older than its sources; or the one in folder `build` as it is. The first call decides for the run. */
+/**
+ * The gateway as its users start it, rebuilt if it is older than its sources; or an existing build in the folder `build`. The first call decides for
+ * the run.
+ */
 export function buildGateway(build?: string): Promise<string> {
   return once("the gateway", async () => {
     const file = build === undefined ? DIST : join(build, "main.js");
@@ -24,7 +27,7 @@ export function buildGateway(build?: string): Promise<string> {
   });
 }
 
-// Inside node_modules, so that the packages that stay outside the bundles are found from there.
+// Inside node_modules, so that packages outside the bundles are found.
 const OUT = "node_modules/.cache/agent-gateway-bench";
 
 const COMMON = {
@@ -36,17 +39,17 @@ const COMMON = {
   logLevel: "warning",
 } satisfies BuildOptions;
 
-/** Builds one of the bench's own servers as the gateway is built, so that neither pays for a loader. */
+/** Builds a server of the bench in the same way as the gateway, so that neither has the cost of a loader. */
 export async function buildServer(name: string): Promise<string> {
   const file = await buildProgram("servers", name);
   const outdir = dirname(file);
-  // The thread of a store in a file, found beside the chunks of the program that has one.
+  // The thread of a file store, next to the chunks of its program.
   const entryPoints = { "sqlite-worker": "src/store/sqlite/worker/worker.ts" };
   await once(`the worker of ${name}`, () => build({ ...COMMON, entryPoints, outdir }).then(() => outdir));
   return file;
 }
 
-/** Builds one of the bench's own clients. */
+/** Builds a client of the bench. */
 export function buildClient(name: string): Promise<string> {
   return buildProgram("clients", name);
 }

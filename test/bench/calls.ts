@@ -1,21 +1,21 @@
 import { REST_KEY, RPC_TOKEN, WEBHOOK_TOKEN } from "./gateways.ts";
 
 /**
- * The request that a load repeats. In it wrk's load fills in `{session}`, `{passing}`, `{address}` and `{guess}` (see load.lua), the
- * WebSocket's only `{session}`.
+ * The request that a load repeats. wrk's load replaces `{session}`, `{passing}`, `{address}` and `{guess}` (see load.lua), the WebSocket's only
+ * `{session}`.
  */
 export type Call = { path: string; body: string; headers: Readonly<Record<string, string>> };
 
-/** One of many sessions; one of many of which each has a few messages only; and one for all, for a client that has one body. */
+/** One of many sessions; one of many with a few messages each; and one for all, for a client with one body. */
 const SESSION = "bench:{session}";
 export const PASSING_SESSION = "bench:{passing}";
 export const SAME_SESSION = "bench:one";
-/** How many digits a load fills in. That of an address may be any number, so that it is none for a body. */
+/** The number of digits that a load fills in. An address may have any number, so it is not used in a body. */
 const DIGITS = { session: 7, passing: 7, guess: 13 };
 const BODY = 200;
 const TEXT = "What changed since yesterday? ".repeat(BODY / 10);
 
-/** As long as it is when a load has filled it in. */
+/** The length after a load has filled it in. */
 function filledLength(text: string): number {
   return Object.entries(DIGITS).reduce(
     (length, [name, digits]) => length + (text.split(`{${name}}`).length - 1) * (digits - name.length - 2),
@@ -23,7 +23,7 @@ function filledLength(text: string): number {
   );
 }
 
-/** A body of 200 bytes, whatever else is in it. */
+/** A body of 200 bytes, with any content. */
 function bodyOf(make: (message: string) => object): string {
   return JSON.stringify(make(TEXT.slice(0, BODY - filledLength(JSON.stringify(make(""))))));
 }
@@ -32,7 +32,7 @@ function headersOf(token: string) {
   return { authorization: `Bearer ${token}`, "content-type": "application/json" };
 }
 
-/** A chat message; without `sessions` each opens its own. */
+/** A chat message; without `sessions` each opens a new session. */
 export function chatCall(sessions: number): Call {
   return {
     path: "/api/v1/chat/send",
@@ -41,7 +41,7 @@ export function chatCall(sessions: number): Call {
   };
 }
 
-/** A call of RPC as its envelope, on a line. */
+/** An RPC call in its envelope, on one line. */
 function envelopeOf(method: string, params: object): string {
   return JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 }
@@ -65,7 +65,7 @@ export function messageCall(sessionId = SESSION): Call {
   return { ...rpcCall("agent.sendMessage", {}), body: bodyOf(envelope) };
 }
 
-/** P2's: an event of which the sender says something else each time, as senders do. */
+/** P2's: an event with another text each time, as real senders send. */
 export function wakeCall(): Call {
   return {
     path: "/hooks/wake",
@@ -74,7 +74,7 @@ export function wakeCall(): Call {
   };
 }
 
-/** A turn that a webhook asks for, in a session of its own. */
+/** A turn of a webhook, in a new session. */
 export function hookTurnCall(): Call {
   return {
     path: "/hooks/agent",
@@ -83,7 +83,7 @@ export function hookTurnCall(): Call {
   };
 }
 
-/** A call as it goes over the wire in HTTP/1.1. */
+/** A call in HTTP/1.1. */
 export function requestText({ path, headers, body }: Call, host: string): string {
   const all = { host, ...headers, "content-length": filledLength(body) };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -16,7 +16,7 @@ function guardOnce() {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(130));
 }
 
-/** Starts a process that does not outlive this one. */
+/** Starts a process that ends with this one. */
 export function startChild(command: string, args: readonly string[], options: SpawnOptions = {}): ChildProcess {
   guardOnce();
   const child = spawn(command, args, { stdio: ["ignore", "ignore", "inherit"], ...options });
@@ -33,7 +33,7 @@ export async function stopChild(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Runs a program to its end and answers what it printed; throws when it failed or took longer than `timeoutMs`. */
+/** Runs a program to its end and returns its output; throws if it failed or took longer than `timeoutMs`. */
 export async function runProgram(
   command: string,
   args: readonly string[],
@@ -57,7 +57,7 @@ export async function runProgram(
   }
 }
 
-/** Waits for one message of a child that speaks over its channel; throws when the child ends first. */
+/** Waits for one message of a child over its IPC channel; throws if the child ends first. */
 export function nextMessage<T>(child: ChildProcess): Promise<T> {
   return new Promise((resolve, reject) => {
     const onMessage = (message: unknown) => {
@@ -73,7 +73,7 @@ export function nextMessage<T>(child: ChildProcess): Promise<T> {
   });
 }
 
-/** Starts one of the bench's own programs on the client's core; resolves with it, and with the first that it says. */
+/** Starts a program of the bench on the client's core; resolves with it and with its first message. */
 export async function startOnClientCore<T>(file: string, options: object) {
   const [command, args] = pinned(CLIENT_CORE, process.execPath, [file, JSON.stringify(options)]);
   const child = startChild(command, args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });

@@ -1,13 +1,13 @@
 import type { BenchOptions } from "./options.ts";
 
-/** One row of the table: what was measured, what it is compared with, and whether its gate holds. */
+/** One row of the table: the figure, what it is compared with, and whether its gate is met. */
 export type Figure = {
   gate: string;
   figure: string;
-  /** The median of what was measured; undefined when it could not be. */
+  /** The median of the values; undefined if it could not be measured. */
   value?: number;
   unit?: string;
-  /** The median of the rounds' ratios, where the gate is one. */
+  /** The median of the rounds' ratios, if the gate is a ratio. */
   ratio?: number;
   /** The ratios of the rounds, or their values. */
   rounds?: readonly number[];
@@ -18,7 +18,7 @@ export type Figure = {
   note?: string;
 };
 
-/** `what` says what the ratio is of: `x bare`. */
+/** `what` names the denominator of the ratio: `x bare`. */
 export type Bound = ({ atLeast: number } | { atMost: number }) & { what?: string };
 
 export function median(values: readonly number[]): number {
@@ -29,7 +29,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
 }
 
-/** Round by round, as each was measured right beside the other; a median of quotients, not a quotient of medians. */
+/** Round by round, with both values measured directly after each other; a median of quotients, not a quotient of medians. */
 export function ratiosOf(measured: readonly number[], compared: readonly number[]): number[] {
   if (measured.length !== compared.length) throw new Error("a ratio needs as many rounds of both");
   return measured.map((value, round) => value / (compared[round] as number));
@@ -39,7 +39,7 @@ export function holds(value: number, bound: Bound): boolean {
   return Number.isFinite(value) && ("atLeast" in bound ? value >= bound.atLeast : value <= bound.atMost);
 }
 
-/** A figure whose gate is on the value itself. */
+/** A figure with a gate for its value. */
 export function measure(
   rounds: readonly number[],
   { bound, ...row }: Pick<Figure, "gate" | "figure" | "unit" | "bound" | "note">,
@@ -48,7 +48,7 @@ export function measure(
   return { ...row, value, rounds, ...(bound && { bound, held: holds(value, bound) }) };
 }
 
-/** A figure whose gate is on its ratio to what it is compared with. */
+/** A figure with a gate for its ratio to another one. */
 export function compare(
   measured: readonly number[],
   compared: readonly number[],
@@ -59,11 +59,11 @@ export function compare(
   return { ...row, value: median(measured), ratio, rounds, ...(bound && { bound, held: holds(ratio, bound) }) };
 }
 
-/** One gate, or a part of one, and what measures it. */
+/** A gate, or a part of one, and its measurement. */
 export type Gate = {
   gate: string;
   figure: string;
-  /** Why it cannot be measured on this machine; undefined when it can. */
+  /** The reason why it cannot be measured on this machine; undefined if it can. */
   lack?: (options: BenchOptions) => string | undefined;
   measure: (options: BenchOptions) => Promise<Figure[]>;
 };
@@ -78,7 +78,7 @@ export function unmeasured(gate: string, figure: string, why: string): Figure {
 
 const HEAD = ["gate", "figure", "measured", "ratio", "bound", "held"];
 
-/** The figures as people read them; a figure's note stands in the line below it. */
+/** The table of figures; a figure's note is on the line below it. */
 export function tableOf(figures: readonly Figure[]): string {
   const rows = figures.map(cellsOf);
   const widths = HEAD.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
@@ -112,7 +112,7 @@ function showBound(bound: Bound): string {
   return bound.what === undefined ? limit : `${limit} ${bound.what}`;
 }
 
-/** Three digits that count, and thousands apart: `0.152`, `28.4`, `45 120`. */
+/** Three significant digits, with separated thousands: `0.152`, `28.4`, `45 120`. */
 export function showNumber(value: number): string {
   if (!Number.isFinite(value)) return String(value);
   if (Number.isInteger(value) || Math.abs(value) >= 100) {

@@ -33,12 +33,12 @@ const SHAPES: readonly Shape[] = [
     isReset: true,
   },
 ];
-/** The cost of a request to a server at rest varies by more than that from round to round. */
+/** The time of a request to an idle server varies by more than that between rounds. */
 const LEAST_MS = 1;
 const SETTLE_MS = 500;
 const PAUSE_MS = 5;
 
-/** P18: how long somebody else waits while the server is flooded over HTTP/2, beside a bare node:http2 under the same flood. */
+/** P18: the time of another client's request during a flood over HTTP/2, compared with a bare node:http2 under the same flood. */
 async function measureFloods({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const shape of SHAPES) {
@@ -70,7 +70,7 @@ function atLeast(ms: number): number {
   return Math.max(ms, LEAST_MS);
 }
 
-/** The median time of a request on a connection that is no part of the flood. */
+/** The median time of a request on a connection outside of the flood. */
 async function waitUnder({ figure: _, ...flood }: Shape, { url }: Started, seconds: number): Promise<number> {
   const session = connect(url);
   await once(session, "connect");

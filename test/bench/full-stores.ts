@@ -7,13 +7,13 @@ import type { BenchOptions } from "./options.ts";
 import type { Delays, EventsLeft } from "./servers/preloaded.ts";
 import { completedTurns, requireEnded } from "./work.ts";
 
-// P11, P12 and P15: what a store that is full costs those who call.
+// P11, P12 and P15: the effect of a full store on callers.
 
 const SESSIONS = 1_000;
 type Preloaded = Awaited<ReturnType<typeof startPreloaded>>;
 type Full = { where: string; count: number; store?: object };
 
-/** A load of turns that counts: nothing was refused, and all of it has ended. */
+/** A load of turns that counts: nothing was refused, and all turns have ended. */
 async function turnsLoad(
   { url, pid }: Preloaded,
   call: Call,
@@ -32,7 +32,10 @@ function list<Round>(rounds: readonly Round[], pick: (round: Round) => number): 
   return rounds.map((round) => Math.round(pick(round))).join(", ");
 }
 
-/** P11: how late the event loop is under P1's load. The load goes on until two full collections were seen: a figure from between them would flatter. */
+/**
+ * P11: the delay of the event loop under P1's load. The load continues until two full collections have run, because a figure between them would be
+ * too good.
+ */
 async function measureLoop(
   { where, count, store }: Full,
   { rounds, seconds, short, say }: BenchOptions,
@@ -76,7 +79,7 @@ async function measureLoop(
 
 const LIST = rpcCall("session.list", { limit: 50 });
 
-/** P12: what many sessions cost, under P4's load over all of them, and for a page of their list. */
+/** P12: the cost of many sessions, under P4's load over all of them, and for a page of their list. */
 async function measureSessions(
   { where, count, store }: Full,
   { rounds, seconds, short, say }: BenchOptions,
@@ -95,7 +98,7 @@ async function measureSessions(
       const chat = await turnsLoad(server, chatCall(SESSIONS), sessions, round, seconds);
       const page = await runLoad({ ...server, call: LIST, sessions: 0, seed: 0, seconds, connections: 1 });
       requireClean(page, "P12");
-      // The first round is for the compiler.
+      // The first round is a warm-up for the compiler.
       if (round > 0) [chats.push(chat), lists.push(page)];
     }
   }
@@ -130,7 +133,7 @@ const BEAT_LOAD_S = 2;
 const BEAT_AFTER_MS = 500;
 const LONGEST_BEAT_MS = 30_000;
 
-/** P15: how P1's calls fare while a beat hands over 10 000 events that were queued. */
+/** P15: the latency of P1's calls while a beat handles 10 000 queued events. */
 async function measureBeat({ rounds, say }: BenchOptions): Promise<Figure[]> {
   const seen: { idle: number; during: number; worst: number; beatMs: number; pause: number }[] = [];
   for (let round = 1; round <= rounds; round++) {
@@ -169,7 +172,7 @@ async function measureBeat({ rounds, say }: BenchOptions): Promise<Figure[]> {
   ];
 }
 
-/** How long the beat took; throws unless every event was handled. */
+/** The duration of the beat; throws unless every event was handled. */
 async function untilHandled({ ask }: Preloaded): Promise<number> {
   const end = performance.now() + LONGEST_BEAT_MS;
   for (;;) {

@@ -17,16 +17,16 @@ export type ConfigOptions = {
   agent?: object;
   gateway?: object;
   rpc?: object;
-  /** Beside the token; without it webhooks are off. */
+  /** In addition to the token; without it webhooks are off. */
   webhooks?: object;
   limits?: object;
   sessions?: object;
   providers?: object;
-  /** Where everything is kept; a path is relative to a folder of the gateway's own. In memory, unless told. */
+  /** The path of the store, relative to the gateway's folder. By default in memory. */
   store?: object;
 };
 
-// Everything is on: the access line, the flight recorder with bodies, the metrics. Only the store's bound is wider, for full stores.
+// All features are on: the access log, the flight recorder with bodies, the metrics. Only the limit of the store is larger, for full stores.
 function configOf({ agent, gateway, rpc, webhooks, limits, ...others }: ConfigOptions) {
   return {
     gateway: {
@@ -46,13 +46,13 @@ export const SQLITE = { type: "sqlite", path: "gateway.db" };
 
 export type Started = AsyncDisposable & {
   url: string;
-  /** Where it also answers over TLS, when that was wished. */
+  /** The TLS address, if requested. */
   tlsUrl?: string;
   pid: number;
   child: ChildProcess;
 };
 
-/** A folder for a server's configuration and log, gone with it. */
+/** A folder for a server's configuration and log, deleted with it. */
 function makeFolder(options: ConfigOptions) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
   const config = join(folder, "gateway.json");
@@ -60,7 +60,7 @@ function makeFolder(options: ConfigOptions) {
   return { folder, config, log: openSync(join(folder, "log"), "w") };
 }
 
-/** The flags that `npm start` hands to Node: the gateway is measured as it is started. */
+/** The flags that `npm start` passes to Node: the gateway is measured with its usual start. */
 const SHIPPED_ARGS = manifest.scripts.start.match(/--[\w-]+=\S+/g) ?? [];
 
 function startServer(
@@ -89,10 +89,10 @@ export type GatewayOptions = ConfigOptions & {
   tls?: boolean;
 };
 
-/** The certificate of the tests: for this machine only. */
+/** The certificate of the tests, for this machine only. */
 const TLS = { cert: resolve("test/config/tls/cert.pem"), key: resolve("test/config/tls/key.pem") };
 
-/** `node dist/main.js` with an echo agent and a port of its own. It may not answer yet. */
+/** `node dist/main.js` with an echo agent and its own port. It may not answer yet. */
 export async function startGateway(options: GatewayOptions = {}): Promise<Started> {
   const { nodeArgs = [], channel = false, tls = false, gateway, ...config } = options;
   const file = await buildGateway();
@@ -105,7 +105,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Starte
   return { url: `http://127.0.0.1:${port}`, ...tlsUrl, ...started };
 }
 
-/** The gateway with a full store (servers/preloaded.ts); `ask` sends it a word and resolves with its answer. */
+/** The gateway with a full store (servers/preloaded.ts); `ask` sends it a command and resolves with its answer. */
 export async function startPreloaded(fill: { sessions: number; turns: number; events?: number; store?: object }) {
   const file = await buildServer("preloaded");
   const place = { ...makeFolder({ store: fill.store }), channel: true };
@@ -133,7 +133,7 @@ export async function untilAnswers(url: string, init: RequestInit = {}, withinMs
   }
 }
 
-/** The metrics of a gateway, summed over all labels but those given. */
+/** The metrics of a gateway, summed over all labels except the given ones. */
 export async function readMetrics(url: string): Promise<(start: string) => number> {
   const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${RPC_TOKEN}` } });
   if (answer.status !== 200) throw new Error(`/metrics answered ${answer.status}`);

@@ -6,12 +6,12 @@ import { CONNECTIONS, runLoad, runStreams } from "./load.ts";
 import { whyNoLoad, whyNoStreams } from "./machine.ts";
 import { EVENTS, KEPT_EVENTS } from "./work.ts";
 
-// P1 to P4 and P6: calls over HTTP, each beside the bare server that is nearest to it.
+// P1 to P4 and P6: calls over HTTP, each compared with the most similar bare server.
 
 const SESSIONS = 1_000;
 const BEAT = "500ms";
 
-/** Webhooks without a limit, whose events are handed over while they come. */
+/** Webhooks without a limit, whose events are handled while they arrive. */
 export const BEATING: GatewayOptions = {
   webhooks: { rateLimit: { maxRequests: 0 } },
   agent: { heartbeat: { every: BEAT } },
@@ -57,7 +57,7 @@ const P3 = {
   bare: "bare-http",
   gateway: { ...BEATING, agent: {}, store: SQLITE },
   work: KEPT_EVENTS,
-  // The code of two threads is compiled by a third on the same core: for so long that is a good part of what is measured.
+  // The code of two threads is compiled by a third one on the same core, which affects the measurement for a long time.
   warmUpSeconds: 8,
   note: "the gateway's threads share a core; the events wait for their heartbeat, and all exist at the end",
   run: wake,
@@ -77,7 +77,7 @@ const P6 = {
   figure: "POST /rpc agent.sendMessage, clear-text HTTP/2, 10 x 10 streams",
   bound: { atLeast: 0.25, what: "x bare" },
   bare: "bare-http2",
-  // h2load has one body, and so one session: it may grow longer than any of a person's, and is not summed up meanwhile.
+  // h2load has one body, and so one session: it may be longer than any user's, and is not compacted meanwhile.
   gateway: {
     limits: { messagesPerSession: 10_000_000, turnsPerSession: 1_000_000 },
     sessions: { compactAt: 0 },

@@ -7,22 +7,22 @@ import { type Figure, median } from "./figures.ts";
 import { busyOf, CLIENT_CORE, cpuOf, pinned, SERVER_CORE } from "./machine.ts";
 
 export type Cost = {
-  /** CPU time of the server for one request, in microseconds. */
+  /** CPU time of the server per request, in microseconds. */
   cpu: number;
   /** The share of its core that the server used. */
   busy: number;
-  /** The share of the server's core that others took. */
+  /** The share of the server's core that other processes used. */
   disturbed: number;
 };
 
-/** The findings of a load. Times in microseconds. */
+/** The results of a load. Times in microseconds. */
 export type Report = {
-  /** Requests a second. */
+  /** Requests per second. */
   rate: number;
   requests: number;
-  /** Answers that were no 2xx. */
+  /** Answers other than 2xx. */
   refused: number;
-  /** Connections that failed, and answers that did not come. */
+  /** Failed connections and missing answers. */
   broken: number;
   p50: number;
   p99: number;
@@ -32,20 +32,20 @@ export type Report = {
 export type Load = Report & Cost;
 
 type LoadOptions = {
-  /** The server's address; where there the load goes is the call's to say. */
+  /** The server's address; the call has the path. */
   url: string;
   pid: number;
   call: Call;
   seconds: number;
-  /** How many sessions the call's `{session}` is one of. */
+  /** The number of sessions for the call's `{session}`. */
   sessions: number;
   seed: number;
   connections?: number;
-  /** How long each connection rests before a request, in milliseconds on average; without it there is as much load as they can make. */
+  /** The average pause of a connection before a request, in milliseconds; without it the load is as high as possible. */
   restMs?: number;
 };
 
-/** Runs a load, and finds what it cost the server meanwhile. */
+/** Runs a load, and measures the server's cost meanwhile. */
 export async function withCost<Found extends { requests: number }>(
   pid: number,
   run: () => Promise<Found>,
@@ -60,7 +60,7 @@ export async function withCost<Found extends { requests: number }>(
 
 export const CONNECTIONS = 50;
 
-/** Throws unless a load would stay on this machine. */
+/** Throws unless a load stays on this machine. */
 export function requireOwnMachine(url: string): URL {
   const place = new URL(url);
   if (place.hostname !== "127.0.0.1") throw new Error(`loads go to 127.0.0.1 only, not to ${url}`);
@@ -72,7 +72,7 @@ export function runLoad(options: LoadOptions): Promise<Load> {
   return withCost(options.pid, () => runWrk(options));
 }
 
-/** The same for one of several loads at once: what each of them costs the server cannot be told. */
+/** The same for one of several concurrent loads: the cost of each for the server is unknown. */
 export async function runWrk(load: Omit<LoadOptions, "pid">): Promise<Report> {
   const { url, call, seconds, sessions, seed, connections = CONNECTIONS, restMs } = load;
   const { host } = requireOwnMachine(url);
@@ -94,7 +94,7 @@ export async function runWrk(load: Omit<LoadOptions, "pid">): Promise<Report> {
   return parseReport(await runProgram(command, args, { timeoutMs }));
 }
 
-/** The line of JSON that load.lua writes below wrk's own words. */
+/** The line of JSON that load.lua writes after wrk's own output. */
 function parseReport(out: string): Report {
   const line = out.split("\n").find((words) => words.startsWith("{"));
   if (line === undefined) throw new Error(`wrk reported nothing: ${out.slice(0, 500)}`);
@@ -107,7 +107,7 @@ function parseReport(out: string): Report {
   return { ...report, rate: ((all.requests as number) / (all.micros as number)) * 1e6 };
 }
 
-/** Throws when a load does not count: something was refused, or did not come back. */
+/** Throws if a load does not count: a request was refused or not answered. */
 export function requireClean(load: Pick<Report, "requests" | "refused" | "broken">, what: string): void {
   if (load.refused + load.broken > 0)
     throw new Error(`${what}: ${load.refused} of ${load.requests} requests were refused, ${load.broken} broke`);
@@ -116,8 +116,8 @@ export function requireClean(load: Pick<Report, "requests" | "refused" | "broken
 const KEPT_BUSY = 0.85;
 
 /**
- * A ratio as it is, but not judged when what it is compared with was not kept busy: then the client, or others on its core, set that rate,
- * and the ratio flatters.
+ * The ratio, without a judgement if the compared server was not busy: then the client or other processes determined its rate, and the ratio is too
+ * good.
  */
 export function unlessIdle(figure: Figure, compared: readonly Pick<Cost, "busy">[]): Figure {
   const busy = median(compared.map((load) => load.busy));
@@ -132,7 +132,7 @@ type StreamLoad = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Cos
 type StreamOptions = {
   url: string;
   pid: number;
-  /** Sent as it is: this client fills nothing in. */
+  /** Sent unchanged: this client has no placeholders. */
   call: Call;
   seconds: number;
   connections: number;
@@ -158,7 +158,7 @@ export async function runStreams({ url, pid, call, seconds, ...load }: StreamOpt
   }
 }
 
-/** h2load's words: `requests: 5 total, …, 5 done, 5 succeeded, 0 failed, 0 errored, 0 timeout`, and of statuses the same way. */
+/** h2load's output: `requests: 5 total, …, 5 done, 5 succeeded, 0 failed, 0 errored, 0 timeout`, and a similar line for statuses. */
 function parseStreams(out: string): Omit<StreamLoad, keyof Cost> {
   const line = (start: string) => out.split("\n").find((words) => words.startsWith(start));
   const [finished, requests, statuses] = [line("finished in "), line("requests: "), line("status codes: ")];

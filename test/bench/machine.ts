@@ -10,11 +10,11 @@ function runs(command: string, ...args: string[]): boolean {
     execFileSync(command, args, { stdio: "ignore" });
     return true;
   } catch (error) {
-    return (error as { code?: string }).code !== "ENOENT"; // wrk --version ends with 1
+    return (error as { code?: string }).code !== "ENOENT"; // wrk --version exits with 1
   }
 }
 
-/** The tools of this machine; the table gives each lack as a reason. */
+/** The tools of this machine; the table shows a missing one as the reason. */
 export const machine = {
   cores: availableParallelism(),
   cpu: cpus()[0]?.model ?? "unknown",
@@ -25,30 +25,30 @@ export const machine = {
   hasProc: process.platform === "linux",
 };
 
-/** Why rates cannot be measured here; undefined when they can. */
+/** The reason why rates cannot be measured here; undefined if they can. */
 export function whyNoLoad(): string | undefined {
   if (!machine.hasWrk) return "wrk is not installed (Debian: apt-get install wrk)";
   return whyNoCores();
 }
 
-/** Why HTTP/2 cannot be measured here; undefined when it can. */
+/** The reason why HTTP/2 cannot be measured here; undefined if it can. */
 export function whyNoStreams(): string | undefined {
   return machine.hasH2load ? undefined : "h2load is not installed (Debian: apt-get install nghttp2-client)";
 }
 
-/** Why not even a client of our own can be measured with here; undefined when it can. */
+/** The reason why not even our own clients can measure here; undefined if they can. */
 export function whyNoCores(): string | undefined {
   if (machine.cores < 2) return "the machine has one core, which server and client would share";
   if (!machine.canPin) return "taskset is not installed (Debian: apt-get install util-linux)";
   return undefined;
 }
 
-/** A command bound to one core, where that can be done. */
+/** A command bound to one core, if possible. */
 export function pinned(core: number, command: string, args: readonly string[]): [string, string[]] {
   return machine.canPin ? ["taskset", ["-c", String(core), command, ...args]] : [command, [...args]];
 }
 
-/** This process and what it starts from now on stay on the client's core. */
+/** This process and its children run on the client's core from now on. */
 export function pinSelf(): void {
   if (machine.canPin)
     execFileSync("taskset", ["-a", "-cp", String(CLIENT_CORE), String(process.pid)], { stdio: "ignore" });
@@ -61,14 +61,14 @@ export function cpuOf(pid: number): number {
   return timeOf(ownTicks(ticksOf(pid)));
 }
 
-/** The same with that of its processes which have ended, or which end while they are looked at. */
+/** The same with the time of its children, including those that have ended. */
 export function cpuOfAll(parent: number, children: readonly number[]): number {
   const all = ticksOf(parent);
   for (const child of children) {
     try {
       all.push(...ownTicks(ticksOf(child)));
     } catch {
-      // From the next look on its parent has it.
+      // At the next reading its parent has it.
     }
   }
   return timeOf(all);
@@ -82,15 +82,15 @@ function ownTicks(ticks: readonly number[]): readonly number[] {
   return ticks.slice(0, 2);
 }
 
-/** Its own in user and system mode, and the same of those of its processes that have ended. */
+/** Its own time in user and system mode, and the same of its ended children. */
 function ticksOf(pid: number): number[] {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // Counted from after the name, which may hold anything.
+  // Counted from after the name, which may contain anything.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return fields.slice(11, 15).map(Number);
 }
 
-/** Time that a core has been busy so far, whoever kept it so, in microseconds. */
+/** The busy time of a core so far, of any process, in microseconds. */
 export function busyOf(core: number): number {
   const line = readFileSync("/proc/stat", "utf8").match(new RegExp(`^cpu${core} (.*)$`, "m"))?.[1] ?? "";
   const [user, nice, system, , , irq, softirq, steal] = line.split(" ").map(Number) as number[];

@@ -19,7 +19,7 @@ import { SOCKET_GATES } from "./sockets.ts";
 import { START_GATES } from "./starting.ts";
 import { TOKEN_GATES } from "./tokens.ts";
 
-/** Each by itself: a figure taken beside another is none. */
+/** One at a time: a figure is not valid while another is measured. */
 const GATES: readonly Gate[] = [
   ...ALLOCATION_GATES,
   ...BOUND_GATES,
@@ -80,5 +80,5 @@ try {
   say((error as Error).message);
   process.exitCode = 2;
 }
-// Servers are ended, but a pooled connection to one may still be closing.
+// Servers are ended, but a pooled connection may still be closing.
 process.exit();

@@ -9,15 +9,15 @@ import { pinned, SERVER_CORE } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Weight } from "./servers/store-weight.ts";
 
-// P10: what the gateway keeps for each idle connection, message and session: the JavaScript heap, and what that holds outside.
+// P10: the memory of the gateway for each idle connection, message and session: the JavaScript heap, and the memory outside that it refers to.
 
-// The first ones also pay for what is made once: code, pools, tables, and a young generation that grows with them.
+// The first ones also include one-time costs: code, pools, tables, and a growing young generation.
 const FIRST = 1_000;
 const AT_ONCE = 50;
 const HOUR_MS = 3_600_000;
 const TURNS_PER_SESSION = 500;
 
-/** Opens one connection; resolves when the server has all of it. */
+/** Opens one connection; resolves when the server has received all of it. */
 type Open = (server: Started) => Promise<Pick<Socket, "destroyed">>;
 
 async function openAll(count: number, server: Started, open: Open) {
@@ -35,7 +35,7 @@ async function heapOf({ child }: Started): Promise<number> {
   return await heap;
 }
 
-/** Weighs each of `count` open and silent connections. */
+/** Measures the memory of each of `count` open and silent connections. */
 async function weighIdle(count: number, options: GatewayOptions, open: Open): Promise<number> {
   const nodeArgs = ["--expose-gc", "--import", `./${await buildServer("report-memory")}`];
   await using server = await startGateway({ ...options, channel: true, nodeArgs });
@@ -49,7 +49,7 @@ async function weighIdle(count: number, options: GatewayOptions, open: Open): Pr
   return heap / count;
 }
 
-/** Opens a stream whose turn will be silent; resolves with its first event. */
+/** Opens a stream of a silent turn; resolves with its first event. */
 const openStream: Open = ({ url }) =>
   new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${REST_KEY}`, "content-type": "application/json" };
@@ -57,7 +57,7 @@ const openStream: Open = ({ url }) =>
     sent.on("error", reject);
     sent.on("response", (answer) => {
       if (answer.statusCode !== 200) reject(new Error(`a stream was answered ${answer.statusCode}`));
-      // The gateway is ended under these streams when its round is over.
+      // The gateway is ended during these streams when its round is over.
       answer.on("error", () => {});
       answer.once("data", () => resolve(answer));
     });
@@ -91,7 +91,7 @@ async function measureIdle({ rounds, short, say }: BenchOptions): Promise<Figure
   ];
 }
 
-/** Weighs a message of 100 bytes with its turn, and a session beside its turns. */
+/** Measures the memory of a message of 100 bytes with its turn, and of a session without its turns. */
 async function measureStore({ short, say }: BenchOptions): Promise<Figure[]> {
   const turns = short ? 50_000 : 500_000;
   const sessions = short ? 20_000 : 200_000;

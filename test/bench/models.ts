@@ -12,18 +12,18 @@ import { pinned, SERVER_CORE, whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 import type { StandInOptions } from "./stand-in-words.ts";
 
-// P7 and P8: turns that a model or an agent's service answers, beside a bare proxy and Portkey's gateway.
+// P7 and P8: turns of a model or a web service, compared with a bare proxy and Portkey's gateway.
 
-/** The pieces of an answer that comes at once. */
+/** The pieces of an answer that arrives at once. */
 export const PIECES = 10;
-/** How long each side runs before it counts: V8 compiles for seconds what a turn goes through. */
+/** The run time of each side before the measurement: V8 compiles the code of a turn for seconds. */
 const WARM_UP_S = 6;
 const MESSAGE = "What changed since yesterday? ".repeat(4);
 const JSON_TYPE = { "content-type": "application/json" };
 const CONCURRENCY = 4_096;
 const gateway = { openai: { enabled: true } };
 
-/** A model, and an agent's service, that stand in for what the gateway would ask (servers/stand-in.ts), on the client's core. */
+/** A stand-in for a model and for a web service (servers/stand-in.ts), on the client's core. */
 export async function startStandIn(options: StandInOptions): Promise<Started> {
   const { child, said } = await startOnClientCore<{ port: number }>(await buildServer("stand-in"), options);
   const dispose = () => stopChild(child);
@@ -39,7 +39,7 @@ export function modelAt(url: string): GatewayOptions {
   };
 }
 
-/** A gateway whose agent is a web service that keeps its conversations itself. */
+/** A gateway whose agent is a web service that stores its conversations itself. */
 function serviceAt(url: string): GatewayOptions {
   return {
     gateway,
@@ -47,14 +47,14 @@ function serviceAt(url: string): GatewayOptions {
   };
 }
 
-/** A turn by the door for OpenAI's clients: what a proxy is asked, too. */
+/** A turn over the OpenAI-compatible API, like the request to a proxy. */
 const DOOR_CALL: Call = {
   path: "/v1/chat/completions",
   headers: { ...JSON_TYPE, authorization: `Bearer ${REST_KEY}` },
   body: JSON.stringify({ model: "main", messages: [{ role: "user", content: MESSAGE }] }),
 };
 
-/** The same asked of the model itself, or of a proxy before it; the gateway asks for a stream. */
+/** The same request to the model itself, or to a proxy before it; the gateway requests a stream. */
 function completionCall(stream: boolean, headers: Readonly<Record<string, string>> = {}): Call {
   return {
     path: "/v1/chat/completions",
@@ -63,7 +63,7 @@ function completionCall(stream: boolean, headers: Readonly<Record<string, string
   };
 }
 
-/** The same asked of an agent's service. */
+/** The same request to the web service. */
 const SERVICE_CALL: Call = {
   path: "/turns",
   headers: { ...JSON_TYPE, accept: "application/json" },
@@ -73,7 +73,7 @@ const SERVICE_CALL: Call = {
 const PACKAGE = "node_modules/@portkey-ai/gateway/build/start-server.js";
 const whyNoPortkey = "Portkey is not installed (--portkey DIR)";
 
-/** Portkey's gateway from a folder where it is installed, and the call that it hands on to `model`. Nothing here needs it but a comparison. */
+/** Portkey's gateway in the folder of its installation, and the call that it forwards to `model`. Only this comparison needs it. */
 async function startPortkey(folder = ".", model: string): Promise<(Started & { call: Call }) | undefined> {
   const file = join(folder, PACKAGE);
   if (!existsSync(file)) return undefined;
@@ -96,7 +96,7 @@ function load({ url, pid }: Started, call: Call, seconds: number, connections?: 
   return runLoad({ url, pid, call, sessions: 0, seed: 1, seconds, ...(connections && { connections }) });
 }
 
-/** A load that counts, after one that warms up. */
+/** A measured load after a warm-up. */
 async function warmLoad(
   server: Started,
   call: Call,
@@ -109,7 +109,7 @@ async function warmLoad(
   return found;
 }
 
-/** P7: a turn whose model answers at once, less the same asked of the model itself; and what others add in the same rounds. */
+/** P7: the time of a turn whose model answers at once, minus the time of the model itself; and the same for other gateways in the same rounds. */
 async function measureAdded({ rounds, seconds, say, ...options }: BenchOptions): Promise<Figure[]> {
   const none = (): Report[] => [];
   const times = { direct: none(), gateway: none(), proxy: none(), portkey: none() };
@@ -144,8 +144,8 @@ async function measureAdded({ rounds, seconds, say, ...options }: BenchOptions):
 }
 
 /**
- * P8: turns that are answered elsewhere. The gate against a bare proxy is held to an agent's service, where both ask the same: a POST, answered
- * by one document of JSON. The gate against Portkey is held to models, as it knows nothing else.
+ * P8: turns of remote agents. The gate against a bare proxy uses a web service, because both send the same request: a POST, answered by one JSON
+ * document. The gate against Portkey uses models, which is all that it supports.
  */
 async function measureProxied({ rounds, seconds, say, ...options }: BenchOptions): Promise<Figure[]> {
   const names = { service: "proxied turns of an agent's service, 50 connections", model: "proxied turns of a model" };

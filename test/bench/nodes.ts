@@ -14,23 +14,23 @@ type Taken = {
   cpu: number;
   databaseCpu: number;
   p99: number;
-  /** The share of the gateways' core that others took. */
+  /** The share of the gateways' core that other processes used. */
   disturbed: number;
 };
 
-/** The callers of each gateway. */
+/** The number of callers of each gateway. */
 const CONNECTIONS = 48;
 const MANY = 3;
 /**
- * Each gateway has taken in so many before it counts, however long that takes. V8 compiles what a batch goes through, and there are fewer
- * batches than requests: till then the CPU a request falls from 180 us to 90, for one gateway as for each of three.
+ * The number of requests that each gateway accepts before the measurement, however long that takes. V8 compiles the code of a batch, and there are
+ * fewer batches than requests: until then the CPU per request falls from 180 us to 90, for one gateway as for each of three.
  */
 const WARM_UP = 30_000;
 const WARM_UP_SHORT = 5_000;
 const WARM_UP_SLICE_S = 4;
 /**
- * Each load is counted after so long of the same: what was idle while others were measured costs up to twice as much at first, and three
- * that were idle have three times that to make up for.
+ * The time for which each load runs before it is measured: a gateway that was idle while others were measured costs up to twice as much at first, and
+ * three gateways have three times that to catch up.
  */
 const RUN_IN_S = 3;
 /** A request has three digits for its seed. */
@@ -43,13 +43,13 @@ const ENDED = `select count(*) filter (where body->>'status' = 'handled') as han
   from events`;
 
 /**
- * Starts gateways with one database of their own: they share the server's core, as one would have it alone, and the database waits for
- * its disk. They stay, so that they can be measured by turns with others; meanwhile they are idle.
+ * Starts gateways with a separate database. They share the server's core, as a single gateway would have it, and the database waits for its disk.
+ * They remain, so that they can alternate with others in the measurement; meanwhile they are idle.
  */
 class Nodes implements AsyncDisposable {
   readonly #server: PostgresServer;
   readonly #gateways: Started[] = [];
-  /** How many each of them has taken in. */
+  /** The number of accepted requests of each. */
   readonly #taken: number[] = [];
   #seeds = 0;
 
@@ -68,7 +68,7 @@ class Nodes implements AsyncDisposable {
     }
   }
 
-  /** Again after others were measured or warmed up: who was idle for half a minute costs a fifth more for some seconds. */
+  /** Runs again after others were measured or warmed up: a gateway that was idle for half a minute costs a fifth more for some seconds. */
   async warmUp(short: boolean): Promise<void> {
     const enough = short ? WARM_UP_SHORT : WARM_UP;
     do await this.#run(WARM_UP_SLICE_S);
@@ -77,8 +77,8 @@ class Nodes implements AsyncDisposable {
   }
 
   /**
-   * One load, after a run-in. It counts when nothing was refused and all of it has ended 2 s later, and what it costs
-   * until then is its cost; the database's is that of the load itself, as to ask it costs, too.
+   * One load, after a run-in. It counts if nothing was refused and all work has ended 2 s later. Its cost is the cost until then; the database's cost
+   * is only that of the load, because reading the results also costs.
    */
   async load(seconds: number): Promise<Taken> {
     await this.#run(RUN_IN_S);
@@ -158,10 +158,10 @@ async function cpuOfServer(server: PostgresServer): Promise<number> {
   return cpuOfAll(parent as number, children);
 }
 
-/** Slices of a load in a round: the shorter they are, the less has changed on the machine between those that are compared. */
+/** Slices of a load in a round: with short slices, less changes on the machine between the compared ones. */
 const SLICES = 4;
 
-/** P17: wakes that one gateway and three take in, each on a PostgreSQL of its own. */
+/** P17: wakes that one gateway and three accept, each on a separate PostgreSQL. */
 async function measureNodes({ rounds, seconds, short, say }: BenchOptions): Promise<Figure[]> {
   say("P17: warming up");
   await using one = await Nodes.start(1);
@@ -174,7 +174,7 @@ async function measureNodes({ rounds, seconds, short, say }: BenchOptions): Prom
   const slice = Math.ceil((seconds * 2) / SLICES);
   for (let round = 1; round <= rounds; round++) {
     say(`P17: round ${round} of ${rounds}`);
-    // There and back: what changes with time, as other work on this machine does, is no difference between them.
+    // Forward and backward, so that a gradual change of the machine causes no difference between them.
     for (let n = 0; n < SLICES; n += 2) {
       found.one.push(await one.load(slice));
       found.many.push(await many.load(slice), await many.load(slice));

@@ -1,19 +1,19 @@
 import { parseArgs } from "node:util";
 
 export type BenchOptions = {
-  /** Gates to measure; undefined is all of them. */
+  /** The gates to measure; undefined for all. */
   only: ReadonlySet<string> | undefined;
-  /** How long one load lasts. */
+  /** The duration of one load. */
   seconds: number;
   rounds: number;
-  /** A look in a few minutes: fewer rounds, smaller stores. Not to be quoted. */
+  /** A quick check of a few minutes: fewer rounds, smaller stores. Not for publication. */
   short: boolean;
   json: string;
-  /** The folder of a built gateway that is measured as it is; undefined is dist/, built anew when it is stale. */
+  /** The folder of an existing build; undefined is dist/, which is rebuilt if it is stale. */
   build: string | undefined;
-  /** Where Portkey's gateway is installed; undefined is here. */
+  /** The folder of Portkey's gateway; undefined is here. */
   portkey: string | undefined;
-  /** Shows what is being done. */
+  /** Prints the progress. */
   say: (words: string) => void;
 };
 
@@ -62,7 +62,7 @@ export function readOptions(args: readonly string[], say: (words: string) => voi
   };
 }
 
-/** Bounded: what this starts has to end by itself. */
+/** With a time limit: everything that this starts must end automatically. */
 function whole(name: string, value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   const number = Number(value);

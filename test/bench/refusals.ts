@@ -14,11 +14,11 @@ const SESSIONS = 1_000;
 const ON_ITS_OWN = { connection: "close" };
 const DAY_MS = 86_400_000;
 
-// An address that fails to authenticate 20 times a minute is told to wait: so all come through a proxy that is believed, from many addresses.
+// An address with 20 failed authentications a minute must wait, so all requests come through a trusted proxy, from many addresses.
 const BEHIND_PROXY = { gateway: { trustedProxies: ["127.0.0.1"] } } satisfies GatewayOptions;
 const FROM_MANY = { "x-forwarded-for": "{address}", "x-forwarded-proto": "https" };
 
-/** A token that nobody has, another each time. */
+/** An unknown token, another one each time. */
 const WRONG_TOKEN = { authorization: "Bearer wrong-token-{guess}" };
 
 function withHeaders(call: Call, headers: Readonly<Record<string, string>>): Call {
@@ -28,27 +28,27 @@ function withHeaders(call: Call, headers: Readonly<Record<string, string>>): Cal
   };
 }
 
-/** A call that is refused, and in which way it is told so; `error` is its name in the metrics. */
+/** A refused call and its error; `error` is the name in the metrics. */
 type Refusal = {
   figure: string;
   call: Call;
   error: string;
   note: string;
-  /** The gateway that refuses it, where that is not the one that accepts. */
+  /** The gateway that refuses the call, if it is not the one that accepts it. */
   gateway?: GatewayOptions;
   endsConnection?: boolean;
 };
 
 type Refusals = {
   surface: "rpc" | "hooks";
-  /** The call that is accepted, what it starts, and where. */
+  /** The accepted call, the work that it starts, and its path. */
   accepted: Call;
   work: Work;
   gateway: GatewayOptions;
   refusals: readonly Refusal[];
 };
 
-/** Refused requests beside accepted ones; all with the same headers and from the same changing addresses. */
+/** Refused requests compared with accepted ones, with the same headers and from the same changing addresses. */
 async function compareRefusals(comparison: Refusals, options: BenchOptions): Promise<Figure[]> {
   const { surface, refusals, gateway } = comparison;
   const { rounds, seconds, say } = options;
@@ -77,7 +77,7 @@ async function startReady(options: GatewayOptions): Promise<Started> {
   return gateway;
 }
 
-/** On a gateway of its own, as what it holds grows. */
+/** On a new gateway, because its store grows. */
 async function measureAccepted(
   { accepted, work, gateway: how }: Refusals,
   headers: Readonly<Record<string, string>>,
@@ -93,7 +93,7 @@ async function measureAccepted(
   return run;
 }
 
-/** Throws unless each request of the run was refused for the reason that is measured. */
+/** Throws unless each request of the run was refused for the measured reason. */
 async function measureRefusal(
   { url, pid }: Started,
   { call, error, figure, endsConnection }: Refusal,
@@ -112,11 +112,11 @@ async function measureRefusal(
   return run;
 }
 
-// A body that is announced as larger is refused by its length: a low one keeps the transfer of the body out of the figure.
+// A body that is declared as larger is refused by its length. A low limit excludes the transfer of the body from the figure.
 const BODY_LIMIT = 4 * 1024;
 const ONCE_A_DAY = { rateLimit: { maxRequests: 1, windowMs: DAY_MS } };
 
-/** The ways in which a call is refused by the gateway that accepts it. */
+/** The refusals by the gateway that accepts the call. */
 function usualRefusals(call: Call): Refusal[] {
   return [
     {
@@ -181,7 +181,7 @@ const HOOKS: Refusals = {
   ],
 };
 
-/** P14: what is refused, beside what is accepted, and how much of a stranger's body is read. */
+/** P14: refused requests compared with accepted ones, and the part of an unauthenticated body that is read. */
 export const REFUSAL_GATES: readonly Gate[] = [
   ...[RPC, HOOKS].map((refusals) => ({
     gate: "P14",

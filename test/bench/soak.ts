@@ -7,21 +7,21 @@ import { rssOf, whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 import { requireEnded, requireNoneLost } from "./work.ts";
 
-/** How long the load lasts, what is kept, and from when on memory may not grow. */
+/** The duration of the load, the size of the store, and the time from which memory may not grow. */
 type Plan = { seconds: number; keptSeconds: number; fromSeconds: number };
 const REAL: Plan = { seconds: 600, keptSeconds: 60, fromSeconds: 180 };
 const LOOK: Plan = { seconds: 60, keptSeconds: 5, fromSeconds: 20 };
 
 const HALF = 0.5;
-/** With less load than that the figure is not judged: memory that nobody uses does not grow. */
+/** With less load the figure is not judged: unused memory does not grow. */
 const LEAST_LOAD = 0.4;
 const FULL_S = 3;
 const EVERY_MS = 1_000;
 const MB = 1e6;
 
 /**
- * Fills the store with sessions of ten messages each, sessions of webhooks, and events, a third of the load each. The events go to the
- * agent's main session, which never comes to rest: it is compacted by itself, and of its journal that is let go which is past its time.
+ * Fills the store with sessions of ten messages each, sessions of webhooks, and events, a third of the load each. The events are sent to the agent's
+ * main session, which is always in use: it is compacted automatically, and its old entries are erased.
  */
 const CALLS = [messageCall(PASSING_SESSION), hookTurnCall(), wakeCall()] as const;
 const SESSIONS = 1_000;
@@ -30,12 +30,12 @@ const HEAP = 'nodejs_heap_bytes{kind="used"}';
 type Look = { atMs: number; rss: number; heap: number; store: number; sessions: number };
 type Soaked = { loads: readonly { rate: number; full: number }[]; cost: Cost; looks: readonly Look[] };
 
-/** One look at something that changes. */
+/** One reading of a changing value. */
 type Sample = { atMs: number; value: number };
 
 const MINUTE_MS = 60_000;
 
-/** By how much a minute the values grow: the straight line that is nearest to them (least squares). */
+/** The growth of the values per minute: the slope of the best line (least squares). */
 function slopeOf(samples: readonly Sample[]): number {
   if (samples.length < 2) throw new Error("a slope needs two values");
   const mean = (pick: (sample: Sample) => number) => samples.reduce((sum, of) => sum + pick(of), 0) / samples.length;
@@ -46,7 +46,7 @@ function slopeOf(samples: readonly Sample[]): number {
   return (both / spread) * MINUTE_MS;
 }
 
-/** P16: whether memory grows under half the load that the gateway can take, once what it keeps goes as fast as it comes. */
+/** P16: whether memory grows under half of the maximum load, once records are erased as fast as new ones are stored. */
 async function measureSoak(where: string, store: object | undefined, { short, say }: BenchOptions): Promise<Figure[]> {
   const plan = short ? LOOK : REAL;
   const kept = `${plan.keptSeconds}s`;

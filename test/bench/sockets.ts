@@ -16,7 +16,7 @@ const CALL = statusCall();
 
 type SocketLoad = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Cost & { p50: number };
 
-/** Runs calls over WebSockets for `seconds` against a server on this machine, when it has warmed up the same way. */
+/** Runs calls over WebSockets for `seconds` against a server on this machine, after a warm-up with the same calls. */
 async function runSockets(
   { url, pid }: Pick<Started, "url" | "pid">,
   shape: Pick<SocketOptions, "connections" | "inFlight">,
@@ -39,7 +39,7 @@ async function runSockets(
   }
 }
 
-/** P5: calls over WebSockets, beside a bare `ws` server that parses and stringifies the same messages. */
+/** P5: calls over WebSockets, compared with a bare `ws` server that parses and stringifies the same messages. */
 async function measureSockets({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
   await using bare = await startBare("bare-ws");
   const found = {

@@ -14,7 +14,7 @@ const COMMANDS = 21;
 const REST_AFTER_MS = 1_000;
 const MB = 1e6;
 
-/** P13: from the start of the process to its first answers, and what it weighs when it is warm and nothing is asked. */
+/** P13: the time from the start of the process to its first answers, and its memory when it is warm and idle. */
 async function measureStart({ short, say }: BenchOptions): Promise<Figure[]> {
   const [rpc, rest, memory]: [number[], number[], number[]] = [[], [], []];
   say(`P13: ${short ? 3 : STARTS} starts`);
@@ -37,7 +37,7 @@ async function measureStart({ short, say }: BenchOptions): Promise<Figure[]> {
   ];
 }
 
-/** How long the command line takes for what needs no gateway, beside Node with nothing to do. */
+/** The time of a command that needs no gateway, compared with Node without a program. */
 async function measureCommand({ short, say }: BenchOptions): Promise<Figure[]> {
   say("P13: the command line");
   const file = await buildGateway();
@@ -62,7 +62,7 @@ function untilAnswered(url: string, { path, headers, body }: Call): Promise<void
 const MINUTES_3 = 180_000;
 const FIGURE = "production install";
 
-/** P13: what somebody gets who installs the package, without development and optional dependencies. */
+/** P13: the installed size of the package, without development and optional dependencies. */
 async function measureInstall({ say }: BenchOptions): Promise<Figure[]> {
   say("P13: packing and installing");
   const folder = mkdtempSync(join(tmpdir(), "gateway-install-"));
@@ -76,7 +76,7 @@ async function measureInstall({ say }: BenchOptions): Promise<Figure[]> {
 }
 
 async function install(folder: string): Promise<Figure[]> {
-  // The build is fresh: `prepare` would only repeat it.
+  // The build is current: `prepare` would only repeat it.
   await runProgram("npm", ["pack", "--ignore-scripts", "--pack-destination", folder], { timeoutMs: MINUTES_3 });
   const tarball = readdirSync(folder).find((name) => name.endsWith(".tgz"));
   if (!tarball) throw new Error("npm pack wrote no tarball");
@@ -107,7 +107,7 @@ async function install(folder: string): Promise<Figure[]> {
     }),
   ];
   if (whole) return figures;
-  // It would be small for lack of what it is for.
+  // Without its content it would be small.
   return figures.map((figure) => ({
     ...figure,
     held: false,
@@ -115,7 +115,7 @@ async function install(folder: string): Promise<Figure[]> {
   }));
 }
 
-/** Bytes of a folder as files, whatever blocks the disk gives them. */
+/** The bytes of a folder's files, regardless of the blocks of the disk. */
 function sizeOf(path: string): number {
   const found = lstatSync(path);
   if (!found.isDirectory()) return found.size;

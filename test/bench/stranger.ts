@@ -14,8 +14,8 @@ const EVERY_MS = 2;
 const ATTEMPTS = 10;
 
 /**
- * P14: how much of an unauthenticated body is read. It is sent in small parts, one after another, until the answer comes: the last part
- * before that is what was too much. An answer that is late makes this more, never less, so that the least of several is what holds.
+ * P14: the part of an unauthenticated body that is read. The body is sent in small parts, one after another, until the answer arrives: the last part
+ * before that was too much. A late answer increases the figure, never reduces it, so the lowest of several is valid.
  */
 async function measureStranger({ say }: BenchOptions): Promise<Figure[]> {
   say("P14: bodies of strangers");
@@ -29,7 +29,7 @@ async function measureAt(path: Path): Promise<Figure> {
   const { figure, atMost } = PLACES[path];
   const sent: number[] = [];
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) sent.push(await trickle(port, path));
-  // Some servers answer before the first part, others once a part was too much.
+  // Some servers answer before the first part, others after a part that was too much.
   return measure([atMost === 0 ? Math.min(...sent) : Math.min(...sent) - PART], {
     gate: "P14",
     figure,
@@ -53,7 +53,7 @@ function chunkOf(bytes: number): string {
   return `${bytes.toString(16)}\r\n${" ".repeat(bytes)}\r\n`;
 }
 
-/** Sends a body slowly; resolves with how much of it had gone when the answer came. */
+/** Sends a body slowly; resolves with the number of bytes sent before the answer. */
 function trickle(port: number, path: Path): Promise<number> {
   return new Promise((resolve, reject) => {
     let sent = 0;

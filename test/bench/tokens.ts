@@ -18,11 +18,11 @@ type TokenLoad = TokenReport & Cost;
 
 /** Streams that are read one at a time. */
 const ALONE: Streams = { streams: 1, turns: 2_000, pieces: PIECES, rampMs: 1 };
-/** So much is read before what counts: else V8 compiles meanwhile. */
+/** The number of turns before the measurement, so that V8 has compiled the code. */
 const WARM_UP_ALONE: Streams = { ...ALONE, turns: 4_000 };
 const WARM_UP_TURNS: Streams = { streams: 16, turns: 500, pieces: FEW_PIECES, rampMs: 1 };
 
-/** Replies of the echo agent, whose pieces all come at once. */
+/** Replies of the echo agent, whose pieces all arrive at once. */
 const CRUMBS = 200;
 const IN_CRUMBS: Streams = { streams: 1, turns: 2_000, pieces: CRUMBS, rampMs: 1 };
 
@@ -38,7 +38,7 @@ const GATEWAY: Door = {
   text: '"text":"',
 };
 
-/** A turn that is answered at once, also by a stand-in that has a pace. */
+/** A turn that is answered at once, even by a stand-in with a pace. */
 const QUICK: Door = { ...GATEWAY, body: JSON.stringify({ message: `Answer ${AT_ONCE_WORD}.`, stream: true }) };
 
 /** A turn of the echo agent, which repeats the pieces. */
@@ -47,7 +47,7 @@ const ECHO: Door = {
   body: JSON.stringify({ message: piecesOf(undefined, CRUMBS).join(""), stream: true }),
 };
 
-/** The same asked of the stand-in itself. */
+/** The same request to the stand-in itself. */
 const MODEL: Door = {
   path: "/v1/chat/completions",
   headers: JSON_TYPE,
@@ -56,7 +56,7 @@ const MODEL: Door = {
   text: '"content":"',
 };
 
-/** Reads streams from a server on this machine. What they cost it is told by the piece. A piece that is lost or out of order is an error. */
+/** Reads streams from a server on this machine, and measures the server's cost per piece. A piece that is lost or out of order is an error. */
 async function readStreams(
   { url, pid }: Pick<Started, "url" | "pid">,
   door: Door,
@@ -81,20 +81,20 @@ async function readStreams(
   }
 }
 
-/** Reads from a gateway of its own, when it has warmed up with as much as V8 needs to compile what a stream goes through. */
+/** Reads from a new gateway, after a warm-up in which V8 compiles the code of a stream. */
 async function readGateway(url: string, streams: Streams): Promise<TokenLoad> {
   await using gateway = await startGateway(modelAt(url));
   await untilAnswers(`${gateway.url}/readyz`);
   if (streams === ALONE) await readStreams(gateway, GATEWAY, WARM_UP_ALONE);
   else {
     await readStreams(gateway, QUICK, WARM_UP_TURNS);
-    // So that the gateway has opened a connection for each of them beforehand.
+    // So that the gateway has opened a connection for each of them in advance.
     await readStreams(gateway, GATEWAY, { ...streams, rampMs: 500 });
   }
   return await readStreams(gateway, GATEWAY, streams);
 }
 
-/** Reads streams of the echo agent, after as many that warm the gateway up. */
+/** Reads streams of the echo agent, after the same number of streams as a warm-up. */
 async function readCrumbs(): Promise<TokenLoad> {
   await using gateway = await startGateway({ agent: { backend: "echo", echo: { chunks: CRUMBS } } });
   await untilAnswers(`${gateway.url}/readyz`);
@@ -102,7 +102,7 @@ async function readCrumbs(): Promise<TokenLoad> {
   return await readStreams(gateway, ECHO, IN_CRUMBS);
 }
 
-/** P9: streams, each piece of which is held to be the next of its own stream. */
+/** P9: streams, each piece of which must be the next of its own stream. */
 async function measureTokens({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
   const many = { streams: STREAMS, turns: 1, pieces: seconds * PER_SECOND, rampMs: RAMP_MS, perSecond: PER_SECOND };
   const none = (): TokenLoad[] => [];

@@ -1,27 +1,27 @@
 import { REST_KEY, readMetrics } from "./gateways.ts";
 
-/** The work that a load starts: it counts only if all of that has ended within 2 s, as to let it wait is no speed. */
+/** The work that a load starts: it counts only if all of it has ended within 2 s, because leaving it in a queue is not speed. */
 export type Work = {
-  /** How much of it has ended so far. */
+  /** The amount of ended work so far. */
   count(url: string): Promise<number>;
-  /** Throws unless within 2 s all that was accepted has ended well, and that is `least` of it. */
+  /** Throws unless all accepted work, at least `least`, has ended successfully within 2 s. */
   requireEnded(url: string, least: number): Promise<void>;
 };
 
 export const ALL_ENDED_MS = 2_000;
 const COMPLETED = 'gateway_turns_total{agent="main",status="completed"}';
 
-/** How many turns a gateway has completed so far. */
+/** The number of turns that a gateway has completed so far. */
 export async function completedTurns(url: string): Promise<number> {
   return (await readMetrics(url))(COMPLETED);
 }
 
-/** Log lines that a gateway has dropped so far: without them it is faster than with everything on. */
+/** The number of log lines that a gateway has dropped so far: without them it is faster. */
 export async function droppedLines(url: string): Promise<number> {
   return (await readMetrics(url))("gateway_log_lines_dropped_total ");
 }
 
-/** Throws unless within 2 s nothing waits, nothing runs, and as many turns have completed as were accepted. */
+/** Throws unless within 2 s nothing is queued or running, and as many turns have completed as were accepted. */
 export async function requireEnded(url: string, accepted: number): Promise<void> {
   const end = performance.now() + ALL_ENDED_MS;
   for (;;) {
@@ -47,17 +47,14 @@ const LOST = [
   ["dead", "gateway_events_dead "],
 ] as const;
 
-/**
- * The requests that were on their way when the time was over, of at most 64 connections each: kept where the store takes its time, and
- * answered to nobody.
- */
+/** The requests that were in progress at the end, of at most 64 connections each: stored if the store is slow, and without an answer. */
 const ON_THEIR_WAY = 2 * 64;
 
 async function acceptedEvents(url: string): Promise<number> {
   return (await readMetrics(url))(ACCEPTED);
 }
 
-/** Waits until no event waits and no turn works on one. */
+/** Waits until no event is waiting or in a turn. */
 async function untilHandedOver(url: string): Promise<void> {
   const end = performance.now() + ALL_ENDED_MS;
   for (;;) {
@@ -68,7 +65,7 @@ async function untilHandedOver(url: string): Promise<void> {
   }
 }
 
-/** Throws unless within 2 s nothing waits any more, and nothing was refused or given up. */
+/** Throws unless within 2 s nothing is waiting, and nothing was refused or has failed. */
 export async function requireNoneLost(url: string): Promise<void> {
   await untilHandedOver(url);
   await requireNothingRefused(url);
@@ -82,7 +79,7 @@ async function requireNothingRefused(url: string): Promise<void> {
   }
 }
 
-/** Throws unless within 2 s every event that was accepted was handled. Each is then looked up, which may take longer. */
+/** Throws unless within 2 s every accepted event was handled. Each is then read, which may take longer. */
 async function requireHandled(url: string, least: number): Promise<void> {
   await requireNoneLost(url);
   const accepted = await acceptedEvents(url);
@@ -94,7 +91,7 @@ async function requireHandled(url: string, least: number): Promise<void> {
 
 type EventPage = { events: { event_id: string; status: string }[]; next_cursor: string | null };
 
-/** How many events there are, each of them with this status where one is given. */
+/** The number of events, with this status if one is given. */
 async function countEvents(url: string, wanted?: string): Promise<number> {
   const found = new Set<string>();
   let cursor: string | null = "";
@@ -116,7 +113,7 @@ async function readPage(url: string, cursor: string): Promise<EventPage> {
   return (await answer.json()) as EventPage;
 }
 
-/** Throws unless every event that was accepted is there, handled or waiting, and nothing was refused or given up. */
+/** Throws unless every accepted event exists, handled or waiting, and nothing was refused or has failed. */
 async function requireKept(url: string, least: number): Promise<void> {
   await requireNothingRefused(url);
   const accepted = await acceptedEvents(url);
@@ -126,7 +123,7 @@ async function requireKept(url: string, least: number): Promise<void> {
     throw new Error(`${accepted} events were accepted, and ${kept} are there`);
 }
 
-/** All that was accepted is handled within 2 s. */
+/** All accepted events are handled within 2 s. */
 export const EVENTS: Work = { count: acceptedEvents, requireEnded: requireHandled };
-/** All that was accepted is there: the next heartbeat may be half an hour away. */
+/** All accepted events exist: the next heartbeat may be half an hour away. */
 export const KEPT_EVENTS: Work = { count: acceptedEvents, requireEnded: requireKept };

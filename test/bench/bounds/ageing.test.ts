@@ -43,7 +43,7 @@ function sweepOnce({ store, clock }: World, sessionsBefore: number) {
   return store.sweep(sweepOrder(clock.now(), { sessionsBefore }));
 }
 
-/** Ends so many turns of one session. What was told of them is more than the store keeps: it is not kept here. */
+/** Ends a number of turns in one session. The notifications are more than the store keeps, so they are not recorded here. */
 async function fill({ store, clock, told, newId }: World, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     await endTurn(store, clock.now(), { turnId: newId("turn"), messageId: newId("msg"), text: `hello ${n}` });

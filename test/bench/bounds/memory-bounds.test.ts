@@ -19,7 +19,7 @@ async function queue(store: Store, now: number, options: { agent?: string; text?
   return order.eventId;
 }
 
-/** The longest stretch of work while `act` runs: of a few times, as the first compiles and any may collect garbage. */
+/** The longest block of work while `act` runs: the lowest of a few runs, because the first compiles and any may collect garbage. */
 function worstOf(act: () => Promise<unknown>, under: number) {
   return leastOf(5, under, () => stretchOf(act));
 }
@@ -54,7 +54,7 @@ it("scans 100 000 events without blocking others", async () => {
 it("reads a page of large events without blocking others", async () => {
   const { clock, store } = openStore();
   for (let n = 0; n < 500; n++) await queue(store, clock.now(), { text: "ü".repeat(100_000) });
-  // A slice is read in less than a millisecond; but who holds 50 MB of texts waits for them when garbage is collected.
+  // A slice is read in less than a millisecond, but a reader with 50 MB of texts waits for garbage collections.
   expect(await worstOf(() => store.listEvents({ limit: 500 }), 20)).toBeLessThan(20);
 });
 

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { browserTests, startPages, TOKENS } from "../../browser/browser.ts";
 
 const PER_SECOND = 200;
-/** Short pieces with and without the tab take turns: what disturbs the machine for a while disturbs both. */
+/** Short periods with and without the tab alternate, so that a disturbance of the machine affects both. */
 const PIECES = Number(process.env.LATENCY_PIECES ?? 15);
 const SECONDS_A_PIECE = 2;
 
@@ -27,7 +27,7 @@ function call({ url }: { url: string }): Promise<number> {
   });
 }
 
-/** The milliseconds that calls take, which are begun at a steady rate. */
+/** The milliseconds of calls that are started at a steady rate. */
 async function callSteadily(gateway: { url: string }, seconds: number): Promise<number[]> {
   const calls: Promise<number>[] = [];
   const begun = performance.now();
@@ -45,7 +45,7 @@ function p99Of(times: number[]): number {
 browserTests(({ open }) => {
   it("keeps the p99 of /rpc within 1.5 x while a tab follows 200 requests a second", { timeout: 600_000 }, async () => {
     await using gateway = await startPages({ recorder: { entries: 20_000 } });
-    // The gateway has a core of its own, so that a browser which draws does not take its time.
+    // The gateway has its own core, so that a drawing browser does not take its time.
     execFileSync("taskset", ["-a", "-c", "-p", "0", String(gateway.pid)]);
     execFileSync("taskset", ["-a", "-c", "-p", "1", String(process.pid)]);
     await callSteadily(gateway, 10);
@@ -66,7 +66,7 @@ browserTests(({ open }) => {
   });
 });
 
-/** Only the second core's idle time is for the process: its drawing delays neither the gateway nor the caller. */
+/** The process gets only the idle time of the second core: its drawing delays neither the gateway nor the caller. */
 function letRunWhenIdle(pid: number): void {
   execFileSync("taskset", ["-a", "-c", "-p", "1", String(pid)]);
   execFileSync("chrt", ["-a", "-i", "-p", "0", String(pid)]);

@@ -3,7 +3,7 @@ import { browserTests, callers, startPages } from "../../browser/browser.ts";
 
 const MOST_MS = 1_000;
 
-/** Presses `t` at every frame until a page that is signed in changes its theme. */
+/** Presses `t` at every frame until a signed-in page changes its theme. */
 const NOTE_READY = `(() => {
   const look = () => {
     const { theme } = document.documentElement.dataset;
@@ -27,7 +27,7 @@ browserTests(({ open }) => {
       for (const path of ["", "/activity", "/sessions", ""]) {
         await page.goto("about:blank");
         await page.goto(`${gateway.url}/console${path}`);
-        // The page's policy lets nothing be evaluated that waits in the page itself.
+        // The page's policy does not allow the evaluation of a wait in the page.
         await expect.poll(() => page.evaluate("window.readyAfter")).toBeGreaterThan(0);
         const took = (await page.evaluate("readyAfter")) as number;
         console.log(`/console${path} answers a key after ${took.toFixed(0)} ms at a quarter of the speed`);

@@ -7,10 +7,10 @@ const PER_SECOND = 200;
 /** `TAIL_SECONDS=600` is the long form. */
 const SECONDS = Number(process.env.TAIL_SECONDS ?? 20);
 
-/** A tenth more is no growth, and neither is what one compiled script takes. */
+/** A tenth more is not growth, and neither is the memory of one compiled script. */
 const SLACK = 524_288;
 
-/** The bytes that the page's objects take once those that nothing refers to are gone. */
+/** The bytes of the page's objects after a garbage collection. */
 async function heapOf(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);
   await session.send("Performance.enable");
@@ -37,7 +37,7 @@ browserTests(({ open }) => {
       const follow = async (seconds: number) => {
         await sendSteadily(gateway, { perSecond: PER_SECOND, seconds });
         await untilIdle(gateway);
-        // The newest is shown: nothing waits to be read any more.
+        // The newest row is shown: no row is waiting.
         for (const page of Object.values(pages)) {
           await page
             .locator("td[data-name='When'] time", { hasText: /^([0-5]s ago|now)$/ })
@@ -46,7 +46,7 @@ browserTests(({ open }) => {
           await page.waitForLoadState("networkidle");
         }
       };
-      // A list that fills up to the rows that it keeps is no growth, and neither are compiled scripts.
+      // A list that fills up to its limit is not growth, and neither are compiled scripts.
       await follow(Math.max(12, SECONDS / 10));
       const before = [await heapOf(pages.live), await heapOf(pages.activity)];
       await follow(SECONDS);

@@ -14,7 +14,7 @@ function breathe() {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Ends a turn in a session of its own, with its recorded request and its idempotency key. */
+/** Ends a turn in a new session, with its recorded request and its idempotency key. */
 function endOne(store: Store, now: number): Promise<void> {
   return endTurn(store, now, {
     session: `webhook:${newId("msg", now)}`,
@@ -28,7 +28,7 @@ async function queueEvent(store: Store, now: number): Promise<void> {
   await store.queueEvent(queueOrder(now, { recorder: RECORDER, streamKeep: 9 }));
 }
 
-/** Ages out fifty thousand of each kind. Answers the longest stretch of work meanwhile. */
+/** Erases fifty thousand of each kind by age. Returns the longest block of work meanwhile. */
 async function ageOut(): Promise<number> {
   await using store = createMemoryStore({ clock: systemClock });
   const now = systemClock.now();
@@ -54,7 +54,7 @@ async function ageOut(): Promise<number> {
     keysBefore: at,
   };
   while (await store.sweep(sweepOrder(at, past))) await breathe();
-  // The recorder lets its deliveries go as others come.
+  // The recorder erases its deliveries when others arrive.
   for (let n = 1; n <= KINDS; n++) {
     await store.recordDelivery({ ...deliveryOf(newId("dlv", at)), answer: "unmatched" }, { ...RECORDER, entries: 1 });
     if (n % 100 === 0) await breathe();

@@ -11,7 +11,7 @@ it("thousands of turns that become ready are all run, in slices of at most 20 ms
 }, async () => {
   const least = await leastOf(3, 20, async () => {
     const clock = { ...createManualClock(), monotonic: () => performance.now() };
-    // The only place is taken by a turn that never ends by itself.
+    // The only place has a turn that never ends.
     await using core = await startCore({ agents: [{ name: "main", concurrency: 1 }], clock });
     for (let n = 0; n <= COUNT; n++) await core.start({ session: `s${n}` });
     expect(core.store.stats()).toMatchObject({ turnsQueued: COUNT, turnsRunning: 1 });

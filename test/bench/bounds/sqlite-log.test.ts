@@ -32,7 +32,7 @@ it("limits the log while one commit follows another, and all stored records are 
     }
   }
   expect(longest).toBeGreaterThan(MIB);
-  // More than that was written to it, and SQLite itself would let it grow further.
+  // More than that was written, and SQLite itself would let the log grow further.
   expect(longest).toBeLessThan(24 * MIB);
   expect(statSync(path).size).toBeGreaterThan(KEYS * 8_000);
   await using again = await openSqlite(systemClock, path);

@@ -23,7 +23,7 @@ function orderOf(n: number, now: number): TurnOrder {
   });
 }
 
-/** Two messages, when nothing else of the session is before them. */
+/** Two messages, if the session has no earlier one. */
 async function talk(store: Store, n: number): Promise<void> {
   const now = systemClock.now();
   const order = orderOf(n, now);

@@ -9,7 +9,7 @@ const CONNECTIONS = 20;
 const HEADS = 200;
 const FRAME = 16_000;
 
-/** The frames of a head: the first, and those that continue it. */
+/** The frames of a head: the first one and its continuations. */
 function framesOf(stream: number, head: Buffer): Buffer[] {
   return Array.from({ length: Math.ceil(head.length / FRAME) }, (_, n) => {
     const isLast = (n + 1) * FRAME >= head.length;

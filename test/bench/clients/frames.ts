@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 const SHORT = 125;
 const LONG = 0xffff;
 
-/** A client's text frame: masked, as the protocol has it. */
+/** A client's text frame, masked as the protocol requires. */
 export function maskedFrame(text: string): Buffer {
   const payload = Buffer.from(text);
   const { length } = payload;
@@ -14,7 +14,7 @@ export function maskedFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from(head), mask, payload]);
 }
 
-/** The kinds of answers, by the only byte that is looked at: `{"jsonrpc":"2.0","result…` or `"error…`. */
+/** The kinds of answers, by the only byte that is read: `{"jsonrpc":"2.0","result…` or `"error…`. */
 type Counts = { answers: number; errors: number; closed: boolean };
 
 const KIND_AT = '{"jsonrpc":"2.0","'.length;
@@ -23,12 +23,12 @@ const NOTHING = Buffer.alloc(0);
 const TEXT = 1;
 const CLOSE = 8;
 
-/** Counts a server's frames as they come in, in whatever pieces. It parses no JSON: a client that did would be the bottleneck. */
+/** Counts a server's frames in received pieces of any size. It parses no JSON, because then the client would be the bottleneck. */
 export class FrameCounter {
   readonly counts: Counts = { answers: 0, errors: 0, closed: false };
   #rest = NOTHING;
 
-  /** `bytes` is not kept. */
+  /** `bytes` is not stored. */
   take(bytes: Buffer): void {
     const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
     let at = 0;
@@ -52,7 +52,7 @@ export class FrameCounter {
   }
 }
 
-/** Where the frame at `at` ends; past all where that cannot be told yet. */
+/** The end of the frame at `at`; past the end of the bytes if it is not known yet. */
 function frameEnd(all: Buffer, at: number): number {
   if (at + 4 > all.length) return shortEnd(all, at);
   const length = all[at + 1] as number;
@@ -60,7 +60,7 @@ function frameEnd(all: Buffer, at: number): number {
   return length === 126 ? at + 4 + all.readUInt16BE(at + 2) : at + 2 + length;
 }
 
-/** A frame of fewer than four bytes may be whole. */
+/** A frame of fewer than four bytes may be complete. */
 function shortEnd(all: Buffer, at: number): number {
   return at + 2 <= all.length && (all[at + 1] as number) <= SHORT ? at + 2 + (all[at + 1] as number) : Infinity;
 }

@@ -1,28 +1,28 @@
 import { connect } from "node:net";
 import { agreed, FLAG, frame, PREFACE, requestBlock, reset, settings, TYPE } from "#test/harness/frames.ts";
 
-// Floods a server over HTTP/2 without a token, from an address of its own, until it is ended. It says so when it has begun.
+// Floods a server over HTTP/2 without a token, from a separate address, until it is ended. It sends a message when it has started.
 
 export type Flood = {
   url: string;
   connections: number;
-  /** Pairs of each head beside those of the request; all are one byte, as they point into the connection's table. */
+  /** The number of extra pairs of each head. Each is one byte that refers to the connection's table. */
   pairs: number;
-  /** How many bytes it sends a second, over all connections; 0 is as fast as the server takes connections. */
+  /** The bytes per second over all connections; 0 is as fast as the server accepts connections. */
   rate: number;
-  /** Every request is taken back at once. */
+  /** Every request is cancelled at once. */
   isReset: boolean;
 };
 
 const { url, connections, pairs, rate, isReset } = JSON.parse(process.argv[2] ?? "{}") as Flood;
 const { hostname, port } = new URL(url);
-/** More than any server takes back on one connection. */
+/** More than any server accepts to be cancelled on one connection. */
 const STREAMS_OF_A_RESET = 1_200;
 const EVERY_MS = 20;
 const ENDS = FLAG.endStream | FLAG.endHeaders;
 
 const REQUEST = requestBlock("GET", "/healthz");
-/** Puts one pair in the table, as its first own entry. */
+/** Adds one pair to the table, as its first dynamic entry. */
 const FIRST = Buffer.concat([REQUEST, Buffer.from([0x40, 1, 120, 1, 121])]);
 const HEAD = Buffer.concat([REQUEST, Buffer.alloc(pairs, 0x80 | 62)]);
 
@@ -34,7 +34,7 @@ function requestOf(n: number): Buffer {
 
 const RESETS = isReset ? Buffer.concat(Array.from({ length: STREAMS_OF_A_RESET }, (_, n) => requestOf(n))) : undefined;
 
-/** Opens a connection, and another as soon as that is closed. */
+/** Opens a connection, and another one as soon as it is closed. */
 function flood(): void {
   const socket = connect({ host: hostname, port: Number(port), localAddress: "127.0.0.2", noDelay: true });
   let sent = 0;

@@ -3,7 +3,7 @@ import { connect, type OnReadOpts, type Socket } from "node:net";
 
 const END = "\r\n\r\n";
 
-/** Opens a WebSocket as raw bytes; what comes after the handshake goes to `onBytes`, which must not keep it. */
+/** Opens a WebSocket at the level of bytes. The bytes after the handshake are passed to `onBytes`, which must not store them. */
 export function openSocket(url: string, token: string, onBytes: (bytes: Buffer) => void): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const { hostname, port, host } = new URL(url);
@@ -36,7 +36,7 @@ export function openSocket(url: string, token: string, onBytes: (bytes: Buffer) 
   });
 }
 
-/** One for all: nobody keeps what is read. */
+/** One buffer for all, because the read bytes are not stored. */
 const scratch = Buffer.allocUnsafe(256 * 1024);
 
 function handshake(host: string, token: string): string {

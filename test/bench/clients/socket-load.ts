@@ -3,20 +3,19 @@ import { setTimeout as rest } from "node:timers/promises";
 import { FrameCounter, maskedFrame } from "./frames.ts";
 import { openSocket } from "./open-socket.ts";
 
-// A WebSocket client that keeps so many calls in flight on each connection. Its frames are made beforehand, several of them go in one
-// write, and of what comes back one byte a frame is looked at. It opens its connections, says that it is ready, and runs a load for each
-// word with a time.
+// A WebSocket client with a constant number of calls in flight on each connection. Its frames are prepared, several are sent in one write, and one
+// byte of each received frame is read. It opens its connections, reports that it is ready, and runs a load for each message with a duration.
 
 export type SocketOptions = {
   url: string;
   token: string;
-  /** The call, the same each time. */
+  /** The call, always the same. */
   text: string;
   connections: number;
   inFlight: number;
 };
 export type SocketRun = { seconds: number };
-/** `micros` is how long it sent; `p50` is known of calls that went one at a time. */
+/** `micros` is the time of sending; `p50` is known for calls that were sent one at a time. */
 export type SocketReport = {
   requests: number;
   micros: number;
@@ -29,7 +28,7 @@ const options = JSON.parse(process.argv[2] ?? "{}") as SocketOptions;
 const { url, token, text, connections, inFlight } = options;
 const LAST_ANSWERS_MS = 2_000;
 
-/** As many frames in a row as may be in flight: the first so many bytes of it are any smaller number of calls. */
+/** The maximum number of frames in one buffer: its beginning is any smaller number of calls. */
 const frame = maskedFrame(text);
 const frames = Buffer.concat(Array.from({ length: inFlight }, () => frame));
 let isSending = false;

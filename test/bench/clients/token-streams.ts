@@ -2,33 +2,33 @@ import { Agent, request } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { piecesOf } from "../stand-in-words.ts";
 
-// A client that reads streams of pieces and holds each of them to what it should be. It says that it is ready, begins its streams one
-// after another over `rampMs`, and reports when all have ended.
+// A client that reads streams of pieces and checks each of them. It reports that it is ready, starts its streams one after another over `rampMs`, and
+// reports when all have ended.
 
 export type TokenOptions = {
   url: string;
   path: string;
   headers: Readonly<Record<string, string>>;
-  /** `{stream}` in it is the stream's number, in four digits. */
+  /** `{stream}` is replaced by the stream's number, in four digits. */
   body: string;
-  /** How many streams at once, and how many on each connection one after another. */
+  /** The number of concurrent streams, and the number of successive streams on each connection. */
   streams: number;
   turns: number;
   pieces: number;
   rampMs: number;
-  /** How fast the pieces should come; undefined: at once. */
+  /** The expected rate of the pieces; undefined: at once. */
   perSecond?: number;
   /** The stand-in names streams; without it all of them are the same. */
   isNamed: boolean;
-  /** The marks of an event with a piece, and of the beginning of its text. */
+  /** The beginnings of an event with a piece, and of its text. */
   event: string;
   text: string;
 };
 export type TokenReport = {
   pieces: number;
-  /** Events that they came in. */
+  /** The number of events. */
   events: number;
-  /** Streams that were not answered, broke off, or were not what they should be. */
+  /** The number of streams without an answer, with a broken connection or with wrong content. */
   wrong: number;
   /** The median time from a request to its first piece, in microseconds. */
   first: number;
@@ -43,7 +43,7 @@ const agent = new Agent({ keepAlive: true });
 const firsts: number[] = [];
 let [pieces, events, wrong] = [0, 0, 0];
 
-/** Reads one stream to its end, whatever that is. */
+/** Reads one stream to its end. */
 function read(name: string): Promise<void> {
   return new Promise((resolve) => {
     const expected = piecesOf(options.isNamed ? name : undefined, expectedPieces).join("");

@@ -1,6 +1,6 @@
 import { createServer } from "node:http2";
 
-// Node's HTTP/2 by its streams, which answers every request with the same few words.
+// Node's HTTP/2 stream API, which answers every request with the same short text.
 
 const TEXT = JSON.stringify({ status: "ok" });
 

@@ -1,6 +1,6 @@
 import { createServer } from "node:http2";
 
-// The bare cost of Node's HTTP/2 by its streams: as its compatibility layer costs more, the gateway is not compared with that.
+// The minimum cost of HTTP/2 in Node with its stream API. Its compatibility layer is slower, so the gateway is not compared with that.
 
 const server = createServer();
 server.on("stream", (stream) => {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import { echo } from "./echo.ts";
 
-// The bare cost of Node's TLS. Arguments: the certificate's file and the key's.
+// The minimum cost of TLS in Node. Arguments: the files of the certificate and the key.
 
 const [cert, key] = process.argv.slice(2).map((file) => readFileSync(file, "utf8"));
 const server = createServer({ cert, key, minVersion: "TLSv1.2" }, echo);

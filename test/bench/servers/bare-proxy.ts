@@ -1,8 +1,7 @@
 import { createServer } from "node:http";
 import { Pool } from "undici";
 
-// The bare cost of a proxy that only hands on: Node's server before undici's client. Of undici's ways to do that this is the
-// cheapest; no option is set that the gateway does not set as well.
+// The minimum cost of a proxy: Node's server with undici's client, in its fastest form; it sets no option that the gateway does not set.
 
 const pool = new Pool(process.argv[2] ?? "", { headersTimeout: 0, bodyTimeout: 0 });
 const PASSED = ["content-type", "accept"] as const;

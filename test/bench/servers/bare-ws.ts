@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { WebSocketServer } from "ws";
 
-// The bare cost of `ws`: parses each message and writes it back.
+// The minimum cost of `ws`: parses each message and writes it back.
 
 const server = new WebSocketServer({ port: 0, host: "127.0.0.1", clientTracking: false, perMessageDeflate: false });
 server.on("connection", (socket) => {

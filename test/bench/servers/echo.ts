@@ -5,7 +5,7 @@ function answer(res: ServerResponse, value: unknown): void {
   res.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(text) }).end(text);
 }
 
-/** Begins a stream and says no more. */
+/** Starts a stream and sends nothing more. */
 function stream(res: ServerResponse): void {
   res.writeHead(200, { "content-type": "text/event-stream" }).write(":\n\n");
 }

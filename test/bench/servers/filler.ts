@@ -3,18 +3,18 @@ import type { Store } from "#store/store.ts";
 import { queueOrder } from "#test/stores/inbound.ts";
 import { deliveryOf, endTurn } from "#test/stores/world.ts";
 
-/** A text of its own of 100 bytes, as one that came over the wire: flat, and shared with nothing. */
+/** A separate text of 100 bytes, like a received one: flat, and not shared. */
 function textOf(n: number): string {
   const buffer = Buffer.alloc(100, "The quick brown fox jumps over the lazy dog. ");
   buffer.write(`${n} `, "latin1");
   return buffer.toString("latin1");
 }
 
-/** The name that the load gives to a session (see load.lua). */
+/** The session name of the load (see load.lua). */
 export function loadSessionId(n: number): string {
   return `bench:${String(n).padStart(7, "0")}`;
 }
-/** The name that the gateway gives to a chat. */
+/** The session name of the gateway for a chat. */
 export function chatSessionId(): string {
   return `chat:${newBareId(Date.now())}`;
 }
@@ -22,12 +22,12 @@ export function chatSessionId(): string {
 const RECORDER = { entries: 10_000, bytes: 64 * 2 ** 20, refused: 1_000 };
 const YIELD_EVERY = 2_000;
 
-/** Turns that are on their way to a store at once: one that waits for its disk then waits for many at a time. */
+/** The number of concurrent turns: a store that waits for its disk then waits for many at once. */
 const AT_ONCE = 512;
 
 /**
- * Puts whole turns in a store, each a message and its reply, in the two transactions that the core makes of them. The sessions take
- * turns, so that their journals grow side by side as in life.
+ * Fills a store with complete turns, each a message and its reply, in the two transactions of the core. The sessions alternate, so that their
+ * journals grow in parallel as in production.
  */
 export async function fillStore(
   store: Store,
@@ -50,7 +50,7 @@ function fillTurn(store: Store, n: number, session: string): Promise<void> {
   return endTurn(store, Date.now(), options, { reply: textOf(2 * n + 1), usage });
 }
 
-/** Queues system events, each with the recorded request that brought it, as `/hooks/wake` does. */
+/** Queues system events, each with a recorded request, like `/hooks/wake`. */
 export async function fillEvents(store: Store, count: number, { beatNow = false } = {}): Promise<void> {
   const body = JSON.stringify({ text: textOf(0), metadata: { source: "bench" } });
   for (let n = 0; n < count; n++) {

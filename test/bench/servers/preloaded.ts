@@ -3,8 +3,8 @@ import { start } from "#cli/serve.ts";
 import { silent } from "#test/stores/world.ts";
 import { fillEvents, fillStore, loadSessionId } from "./filler.ts";
 
-// The whole gateway, as `node dist/main.js --config FILE` is, with a store that is full when it begins to answer. It speaks with the
-// bench over its channel: one word in, one answer out.
+// The complete gateway, like `node dist/main.js --config FILE`, with a full store at its start. It communicates with the bench over IPC: one command,
+// one answer.
 
 export type Loaded = { url: string };
 export type Delays = {
@@ -13,7 +13,7 @@ export type Delays = {
   fullCollections: number;
   worstPause: number;
 };
-/** `beatMs` is null until the beat has ended, which handed over so many. */
+/** `beatMs` is null until the end of the beat, which handled the events. */
 export type EventsLeft = { queued: number; dead: number; beatMs: number | null; handed: number };
 
 const options = JSON.parse(process.argv[2] ?? "{}") as {
@@ -28,7 +28,7 @@ await gateway.ready;
 let beatAt = 0;
 let beatMs: number | null = null;
 let handed = 0;
-// From the start: a watcher of another shape than the gateway's own would have code compiled anew while a beat is measured.
+// From the start: a watcher with another shape than the gateway's own would cause a recompilation while a beat is measured.
 gateway.store.watch({
   ...silent,
   gatewayEntries: (entries) => {
@@ -54,7 +54,7 @@ const collections = new PerformanceObserver((list) => {
   }
 });
 
-// Each record is the time from one beat to the next: any excess is delay.
+// Each record is the time between two timer beats: any excess is delay.
 function ms(nanoseconds: number) {
   return Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS);
 }
@@ -73,7 +73,7 @@ const answers: Record<string, () => unknown> = {
     fullCollections,
     worstPause,
   }),
-  /** Has the agent beat now. */
+  /** Starts a beat of the agent. */
   beat: async () => {
     [beatAt, beatMs] = [performance.now(), null];
     await fillEvents(gateway.store, 1, { beatNow: true });

@@ -1,9 +1,9 @@
-// Loaded beside the gateway with --import, where its memory is weighed: collects and tells when asked, and does nothing else.
+// Loaded next to the gateway with --import to measure its memory: collects garbage and reports on request, and does nothing else.
 
 const REST_MS = 100;
 
 process.on("message", async () => {
-  // Several times: what one collection finalises, the next one frees.
+  // Several times, because one collection finalises what the next one frees.
   for (let times = 0; times < 3; times++) {
     (globalThis as { gc?: () => void }).gc?.();
     await new Promise((resolve) => setTimeout(resolve, REST_MS));

@@ -1,4 +1,4 @@
-// Loaded next to the gateway with --import: samples what it allocates between two messages, and reports the bytes.
+// Loaded next to the gateway with --import: samples its allocations between two messages, and reports the bytes.
 import { type HeapProfiler, Session } from "node:inspector";
 
 const session = new Session();

@@ -1,9 +1,8 @@
 import { createServer, type Socket } from "node:net";
 import { AT_ONCE_WORD, FEW_PIECES, piecesOf, type StandInOptions } from "../stand-in-words.ts";
 
-// A model that answers at once or piece by piece at a pace, and an agent's service that answers at once. It shares the client's core,
-// so it costs as little as it can: no parser but for requests as our clients, undici and wrk write them, and answers that are made
-// beforehand.
+// A model that answers at once or at a pace, and a web service that answers at once. It shares the client's core, so its cost is minimal: its parser
+// supports only requests of our clients, undici and wrk, and its answers are prepared.
 
 const options = JSON.parse(process.argv[2] ?? "{}") as StandInOptions;
 const { pieces, perSecond } = options;
@@ -26,12 +25,12 @@ function choiceOf(delta: object, reason: string | null = null) {
 }
 const USED = { prompt_tokens: 40, completion_tokens: pieces, total_tokens: 40 + pieces };
 
-// A stream's parts. What lies between `BEFORE` and `AFTER` is a piece's text.
+// The parts of a stream. The text of a piece is between `BEFORE` and `AFTER`.
 const FIRST = chunkOf(choiceOf({ role: "assistant", content: "" }));
 const [BEFORE, AFTER] = chunkOf(choiceOf({ content: "\0" })).split("\\u0000") as [string, string];
 const LAST = `${chunkOf(choiceOf({}, "stop"))}${chunkOf([], USED)}data: [DONE]\n\n`;
 
-/** A part of a chunked body. All is ASCII. */
+/** A part of a chunked body. All characters are ASCII. */
 function framed(text: string): string {
   return `${text.length.toString(16)}\r\n${text}\r\n`;
 }
@@ -72,7 +71,7 @@ function begin(socket: Socket, texts: readonly string[]): void {
   paced.push({ socket, texts, next: 1, due: performance.now() + EVERY_MS });
 }
 
-/** Writes the next piece of each stream that is due: one, however late it is. */
+/** Writes the next piece of each due stream: only one, however late it is. */
 function tick(): void {
   const now = performance.now();
   let isOver = false;

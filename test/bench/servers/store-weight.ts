@@ -2,7 +2,7 @@ import { systemClock } from "#kit/clock.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import { chatSessionId, fillStore } from "./filler.ts";
 
-// Fills a memory store as its argument says, and prints what that weighs. To be run with --expose-gc, a process for each weighing.
+// Fills a memory store as specified by its argument, and prints its memory. Must run with --expose-gc, in a separate process for each measurement.
 
 export type Weight = { bytes: number; counted: number };
 
@@ -13,13 +13,13 @@ async function weigh(): Promise<number> {
     (globalThis as { gc?: () => void }).gc?.();
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  // No other figure has the shared part.
+  // No other figure includes the shared part.
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
 }
 
 const store = createMemoryStore({ clock: systemClock });
-// The code that the first turns compile is not part of their weight.
+// The code that the first turns compile is not part of their memory.
 await fillStore(store, { turns: 2_000, sessionIds: [chatSessionId()] });
 const [bytesBefore, countedBefore] = [await weigh(), store.stats().bytes];
 await fillStore(store, { turns, sessionIds: Array.from({ length: sessions }, chatSessionId) });
