@@ -15,7 +15,7 @@ export const PROMISES = [
 ] as const;
 export type Promised = (typeof PROMISES)[number];
 
-/** A promise that was broken: how, and by which ids. */
+/** A broken promise: its kind and the ids. */
 export type Broken = { promise: Promised; words: string; ids: readonly string[] };
 
 export function breach(promise: Promised, words: string, ...ids: readonly (string | undefined)[]): Broken {
@@ -28,7 +28,7 @@ export function breach(promise: Promised, words: string, ...ids: readonly (strin
 
 const SHOWN = 10;
 
-/** As people read them: each promise with its first breaches, and how many there are. */
+/** The report for a reader: each promise with its first breaches and their number. */
 export function showBroken(broken: readonly Broken[]): string {
   return PROMISES.flatMap((promise) => {
     const found = broken.filter((one) => one.promise === promise);

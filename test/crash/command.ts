@@ -11,7 +11,7 @@ export type ProofOptions = Pick<CrashOptions, "main" | "folder" | "seed"> &
 export type Proof = {
   name: string;
   words: string;
-  /** Why it cannot be given here; undefined when it can. */
+  /** The reason why it cannot run here; undefined if it can. */
   whyNot?(): string | undefined;
   run(options: ProofOptions): Promise<CrashReport & { more?: readonly string[] }>;
 };
@@ -93,7 +93,7 @@ async function giveAll(script: string, about: string, proofs: readonly Proof[]):
   return isKept ? 0 : 1;
 }
 
-/** Gives the proofs that the command line asks for, tells what came of them, and ends the process. */
+/** Runs the proofs of the command line, prints the results, and ends the process. */
 export async function runProofs(script: string, about: string, proofs: readonly Proof[]): Promise<never> {
   try {
     process.exitCode = await giveAll(script, about, proofs);

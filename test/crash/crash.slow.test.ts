@@ -7,11 +7,11 @@ import { main } from "#test/harness/process.ts";
 import { showBroken } from "./breaches.ts";
 import { type CrashOptions, type CrashReport, runCrash, type Seen } from "./run.ts";
 
-/** The short form of `npm run test:crash`: another seed each time, which is told when a promise is broken. */
+/** The short form of `npm run test:crash`, with another seed each time, which is printed when a promise is broken. */
 async function crash(options: Pick<CrashOptions, "store" | "kills"> & Partial<CrashOptions>) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-crash-"));
   const seed = Math.floor(Math.random() * 1e6);
-  // A machine with other work may be slow to do something of each kind.
+  // A busy machine may be slow to do some work of each kind.
   const goesOn = (round: number, seen: Seen) => round <= options.kills || Object.values(seen).includes(0);
   const report = await runCrash({ main, folder, gateways: 1, seed, lanes: 6, restMs: 15, goesOn, ...options });
   if (report.broken.length === 0) onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

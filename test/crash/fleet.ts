@@ -15,15 +15,15 @@ export type FleetOptions = {
   count: number;
   env?: Record<string, string>;
   wrap?: (command: readonly string[]) => readonly string[];
-  /** Beside the quick and the slow one, or in their place. */
+  /** In addition to the quick and the slow agent, or instead of them. */
   agents?: object;
-  /** Sections of the configuration in place of those below. */
+  /** Sections of the configuration that replace those below. */
   more?: object;
 };
 
 const HEARTBEAT = "200ms";
 
-/** Everything is on, and no limit in the way of a client at full speed but that of a session's queue. */
+/** All features are on, and no limit affects a client at full speed except the limit of a session's queue. */
 function configOf({ store, agents, more }: Pick<FleetOptions, "store" | "agents" | "more">): object {
   return {
     gateway: {
@@ -58,7 +58,7 @@ const READY_MS = 60_000;
 const LOOK_MS = 10;
 const SERVES = "it serves";
 
-/** One gateway as a process at an address of its own, which it has again after each start. */
+/** One gateway as a process, with the same address after each start. */
 export class GatewayNode {
   readonly port: number;
   readonly logFile: string;
@@ -98,12 +98,12 @@ export class GatewayNode {
     this.#startedAt = performance.now();
   }
 
-  /** Waits until it serves; throws with the end of its log when it ends instead. */
+  /** Waits until it serves; throws with the end of its log if it ends instead. */
   ready(): Promise<void> {
     return this.#answers("/readyz");
   }
 
-  /** Waits until its first doors are open: REST opens a while later. */
+  /** Waits until its first listeners are open: REST opens later. */
   up(): Promise<void> {
     return this.#answers("/healthz");
   }
@@ -139,7 +139,7 @@ export class GatewayNode {
     return Math.round(performance.now() - this.#startedAt);
   }
 
-  /** The same where somebody starts it again when it ends: it may find its store away. */
+  /** The same with restarts after its end, because its store may be unavailable. */
   async served(): Promise<void> {
     const end = performance.now() + READY_MS;
     for (;;) {
@@ -171,10 +171,10 @@ export class GatewayNode {
 
 export type Fleet = AsyncDisposable & { nodes: readonly GatewayNode[]; urls: readonly string[] };
 
-/** Starts gateways on one store, and waits for their doors. */
+/** Starts gateways on one store, and waits for their listeners. */
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const nodes: GatewayNode[] = [];
-  // Where a run is cut short, nobody disposes of them.
+  // A cancelled run does not dispose of them.
   const end = () => {
     for (const node of nodes) node.signal("SIGKILL");
   };

@@ -10,9 +10,9 @@ import { SECRETS } from "./requests.ts";
 type FollowOptions = {
   random: Random;
   urls: readonly string[];
-  /** Sessions that are followed from when they are there. */
+  /** Sessions that are followed from their start. */
   sessionIds: readonly string[];
-  /** Between two tries to go on. */
+  /** The pause between two attempts to continue. */
   restMs?: number;
 };
 
@@ -23,8 +23,8 @@ const REST_MS = 100;
 const SILENT_MS = 3_000;
 
 /**
- * Follows streams over a WebSocket, and goes on behind the last push at another gateway when one is killed, cut off or silent: nothing is
- * left out, nothing comes again, and nothing was told that is not kept.
+ * Follows streams over a WebSocket, and continues after the last push on another gateway if one is killed, disconnected or silent: no push is missing
+ * or repeated, and every push is of a stored entry.
  */
 export function startFollowing({ random, urls, sessionIds, restMs = REST_MS }: FollowOptions) {
   const broken: Broken[] = [];
@@ -44,7 +44,7 @@ export function startFollowing({ random, urls, sessionIds, restMs = REST_MS }: F
     if (method !== "stream.reset") stream.entries.push(entryOf(method, params));
   };
 
-  /** Until the connection ends, or says nothing for a while. */
+  /** Until the connection ends, or is silent for a while. */
   const followAt = async (url: string): Promise<void> => {
     const headers = { authorization: `Bearer ${SECRETS.rpcToken}` };
     const socket = new WebSocket(`${url.replace(/^http/, "ws")}/rpc/ws`, { headers, handshakeTimeout: SILENT_MS });
@@ -56,7 +56,7 @@ export function startFollowing({ random, urls, sessionIds, restMs = REST_MS }: F
       const message = JSON.parse(String(data)) as Push | Answer;
       if ("method" in message) return hear(message);
       const stream = streams.get(message.id);
-      // It is not there yet, or the store is away: it is asked for again.
+      // The session does not exist yet, or the store is unavailable: it is read again.
       if (!message.result) asked.delete(message.id);
       else if (stream) stream.cursor ??= message.result.sessions[message.id] ?? null;
     });
@@ -71,7 +71,7 @@ export function startFollowing({ random, urls, sessionIds, restMs = REST_MS }: F
         }
         await pause(restMs);
         if (performance.now() - heardAt > SILENT_MS) return;
-        // Now and then for no reason at all.
+        // Sometimes without a reason.
         if (random.chance(0.01)) return;
       }
     } finally {
@@ -89,7 +89,7 @@ export function startFollowing({ random, urls, sessionIds, restMs = REST_MS }: F
   const running = follow();
 
   return {
-    /** How often it went on, and what it heard. */
+    /** The number of continuations, and of received pushes. */
     counts: () => ({
       resumed,
       heard: [...streams.values()].reduce((sum, { entries }) => sum + entries.length, 0),

@@ -1,4 +1,4 @@
-/** The final answers of the gateways, read over the public API alone. */
+/** The final answers of the gateways, read only over the public API. */
 export type FoundTurn = {
   turnId: string;
   sessionId: string;
@@ -29,11 +29,11 @@ export type FoundSession = {
 /** One push of a session's stream. */
 export type FoundEntry = { seq: number; name: string; turnId?: string; messageId?: string; attempt?: number };
 
-/** The stream of a session from its first entry on; `from` is where it begins, when not all is kept any more. */
+/** The stream of a session from its first entry; `from` is its start if some entries are no longer stored. */
 export type FoundJournal = { sessionId: string; from: number; entries: FoundEntry[] };
 
 export type Found = {
-  /** The turns that were asked for; a missing one was answered with 404. */
+  /** The expected turns; a missing one was answered with 404. */
   turns: ReadonlyMap<string, FoundTurn>;
   events: ReadonlyMap<string, FoundEvent>;
   sessions: ReadonlyMap<string, FoundSession>;

@@ -8,7 +8,7 @@ type Answer = { id: number; result?: { sessions: Record<string, string> }; error
 
 const AT_ONCE = 200;
 
-/** Reads the streams of sessions as subscribers are told them, from the first entry to the last. */
+/** Reads the streams of sessions like a subscriber, from the first entry to the last. */
 export async function readJournals(url: string, sessionIds: readonly string[]): Promise<FoundJournal[]> {
   const journals: FoundJournal[] = [];
   for (let n = 0; n < sessionIds.length; n += AT_ONCE)
@@ -89,7 +89,7 @@ export function entryOf(name: string, { seq, turnId, messageId, attempt }: Push[
   };
 }
 
-// To clients a cursor is opaque. This one has to begin before the first entry, to which nobody was subscribed.
+// A cursor is opaque to clients. This one must start before the first entry, to which no client was subscribed.
 const FORM = /^(s\..*\.)(\d+)$/;
 function partsOf(cursor: string): [string, number] {
   const [, stream, seq] = FORM.exec(Buffer.from(cursor, "base64url").toString("latin1")) ?? [];

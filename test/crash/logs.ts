@@ -3,14 +3,14 @@ import { type Broken, breach } from "./breaches.ts";
 import type { GatewayNode } from "./fleet.ts";
 import { SECRETS } from "./requests.ts";
 
-/** Any token, also one that is wrong: somebody may have mistyped a good one. */
+/** Any token, also a wrong one, which may be a misspelt good one. */
 const TOKEN = /bearer +[\w.~+/-]{6,}|guess-\d+-of-somebody/i;
 
 export type LogsOptions = {
   nodes: readonly Pick<GatewayNode, "log" | "logFile" | "url">[];
-  /** Other files that hold no secret: a server's log. */
+  /** Other files that must not contain a secret: a server's log. */
   files?: readonly string[];
-  /** Beside those that everybody knows. */
+  /** In addition to those of every run. */
   secrets?: readonly string[];
 };
 

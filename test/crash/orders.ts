@@ -1,34 +1,34 @@
 import type { Random } from "#test/harness/random.ts";
 
-/** The ways in which work is asked for. */
+/** The ways to request work. */
 export const KINDS = ["wake", "agent", "mapped", "chat", "rpc"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** A 2xx, as the client wrote it down. */
+/** A 2xx, as recorded by the client. */
 export type Ack = {
-  /** The turn that was started, or the event that was queued. */
+  /** The started turn, or the queued event. */
   work: string;
   messageId?: string;
   sessionId?: string;
-  /** The reply, where the client waited for it. */
+  /** The reply, if the client waited for it. */
   reply?: string;
 };
 
-/** Something that the client wanted, and all it heard of it. Its marker is in its text, and in no other. */
+/** A request of a client, with all of its answers. Its marker is in its text, and in no other text. */
 export type Order = {
   marker: string;
   kind: Kind;
   agent: string;
-  /** The text that the store must keep, to the letter. */
+  /** The exact text that the store must have. */
   text: string;
-  /** The session that it names; without one the gateway opens one. */
+  /** The session that it names; without one the gateway creates one. */
   sessionId: string | undefined;
   key: string | undefined;
-  /** The client's own clock: from here on it may be stored, and with the first answer it is. */
+  /** The client's own clock: the work may be stored from the first time, and is stored at the time of the first answer. */
   sentAt: number;
   ackedAt: number | undefined;
   acks: Ack[];
-  /** `refused`: the gateway said no, and may not keep it. `unknown`: nobody knows whether it was stored. */
+  /** `refused`: the gateway refused it, and may not store it. `unknown`: it may be stored or not. */
   outcome: "acknowledged" | "refused" | "unknown";
 };
 
@@ -45,7 +45,7 @@ export function markersIn(text: string): string[] {
   return text.match(MARKER) ?? [];
 }
 
-/** Renders the text that was sent as the mapping does. */
+/** Renders the sent text like the mapping. */
 export function renderedOf(text: string): string {
   return `Pushed: ${text}`;
 }
@@ -54,12 +54,12 @@ export function roomOf(kind: Kind, agent: string, room: number): string {
   return kind === "agent" || kind === "mapped" ? `webhook:${kind}-${agent}-${room}` : `room:${agent}:${room}`;
 }
 
-/** The sessions that a mapping names in the configuration: one of each agent. */
+/** The sessions of the mapping in the configuration: one for each agent. */
 export function mappedSessionOf(agent: string): string {
   return roomOf("mapped", agent, 0);
 }
 
-/** Makes one order after another, the same for the same random numbers. `run` tells the markers of one run from those of another. */
+/** Creates one request after another, determined by the random numbers. `run` distinguishes the markers of different runs. */
 export function createOrders(random: Random, run: string) {
   let made = 0;
   return (now: number, kinds: readonly Kind[] = KINDS): Order => {

@@ -14,9 +14,9 @@ type Given = {
   words: string;
   engine: "sqlite" | "postgres";
   gateways: number;
-  /** How often, where the command line does not say. */
+  /** The number of rounds without an option. */
   kills: number;
-  /** The database fails over to its standby, and what it was comes back. */
+  /** The database fails over to its standby, and the former primary returns. */
   failover?: boolean;
 };
 
@@ -30,11 +30,11 @@ const GIVEN: readonly Given[] = [
   { name: "postgres-failover", words: "PostgreSQL, failed over and back", kills: 15, failover: true, ...onPostgres },
 ];
 
-/** Runs one of them, with a store of its own. */
+/** Runs one of them, with its own store. */
 async function prove({ engine, gateways, failover, kills: usual }: Given, options: ProofOptions): Promise<CrashReport> {
   const { kills = usual } = options;
   mkdirSync(options.folder, { recursive: true });
-  // Acknowledged work has to be on the disk, as outside of tests.
+  // Acknowledged work must be on the disk, as in production.
   await using server = engine === "postgres" ? await startPostgres({ fsync: true }) : undefined;
   await using standby = server && failover ? await withStandby(server) : undefined;
   const servers = [server, standby].filter((one) => one !== undefined);
@@ -60,7 +60,7 @@ export const PROOFS: readonly Proof[] = GIVEN.map((given) => ({
   run: (options) => prove(given, options),
 }));
 
-/** Gateways are killed, and now and then something happens to their database before. */
+/** Gateways are killed, and sometimes their database fails before that. */
 function failOver(random: ReturnType<typeof createRandom>, kills: number, steps: (() => Promise<void>)[]) {
   return async (fleet: Fleet, round: number) => {
     if (round % Math.ceil(kills / (steps.length + 1)) === 0) await steps.shift()?.();
@@ -69,7 +69,7 @@ function failOver(random: ReturnType<typeof createRandom>, kills: number, steps:
   };
 }
 
-/** A primary and a standby that follows it in step, so that what was acknowledged is on both. */
+/** A primary and a synchronous standby, so that acknowledged work is on both. */
 async function withStandby(primary: PostgresServer): Promise<PostgresServer> {
   const standby = await primary.standby();
   await primary.query("alter system set synchronous_standby_names = '*'");
@@ -82,8 +82,8 @@ async function withStandby(primary: PostgresServer): Promise<PostgresServer> {
 const AWAY_MS = 1_500;
 
 /**
- * Disturbs the two of them, a step at a call: the primary dies and its standby takes its place; it comes back as it was, and
- * takes writes, too; the new one is away for a while; all connections to it end.
+ * Disturbs both servers, one step per call: the primary fails and its standby takes over; the former primary returns unchanged, and also accepts
+ * writes; the new one is unavailable for a while; all its connections end.
  */
 function failovers(primary: PostgresServer, standby: PostgresServer): (() => Promise<void>)[] {
   return [

@@ -3,12 +3,12 @@ import { readJournals } from "./journals.ts";
 import { AGENTS, type Order } from "./orders.ts";
 import { bearer, type Caller, SECRETS } from "./requests.ts";
 
-/** Begins the names of sessions that no order is in, and that may be deleted. */
+/** The prefix of sessions without requests, which may be deleted. */
 export const NOISE = "noise:";
 const PAGE = 500;
 const AT_ONCE = 32;
 
-/** Runs `work` on all, so many at a time. */
+/** Runs `work` on all, a limited number at a time. */
 async function eachOf<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   const left = items[Symbol.iterator]();
   const lane = async () => {
@@ -32,7 +32,7 @@ async function eachPage(
   } while (typeof cursor === "string");
 }
 
-/** Reads everything that the gateways say of their store; of several, each is asked for its share, as they all have to know. */
+/** Reads everything that the gateways have in their store. Each of several gateways is asked for a part, because all must have the same state. */
 export async function readFound(caller: Caller, urls: readonly string[], orders: readonly Order[]): Promise<Found> {
   let asked = 0;
   const next = () => urls[asked++ % urls.length] as string;
@@ -77,7 +77,7 @@ export async function readFound(caller: Caller, urls: readonly string[], orders:
       for (const event of page.events as Json[]) events.set(event.event_id as string, eventOf(event));
     },
   );
-  // The list may not be all: each that was acknowledged is asked for by its id.
+  // The list may be incomplete: each acknowledged one is read by its id.
   const acknowledged = orders.filter(({ kind }) => kind === "wake").flatMap(({ acks }) => acks.map(({ work }) => work));
   await eachOf(new Set(acknowledged.filter((id) => !events.has(id))), async (id) => {
     const event = await get(`/events/${id}`);

@@ -9,7 +9,7 @@ export const SECRETS = {
   databasePassword: "database-password-of-the-crash-test",
 } as const;
 
-/** As somebody configures a database whose server asks for one; that of the tests takes any. */
+/** As configured for a database whose server requires a password; the server of the tests accepts any. */
 export function withPassword(url: string): string {
   const its = new URL(url);
   its.password = SECRETS.databasePassword;
@@ -18,7 +18,7 @@ export function withPassword(url: string): string {
 
 export type Answer = { status: number; replayed: boolean; text: string };
 
-/** Nothing came back: `sent` tells whether the gateway may have read the request all the same. */
+/** There was no answer: `sent` says if the gateway may have read the request. */
 export class NoAnswer extends Error {
   readonly sent: boolean;
   constructor(cause: NodeJS.ErrnoException) {
@@ -29,7 +29,7 @@ export class NoAnswer extends Error {
 
 const MOST_SOCKETS = 256;
 
-/** Connections that are kept open, as a client at full speed keeps them. It sends nothing twice by itself. */
+/** Persistent connections of a client at full speed. It repeats nothing automatically. */
 export function createCaller(timeoutMs: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: MOST_SOCKETS });
   const ask = (url: string, method: string, headers: Record<string, string>, body?: string): Promise<Answer> =>
@@ -62,7 +62,7 @@ export function bearer(token: string) {
 
 type Call = { path: string; headers: Record<string, string>; body: object };
 
-/** How each kind of order goes over the wire. */
+/** The HTTP request of each kind of work. */
 function callOf(order: Order): Call {
   const { kind, agent, text, sessionId, key, marker } = order;
   const hook = { headers: bearer(SECRETS.webhookToken) };
@@ -82,7 +82,7 @@ function callOf(order: Order): Call {
       return { path: "/api/v1/chat/send", headers: bearer(SECRETS.key), body };
     }
     case "rpc": {
-      // A call without a key goes as the others do; one with a key has it in its params, where RPC has a place for it.
+      // A call without a key is sent like the others; one with a key has it in its params, if RPC has a place for it.
       const params = {
         agentName: agent,
         message: text,
@@ -95,7 +95,7 @@ function callOf(order: Order): Call {
   }
 }
 
-/** Sends an order once; `change` alters its text, to try its key with another body. */
+/** Sends a request once; `change` alters its text, to try its key with another body. */
 export function send(caller: Caller, url: string, order: Order, change = ""): Promise<Answer> {
   const { path, headers, body } = callOf(change === "" ? order : { ...order, text: `${order.text}${change}` });
   const withKey =
@@ -107,7 +107,7 @@ export type Verdict = { is: "acknowledged"; ack: Ack; replayed: boolean } | { is
 
 type Fields = Record<string, string | undefined>;
 
-/** Refusals of the work itself: nothing of it may be kept. What is not among them may have been kept. */
+/** Refusals of the work itself, which must not be stored. After all other errors it may have been stored. */
 const REFUSED = new Set([
   "session-busy",
   "session-full",
@@ -140,7 +140,7 @@ export function verdictOf({ kind }: Order, { status, replayed, text }: Answer): 
     const sessionId = fields.session_id ?? fields.sessionId;
     return { is: "acknowledged", ack: clean({ work, messageId, sessionId, reply }), replayed };
   }
-  // A turn that failed is no 2xx, but the answer names it: it has to be there.
+  // A failed turn is not a 2xx, but the answer names the turn, which must exist.
   if (NAMES_TURN.has(status) && fields.turn_id) return { is: "acknowledged", ack: { work: fields.turn_id }, replayed };
   const why = fields.type?.split(/[/:#]/).at(-1) ?? `${status}`;
   return { is: REFUSED.has(why) || status === 422 ? "refused" : "unknown", why: `${status} ${why}` };

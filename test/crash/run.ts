@@ -13,9 +13,9 @@ import { verify } from "./verify.ts";
 import { startWatching } from "./watching.ts";
 
 export type CrashOptions = {
-  /** The built gateway that is started, again and again. */
+  /** The built gateway that is started again and again. */
   main: string;
-  /** For configuration, logs and what the client writes down; it stays. */
+  /** The folder for configuration, logs and the clients' records; it is kept. */
   folder: string;
   store: object;
   gateways: number;
@@ -25,46 +25,46 @@ export type CrashOptions = {
   restMs?: number;
   env?: Record<string, string>;
   wrap?: FleetOptions["wrap"];
-  /** Decides about another round; without it there are as many as kills. */
+  /** Decides if another round follows; without it the number of rounds is the number of kills. */
   goesOn?: (round: number, seen: Seen) => boolean;
-  /** Before anybody sends. */
+  /** Before the clients start. */
   before?: (fleet: Fleet) => Promise<void>;
-  /** Puts right what the rounds have left, while clients still send. */
+  /** Repairs the effects of the rounds while clients still send. */
   settle?: (fleet: Fleet) => Promise<void>;
-  /** When all is done and nobody sends any more. */
+  /** After all work has ended and no client sends. */
   after?: (fleet: Fleet) => Promise<readonly Broken[]>;
   /** Disturbs the fleet in place of a kill, and restores it. */
   disturb?: (fleet: Fleet, round: number) => Promise<void>;
   lastBlow?: boolean;
-  /** Names more files that must hold no secret, and secrets beside those of the configuration. */
+  /** Returns further files that must not contain a secret, and further secrets. */
   logs?: () => Omit<LogsOptions, "nodes">;
-  /** How long an answer may take; one that was paused gives none. */
+  /** The longest time for an answer; a suspended gateway gives none. */
   answerMs?: number;
   say?: (words: string) => void;
 };
 
-/** How much of each thing there was to go wrong so far. */
+/** The amount of work of each kind that could fail so far. */
 export type Seen = Record<"acknowledged" | "repeated" | "turns" | "events" | "looks" | "pushed" | "resumed", number>;
 
 export type CrashReport = {
   seed: number;
   kills: number;
-  /** Rounds in which nothing was answered with a 2xx: what was killed then had done nothing. */
+  /** Rounds without a 2xx: the killed gateway had done nothing. */
   idle: number;
   seconds: number;
   counts: Counts;
   turns: number;
-  /** Turns that were begun more than once, and those that were begun too often. */
+  /** Turns that started more than once, and those that started too often. */
   again: number;
   lost: number;
   events: number;
   sessions: number;
   entries: number;
-  /** How often something was looked at meanwhile; how many entries were pushed to one who went on elsewhere so often. */
+  /** The number of readings during the run, and of entries that were pushed to a subscriber that continued elsewhere. */
   looks: number;
   pushed: number;
   resumed: number;
-  /** From the last start until all that had been acknowledged was done. */
+  /** The time from the last start until all acknowledged work was done. */
   resumedMs: number;
   broken: Broken[];
 };
@@ -74,7 +74,7 @@ const READ_MS = 60_000;
 const REPEATED = 200;
 const KILL_WITHIN_MS = 600;
 const REST_WITHIN_MS = 200;
-/** Some are killed again before they have come up. */
+/** Some are killed again before they are ready. */
 const KILLED_STARTING = 0.1;
 const FOLLOWED = AGENTS.flatMap((agent) => [0, 1].map((room) => roomOf("rpc", agent, room)));
 
@@ -83,7 +83,7 @@ function createReader() {
   return { caller, [Symbol.dispose]: () => caller.close() };
 }
 
-/** Clients at full speed, gateways that are killed at random moments, and in the end what is left of it. */
+/** Clients at full speed, gateways that are killed at random times, and finally a check of all promises. */
 export async function runCrash(options: CrashOptions): Promise<CrashReport> {
   const { folder, store, gateways, kills, seed, lanes = 24, env, wrap, say = () => {} } = options;
   const { goesOn = (round) => round <= kills } = options;
@@ -107,7 +107,7 @@ export async function runCrash(options: CrashOptions): Promise<CrashReport> {
     random: createRandom(seed + 4),
     urls: fleet.urls,
     sessionIds: FOLLOWED,
-    // In a short run it leaves as soon: else that alone is waited for.
+    // In a short run it disconnects at once, because otherwise the run would only wait for it.
     ...(options.restMs !== undefined && { restMs: options.restMs }),
   });
   const seen = (): Seen => {
@@ -122,7 +122,7 @@ export async function runCrash(options: CrashOptions): Promise<CrashReport> {
       const before = traffic.counts.acknowledged + traffic.counts.repeated;
       await pause(random.below(KILL_WITHIN_MS));
       if (options.disturb) await options.disturb(fleet, round);
-      // Beyond its rounds it only waits.
+      // After its rounds it only waits.
       else if (round <= kills) await killOne(random.pick(fleet.nodes), random);
       const { acknowledged, repeated, unknown } = traffic.counts;
       if (acknowledged + repeated === before) idle++;
@@ -144,11 +144,11 @@ export async function runCrash(options: CrashOptions): Promise<CrashReport> {
     await traffic.repeatLast(REPEATED);
     await untilDone(caller, fleet.urls, say);
     await Promise.all([watching.stop(), following.stop()]);
-    // Connections that the clients keep are not the gateways' doing.
+    // The gateways do not cause the clients' persistent connections.
     caller.close();
     const accused = (await options.after?.(fleet)) ?? [];
     say("reading what is left");
-    // However much other work the machine has: nobody kills or pauses any more.
+    // However busy the machine is: nothing is killed or suspended any more.
     using reader = createReader();
     const found = await readFound(reader.caller, fleet.urls, traffic.orders);
     const broken = [
@@ -186,7 +186,7 @@ export async function runCrash(options: CrashOptions): Promise<CrashReport> {
   }
 }
 
-/** Kills it at once, and now and then again while it starts; resolves when it serves, or as soon as it does some of it. */
+/** Kills it at once, and sometimes again while it starts; resolves when it serves, or when it serves a part. */
 export async function killOne(node: GatewayNode, random: ReturnType<typeof createRandom>): Promise<void> {
   await node.kill();
   await pause(random.below(REST_WITHIN_MS));
@@ -202,7 +202,7 @@ export async function killOne(node: GatewayNode, random: ReturnType<typeof creat
 
 const WAITING = /^gateway_(turns_queued|turns_running|events_queued) (\d+)$/gm;
 
-/** Waits until nothing waits and nothing runs, on any of them; what is stuck is for the verifier to find. */
+/** Waits until nothing is queued or running on any gateway; the verifier reports stuck work. */
 async function untilDone(caller: Caller, urls: readonly string[], say: (words: string) => void): Promise<void> {
   const end = performance.now() + SETTLED_MS;
   for (;;) {
@@ -219,7 +219,7 @@ async function untilDone(caller: Caller, urls: readonly string[], say: (words: s
   }
 }
 
-/** The counts of a run, as people read them. */
+/** The counts of a run, for a reader. */
 export function reportOf({ counts, kills, idle, seconds, ...report }: CrashReport): string {
   return [
     `  ${kills > 0 ? `killed ${kills} times, ${idle} of them with nothing answered since the time before, in ` : ""}${seconds.toFixed(0)} s; ${counts.acknowledged} orders acknowledged, ${counts.repeated} repeats of keys,`,

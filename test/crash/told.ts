@@ -1,7 +1,7 @@
 import type { Found, FoundEntry, FoundEvent, FoundMessage, FoundSession, FoundTurn } from "./found.ts";
 import type { Order } from "./orders.ts";
 
-/** The answers of an honest gateway about three messages, one with a key, and two events; tests change them. */
+/** The answers of a correct gateway about three messages, one with a key, and two events. Tests change them. */
 export function tellTruth() {
   const orders: Order[] = [
     orderOf(1, "rpc", "turn_1", { sessionId: "room", messageId: "msg_1" }),
@@ -53,7 +53,7 @@ function orderOf(n: number, kind: Order["kind"], work: string, more: object = {}
   };
 }
 
-/** A message and its reply, as the `n`th turn leaves them in its session. */
+/** A message and its reply, as the `n`th turn stores them in its session. */
 function turnMessages(n: number, text: string, firstSeq = 6 * n + 1): FoundMessage[] {
   return [
     { messageId: `msg_${n + 1}`, role: "user", text, turnId: `turn_${n + 1}`, seq: firstSeq },

@@ -7,15 +7,15 @@ import { type Answer, type Caller, NoAnswer, send, type Verdict, verdictOf } fro
 type TrafficOptions = {
   caller: Caller;
   random: Random;
-  /** Begins all markers. */
+  /** The prefix of all markers. */
   run: string;
-  /** Where the gateways listen, whether they run or not. */
+  /** The addresses of the gateways, whether they run or not. */
   urls: readonly string[];
   lanes: number;
-  /** How long each of them rests behind an order; at full speed, unless told. */
+  /** The pause of each client after a request; by default none. */
   restMs?: number | undefined;
   kinds?: readonly Kind[] | undefined;
-  /** Every 2xx goes to this file, too. */
+  /** Every 2xx is also written to this file. */
   file?: string | undefined;
 };
 
@@ -30,12 +30,15 @@ const MISMATCHED = 0.02;
 const AT_ONCE = 4;
 const REST_MS = 20;
 const KEPT_FOR_LATER = 2_000;
-/** After so many tries without an answer a client goes on, and asks again between others: its turn may be a dead gateway's for a while. */
+/**
+ * After this number of attempts without an answer a client continues, and repeats the request later: its turn may belong to a dead gateway for a
+ * while.
+ */
 const TRIES_AT_ONCE = 2;
 
 /**
- * Clients at full speed, each with one order after another. What has a key is sent until it is answered, at once or later; what has none is
- * sent once, as nobody could tell whether a second time is one too many.
+ * Clients at full speed, each with one request after another. A request with a key is repeated until it is answered; one without a key is sent once,
+ * because a second execution would be a mistake.
  */
 export function startTraffic(options: TrafficOptions) {
   const { caller, random, run, urls, lanes, restMs = 0, kinds, file } = options;
@@ -50,7 +53,7 @@ export function startTraffic(options: TrafficOptions) {
 
   const rest = (ms = REST_MS) => new Promise((resolve) => setTimeout(resolve, ms));
 
-  /** Sends it to one gateway; when that is not there, to the others, until one takes it. Undefined when the traffic ends before. */
+  /** Sends it to one gateway, and if that is down, to the others, until one accepts it. Undefined if the traffic ends before. */
   const sendOnce = async (order: Order, change = "", always = false): Promise<Answer | NoAnswer | undefined> => {
     for (let tries = random.below(urls.length); always || !isStopped; tries++) {
       try {
@@ -79,7 +82,7 @@ export function startTraffic(options: TrafficOptions) {
       appendFileSync(file, `${JSON.stringify({ marker: order.marker, kind: order.kind, key: order.key, ...ack })}\n`);
   };
 
-  /** Sends it, and with a key again, a few times or until it is known what became of it. */
+  /** Sends it, and repeats it with a key a few times, until its result is known. */
   const settle = async (order: Order, always = false): Promise<void> => {
     for (let tries = 1; ; tries++) {
       const answer = await sendOnce(order, "", always);
@@ -94,7 +97,7 @@ export function startTraffic(options: TrafficOptions) {
         counts.refused++;
         if (order.outcome === "acknowledged")
           broken.push(breach("one effect per key", `a repeat was refused with ${verdict.why}`, order.marker));
-        // An earlier try, of which nothing was heard, may still be on its way to the store.
+        // An earlier attempt without an answer may still be on its way to the store.
         else order.outcome = unheard.has(order) ? "unknown" : "refused";
         return;
       }
@@ -153,12 +156,12 @@ export function startTraffic(options: TrafficOptions) {
     orders,
     counts,
     broken,
-    /** Begins nothing more; resolves when what was begun is settled. */
+    /** Starts nothing more; resolves when all started requests have a result. */
     async stop(): Promise<void> {
       isStopped = true;
       await running;
     },
-    /** Asks again for what has a key: for what nobody knows the outcome of, and for some of what was answered long ago. */
+    /** Repeats requests with a key: those with an unknown result, and some that were answered long ago. */
     async repeatLast(most: number): Promise<void> {
       const unsettled = orders.filter(({ key, outcome }) => key !== undefined && outcome === "unknown");
       const answered = orders.filter(({ key, outcome }) => key !== undefined && outcome === "acknowledged");

@@ -24,7 +24,7 @@ function turn({ found }: Told, id: string) {
 function event({ found }: Told, id: string) {
   return found.events.get(id) as { status: string; turnId: string | null; text: string };
 }
-/** Puts a message and its reply behind the others of the room. */
+/** Adds a message and its reply after the others of the session. */
 function addTurn(told: Told, text: string): void {
   const [user, reply] = [message(told, 4), message(told, 5)];
   told.found.turns.set("turn_9", {

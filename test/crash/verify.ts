@@ -4,7 +4,7 @@ import { markersIn, type Order } from "./orders.ts";
 
 type Place = FoundMessage & { sessionId: string };
 
-/** Where in the sessions each marker is: messages that came in, not what an agent said of them. */
+/** The positions of each marker in the sessions: in messages from callers, not in replies of an agent. */
 type Places = ReadonlyMap<string, readonly Place[]>;
 
 function placesOf({ sessions }: Found): Places {
@@ -22,7 +22,7 @@ function placesOf({ sessions }: Found): Places {
   return places;
 }
 
-/** Holds what the gateways say in the end to what they had said before; answers every promise that was broken. */
+/** Compares the final state with the earlier answers of the gateways. Returns every broken promise. */
 export function verify(orders: readonly Order[], found: Found): Broken[] {
   const places = placesOf(found);
   const ordersOf = new Map(orders.map((order) => [order.marker, order]));
@@ -125,7 +125,7 @@ function verifyTurns({ turns, sessions }: Found): Broken[] {
     const [asked, ...more] = messages.filter(({ role }) => role === "user");
     if (!asked || more.length > 0)
       broken.push(breach("order in each session", `it has ${asked ? more.length + 1 : 0} messages`, turnId, sessionId));
-    // The echo agent says what it was told.
+    // The echo agent repeats its message.
     if (status === "completed" && asked && reply !== asked.text)
       broken.push(breach("a reply is its message's", "it has another", turnId, sessionId));
   }
@@ -134,7 +134,7 @@ function verifyTurns({ turns, sessions }: Found): Broken[] {
 
 const IN_ORDER = "order in each session";
 
-/** The messages of one session: in order, once each, a reply behind what it answers, and in the order in which they were acknowledged. */
+/** The messages of one session: in order, once each, each reply after its message, and in the order of the acknowledgements. */
 function verifySession(session: FoundSession, { turns }: Found, ordersOf: ReadonlyMap<string, Order>): Broken[] {
   const { sessionId, messages, messageCount } = session;
   const broken: Broken[] = [];
@@ -165,13 +165,13 @@ function verifySession(session: FoundSession, { turns }: Found, ordersOf: Readon
   return [...broken, ...verifySentOrder(session, ordersOf)];
 }
 
-/** A message that was acknowledged before another was sent is before it. */
+/** A message that was acknowledged before another was sent precedes it. */
 function verifySentOrder({ sessionId, messages }: FoundSession, ordersOf: ReadonlyMap<string, Order>): Broken[] {
   const broken: Broken[] = [];
   let [soonest, soonestMarker] = [Number.POSITIVE_INFINITY, ""];
   for (const { role, text } of messages.toReversed()) {
     if (role !== "user") continue;
-    // A beat's message holds many; their order is their own matter.
+    // The message of a beat has many events; their order is not checked.
     const [marker = "", ...others] = markersIn(text);
     const order = ordersOf.get(marker);
     if (!order || others.length > 0 || order.kind === "wake") continue;
@@ -197,8 +197,8 @@ const ENDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The stream of one session: no gap, no repeat; each turn begun once per attempt, each time from the queue; ended once and as the turn
- * says; and never two of them at a time.
+ * The stream of one session: no gap, no repeat; each turn starts once per attempt, from the queue; it ends once, as the turn says; and never two
+ * turns at a time.
  */
 function verifyJournal({ sessionId, from, entries }: FoundJournal, { turns }: Found): Broken[] {
   const broken: Broken[] = [];
@@ -211,7 +211,7 @@ function verifyJournal({ sessionId, from, entries }: FoundJournal, { turns }: Fo
     if (seq !== due) say(`seq ${seq} came where ${due} was due`);
     due = seq + 1;
     if (turnId === undefined) continue;
-    // The beginning of a turn may be older than the kept entries.
+    // The start of a turn may be older than the stored entries.
     const turn = told.get(turnId) ?? new Told(from === 1 || name === "message.created");
     told.set(turnId, turn);
     if (name === "turn.queued" && !turn.mayQueue(running === turnId)) say("a turn was queued that did not run", turnId);
@@ -242,7 +242,7 @@ class Told {
     this.#isWhole = isWhole;
   }
 
-  /** It is new, or was given back while it ran. */
+  /** It is new, or was released while it ran. */
   mayQueue(isRunning: boolean): boolean {
     return !this.#isWhole || (!this.#isQueued && (isRunning || this.#attempts === 0));
   }

@@ -15,15 +15,15 @@ type WatchOptions = {
 
 const LANES = 2;
 const REST_MS = 25;
-/** The number that is looked at in turn; a new one replaces one that was seen often enough. */
+/** The number of records that are read in turn; a new one replaces one that was read often enough. */
 const WATCHED = 40;
 const LOOKS = 12;
 
 type Watched = { kind: Seen["kind"]; id: string; seen: Seen | undefined; looks: number };
 
 /**
- * Looks at what was acknowledged again and again, at whichever gateway, while they are killed, paused and cut off: what one of them has
- * told is not undone, and what was acknowledged is not gone for a while.
+ * Reads acknowledged records again and again, on any gateway, while gateways are killed, suspended and disconnected: a reported state is never
+ * undone, and an acknowledged record is never missing.
  */
 export function startWatching({ caller, random, urls, orders }: WatchOptions) {
   const broken: Broken[] = [];
@@ -38,7 +38,7 @@ export function startWatching({ caller, random, urls, orders }: WatchOptions) {
     of.seen = later ?? seen;
   };
 
-  /** Undefined when it is not there; null when nobody could tell. */
+  /** Undefined if it does not exist; null if the result is unknown. */
   const ask = async (kind: Seen["kind"], id: string): Promise<Seen | undefined | null> => {
     const url = random.pick(urls);
     if (kind === "session") {
@@ -68,20 +68,20 @@ export function startWatching({ caller, random, urls, orders }: WatchOptions) {
     note(of, later);
   };
 
-  /** Something that was acknowledged lately, or its session. */
+  /** A recently acknowledged record, or its session. */
   const choose = (): Watched | undefined => {
     const order = orders.at(-1 - random.below(Math.min(orders.length, 50)));
     const ack = order?.acks[0];
     if (!order || !ack) return undefined;
     const isSession = ack.sessionId !== undefined && random.chance(0.3);
     const kind = isSession ? "session" : order.kind === "wake" ? "event" : "turn";
-    // A webhook's session goes by the name that its sender gave it.
+    // A webhook's session has the name that its sender gave it.
     const id = isSession ? (ack.sessionId as string) : ack.work;
     return known.get(id) ?? { kind, id, seen: undefined, looks: 0 };
   };
 
   const lane = async (n: number): Promise<void> => {
-    // Each has its own, so that no two answers about one thing overlap.
+    // Each has a separate reader, so that two answers about one record never overlap.
     const mine: Watched[] = [];
     while (!isStopped) {
       const chosen = mine.length < WATCHED / LANES ? choose() : undefined;
@@ -103,11 +103,11 @@ export function startWatching({ caller, random, urls, orders }: WatchOptions) {
       isStopped = true;
       await running;
     },
-    /** Holds the end to what was seen before it. */
+    /** Compares the end with the earlier answers. */
     verify(found: Found): Broken[] {
       for (const of of known.values()) {
         const later = lastOf(of, found);
-        // The verifier reports anything that is missing in the end.
+        // The verifier reports anything that is missing at the end.
         if (later) note(of, later);
       }
       return broken;
@@ -136,12 +136,12 @@ type Seen =
 
 const ENDED = ["completed", "failed", "cancelled"];
 
-/** Where a turn is on its way: it waits, runs, is given back and runs again, and ends. */
+/** The order of a turn's states: it waits, runs, is released and runs again, and ends. */
 function stepOf({ status, attempt }: Pick<FoundTurn, "status" | "attempt">): number {
   return ENDED.includes(status) ? Number.POSITIVE_INFINITY : status === "running" ? 2 * attempt : 2 * attempt + 1;
 }
 
-/** How what was seen later is behind what was seen before; undefined when it is not. */
+/** The reason why a later answer is behind an earlier one; undefined if it is not. */
 function backwards(before: Seen, later: Seen): string | undefined {
   if (before.kind === "turn" && later.kind === "turn") {
     const [from, to] = [before.turn, later.turn];

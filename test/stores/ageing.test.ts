@@ -26,7 +26,7 @@ it("returns the memory of erased entries, however long a session continues", asy
     rounds.push(bytesOf(world));
   }
   expect(await world.store.getSession(SESSION)).toMatchObject({ messageCount: 3_000, lastSeq: 30 * 301 });
-  // Two rounds are kept: of the third on there is no more than of the third, but for the counters of usage.
+  // Two rounds are stored: later rounds need no more than the third, except for the counters of usage.
   const [third = 0] = rounds.slice(2);
   expect(Math.max(...rounds.slice(3))).toBeLessThan(third * 1.05);
 });

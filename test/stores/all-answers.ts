@@ -1,6 +1,6 @@
 import type { Store, UsageCount } from "#store/store.ts";
 
-/** All that can be asked of a store, as JSON: it has the same answers when a newer version has opened its file. */
+/** All answers of a store, as JSON: they are the same after a newer version has opened its file. */
 export async function allAnswers(store: Store): Promise<unknown> {
   const all = { from: 0, to: Number.MAX_SAFE_INTEGER };
   const page = { limit: 100 };

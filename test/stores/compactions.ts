@@ -9,7 +9,7 @@ type CompactionOptions = {
   leaseMs?: number;
 };
 
-/** Queues a compaction. Answers its id. */
+/** Queues a compaction. Returns its id. */
 export async function startCompaction(
   world: World,
   { session = "chat:a", limits, isOnly }: CompactionOptions = {},
@@ -29,7 +29,7 @@ export async function startCompaction(
   return turnId;
 }
 
-/** A compaction that is the first in its queue, claimed. */
+/** A claimed compaction that is the first in its queue. */
 export async function claimCompaction(world: World, options: CompactionOptions = {}): Promise<ClaimedTurn> {
   const turnId = await startCompaction(world, options);
   const { node = "node_a", leaseMs = LEASE_MS } = options;

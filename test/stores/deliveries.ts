@@ -6,7 +6,7 @@ export const STEPS: DeliveryStep[] = [
   { at: 2, name: "challenge.answered", detail: undefined },
 ];
 
-/** A webhook's delivery with all that one can have. */
+/** A webhook's delivery with all optional fields. */
 export function hookOf(deliveryId: string, options: Partial<Delivery> = {}): Delivery {
   return {
     ...deliveryOf(deliveryId),
@@ -30,7 +30,7 @@ export function record(world: World, delivery: Delivery, refused = 1_000, entrie
   return world.store.recordDelivery(delivery, { ...RECORDER, entries, refused });
 }
 
-/** Ids of those that match, newest first. */
+/** Ids of the matching ones, newest first. */
 export async function list(world: World, query: Partial<DeliveryQuery> = {}): Promise<string[]> {
   return (await world.store.listDeliveries({ limit: 100, ...query })).items.map(({ deliveryId }) => deliveryId);
 }

@@ -19,7 +19,7 @@ type EventOptions = Partial<
   Omit<EventOrder, "limits" | "idempotency"> & { key: string; hash: string; limits: Partial<EventOrder["limits"]> }
 >;
 
-/** An event's order that says of itself only what matters to a test. */
+/** An event's order, in which a test sets only the relevant fields. */
 export function queueOrder(now: number, { key, hash = "hash", limits, ...rest }: EventOptions = {}): EventOrder {
   return {
     now,
@@ -98,7 +98,7 @@ export function startBeat(world: World, options: BeatOptions = {}): Promise<Beat
   return world.store.startBeat(beatOrder(world, options));
 }
 
-/** The next turn of the agent's beat, claimed at once. */
+/** The next turn of the agent's beat, claimed immediately. */
 export async function claimBeat(world: World, options: BeatOptions = {}): Promise<ClaimedTurn> {
   return claimedBy(await startBeat(world, { node: "node_a", ...options }));
 }
@@ -120,7 +120,7 @@ function endBeat(world: World, agent = "main"): Promise<void> {
   return world.store.removeBeat(agent, { now: world.clock.now(), streamKeep: STREAM_KEEP });
 }
 
-/** Ids of events that wait, as a beat would read them. */
+/** Ids of waiting events, as a beat reads them. */
 export async function waiting(
   world: World,
   query: { agent?: string; after?: number; through?: number; limit?: number; bytes?: number } = {},

@@ -14,7 +14,7 @@ export async function talk(world: World, texts: readonly string[], options: Worl
   return turnIds;
 }
 
-/** Has a summary stand for all messages but those with these texts. */
+/** Stores a summary of all messages except those with these texts. */
 export async function compact(world: World, but: readonly string[] = [], session = SESSION): Promise<void> {
   await endCompactionWith(world, await claimCompaction(world, { session, leaseMs: 1e6 }), but);
 }
@@ -39,7 +39,7 @@ export async function endCompactionWith(
   expect(await endCompaction(world, claimed, compacted)).toBe(true);
 }
 
-/** Sweeps with all that was until now past its time. What is later keeps the session itself. */
+/** Sweeps with a retention that ends now. A later entry keeps the session itself. */
 export async function age(world: World, session = SESSION): Promise<void> {
   const sessionsBefore = world.clock.now();
   await world.clock.advance(1_000);

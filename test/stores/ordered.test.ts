@@ -9,7 +9,7 @@ it.each([1, 2, 3])("stores values in the order of their keys, whatever is added 
   const ordered = new Ordered<number, string>();
   let expected: Pair[] = [];
   for (let step = 0; step < 5_000; step++) {
-    // Long phases of growing and of shrinking, mostly from the front. Some keys come more than once.
+    // Long phases of growth and of shrinking, mostly from the front. Some keys are added more than once.
     const isGrowing = Math.floor(step / 1_000) % 2 === 0;
     if (random.chance(isGrowing ? 0.7 : 0.2)) {
       const pair = { key: random.chance(0.8) ? Math.floor(step / 3) : random.below(2_000), value: `${step}` };

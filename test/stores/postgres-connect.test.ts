@@ -14,7 +14,7 @@ const SECURE = createSecureContext({ cert: tlsFile("cert.pem"), key: tlsFile("ke
 const AUTHENTICATED = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
 const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
 
-/** Lets every client in and answers no query. Returns its port and the number of open connections. */
+/** Accepts every client and answers no query. Returns its port and the number of open connections. */
 async function startSilentServer(isTls: boolean) {
   const open = new Set<Socket>();
   const letIn = (socket: Socket) => {

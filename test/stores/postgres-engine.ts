@@ -8,15 +8,15 @@ import type { TestPostgres } from "#test/harness/postgres.ts";
 import { recyclePostgres } from "#test/harness/postgres-recycler.ts";
 import type { Engine } from "./world.ts";
 
-/** Few of them, and two that can overlap. */
+/** A few connections, of which two can overlap. */
 const CONNECTIONS = 3;
 
 const TABLES = `select quote_ident(tablename) as name from pg_tables
   where schemaname = current_schema() and tablename not in ('gateway_migrations', 'gateway_state')`;
 
 /**
- * Answers the url of a schema of one's own, which holds nothing whenever it is asked for: made once, as that takes longest, and emptied by
- * a connection that is kept, as opening one comes next; the server's sessions that have led there go on, too. Until the tests are over.
+ * Returns the url of a separate schema, which is empty at each call. It is created once, because that takes longest, and emptied over a persistent
+ * connection, because opening one takes second longest; the server's sessions of the schema continue, too. It exists until the tests end.
  */
 export function emptySchema(server: Pick<TestPostgres, "createSchema">): () => Promise<string> {
   let made: ReturnType<typeof make> | undefined;
@@ -49,7 +49,7 @@ export function emptySchema(server: Pick<TestPostgres, "createSchema">): () => P
   };
 }
 
-/** The engine on a schema of its own, which is emptied for each world. */
+/** The engine on a separate schema, which is emptied for each world. */
 export function postgresEngine(server: TestPostgres): Engine {
   const empty = emptySchema(server);
   let url = "";

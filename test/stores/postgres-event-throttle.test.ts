@@ -14,7 +14,7 @@ it("delays events only if more are waiting than are delivered at once, and while
   isBeating = false;
   time = 2_000;
   expect(pauseAfter(4)).toBeCloseTo(16, 1);
-  // One that took long holds up what comes no longer than transactions mostly do.
+  // A slow transaction delays events no longer than a usual one.
   waiting = 1_000;
   expect(pauseAfter(84)).toBeLessThan(20);
   waiting = 400;

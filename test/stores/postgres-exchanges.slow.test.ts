@@ -6,7 +6,7 @@ import { claimBeat, queueEvent, queueOrder, startBeat } from "./inbound.ts";
 import { type Two, testsOnTwo } from "./two-stores.ts";
 import { deliveryOf, endTurn, LEASE_MS, NO_USAGE, RECORDER, times, type World } from "./world.ts";
 
-/** The exchanges of each writing transaction that has ended, the one with the commit included. */
+/** The exchanges of each writing transaction that has ended, including the commit. */
 const counted: number[] = [];
 const open = new WeakMap<object, number>();
 const send = pg.Client.prototype.query;
@@ -45,7 +45,7 @@ await postgresTests((server) => {
       pg.Client.prototype.query = send;
     });
 
-    /** Counts the exchanges of the busiest rules. The agent, the counters of the hour and a full recorder are there. */
+    /** Counts the exchanges of the most frequent rules. The agent, the counters of the hour and a full recorder exist. */
     const measure = async ({ one, two }: Two, round: number): Promise<Record<string, number>> => {
       const found: Record<string, number> = {};
       const recorder = { ...RECORDER, entries: 3 };

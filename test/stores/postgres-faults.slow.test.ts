@@ -7,9 +7,9 @@ import type { Store, StoreNotice } from "#store/store.ts";
 import { type PostgresServer, postgresTests, startPostgres, systemBins } from "#test/harness/postgres.ts";
 import { LEASE_MS, refusal, silent, turnOrder } from "./world.ts";
 
-/** Each starts a server of its own, some of them two. */
+/** Each test starts one or two separate servers. */
 const PATIENT = { timeout: 60_000 };
-/** What is waited for comes within a second or two of a machine's own. */
+/** The results arrive within a second or two. */
 const SOON = { timeout: 30_000 };
 
 await postgresTests(() => {
@@ -25,7 +25,7 @@ await postgresTests(() => {
     return { store, notices };
   };
 
-  /** Starts turns one after another in some sessions until it is told to end; answers what was acknowledged, and what was said else. */
+  /** Starts turns one after another in some sessions until it is stopped. Returns the acknowledged ones, and the errors. */
   const load = (store: Store, sessions = 8) => {
     let isOver = false;
     const kept: string[] = [];
@@ -55,7 +55,7 @@ await postgresTests(() => {
   const expectKept = async (store: Store, kept: readonly string[]) => {
     const found = await Promise.all(kept.map((turnId) => store.getTurn(turnId)));
     expect(found.filter((turn) => turn === undefined)).toEqual([]);
-    // In each session the entries follow each other without a gap.
+    // The entries of each session have no gap.
     for (const sessionId of new Set(found.map((turn) => turn?.sessionId ?? ""))) {
       const entries = await store.readEntries(sessionId, { after: 0, limit: 100_000 });
       expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, n) => n + 1));
@@ -63,7 +63,7 @@ await postgresTests(() => {
     expect(store.stats().turnsQueued).toBeGreaterThanOrEqual(kept.length);
   };
 
-  // Each waits for a server of its own most of the time: side by side.
+  // Each mostly waits for its own server, so they run in parallel.
   describe.concurrent("a store whose server fails", () => {
     for (const [how, fault] of [
       ["restarted", (server: PostgresServer) => server.stop("fast")],
@@ -95,7 +95,7 @@ await postgresTests(() => {
           await work.end();
           expect([...work.refused]).toEqual(["store-unavailable"]);
           await expectKept(store, work.kept);
-          // Entries that wait for one whose answer was lost are told once that one is read.
+          // Entries that wait for an earlier one without an answer are reported once that one is read.
           await expect.poll(() => work.kept.filter((turnId) => !told.has(turnId)), SOON).toEqual([]);
           expect(notices.filter((name) => name !== "unavailable")).toEqual(["migrated", "available"]);
         },
@@ -115,7 +115,7 @@ await postgresTests(() => {
         );
       }
       await work.end();
-      // Each was looked up, and tried again where it had not been kept.
+      // Each was read, and repeated if it had not been stored.
       expect([...work.refused]).toEqual([]);
       const [row] = await server.query("select count(*)::integer as turns from open_turns");
       expect(row?.turns).toBe(work.kept.length);
@@ -130,7 +130,7 @@ await postgresTests(() => {
         await using first = await startPostgres({ settings: { log_connections: "on" } });
         await using second = await first.standby();
         const asked = () => readFileSync(first.logFile, "utf8").split("application_name=agent-gateway").length;
-        // What is acknowledged is on both.
+        // Acknowledged work is on both.
         await first.query("alter system set synchronous_standby_names = '*'");
         await first.query("select pg_reload_conf()");
         const { store } = await open([first, second]);
@@ -157,7 +157,7 @@ await postgresTests(() => {
         await first.start();
         await first.query("alter system reset synchronous_standby_names");
         await first.query("select pg_reload_conf()");
-        // One that begins asks both; one that was there knows which of them is the later.
+        // A new gateway asks both servers; a running one knows which of them is the later.
         const { store: begun } = await open([first, second]);
         expect(await begun.getTurn(work.kept.at(-1) as string)).toBeDefined();
         await begun[Symbol.asyncDispose]();

@@ -64,7 +64,7 @@ async function transact<T>(client: pg.Client, state: Weighed, work: (journals: J
   }
 }
 
-/** Reads a stream at its ends and in between. */
+/** Reads a stream at its ends and in the middle. */
 function readAll(stream: Stream<Entry>, first: number, last: number) {
   const seqs = [0, first - 1, first + 2, last - 4, last + 10, Infinity];
   return seqs.flatMap((seq) =>

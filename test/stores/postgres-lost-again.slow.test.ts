@@ -65,7 +65,7 @@ await postgresTests((server) => {
     // Calls of one turn of the event loop share a connection.
     await Promise.all(Array.from({ length: 20 }, (_, n) => pause(n).then(() => store.ping())));
     expect(door.held()).toBeGreaterThan(0);
-    // Longer than a connection may take to be opened.
+    // Longer than the time limit for opening a connection.
     while (performance.now() - began < 1_500) await store.ping();
     door.set("open");
     while (performance.now() - began < 3_500) await Promise.all([store.ping(), store.ping(), store.ping()]);

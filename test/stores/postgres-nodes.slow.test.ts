@@ -10,12 +10,12 @@ import { alternating, connect, twoStores } from "./two-stores.ts";
 import { LEASE_MS, silent, times, type World } from "./world.ts";
 
 await postgresTests((server) => {
-  // In a database of their own, as one test cuts connections by that.
+  // In a separate database, because one test cuts all connections of a database.
   const open = twoStores({ createSchema: () => server.createDatabase() });
 
   describe("two gateways on one PostgreSQL, as one store", () => overlappingTests(alternating(server)));
 
-  /** Two gateways on one database, and what the watchers of each are told. */
+  /** Two gateways on one database, and the notifications of each one's watchers. */
   const openTwo = async (wants = true) => {
     const two = await open();
     const { one: a, two: b } = two;
@@ -172,7 +172,7 @@ await postgresTests((server) => {
     const { turnId } = await two.start(b);
     await b.claim({ node: "node_b" });
     await expect.poll(() => told.a.length).toBe(4);
-    // As a gateway does it whose notification nobody hears.
+    // As done by a gateway whose notification is lost.
     await using other = await connect(two.url);
     const turn = await readRow<OpenTurnRecord>(other, OPEN_TURNS, turnId);
     await putRow(other, OPEN_TURNS, { ...turn, open: { ...turn.open, isCancelled: true } });

@@ -190,7 +190,7 @@ await postgresTests((server) => {
       let woken = 0;
       let looks = 0;
       on.two.store.watch({ ...silent, work: (kind) => kind === "turn" && woken++ });
-      // A look at the database finds a beat that no notification told. The turn's own notification may still come before one.
+      // A poll of the database finds a beat without a notification. The turn's own notification may still arrive before one.
       const wokenByALook = async () => {
         woken = 0;
         const looked = nextWork("beat", on);
@@ -234,7 +234,7 @@ await postgresTests((server) => {
         };
         await Promise.all(times(20, record));
       };
-      /** How many there are, once both have heard of it. */
+      /** The number, once both have been notified. */
       const known = async () => {
         const { length } = (await on.one.store.listDeliveries({ limit: 100 })).items;
         for (const { store } of [on.one, on.two]) await expect.poll(() => store.stats().deliveries).toBe(length);

@@ -23,14 +23,14 @@ const CHANNELS = ["ops", "slow"];
 const KEYS = ["a", "b", "c"];
 const TEXTS = ["hello", "ü 漢 🙂", "\u0000\ufeff\r\n", "x".repeat(5_000)];
 const ANSWERS = ["repeated", "unmatched", "refused", "challenge"] as const satisfies readonly DeliveryAnswer[];
-/** How long sessions are kept, from one sweep to the next. */
+/** The retention of sessions, from one sweep to the next. */
 const KEPT_MS = [Number.MAX_SAFE_INTEGER, 60_000, 10_000, 0];
 const LIMITS = { turnsPerSession: 5, messagesPerSession: 40 };
 const RECORDER = { entries: 20, refused: 5, bytes: 1e9 };
 
 /**
- * Does the same `steps` random things to a store and to one in memory: all engines have the same rules, so both must answer the same and
- * hold the same. The totals of a store must fit its records.
+ * Runs the same `steps` random calls on a store and on one in memory: all engines have the same rules, so both must give the same answers and have
+ * the same content. The totals of a store must match its records.
  */
 export async function runRandomSteps(engine: Engine, seed: number, steps: number): Promise<void> {
   await using known = await openWorld({ name: "memory", open: async (clock) => createMemoryStore({ clock }) });
@@ -49,7 +49,7 @@ export async function runRandomSteps(engine: Engine, seed: number, steps: number
   }
 }
 
-/** Numbers that only grow may grow otherwise in another engine, which may ask for more ids than it needs. */
+/** Increasing numbers may grow differently in another engine, which may take more ids than it needs. */
 function comparable(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value ?? null, (name, inner) => (OWN.has(name) ? undefined : inner)));
 }
@@ -115,19 +115,19 @@ type Step = () => Promise<unknown>;
 function createSteps(worlds: Both<World>, random: Random) {
   const [{ clock, store }] = worlds;
   const now = () => clock.now();
-  /** All claims that both stores handed out; most do not hold any more. */
+  /** All claims that both stores returned; most are not valid any more. */
   const turns: Both<ClaimedTurn>[] = [];
   const announcements: Both<AnnouncementClaim>[] = [];
   let replies = 0;
 
-  /** The same call to both, which answer the same or refuse for the same reason. */
+  /** The same call to both, which give the same answer or the same refusal. */
   const call = async <T>(make: (world: World, n: 0 | 1) => Promise<T>): Promise<Both<T> | undefined> => {
     const answers = await Promise.all(worlds.map((world, n) => outcomeOf(make(world, n as 0 | 1))));
     const [known, found] = answers as Both<Awaited<ReturnType<typeof outcomeOf<T>>>>;
     expect(comparable(found)).toEqual(comparable(known));
     return "value" in known && "value" in found ? [known.value, found.value] : undefined;
   };
-  /** Picks one, mostly of the latest. */
+  /** Picks one, mostly a recent one. */
   const some = <T>(made: readonly T[]): T => random.pick(random.chance(0.8) ? made.slice(-4) : made);
   const someUsage = () =>
     random.pick([

@@ -37,7 +37,7 @@ async function filled(): Promise<{ path: string; turnId: string; eventId: string
   return { path, turnId, eventId };
 }
 
-/** A change to the file that is none of the gateway's, and is in the file itself: without its log it is copied. */
+/** A change to the file itself by another program: the file is copied without its log. */
 function change(path: string, sql: string): void {
   const driver = openDriver(path);
   driver.exec(sql);
@@ -45,7 +45,7 @@ function change(path: string, sql: string): void {
   driver.close();
 }
 
-/** Every column that may hold text, and how many rows of it do. */
+/** Every column that may have text, and the number of its rows with text. */
 function textColumns(path: string): { table: string; column: string }[] {
   const driver = openDriver(path);
   const sql = `SELECT t.name, c.name, c.type FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table'`;
@@ -60,7 +60,7 @@ function textColumns(path: string): { table: string; column: string }[] {
   return found;
 }
 
-/** All that can be asked of it. */
+/** All answers of the store. */
 function reads(store: Store, { turnId, eventId }: { turnId: string; eventId: string }): (() => Promise<unknown>)[] {
   const all = { from: 0, to: Number.MAX_SAFE_INTEGER };
   const more = { node: "node_b", leaseMs: LEASE_MS };
@@ -87,7 +87,7 @@ function reads(store: Store, { turnId, eventId }: { turnId: string; eventId: str
 }
 
 describe("a SQLite file with a damaged text", () => {
-  // As CAST(… AS TEXT) takes them, bytes stay what they are.
+  // CAST(… AS TEXT) leaves the bytes unchanged.
   const damages = {
     "no UTF-8": (column: string) => `CAST(x'b0' || CAST(${column} AS BLOB) AS TEXT)`,
     "no JSON": (column: string) => `'#' || ${column}`,
@@ -117,7 +117,7 @@ describe("a SQLite file with a damaged text", () => {
             answered++;
             continue;
           }
-          // A key that is another one now is not found, or not the one of the request.
+          // A changed key is not found, or belongs to another request.
           expect(answer.reason, name).toBeInstanceOf(GatewayError);
           expect(["store-unavailable", "turn-not-found", "idempotency-mismatch"], name).toContain(answer.reason.name);
           if (answer.reason.detail === DAMAGE) shown.add(name);

@@ -28,25 +28,25 @@ const { outputFiles } = buildSync({
   logLevel: "warning",
 });
 mkdirSync(built, { recursive: true });
-// Put in place whole: other processes of the run have their stores from there at the same time.
+// Replaced atomically: other processes of the run load their stores from there at the same time.
 for (const { path, contents } of outputFiles) {
   writeFileSync(`${path}.${process.pid}`, contents);
   renameSync(`${path}.${process.pid}`, path);
 }
 
-/** Memory, where the system has some for files: what the suite says of a store does not hang on a disk's pace. */
+/** In memory, if the system has a file system for that: the suite's results do not depend on the speed of a disk. */
 const temporary = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 const paths = new WeakMap<Store, string>();
 
-/** A path for a store, in a folder of its own that goes with the test. */
+/** A path for a store, in a separate folder that is deleted after the test. */
 export function newPath(): string {
   const folder = mkdtempSync(join(temporary, "gateway-sqlite-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return join(folder, "store.db");
 }
 
-/** The store's thread, without a thread: to start one takes longer than most tests, and a process that its driver ends is this one. */
+/** The store's thread without a thread: starting one takes longer than most tests, and its driver could end this process. */
 export const inThisThread: StartThread = (order) => {
   const thread = Object.assign(new EventEmitter(), { terminate: async () => 0 });
   order.port.once("close", () => thread.emit("exit", 0));
@@ -54,7 +54,7 @@ export const inThisThread: StartThread = (order) => {
   return thread as unknown as Worker;
 };
 
-/** Opens a store with the worker as its sources are now; in a thread of its own unless told. */
+/** Opens a store with the worker of the current sources, by default in a thread. */
 export async function openSqlite(clock: Clock, path: string, worker: URL | StartThread = workerUrl): Promise<Store> {
   const store = await createSqliteStore({ clock, path, worker });
   paths.set(store, path);
@@ -71,14 +71,14 @@ export const sqlite: Engine = {
   },
 };
 
-/** Where a store has its file. */
+/** The path of a store's file. */
 export function pathOf(store: Store): string {
   const path = paths.get(store);
   if (path === undefined) throw new Error("no store of this engine");
   return path;
 }
 
-/** The worker, but for that it ends with the first call after a file `<path>.end` is there. */
+/** The worker, which ends with the first call after a file `<path>.end` exists. */
 export function mortalWorker(): URL {
   const url = pathToFileURL(join(dirname(newPath()), "mortal.mjs"));
   writeFileSync(

@@ -13,7 +13,7 @@ import { LOST, openWorld, sweepOrder, type World } from "./world.ts";
 
 const REFUSED_MS = 250;
 
-/** The worker's half in this thread, with its database at hand. */
+/** The worker's part in this thread, with access to its database. */
 function openBatches() {
   const path = newPath();
   const db = openDatabase(path);
@@ -46,7 +46,7 @@ function valuesOf({ answers }: Answers) {
   return answers.map(({ value }) => value);
 }
 
-/** Makes the next commit fail, or the next checkpoint. */
+/** Makes the next commit or the next checkpoint fail. */
 function failNext(db: Database, method: "commitUnsynced" | "checkpoint", code: string): void {
   Object.defineProperty(db, method, {
     configurable: true,
@@ -195,7 +195,7 @@ describe("a call that fails next to others in a batch", () => {
     const started = (seq: number) => expect.objectContaining({ turn: expect.objectContaining({ seq }) });
     expect(valuesOf(answers())).toEqual([started(2), undefined, started(4)]);
     expect(refusalsOf(answers())).toEqual([[1, "internal"]]);
-    // The first of the session alone can be claimed.
+    // Only the first turn of the session can be claimed.
     const work = answers().answers.map(({ news = [] }) => news.some(({ kind }) => kind === "work"));
     expect(work).toEqual([true, false, false]);
     run([reading(2)]);

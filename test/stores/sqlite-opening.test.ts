@@ -16,7 +16,7 @@ function open(path: string) {
   return openSqlite(createManualClock(), path);
 }
 
-/** Makes a file with statements of our own, as another program or version would. */
+/** Creates a file with other statements, like another program or version. */
 function write(path: string, ...statements: string[]): void {
   const db = openDatabase(path);
   for (const statement of statements) db.exec(statement);
@@ -163,7 +163,7 @@ describe("opening a SQLite store", () => {
 });
 
 describe("F02: the log of a SQLite store that was not closed", () => {
-  /** The files as they are when the process ends without a word, with `change` done to the log. */
+  /** The files after a process was killed, with `change` applied to the log. */
   const leftBehind = async (change: (log: Buffer) => Buffer): Promise<string> => {
     await using world = await openWorld(sqlite);
     for (let n = 0; n < 20; n++) await world.start({ text: `message ${n}` });

@@ -53,7 +53,7 @@ describe("the file of a SQLite store", () => {
         detail: `Other users of this machine can read ${path}, which contains messages (mode 0640). To restrict it to the gateway's user: chmod 600 ${path} ${path}-wal ${path}-shm`,
       },
     ]);
-    // A folder that is closed to others keeps the file from them.
+    // A folder without access for others protects the file.
     chmodSync(dirname(path), 0o700);
     const again = await open(path);
     await again.store[Symbol.asyncDispose]();

@@ -6,7 +6,7 @@ import { createManualClock } from "#test/harness/clock.ts";
 import { mortalWorker, newPath, openSqlite } from "./sqlite-engine.ts";
 import { openWorld } from "./world.ts";
 
-/** A store whose thread has ended; `change` is made of its files before they are opened anew. */
+/** A store whose thread has ended; `change` is applied to its files before they are opened again. */
 async function openLost(change: (path: string) => void | Promise<void>) {
   const clock = createManualClock();
   const path = newPath();

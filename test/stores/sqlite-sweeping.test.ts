@@ -2,9 +2,9 @@ import { expect, it } from "vitest";
 import { sqlite } from "./sqlite-engine.ts";
 import { openWorld, sweepOrder, times } from "./world.ts";
 
-/** More than ten slices of a sweep look at. */
+/** More than ten slices of a sweep check. */
 const WEBHOOKS = 2_500;
-/** One for each kind of work: what is old of webhooks, of chats, of heads, of the inbound half, and what is being erased. */
+/** One for each kind of work: old sessions of webhooks, of chats, old heads, old inbound records, and erasures. */
 const SLICES = 5;
 
 it("erases an old chat within a few slices of a sweep, however many webhook sessions it has to check", async () => {

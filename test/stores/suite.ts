@@ -25,10 +25,10 @@ import { usageTests } from "./suite/usage.ts";
 import { watchingTests } from "./suite/watching.ts";
 import type { Engine } from "./world.ts";
 
-/** RUN_LONG=1 has each engine do more. */
+/** RUN_LONG=1 runs more for each engine. */
 const [SEEDS, STEPS] = process.env.RUN_LONG ? [20, 500] : [2, 200];
 
-/** Every guarantee of store.ts, as any engine must keep it. Nothing here looks inside one. */
+/** Every guarantee of store.ts, for any engine. No test here reads the internals of an engine. */
 export function storeSuite(engine: Engine): void {
   describe(`the ${engine.name} store`, () => {
     startingTests(engine);

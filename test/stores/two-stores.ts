@@ -7,10 +7,10 @@ import type { TestPostgres } from "#test/harness/postgres.ts";
 import { emptySchema } from "./postgres-engine.ts";
 import { type Engine, openWorld, type World } from "./world.ts";
 
-/** Two gateways on one database, as far as their stores go. */
+/** The stores of two gateways on one database. */
 export type Two = { one: World; two: World; clock: ManualClock; url: string } & AsyncDisposable;
 
-/** Opens two stores on one database that holds nothing, each with its own watchers. Their ids do not collide. */
+/** Opens two stores on one empty database, each with its own watchers. Their ids do not collide. */
 export function twoStores(server: Pick<TestPostgres, "createSchema">): () => Promise<Two> {
   const empty = emptySchema(server);
   return async () => {
@@ -39,7 +39,7 @@ export function testsOnTwo(server: Pick<TestPostgres, "createSchema">) {
   });
 }
 
-/** The same as one store, for what the suite says of calls that overlap: each call goes to the other one. */
+/** Both as one store, for the suite's tests of overlapping calls: the calls alternate between the two. */
 export function alternating(server: TestPostgres): Engine {
   const empty = emptySchema(server);
   return {
@@ -66,7 +66,7 @@ export function alternating(server: TestPostgres): Engine {
   };
 }
 
-/** A connection beside the gateways'. */
+/** A connection in addition to the gateways'. */
 export async function connect(connectionString: string) {
   const client = new pg.Client({ connectionString });
   await client.connect();

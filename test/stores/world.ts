@@ -20,14 +20,14 @@ import type {
 } from "#store/store.ts";
 import { createManualClock, type ManualClock } from "#test/harness/clock.ts";
 
-/** An engine as the suite is run against it. */
+/** An engine for the suite. */
 export type Engine = {
   name: string;
-  /** A store that holds nothing yet. */
+  /** An empty store. */
   open(clock: ManualClock): Promise<Store>;
-  /** A durable engine ends `store` and opens the same data again. */
+  /** A durable engine closes `store` and opens the same data again. */
   reopen?: (store: Store, clock: ManualClock) => Promise<Store>;
-  /** Its numbers are those of a moment ago: others count, too. */
+  /** Its numbers may be a moment old, because others count, too. */
   countsLater?: true;
 };
 
@@ -65,7 +65,7 @@ export const LOST = { name: "turn-failed", detail: "lost" } as const;
 export const RECORDER: RecorderLimits = { entries: 1_000, bytes: 1e9, refused: 1_000 };
 const AMPLE: StoreLimits = { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 };
 
-/** A turn's order that says of itself only what matters to a test. */
+/** A turn's order, in which a test sets only the relevant fields. */
 export function turnOrder(now: number, options: WorldOptions = {}): TurnOrder {
   const { session = "chat:a", agent = "main", key, hash = "hash", limits, ...rest } = options;
   return {
@@ -92,7 +92,7 @@ export function turnOrder(now: number, options: WorldOptions = {}): TurnOrder {
   };
 }
 
-/** Runs a turn to its end, with what belongs to its order. */
+/** Runs a turn to its end, with the records of its order. */
 export async function endTurn(
   store: Store,
   now: number,
@@ -112,7 +112,7 @@ export async function endTurn(
   });
 }
 
-/** A sweep that lets nothing go but what it is told to. */
+/** A sweep that erases only what it is told to erase. */
 export function sweepOrder(now: number, past: Partial<SweepOrder> = {}): SweepOrder {
   return {
     now,
@@ -128,7 +128,7 @@ export function sweepOrder(now: number, past: Partial<SweepOrder> = {}): SweepOr
   };
 }
 
-/** A store with a clock that a test moves, everything that a watcher was told, and short ways to say what the suite says often. */
+/** A store with a clock that a test moves, all notifications of a watcher, and shortcuts for frequent steps of the suite. */
 export async function openWorld(engine: Engine) {
   const clock = createManualClock();
   const world = { clock, store: await engine.open(clock) };
@@ -154,7 +154,7 @@ export async function openWorld(engine: Engine) {
     });
   watch(world.store);
 
-  /** Resolves when the watcher has been told something of which `is` holds. */
+  /** Resolves when the watcher has a notification for which `is` is true. */
   const hears = (is: (what: Told) => boolean): Promise<void> =>
     new Promise((resolve) => {
       const look = () => {
@@ -179,7 +179,7 @@ export async function openWorld(engine: Engine) {
     return await world.store.claimTurns(request);
   };
 
-  /** Claims the turn that comes next. */
+  /** Claims the next turn. */
   const claimNext = async (options: Parameters<typeof claim>[0] = {}): Promise<ClaimedTurn> => {
     const { turns } = await claim({ ...options, free: 1 });
     if (!turns[0]) throw new Error("no turn can be claimed");
@@ -209,7 +209,7 @@ export async function openWorld(engine: Engine) {
   const entries = (sessionId = "chat:a") => world.store.readEntries(sessionId, { after: 0, limit: 1_000 });
   const names = async (sessionId?: string) => (await entries(sessionId)).map(({ name }) => name);
 
-  /** All that can be read of some sessions and turns, to see that nothing has changed. */
+  /** All readable data of some sessions and turns, to check that nothing has changed. */
   const everything = async (sessionIds: readonly string[], turnIds: readonly string[] = []) => ({
     stats: world.store.stats(),
     sessions: await Promise.all(sessionIds.map((id) => world.store.getSession(id))),
@@ -231,7 +231,7 @@ export async function openWorld(engine: Engine) {
     names,
     everything,
     newId,
-    /** The same, after the engine was ended and opened again. */
+    /** The same, after the engine was closed and opened again. */
     async reopen(): Promise<void> {
       if (!engine.reopen) throw new Error(`${engine.name} keeps nothing`);
       world.store = await engine.reopen(world.store, clock);
@@ -282,7 +282,7 @@ export function usedMore(cached: number, reasoning: number, cost: number, model 
   return used(cached + 1, reasoning + 1, model, 10, { cached, reasoning, cost });
 }
 
-/** The name of the GatewayError that `call` was refused with. */
+/** The name of the GatewayError of a refused `call`. */
 export async function refusal(call: Promise<unknown>): Promise<string> {
   try {
     await call;

@@ -6,7 +6,7 @@ import { deliveryOf, type Engine, LEASE_MS, type World, type WorldOptions } from
 
 const STEP: DeliveryStep = { at: 5, name: "announcement.delivered", detail: "{}" };
 
-/** Has a turn complete whose reply is to go to a channel. */
+/** Completes a turn whose reply is announced to a channel. */
 async function announce(world: World, options: WorldOptions = {}): Promise<string> {
   const { turnId } = await world.start({ announce: { channel: "ops", hops: 0 }, ...options });
   await world.end(await world.claimNext());

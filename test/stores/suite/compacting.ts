@@ -4,7 +4,7 @@ import { claimCompaction, endCompaction, startCompaction } from "../compactions.
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, refusal, type World } from "../world.ts";
 
-/** A compaction's outcome that stands for everything up to a `seq`. */
+/** A compaction's outcome that covers everything up to a `seq`. */
 function through(seq: number, rest: Partial<Compacted> = {}): Compacted {
   return {
     summary: "in short",
@@ -28,7 +28,7 @@ async function texts(world: World, query: { before?: number; limit?: number; inc
   return (await world.store.readMessages("chat:a", { limit: 100, ...query })).map(({ text }) => text);
 }
 
-/** Claims the compaction that comes next. */
+/** Claims the next compaction. */
 async function claimed(world: World): Promise<ClaimedTurn> {
   const next = await world.claimNext();
   expect(next).toMatchObject({ task: { kind: "compact" }, message: { text: "" }, replySeq: 0 });

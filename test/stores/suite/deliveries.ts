@@ -12,7 +12,7 @@ async function outcomeOf(world: World, deliveryId: string): Promise<DeliveryOutc
 
 const STRANGER = { answer: "refused", caller: "" } as const;
 
-/** Starts a turn with a delivery in a ring of three, in a session of its own. */
+/** Starts a turn with a delivery in a ring of three, in a new session. */
 function recordTurn(world: World, n: number, recorder = { entries: 3, bytes: 1e9, refused: 3 }, body?: string) {
   return world.start({ session: `chat:${n}`, delivery: deliveryOf(`dlv_${n}`, body), recorder });
 }
@@ -217,7 +217,7 @@ export function deliveriesTests(engine: Engine): void {
         await world.end(await world.claimNext());
       }
       await world.store.deleteSession("chat:a", world.clock.now());
-      // Another that has its id has nothing to do with it.
+      // Another session with the same id is independent of it.
       await world.start({ delivery: hookOf("dlv_new") });
       const first = await world.store.getDelivery("dlv_0");
       expect(first).toMatchObject({ outcome: "gone", body: undefined });

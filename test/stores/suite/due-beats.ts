@@ -115,7 +115,7 @@ export function dueBeatsTests(engine: Engine): void {
       const isNotified = async (delayMs: number | undefined, soonest = false): Promise<boolean> => {
         world.told.length = 0;
         await planBeat(world, delayMs, soonest);
-        // News arrives in order, so news of the beat would arrive before the entries of this turn.
+        // Notifications are in order, so one of the beat would arrive before the entries of this turn.
         await world.start();
         await world.hears(({ kind }) => kind === "entries");
         return isToldOfBeat(world);

@@ -56,7 +56,7 @@ export function gatewayStreamTests(engine: Engine): void {
         await append(world, n, 10);
         expect(await seqs(world, n - 1)).toEqual([n]);
       }
-      // As many at once as are kept.
+      // As many at once as are stored.
       for (let n = 101; n < 2_500; n += 10) {
         await Promise.all(Array.from({ length: 10 }, (_, m) => append(world, n + m, 10)));
         expect(await seqs(world, n - 1)).toEqual(Array.from({ length: 10 }, (_, m) => n + m));

@@ -324,7 +324,7 @@ export function handlingEventsTests(engine: Engine): void {
       await world.store.failQueuedTurns("main", LOST, world.clock.now());
       const gone: string[] = [];
       const ended = ["dlv_one", "dlv_event_1", "dlv_event_2", "dlv_two"];
-      // The first makes room for those that could not be let go before.
+      // The first one makes room for those that could not be erased before.
       for (let n = 0; n < 3; n++) {
         await world.store.recordDelivery({ ...deliveryOf(`dlv_more_${n}`), answer: "unmatched" }, recorder);
         for (const id of ended) if (!gone.includes(id) && !(await world.store.getDelivery(id))) gone.push(id);

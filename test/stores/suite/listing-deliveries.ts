@@ -7,7 +7,7 @@ import { queueEvent, takeEvents } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, RECORDER, refusal, times, used, type World } from "../world.ts";
 
-/** All that a list gives, page by page. */
+/** All items of a list, page by page. */
 async function pages(world: World, query: DeliveryQuery): Promise<string[]> {
   const ids: string[] = [];
   for (let cursor: string | undefined; ; ) {
@@ -61,7 +61,7 @@ export function listingDeliveriesTests(engine: Engine): void {
       expect(await list(world, { to: 10 })).toEqual([]);
       expect(await list(world, { surface: "hooks", outcome: "queued", from: 30 })).toEqual(["dlv_event"]);
       expect(await list(world, { mapping: "two", outcome: "queued" })).toEqual([]);
-      // The turn of the other session goes first.
+      // The turn of the other session runs first.
       await world.claim();
       await world.end(await takeEvents(world, [event.eventId]));
       expect(await list(world, { outcome: "running" })).toEqual(["dlv_hook"]);
@@ -99,7 +99,7 @@ export function listingDeliveriesTests(engine: Engine): void {
         { ...none, preview: "why", endedAt: at, tokens: 0, error },
         {
           ...none,
-          // 11 characters, 54 whole pairs, and not the half of another.
+          // 11 characters, 54 complete pairs, and not half of another.
           preview: `First line ${"🙂".repeat(54)}`,
           replyPreview: "good day",
           endedAt: at,
@@ -186,7 +186,7 @@ export function listingDeliveriesTests(engine: Engine): void {
     it("continues from the time of a delivery that is no longer stored", async ({ world }) => {
       const ids = [10, 20, 30, 40, 50].map((at) => newId("dlv", at));
       const [first, second, third, fourth, last] = ids as [string, string, string, string, string];
-      // Its turn has not ended, so that others are erased before it.
+      // Its turn has not ended, so others are erased before it.
       await world.start({ delivery: hookOf(first) });
       for (const id of [second, third, fourth]) await record(world, hookOf(id, { answer: "unmatched" }));
       await record(world, hookOf(last, { answer: "unmatched" }), 1_000, 3);

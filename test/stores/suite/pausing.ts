@@ -78,7 +78,7 @@ export function pausingTests(engine: Engine): void {
         order.push(claimed.turn.turnId);
         await world.end(claimed);
       }
-      // The one that is waited for goes by turns with the others.
+      // The turn with a waiting caller alternates with the others.
       expect(order.filter((id) => id !== ids[2])).toEqual([ids[0], ids[3], ids[1]]);
       expect([...order].sort()).toEqual([...ids].sort());
     });

@@ -16,7 +16,7 @@ function idsOf(events: readonly SystemEvent[]): string[] {
   return events.map(({ eventId }) => eventId);
 }
 
-/** All ids that a list gives, page by page. */
+/** All ids of a list, page by page. */
 async function listed(world: World, query: Omit<Parameters<World["store"]["listEvents"]>[0], "cursor">) {
   const ids: string[] = [];
   for (let cursor: string | undefined; ; ) {

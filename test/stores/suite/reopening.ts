@@ -4,7 +4,7 @@ import { failEvent, news, queueEvent, startBeat, takeEvents, waiting } from "../
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, LEASE_MS, usedMore } from "../world.ts";
 
-/** For durable engines alone. */
+/** For durable engines only. */
 export function reopeningTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("reopening a store", () => {
@@ -53,7 +53,7 @@ export function reopeningTests(engine: Engine): void {
       await world.store.planBeat("other", { now: world.clock.now(), delayMs: 5_000, soonest: false });
       const { turnId } = await world.start({ session: "chat:b", announce: { channel: "ops", hops: 1 } });
       await world.end(await world.claimNext());
-      // The store that opens it may take back the turns that its predecessor ran.
+      // The new owner of the store may release the turns of its predecessor.
       await world.release(working);
       const read = async () => ({
         stats: world.store.stats(),

@@ -45,7 +45,7 @@ export function sweepingTests(engine: Engine): void {
     it("queues several again session by session, in the order of their creation", async ({ world }) => {
       const sessions = ["chat:b", "chat:a", "chat:c"];
       for (const session of sessions) await world.start({ session });
-      // From then on it is the last of them that became ready.
+      // From then on it is the last one that became ready.
       await world.release(await world.claimNext());
       await world.claim();
       await world.clock.advance(LEASE_MS);

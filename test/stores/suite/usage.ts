@@ -300,7 +300,7 @@ export function usageTests(engine: Engine): void {
       const asked = await world.start({ model: "fast" });
       await world.release(await world.claimNext(), 0, used(1, 0, "small"));
       const again = await world.claimNext();
-      // It is asked for again.
+      // It is read again.
       expect(again.turn.model).toBe("fast");
       expect((await world.store.getTurn(asked.turnId))?.model).toBe("fast");
       await world.end(again, { reply: "hi", usage: used(2, 0, "slow"), model: "slow" });

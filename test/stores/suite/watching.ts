@@ -10,7 +10,7 @@ function toldOf(world: World, sessionId: string): Entry[] {
   return world.told.flatMap((what) => (what.kind === "entries" && what.sessionId === sessionId ? what.entries : []));
 }
 
-/** Does what may make a turn claimable and waits until the watcher is told that one is. */
+/** Does something that may make a turn claimable and waits until the watcher is notified of one. */
 async function expectWork(world: World, act: () => Promise<unknown>): Promise<void> {
   world.told.length = 0;
   await act();
@@ -62,7 +62,7 @@ export function watchingTests(engine: Engine): void {
       const { turnId } = await world.start();
       const claimed = await world.claimNext();
       await store.cancelTurn(turnId, world.clock.now());
-      // The turn that is to be seen running ends next.
+      // The turn that should be running ends next.
       await Promise.all(reads);
       await world.end(claimed, { reply: "hi" });
       await world.hears((what) => what.kind === "entries" && what.entries.at(-1)?.name === "turn.completed");

@@ -21,7 +21,7 @@ it("every version of the SQLite schema is what it was when it was released", () 
 });
 
 it("every version of the PostgreSQL schema is what it was when it was released", () => {
-  // The schema of the first version is no longer made.
+  // The schema of the first version is no longer created.
   const [, ...steps] = MIGRATIONS;
   const digests = steps.map(({ version, oldest, sql }) => [version, oldest, digestOf(sql)]);
   expect(digests, ADD).toEqual(POSTGRES);

@@ -2,10 +2,10 @@ import { join, resolve } from "node:path";
 import { type BuildOptions, build, type Plugin } from "esbuild";
 import { GatewayProcess, main, type ProcessOptions, root } from "#test/harness/process.ts";
 
-// Inside node_modules, so that the packages that stay outside are found from there.
+// Inside node_modules, so that packages outside the bundles are found.
 const OUT = join(root, `node_modules/.cache/agent-gateway-next-${process.pid}`);
 
-/** The lists of migrations, and what stands in their place in the version to come. */
+/** The lists of migrations, and their replacements in the next version. */
 const INSTEAD: Readonly<Record<string, string>> = {
   [join(root, "src/store/sqlite/schema.ts")]: join(import.meta.dirname, "next-sqlite.ts"),
   [join(root, "src/store/postgres/migrations/migrations.ts")]: join(import.meta.dirname, "next-postgres.ts"),
@@ -23,7 +23,7 @@ const nextVersion: Plugin = {
 
 let built: Promise<string> | undefined;
 
-/** The gateway of a version that does not exist yet: this one, with a migration more for each store. */
+/** The gateway of a future version: this one, with one more migration for each store. */
 function buildNext(): Promise<string> {
   built ??= (async () => {
     const how = {
@@ -53,7 +53,7 @@ function buildNext(): Promise<string> {
   return built;
 }
 
-/** Begins a process of that version; it may be refused. */
+/** Starts a process of that version; it may be refused. */
 export async function startNext(options: Omit<ProcessOptions, "command">): Promise<GatewayProcess> {
   const next = await buildNext();
   return new GatewayProcess({ ...options, command: (usual) => usual.map((word) => (word === main ? next : word)) });

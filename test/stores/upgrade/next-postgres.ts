@@ -1,6 +1,6 @@
 import { MIGRATIONS as known } from "#store/postgres/migrations/migrations.ts";
 
-/** Every table gets another column, so that whatever an older gateway has prepared, cached or cast meets it. */
+/** Every table gets another column, so that everything that an older gateway has prepared, cached or cast is affected. */
 const step = `
 do $$ declare t text; begin
   for t in

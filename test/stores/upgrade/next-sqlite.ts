@@ -2,7 +2,7 @@ import { migrations as known } from "#store/sqlite/schema.ts";
 
 export { OLDEST, start } from "#store/sqlite/schema.ts";
 
-/** Migrates a file to a version that does not exist yet: a column with a default, a table, an index. */
+/** Migrates a file to a future version: a column with a default, a table, an index. */
 export const step = `
 ALTER TABLE sessions ADD COLUMN label TEXT NOT NULL DEFAULT 'none';
 CREATE TABLE labels (label TEXT PRIMARY KEY) WITHOUT ROWID;

@@ -14,14 +14,14 @@ import { answerOf, callAll, chat, serving } from "./talk.ts";
 const VERSION = Math.max(...MIGRATIONS.map(({ version }) => version));
 /** Three processes, two of which compile their contract while the third works. */
 const PATIENT = { timeout: 60_000 };
-/** PostgreSQL's words for a statement that does not fit the schema. */
+/** PostgreSQL's errors for a statement that does not match the schema. */
 const MISMATCH = /cached plan|does not exist|row type|result type|ambiguous|unexpected.error/;
 
 await postgresTests((server) => {
   const versionsOf = (url: string) => server.run(url, "select version from gateway_migrations order by version");
   const tablesOf = (url: string) =>
     server.run(url, "select tablename from pg_tables where schemaname = current_schema()");
-  /** A schema with something of everything in it, as this version writes it. */
+  /** A schema with every kind of record, written by this version. */
   const filled = async (): Promise<string> => {
     const url = await server.createSchema();
     const open = () => createPostgresStore({ clock: createManualClock(), url: [url], connections: 2 });
@@ -51,7 +51,7 @@ await postgresTests((server) => {
         await Promise.all([one, two].map((gateway) => gateway.until(() => gateway.url !== "")));
         const migrated = [one, two].flatMap(({ records }) => records.filter(({ event }) => event === "store.migrated"));
         expect(migrated).toMatchObject([{ detail: "The database's schema was upgraded in one step." }]);
-        // On one session by turns, wherever they run.
+        // Alternating on one session, wherever they run.
         for (const [n, { url }] of [one, old, two, old].entries()) turnIds.push(await chat(url, "shared", `${n}`));
         for (let n = 0; n < 3; n++)
           turnIds.push(await callAll(old.url, "after", n), await callAll(one.url, "after", n));
@@ -133,7 +133,7 @@ await postgresTests((server) => {
       expect((await versionsOf(url)).map(({ version }) => version)).toEqual([VERSION, VERSION + 1]);
       expect(await tablesOf(url)).toContainEqual({ tablename: "labels" });
       expect(await tablesOf(url)).not.toContainEqual({ tablename: "more" });
-      // The older version goes on, and so does one that was put right.
+      // The older version continues, and so does a repaired one.
       expect((await migrate(client, 1)).steps).toBe(0);
       const mended = { ...broken, sql: "create table more (a text)" };
       expect((await migrate(client, 1, [...MIGRATIONS, first, mended])).steps).toBe(1);
@@ -147,7 +147,7 @@ await postgresTests((server) => {
       const refused = expect(migrate(client, 1, undefined, 50)).rejects;
       await refused.toThrow(new RegExp(`for 0.05 s.*[Pp]rocess ${pid} .*select pg_terminate_backend\\(${pid}\\)`));
       await holder.query("select pg_advisory_unlock(4712, 5)");
-      // The connection is as it was.
+      // The connection is unchanged.
       expect((await client.query("show lock_timeout")).rows).toEqual([{ lock_timeout: "0" }]);
       expect((await migrate(client, 1)).steps).toBe(1);
     });
@@ -162,7 +162,7 @@ await postgresTests((server) => {
       await expect
         .poll(() => server.run(url, "select 1 from pg_locks where not granted and mode = 'AccessExclusiveLock'"))
         .not.toEqual([]);
-      // It has let go of the tables before this one in order to try again: else this would wait for it, and it for this.
+      // It released the tables before this one in order to retry: otherwise both would wait for each other.
       await holder.query("select count(*) from agents");
       await holder.query("commit");
       expect((await migrated).steps).toBe(1);

@@ -25,7 +25,7 @@ function contentOf(path: string) {
   return { version, rows };
 }
 
-/** A file with something of everything in it, as this version writes it. */
+/** A file with every kind of record, written by this version. */
 async function filled(): Promise<string> {
   const path = newPath();
   await using world = await openWorld({ name: "sqlite", open: (clock) => openSqlite(clock, path) });

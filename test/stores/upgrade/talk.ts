@@ -13,7 +13,7 @@ export function serving(store: object) {
   };
 }
 
-/** Asks as clients do: again, where the gateway says that it cannot answer now. */
+/** Calls like a client: again, if the gateway cannot answer now. */
 async function ask(url: string, init: RequestInit): Promise<Response> {
   for (let tries = 1; ; tries++) {
     const answer = await fetch(url, init);
@@ -23,7 +23,7 @@ async function ask(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Says something in a session, and waits for the answer; resolves with the turn's id. */
+/** Sends a message in a session, and waits for the answer; resolves with the turn's id. */
 export async function chat(url: string, session_id: string, message: string): Promise<string> {
   const body = JSON.stringify({ message, session_id });
   const answer = await ask(`${url}/api/v1/chat/send`, { method: "POST", headers, body });
@@ -42,7 +42,7 @@ export function answerOf(url: string, turnId: string) {
   return read(url, `/turns/${turnId}`);
 }
 
-/** One of each kind of call: what writes, what reads, and what the gateway does by itself. */
+/** One call of each kind: writes, reads, and the automatic work of the gateway. */
 export async function callAll(url: string, session: string, n: number): Promise<string> {
   const body = JSON.stringify({ text: `event ${n}`, mode: "now" });
   const wake = { authorization: "Bearer webhook-token-of-the-upgrade-tests", "content-type": "application/json" };
