@@ -6,7 +6,7 @@ import type { Clock } from "#kit/clock.ts";
 import { createManualClock, START } from "#test/harness/clock.ts";
 import { type Behaviour, type Receiver, startReceiver } from "./receiver.ts";
 
-/** A channel as the suite is run against it. */
+/** A channel for the suite. */
 export type ChannelUnderTest = {
   name: string;
   open(url: string, parts: { post: Post; clock: Clock }): Channel;
@@ -41,7 +41,7 @@ export function failed(reason: string | RegExp, more: object = {}): Outcome {
   } as Outcome;
 }
 
-/** A clock that tells when so many timers have been set. */
+/** A clock that reports when a number of timers have been set. */
 function createWatchedClock() {
   const clock = createManualClock();
   let count = 0;
@@ -60,16 +60,16 @@ function createWatchedClock() {
   return { clock, timersSet };
 }
 
-/** A channel that is open, and what a test moves of it. */
+/** An open channel, and the parts of it that a test controls. */
 export type Opened = ReturnType<typeof createWatchedClock> & {
   channel: Channel;
   signal: AbortSignal;
   abort(): void;
 };
 
-/** The calls that the suite makes on a channel. */
+/** The suite's calls of a channel. */
 export function callsOn({ open }: ChannelUnderTest) {
-  /** Announces once to a server that does this. `meanwhile` runs as soon as the request, or the connection, is there. */
+  /** Announces once to a server with this behaviour. `meanwhile` runs as soon as the request, or the connection, has arrived. */
   const announceTo = async (
     behaviour: Behaviour,
     {

@@ -14,7 +14,7 @@ const kinds = {
   slack: (url: string, parts: Parameters<typeof createWebhookChannel>[1]) => createSlackChannel({ url }, parts),
 };
 
-/** The core with a real channel to a real server, over a clock that the test moves. */
+/** The core with a real channel to a real server, and a clock that the test moves. */
 async function startDelivering(kind: keyof typeof kinds, behave: readonly Behaviour[]) {
   const receiver = await startReceiver(behave);
   const clock = createManualClock();
@@ -35,7 +35,7 @@ async function startDelivering(kind: keyof typeof kinds, behave: readonly Behavi
   return {
     ...core,
     receiver,
-    /** Resolves when so many attempts have ended. */
+    /** Resolves when a number of attempts have ended. */
     ended: async (count: number): Promise<void> => {
       await new Promise<void>((resolve) => {
         look = () => ends >= count && resolve();

@@ -8,7 +8,7 @@ import { answer, type Behaviour, hang, startReceiver } from "./receiver.ts";
 
 const SECRET = `whsec_${Buffer.from("the secret of a channel").toString("base64")}`;
 
-/** A gateway whose channel `ops` leads to a server that does this. */
+/** A gateway whose channel `ops` sends to a server with this behaviour. */
 async function startWith(behave: readonly Behaviour[], config: SomeConfig = {}) {
   const receiver = await startReceiver(behave);
   const channels = { ops: { type: "webhook", url: `${receiver.url}/in`, secret: SECRET } } as const;
@@ -162,7 +162,7 @@ describe("an announced reply", () => {
   });
 });
 
-/** A mapping that announces whatever was announced to it. */
+/** A mapping that announces each announcement that it gets. */
 function relayTo(url: string): SomeConfig {
   return {
     webhooks: {
@@ -184,11 +184,11 @@ describe("F28: announcements that return to a gateway", () => {
   const start = (gateway: TestGateway) =>
     gateway.hooks.agent({ message: "ping", delivery: "announce", channel: "next" });
   const endedLoop = { reason: "it passed through 3 announcements or agents, as in a loop" };
-  /** What came of all webhooks of a gateway, of which `relayed` came from a gateway. */
+  /** The results of all webhooks of a gateway, of which `relayed` are from a gateway. */
   const repliesOf = async (gateway: TestGateway, relayed: number) => {
     const operation = "hooks.mappedByName";
     await gateway.until(() => gateway.linesOf("request", { operation }).length === relayed);
-    // What gateways answer each other does not pass through the harness.
+    // The calls between gateways do not pass through the harness.
     for (const { requestId } of gateway.linesOf("request", { operation })) noteChecked(String(requestId));
     const { json } = await gateway.console.call("deliveries.list", { query: { surface: "hooks" } });
     const turns = (json.deliveries as { turn_id: string }[]).map(({ turn_id }) =>

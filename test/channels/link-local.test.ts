@@ -11,7 +11,7 @@ import { failureOf } from "#test/backends/stand-ins/programs.ts";
 import { collect, turnOf } from "#test/backends/suite.ts";
 import { openHttpTransport } from "#tools/mcp/http.ts";
 
-// A system whose every name leads to where a cloud tells its machines their secrets.
+// A system on which every name resolves to the metadata address of a cloud.
 const { lookup } = dns;
 const asked: string[] = [];
 beforeEach(() => {
@@ -72,7 +72,7 @@ it("F32: an MCP server is not connected to at a link-local address", async () =>
 
 it("F32: an address that the configuration contains is connected to", async () => {
   const post = createPost({ clock: systemClock });
-  // Nothing listens there; what matters is that nobody is asked for a name, and nothing is refused.
+  // Nothing listens there; the test only checks that no name is resolved and nothing is refused.
   const posting = { url: new URL("http://[::ffff:169.254.0.1]:1/"), headers: {}, body: Buffer.from("{}"), hops: 1 };
   const ending = new AbortController();
   const outcome = post(posting, ending.signal);

@@ -55,11 +55,11 @@ it.each([
   const alone = ask("a.example");
   asked[0]?.answer(null, [{ address, family }]);
   await expect(alone).rejects.toMatchObject({ code: "ERR_METADATA_ADDRESS" });
-  // Beside another, that one is left.
+  // With another address, only that one is omitted.
   const beside = ask("a.example");
   asked[1]?.answer(null, [{ address, family }, ...HERE]);
   expect(await beside).toEqual(HERE);
-  // And as one address alone is asked for.
+  // The same for a query of a single address.
   const one = createLookup(((_host: string, _options: object, answer: (...found: unknown[]) => void) =>
     answer(null, address, family)) as unknown as Parameters<typeof createLookup>[0]);
   const error = await new Promise((done) => one("a.example", {}, (...found) => done(found[0])));

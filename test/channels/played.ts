@@ -14,10 +14,7 @@ export function failing(retryAfterMs?: number): Outcome {
   return { kind: "failed", code: 503, reason: "HTTP 503", retryAfterMs };
 }
 
-/**
- * A channel that a test plays. Calls are answered with `outcomes`, one after another; past those, and without any, they wait for the
- * test, or until the gateway stops.
- */
+/** A channel that a test controls. Calls get `outcomes`, one after another. Further calls wait for the test, or until the gateway stops. */
 export function createPlayedChannel(outcomes: readonly Outcome[] = []) {
   const calls: Call[] = [];
   const waiting = new Set<Call>();

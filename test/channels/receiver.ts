@@ -6,10 +6,10 @@ import { root } from "#test/harness/process.ts";
 
 export type Received = { method: string; path: string; headers: Record<string, string>; body: Buffer };
 
-/** What a receiver does once a request is there whole. */
+/** The behaviour of a receiver once a request is complete. */
 export type Behaviour = (socket: Socket, request: Received) => void;
 
-/** Somebody else's server, which behaves as a test says: `behave` is asked for each request in turn, the last one for all that follow. */
+/** A server of another party. `behave` has the behaviour for each request in turn, the last one for all later ones. */
 export async function startReceiver(
   behave: readonly Behaviour[] = [answer(200)],
   { tls }: { tls?: { cert: string; key: string } } = {},
@@ -64,10 +64,10 @@ export async function startReceiver(
     url: `${tls ? "https" : "http"}://127.0.0.1:${port}`,
     port,
     requests,
-    /** Resolves when so many requests have come. */
+    /** Resolves when a number of requests have arrived. */
     received: (count: number): Promise<void> => until(() => requests.length >= count),
     connected: (count: number): Promise<void> => until(() => connections >= count),
-    /** Resolves when everybody who came has gone. */
+    /** Resolves when all connections have closed. */
     left: (): Promise<void> => until(() => connections > 0 && closed === connections),
     connections: () => connections,
     async [Symbol.asyncDispose](): Promise<void> {
@@ -109,7 +109,7 @@ export function answer(status: number, headers: Record<string, string | number> 
 export function write(text: string): Behaviour {
   return (socket) => void socket.write(text, "latin1");
 }
-/** The head, and the first bytes of an answer that goes no further. */
+/** The head, and the first bytes of an answer that does not continue. */
 export function stallAfter(status: number): Behaviour {
   return write(`${head(status, { "content-length": 100 })}abc`);
 }
@@ -117,7 +117,7 @@ export const hang: Behaviour = () => {};
 export const reset: Behaviour = (socket) => void socket.resetAndDestroy();
 export const leave: Behaviour = (socket) => void socket.end();
 
-/** Writes `piece` again and again, as fast as it is read, until the other side has gone. */
+/** Writes `piece` again and again, as fast as it is read, until the other side disconnects. */
 export function endless(first: string, piece: string): Behaviour {
   return (socket) => {
     socket.write(first);
@@ -135,6 +135,6 @@ export function endlessAnswer(status: number): Behaviour {
 function tlsFile(name: string): string {
   return readFileSync(join(root, "test/config/tls", name), "utf8");
 }
-/** Two certificates for localhost and 127.0.0.1; nobody trusts either who is not told to. */
+/** Two certificates for localhost and 127.0.0.1, which are trusted only by explicit configuration. */
 export const CERTIFICATE = { cert: tlsFile("cert.pem"), key: tlsFile("key.pem") };
 export const OTHER_CERTIFICATE = { cert: tlsFile("other-cert.pem"), key: tlsFile("other-key.pem") };

@@ -6,7 +6,7 @@ import { answer, type Behaviour, startReceiver } from "./receiver.ts";
 
 const SECRET = "T0SECRET0B0SECRET0xoxbSecretOfSlack";
 
-/** What a server may do to an announcement, some of it with the address in hand. */
+/** The behaviours of a server, some of which repeat the address. */
 const BEHAVIOURS: Record<string, Behaviour> = {
   taken: answer(200),
   gone: answer(410),
@@ -17,7 +17,7 @@ const BEHAVIOURS: Record<string, Behaviour> = {
   dropping: (socket) => socket.destroy(),
 };
 
-/** All that a gateway says of what it did, to anybody. */
+/** Everything that a gateway reports about its work, to any reader. */
 async function everythingOf(gateway: TestGateway): Promise<string> {
   const rpc = createRpc(gateway.url);
   const said: unknown[] = [gateway.logs];

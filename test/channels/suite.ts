@@ -24,7 +24,7 @@ const BROKEN: Record<string, Behaviour> = {
   "answers with two lengths": write("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"),
 };
 
-/** What channel.ts asks of every channel, against servers that behave badly. */
+/** The requirements of channel.ts for every channel, tested with misbehaving servers. */
 export function channelSuite(underTest: ChannelUnderTest): void {
   const { announceTo, openFor } = callsOn(underTest);
 
@@ -72,7 +72,7 @@ export function channelSuite(underTest: ChannelUnderTest): void {
 
     it("uses the status if the rest of the answer does not arrive", async () => {
       const meanwhile = async ({ clock, timersSet }: Opened) => {
-        // For the answer, and then for the rest.
+        // First for the answer, then for its rest.
         await timersSet(2);
         await clock.advance(5_000);
       };

@@ -10,7 +10,7 @@ function urlOf({ fleet, random }: World): string {
   return random.pick(fleet.urls);
 }
 
-/** Sends something and forgets it; a gateway that is not there at the moment is no fault of this one. */
+/** Sends something and ignores the result; a gateway that is down at the time is not a fault of this client. */
 async function post(url: string, token: string, body: string): Promise<number | undefined> {
   const options = { method: "POST", headers: bearer(token), body, signal: AbortSignal.timeout(10_000) };
   const answer = await fetch(url, options).catch(() => undefined);
@@ -18,7 +18,7 @@ async function post(url: string, token: string, body: string): Promise<number | 
   return answer?.status;
 }
 
-/** Sockets that begin something, and are gone after a while. */
+/** Sockets that start something, and close after a while. */
 async function openMany(world: World, count: number, text: string, ms: number): Promise<void> {
   const { hostname, port } = new URL(urlOf(world));
   const sockets: Socket[] = Array.from({ length: count }, () =>
@@ -120,7 +120,7 @@ export const CLIENT_FAULTS: readonly Fault[] = [
       const headers = { authorization: `Bearer ${SECRETS.rpcToken}` };
       const socket = new WebSocket(`${urlOf(world).replace(/^http/, "ws")}/rpc/ws`, { headers });
       socket.on("error", () => {});
-      // A gateway may not be there at the moment: that is no fault of this one.
+      // A gateway that is down at the time is not a fault of this client.
       const opened = once(socket, "open").catch(() => undefined);
       await Promise.race([opened, pause(2_000)]);
       if (socket.readyState === WebSocket.OPEN) {

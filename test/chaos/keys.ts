@@ -6,11 +6,11 @@ import type { Random } from "#test/harness/random.ts";
 
 type Minted = { keyId: string; secret: string; state: "good" | "revoked" | "unknown" };
 
-/** A second is what is promised; a machine with much to do may have a few more. */
+/** The promise is a second; a busy machine may need a few more. */
 const KNOWN_WITHIN_MS = 5_000;
 const EVERY_MS = 400;
 
-/** Undefined when nobody knows what came of it. */
+/** Undefined if the result is unknown. */
 async function ask(url: string, method: string, path: string, body?: object) {
   const options = { method, headers: bearer(SECRETS.consoleToken), signal: AbortSignal.timeout(10_000) };
   const answer = await fetch(`${url}/api/v1/keys${path}`, {
@@ -21,7 +21,7 @@ async function ask(url: string, method: string, path: string, body?: object) {
   return answer && text !== undefined ? { status: answer.status, text } : undefined;
 }
 
-/** Somebody makes REST keys and revokes some of them, whatever else happens; by choices of his own, so that a seed's faults stay as they are. */
+/** Creates REST keys and revokes some of them, independently of other faults; with separate random numbers, so that a seed's faults do not change. */
 export function startMinting(fleet: Fleet, random: Random) {
   const keys: Minted[] = [];
   let isStopped = false;
@@ -53,7 +53,7 @@ export function startMinting(fleet: Fleet, random: Random) {
   };
 }
 
-/** Checks that each gateway takes good keys and refuses revoked ones. */
+/** Checks that each gateway accepts valid keys and refuses revoked ones. */
 export async function verifyKeys(fleet: Fleet, keys: readonly Minted[]): Promise<Broken[]> {
   const broken: Broken[] = [];
   const end = performance.now() + KNOWN_WITHIN_MS;

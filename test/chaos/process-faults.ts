@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { GatewayNode } from "#test/crash/fleet.ts";
 import { type Fault, holdNode, type World } from "./world.ts";
 
-/** Does something to one node that nobody else works on, and leaves it as it was. */
+/** Causes a fault in one node that no other fault has, and restores it. */
 function onNode(work: (node: GatewayNode, world: World) => Promise<void>) {
   return async (world: World) => {
     const node = holdNode(world);
@@ -18,7 +18,7 @@ function onNode(work: (node: GatewayNode, world: World) => Promise<void>) {
 }
 
 const HOUR_MS = 3_600_000;
-/** A drain, and a while more. */
+/** A drain, and a while longer. */
 const STOPPED_WITHIN_MS = 60_000;
 
 export const PROCESS_FAULTS: readonly Fault[] = [

@@ -1,11 +1,11 @@
-// Loaded before the gateway: on SIGUSR2 it writes down what the process holds, after a collection.
+// Loaded before the gateway: on SIGUSR2 it reports the resources of the process, after a garbage collection.
 import { readdirSync, renameSync, writeFileSync } from "node:fs";
 import { queryObjects, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc");
-// Those that do not keep the process alive are in no list of Node's.
+// Resources that do not keep the process alive are not in Node's lists.
 const { constructor: Timer } = setTimeout(() => {}, 0);
 const file = process.env.RESOURCES_FILE;
 

@@ -14,7 +14,7 @@ export type Resources = {
 const REPORT = join(import.meta.dirname, "report-resources.mjs");
 const FILE = "resources.json";
 
-/** Runs a gateway such that it can be asked; the file lies beside its configuration. */
+/** Starts a gateway with resource reports; the file is next to its configuration. */
 export function reporting([node = "", ...args]: readonly string[]): readonly string[] {
   return [node, "--import", REPORT, ...args];
 }

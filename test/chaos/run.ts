@@ -27,13 +27,13 @@ type ChaosOptions = {
 type ChaosReport = CrashReport & { faults: Record<string, number>; skipped: string[] };
 
 const FAULTS: readonly Fault[] = [...PROCESS_FAULTS, ...CLIENT_FAULTS];
-/** The chance that another fault begins before one has ended. */
+/** The chance that another fault starts before one has ended. */
 const AT_ONCE = 0.4;
 const REST_WITHIN_MS = 400;
 
 const GIVEN_BACK_MS = 30_000;
 
-/** Lists the resources that a node did not give back within a while. */
+/** Lists the resources that a node did not release within a while. */
 async function leftOf(node: GatewayNode, before: Resources): Promise<string[]> {
   const end = performance.now() + GIVEN_BACK_MS;
   for (;;) {
@@ -43,7 +43,7 @@ async function leftOf(node: GatewayNode, before: Resources): Promise<string[]> {
   }
 }
 
-/** Random faults on real processes under load, put together; in the end every promise is looked at. */
+/** Random combined faults on real processes under load; at the end every promise is checked. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { engine, seed, seconds, folder, say = () => {} } = options;
   const random = createRandom(seed);

@@ -4,20 +4,20 @@ import type { PostgresServer } from "#test/harness/postgres-server.ts";
 import type { Random } from "#test/harness/random.ts";
 import type { WallClock } from "#test/harness/wall-clock.ts";
 
-/** The targets of faults. A tool that the machine lacks is undefined. */
+/** The targets of faults. A missing tool is undefined. */
 export type World = {
   fleet: Fleet;
   random: Random;
   server: PostgresServer | undefined;
   clock: WallClock | undefined;
   disk: FailingDisk | undefined;
-  /** Nodes that some fault has in hand. */
+  /** Nodes with a current fault. */
   held: Set<GatewayNode>;
-  /** Notes what may never be, and was. */
+  /** Records a broken promise. */
   accuse(words: string, ...ids: string[]): void;
 };
 
-/** Takes a node that nobody else works on; undefined when there is none. */
+/** Reserves a node without a fault; undefined if there is none. */
 export function holdNode({ fleet, random, held }: World): GatewayNode | undefined {
   const free = fleet.nodes.filter((node) => !held.has(node));
   if (free.length === 0) return undefined;
@@ -28,7 +28,7 @@ export function holdNode({ fleet, random, held }: World): GatewayNode | undefine
 
 export type Fault = {
   name: string;
-  /** Why it cannot be done here; undefined when it can. */
+  /** The reason why it cannot run here; undefined if it can. */
   why?(world: World): string | undefined;
   run(world: World): Promise<void>;
 };

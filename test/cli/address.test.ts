@@ -18,7 +18,7 @@ function folderWith(config: object | string, env?: string, name = "gateway.json5
 
 const FOREIGN = "a-secret-that-is-not-the-gateways";
 const env = { CLOUD_KEY: FOREIGN, PATH: FOREIGN, REST_API_KEY: "rest-api-key", CONSOLE_TOKEN: "console-token" };
-/** Without the gateway's own variables, whose tokens win over those of a configuration. */
+/** Without the gateway's own variables, whose tokens have priority over those of a configuration. */
 const { CLOUD_KEY, PATH } = env;
 const others = { CLOUD_KEY, PATH };
 function tokens(reference: string) {

@@ -9,13 +9,13 @@ import { main } from "#test/harness/process.ts";
 export type CliOptions = {
   cwd?: string;
   env?: Record<string, string>;
-  /** Written to standard input, which is empty otherwise. */
+  /** Written to standard input, which is otherwise empty. */
   input?: string;
-  /** Runs it on a terminal of its own. Standard output and standard error are one there. */
+  /** Runs it on a separate terminal, where standard output and standard error are the same. */
   terminal?: boolean;
 };
 
-/** The program as an installation links it, so that hints name it. Test files share this module. */
+/** The program as an installation links it, so that hints have its name. Test files share this module. */
 function installed(): string {
   const folder = emptyFolder((end) => process.once("exit", end));
   symlinkSync(main, join(folder, "agent-gateway"));
@@ -30,7 +30,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   return await cli.ended;
 }
 
-/** Starts a command that goes on until it is stopped. */
+/** Starts a command that runs until it is stopped. */
 export function startCli(args: readonly string[], { cwd = emptyFolder(), env, input, terminal }: CliOptions = {}) {
   const { PATH = "", HOME = "" } = process.env;
   const command = [process.execPath, program, ...args];
@@ -64,7 +64,7 @@ export function startCli(args: readonly string[], { cwd = emptyFolder(), env, in
     result,
     ended,
     type: (text: string): void => void child.stdin.write(text),
-    /** Waits for something in its output, past or to come. */
+    /** Waits for a text in its output, past or future. */
     until: async (find: (result: CliResult) => boolean): Promise<void> => {
       while (!find(result)) {
         if (result.code !== null)
@@ -81,7 +81,7 @@ export function startCli(args: readonly string[], { cwd = emptyFolder(), env, in
   };
 }
 
-/** A folder without a configuration, gone after the test, or after the tests of a file. */
+/** A folder without a configuration, deleted after the test, or after the tests of a file. */
 export function emptyFolder(onFinished: (end: () => void) => void = onTestFinished): string {
   const folder = mkdtempSync(join(tmpdir(), "cli-"));
   onFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));

@@ -76,7 +76,7 @@ async function startShell(name: string) {
   const type = (text: string): void => void child.stdin.write(text);
   const shows = async (text: string): Promise<void> =>
     await expect.poll(() => shown, { timeout: 40_000 }).toContain(text);
-  /** Waits until the shell has done what was typed before, on a cleared line. */
+  /** Waits until the shell has executed the earlier input, on a cleared line. */
   const settle = async (): Promise<void> => {
     asked += 1;
     type(`\u0015echo settled-"${asked}"\r`);
@@ -87,7 +87,7 @@ async function startShell(name: string) {
   return {
     cwd,
     settle,
-    /** Types the beginning of a line and TAB; resolves once the shell shows what is expected. */
+    /** Types the beginning of a line and TAB; resolves once the shell shows the expected text. */
     complete: async (text: string, expected: string): Promise<void> => {
       shown = "";
       type(`${text}\t`);

@@ -39,7 +39,7 @@ const config = {
 const gateway = await startProcess({ config, env: secrets, onFinished: afterAll });
 while (!(await fetch(`${gateway.url}/readyz`)).ok) await new Promise((resolve) => setTimeout(resolve, 50));
 
-/** The folder of the gateway, as `init` leaves one. */
+/** The folder of the gateway, as `init` creates one. */
 const cwd = emptyFolder(afterAll);
 const port = Number(new URL(gateway.url).port);
 writeFileSync(join(cwd, "gateway.json5"), JSON.stringify({ ...config, gateway: { ...config.gateway, port } }));

@@ -110,7 +110,7 @@ async function examples(): Promise<string> {
   return told.join("\n");
 }
 
-/** The help of a command as a person reads it, with its examples. */
+/** The help of a command for a reader, with its examples. */
 function helpOf(command: Command): string {
   let help = "";
   command.configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 110 });

@@ -9,9 +9,9 @@ export type Mode = "answers" | "refuses" | "babbles";
 
 export type Attack = {
   mode: Mode;
-  /** Stand in every answer, one after another. */
+  /** Parts of every answer, one after another. */
   texts: readonly string[];
-  /** The original string stays in front of the text. */
+  /** The original string is in front of the text. */
   keepsFirst: boolean;
 };
 

@@ -114,7 +114,7 @@ describe("no text of a gateway controls the terminal", async () => {
       { numRuns: 6, examples: [[{ mode: "refuses", keepsFirst: false, texts: ["valueOf", "a"] }, []]] },
     );
     if (call[0] === "open") return; // On a terminal it opens a browser.
-    // Our own styles are all that a terminal gets more than a pipe.
+    // Only our own styles are added on a terminal, compared with a pipe.
     const piped = await asked(plain);
     process.stdout.isTTY = true;
     const shown = await asked(plain).finally(() => (process.stdout.isTTY = false));

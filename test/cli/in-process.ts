@@ -3,7 +3,7 @@ import { run } from "#cli/run.ts";
 
 type Printed = { out: string; err: string; code: typeof process.exitCode };
 
-/** Runs a command in this process, and gives what it printed. */
+/** Runs a command in this process, and returns its output. */
 export function printed(args: readonly string[]) {
   return captured(() => run(args));
 }

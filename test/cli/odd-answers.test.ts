@@ -40,10 +40,10 @@ const mock = await startMock("127.0.0.1", 0);
 const folder = emptyFolder(afterAll);
 writeFileSync(join(folder, "payload.json"), '{"status":"firing"}');
 
-/** The next values stand in an answer, each in the place of the part with that number. */
+/** The next values are parts of an answer, each in the place of the part with that number. */
 let odd: { at: number; value: unknown }[] = [];
 
-/** A copy in which some parts are replaced, or left out where the value is undefined. */
+/** A copy with some parts replaced, or omitted if the value is undefined. */
 function mangled(value: unknown, count = { parts: 0 }): unknown {
   count.parts += 1;
   const found = odd.find(({ at }) => at === count.parts % 40);

@@ -20,7 +20,7 @@ import { startCommands } from "./gateway.ts";
 const { run, gateway } = await startCommands();
 afterEach(() => void vi.unstubAllEnvs());
 
-/** A home folder, and a program in place of the browser that writes down its arguments and the page that it was given. */
+/** A home folder, and a program instead of the browser that stores its arguments and the opened page. */
 function desk(): { home: string; path: string; seen: string } {
   const home = emptyFolder();
   const bin = emptyFolder();

@@ -92,7 +92,7 @@ test("deliveries list filters, and prints only ids with -q", async () => {
 test("deliveries tail prints a line for each request when it arrives, with the reason for a refusal", async () => {
   const tail = start(["deliveries", "tail"]);
   const ids: string[] = [];
-  // The first may come before the tail has begun.
+  // The first may arrive before the tail has started.
   while (!ids.some((id) => tail.result.out.includes(id))) ids.push(await sendAlert());
   await run(
     [

@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import type { Calling } from "#cli/calling.ts";
 import { tailDeliveries } from "#cli/deliveries.ts";
 
-/** A gateway that tells of deliveries, each with its outcome at that time, and leaves some out: then it has all of them in its list. */
+/** A gateway that pushes deliveries, each with its outcome at that time, and omits some; its list has all of them. */
 async function tailed(told: readonly (readonly [id: string, outcome: string] | "gap")[]): Promise<string[]> {
   const outcomes = new Map<string, string>();
   async function* pushes() {

@@ -7,7 +7,7 @@ import { ConfigError } from "#config/problems.ts";
 
 export const built = { stores: ["memory"], backends: ["echo"] };
 
-/** A folder that is gone after the test. */
+/** A folder that is deleted after the test. */
 export function folder(): string {
   const path = mkdtempSync(join(tmpdir(), "gateway-config-"));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
@@ -26,7 +26,7 @@ export function load(
   return loadConfig({ file, env: {}, built, ...options });
 }
 
-/** What a configuration is refused with, line by line as it is printed, without the folder. */
+/** The errors of a refused configuration, line by line as they are printed, without the folder. */
 export async function refusal(text: string | Uint8Array, options: Written = {}): Promise<string[]> {
   const error = await load(text, options).then(
     () => undefined,
@@ -41,17 +41,17 @@ export function withSections(sections: object): string {
   return JSON.stringify({ agents: { main: { backend: "echo" } }, ...sections });
 }
 
-/** Secrets that nothing is wrong with. */
+/** Secrets without a fault. */
 export function good(n: number): string {
   return `a-good-long-secret-${n}`;
 }
 
-/** The lines that sections are refused with, without their places. */
+/** The errors of refused sections, without their places. */
 export async function refused(sections: object, options: Written = {}): Promise<string[]> {
   return (await refusal(withSections(sections), options)).map((line) => line.replace(/^gateway\.json5:\d+:\d+: /, ""));
 }
 
-/** The warnings of sections that are taken, without their places. */
+/** The warnings of accepted sections, without their places. */
 export async function warned(sections: object, options: Written = {}): Promise<string[]> {
   return (await load(withSections(sections), options)).warnings.map((line) =>
     line.replace(/^\S*gateway\.json5:\d+:\d+: /, ""),
@@ -63,7 +63,7 @@ const whole = {
   backends: ["echo", "http", "model", "command", "a2a", "acp"],
 };
 
-/** The lines that sections are refused with, or their warnings where they are taken, by a build that has everything. */
+/** The errors of refused sections, or the warnings of accepted ones, for a build with all features. */
 export async function refusedOrWarned(sections: object): Promise<string[]> {
   try {
     return (await warned(sections, { built: whole })).map((line) => `warning: ${line}`);

@@ -101,7 +101,7 @@ test("a reload changes everything except the settings that need a restart", asyn
   expect(applied.gateway).toMatchObject({ concurrency: 5, listeners: [{ port: 18789 }] });
   expect(applied.webhooks).toMatchObject({ path: "/hooks", rateLimit: { maxRequests: 7 } });
   expect(applied.store).toEqual({ type: "memory" });
-  // It is told again each time, until the gateway is started again.
+  // It is reported each time, until the gateway is restarted.
   expect(diffConfig(applied, next)).toEqual({ changed: [], needsRestart: ["gateway.port", "webhooks.path", "store"] });
 });
 

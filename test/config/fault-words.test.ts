@@ -8,7 +8,7 @@ import { refusal, refusedOrWarned } from "./configs.ts";
 
 type Row = { sections: string; messages: string[] };
 
-/** Kinds of faults that a configuration can have, each with its messages on the lines below it; without any, it is taken. */
+/** Kinds of faults of a configuration, each with its messages on the lines below it; without messages it is accepted. */
 const rows = readFileSync(join(import.meta.dirname, "faults.txt"), "utf8")
   .trimEnd()
   .split(/\n(?! )/)
@@ -50,7 +50,7 @@ test("every pattern of the schema has a description", () => {
   const patterns = schemas.filter(({ pattern }) => pattern !== undefined);
   expect(patterns.length).toBeGreaterThan(10);
   const silent = patterns.filter(({ patternErrorMessage }) => !String(patternErrorMessage).startsWith("must be "));
-  // Its words stand where it is used.
+  // Its description is where it is used.
   expect(silent).toEqual([bundled.$defs.WebhookSessionId]);
 });
 

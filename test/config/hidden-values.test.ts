@@ -9,7 +9,7 @@ import { documentWith, SHOWN, secretPlaces } from "./schema-places.ts";
 
 const SECRET = "s3cr3t+value/of=this*run";
 
-/** The values that are hidden with this configuration, which an echo agent completes. */
+/** The hidden values of this configuration, which is completed with an echo agent. */
 async function hidden(config: object, env: Record<string, string> = {}): Promise<readonly string[]> {
   const whole = { agents: { main: { backend: "echo" } }, ...config };
   return (await load(JSON.stringify(whole), { env, built: { ...BUILT, programFlaw: () => undefined } })).secrets;

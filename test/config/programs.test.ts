@@ -5,10 +5,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "#config/load.ts";
 import { BUILT } from "#gateway/gateway.ts";
 
-/** What a program is for: an agent, or its tools. */
+/** The use of a program: an agent, or its tools. */
 type Where = "command" | "acp" | "tools";
 
-/** The problems of a configuration with one agent that is a program, in a folder with a program and a text. */
+/** The problems of a configuration with a program as its only agent, in a folder with a program and a text file. */
 async function problemsOf(backend: Where, program: { run: string[]; cwd?: string; env?: object }) {
   const folder = mkdtempSync(join(tmpdir(), "programs-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 
 type Schema = { [key: string]: unknown };
-/** A place of the configuration, in steps: `*` stands for any name, `[]` for any entry of a list. */
+/** A place of the configuration, in steps: `*` is any name, `[]` any entry of a list. */
 export type Place = readonly string[];
 
 const schema = JSON.parse(
   readFileSync(new URL("../../generated/config.schema.json", import.meta.url), "utf8"),
 ) as Schema;
 
-/** Every place where the schema takes a text, with the patterns of that text. A choice among fixed words is not such a place. */
+/** Every place where the schema accepts a text, with the patterns of that text. A choice among fixed words is not such a place. */
 function textsIn(node: Schema, place: Place): [Place, string | undefined][] {
   if (typeof node.$ref === "string") {
     const { $ref, ...rest } = node;
@@ -18,7 +18,7 @@ function textsIn(node: Schema, place: Place): [Place, string | undefined][] {
   const choices = ["oneOf", "anyOf", "allOf"].flatMap((key) => (node[key] ?? []) as Schema[]);
   const branches = ["if", "then", "else"].flatMap((key) => (key in node ? [node[key] as Schema] : []));
   const isText = [node.type].flat().includes("string") && node.enum === undefined && node.const === undefined;
-  // Without a type and without a shape, a text is taken, too.
+  // Without a type and without a shape, a text is accepted, too.
   const isAnything = node.additionalProperties === true && node.properties === undefined;
   return [
     ...(isText ? [[place, node.pattern as string | undefined] satisfies [Place, string | undefined]] : []),

@@ -13,7 +13,7 @@ function described(description: string, more: object = {}) {
   return withSections({ agents: { main: { backend: "echo", description } }, ...more });
 }
 
-/** A file, the watch over it, and what it tells, as events to wait for. */
+/** A file, its watch, and the watch's notifications, as events to wait for. */
 async function watched(
   text = described("first"),
   { name = "gateway.json5", env = {} as NodeJS.ProcessEnv, failing = (): Error | undefined => undefined } = {},

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { good, load } from "./configs.ts";
 
-/** Every key that there is, once. */
+/** Every existing key, once. */
 const everything = `{
   $schema: "./config.schema.json",
   gateway: {

@@ -15,7 +15,10 @@ import { curlOfHook } from "#console/lib/webhook-requests.ts";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import type { SignatureScheme } from "#generated/clients/typescript/src/webhooks.ts";
 
-/** The arguments of each shell to read a script without the user's settings. With `-i` bash reads it line by line, and has the history that `!` reads. */
+/**
+ * The arguments with which each shell reads a script without the user's settings. With `-i` bash reads it line by line, and has the history that `!`
+ * reads.
+ */
 const SHELLS: readonly (readonly [name: string, program: string, args: readonly string[]])[] = [
   ["sh", "sh", []],
   ["bash", "bash", ["--norc", "--noprofile"]],
@@ -59,7 +62,9 @@ afterAll(async () => {
   await rm(home, { recursive: true });
 });
 
-/** Runs commands as if they were pasted, one after another, in an empty folder. Answers the files that they made, what they printed, and the requests. */
+/**
+ * Runs commands as if they were pasted, one after another, in an empty folder. Returns the files that they created, their output, and the requests.
+ */
 async function paste([, program, args]: (typeof SHELLS)[number], commands: readonly string[]) {
   const folder = await mkdtemp(join(home, "paste-"));
   const [script, empty] = [join(folder, "script"), join(folder, "empty")];
@@ -161,7 +166,7 @@ function token(more: string) {
   return fc.string({ unit: fc.constantFrom(...TOKEN, ...more), minLength: 1, maxLength: 12 });
 }
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "`touch$IFS%pwned`", "-o", "$(x)"];
-/** Headers that a command leaves out, and the one that it adds. */
+/** Headers that a command omits, and the one that it adds. */
 const OWN = /^(host|connection|keep-alive|te|trailer|upgrade|expect|authorization|content-length|transfer-encoding)$/;
 
 /** The text as a server reads it in a header: a space of another kind at its end is part of it. */
@@ -169,7 +174,7 @@ function asValue(text: string): string {
   return text.replaceAll(/^[ \t\v\f]+|[ \t\v\f]+$/g, "");
 }
 
-/** A request as the flight recorder has it: a character for each byte in its path and headers. */
+/** A request in the form of the flight recorder: a character for each byte in its path and headers. */
 const delivery: fc.Arbitrary<Delivery> = fc
   .record({
     method: fc.oneof(fc.constantFrom(...METHODS), token("ABCDEFG")),

@@ -35,7 +35,7 @@ function ends({ items }: LiveList<Item>) {
   return [items[0]?.id, items.at(-1)?.id, items.length];
 }
 
-/** A list of which so many pages were read, beginning at item 10 000. */
+/** A list with this number of read pages, which starts at item 10 000. */
 function deep(pages: number): LiveList<Item> {
   let list = filled(down(10_000, PAGE), true);
   for (let n = 1; n < pages; n++) list = extended(list, down(10_000 - n * PAGE, PAGE), true, keyOf);

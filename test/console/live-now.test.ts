@@ -63,7 +63,7 @@ describe("the current numbers of the gateway", () => {
     const nextAt = "2026-11-21T08:00:00.000Z";
     now = pushed(now, "heartbeat.ran", { agentName: "main", turnIds: ["turn_1", "turn_2"], nextAt });
     expect(now.agents[0]).toMatchObject({ waitingEvents: 0, paused: false, heartbeat: { every: "30m", nextAt } });
-    // Pushes are of all gateways on the same database: the turns are those of one.
+    // Pushes are from all gateways on the same database; the turns are those of one.
     expect(now.turns).toBe(EMPTY.turns);
   });
 

@@ -24,7 +24,7 @@ export type Schema = {
 };
 type Document = { components?: { schemas?: Record<string, Schema> } };
 
-/** Texts and lists are no longer than this, whatever a schema allows: limits have tests of their own. */
+/** Texts and lists are at most this long, whatever a schema allows: limits have separate tests. */
 const LONGEST = 40;
 const MOST_ITEMS = 3;
 
@@ -71,7 +71,7 @@ function fromNow(days: number): Date {
 }
 
 function textOf({ pattern, format, minLength = 0, maxLength = LONGEST }: Schema): fc.Arbitrary<string> {
-  // A pattern cannot say which days there are.
+  // A pattern cannot define the valid days.
   if (format === "date-time" || pattern?.startsWith("^[0-9]{4}-[0-9]{2}-[0-9]{2}"))
     return fc.date({ min: fromNow(1), max: fromNow(3_000), noInvalidDate: true }).map((date) => date.toISOString());
   const isFitting = (text: string) => text.length >= minLength && text.length <= maxLength;
@@ -112,7 +112,7 @@ function without(value: object, name: string): object {
   return Object.fromEntries(Object.entries(value).filter(([key]) => key !== name));
 }
 
-/** A value of a type that the schema does not take; undefined where it takes most. */
+/** A value of a type that the schema does not accept; undefined if it accepts most types. */
 function wrongFor({ type, enum: choices, const: only, oneOf, anyOf }: Schema): unknown {
   if (choices || only !== undefined) return { not: "one of these" };
   if (oneOf || anyOf || type === undefined) return undefined;
@@ -121,7 +121,7 @@ function wrongFor({ type, enum: choices, const: only, oneOf, anyOf }: Schema): u
   return types.includes("integer") || types.includes("number") ? undefined : 7;
 }
 
-/** The mistakes that can be made in what is sent as text: a query, or headers. A header that the contract does not know is no mistake. */
+/** The mistakes that can be made in a text form: a query, or headers. An unknown header is not a mistake. */
 export function textMistakesIn(document: Document, { properties = {} }: Schema): Mistake[] {
   return Object.entries(properties).flatMap(([name, given]): Mistake[] => {
     const schema = resolve(document, given);

@@ -10,8 +10,8 @@ import openapi from "../../generated/openapi.json" with { type: "json" };
 import openrpc from "../../generated/openrpc.json" with { type: "json" };
 import { allowedBy, mistakesIn, resolve, type Schema, textMistakesIn } from "./arbitrary.ts";
 
-// Requests are made from the schemas alone, and sent on every transport. Each reply is held to the contract by the client, so that one which is not
-// documented fails.
+// Requests are generated only from the schemas, and sent on every transport. The client validates each reply against the contract, so an undocumented
+// one fails.
 
 /** Requests of an operation on one transport. */
 const RUNS = 12;
@@ -20,7 +20,7 @@ const RUNS_OF_A_MISTAKE = 2;
 function madeOver<Mistake>(way: string, mistakes: Mistake[]): Mistake[] {
   return way.endsWith("TLS") ? [] : mistakes;
 }
-/** Fields that a schema allows and a call may refuse all the same. */
+/** Fields that a schema allows and a call may still refuse. */
 const MAY_BE_REFUSED: Readonly<Record<string, string>> = {
   cursor: "only cursors that the gateway gave are taken",
   stream: "a call over HTTP cannot be streamed to",
@@ -31,9 +31,9 @@ function withoutThese(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !(name in MAY_BE_REFUSED)));
 }
 
-/** Names of what is there: one that was made up would be refused each time. */
+/** Names of existing records: an invented one would be refused each time. */
 const KNOWN = { agent: "main", agentName: "main" };
-/** A conversation has to end with a message to answer. */
+/** A conversation must end with a message to answer. */
 const ASKED = { role: "user", content: "Hello" };
 const KNOWN_TO: Readonly<Record<string, object>> = {
   "completions.create": { model: "main", messages: [ASKED] },
@@ -45,7 +45,7 @@ function withKnown(fields: object, operation: string): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, known[name] ?? value]));
 }
 
-/** Operations and methods whose made-up names mean nothing here, besides those with a name in their path. */
+/** Operations and methods whose invented names have no meaning here, in addition to those with a name in their path. */
 const NOTHING_THERE = ["skills.trigger", "session.get", "session.compact", "session.delete"];
 
 type Parameter = { name: string; in: "path" | "query" | "header"; required?: boolean; schema: Schema };
@@ -98,7 +98,7 @@ function anyParts(
   });
 }
 
-/** A path keeps its operation whatever its parameters are: none is empty, or means a folder. */
+/** A path belongs to its operation whatever its parameters are: none is empty, or means a folder. */
 function inPath(text: string): string {
   return /^\.*$/.test(text) ? "none" : text;
 }
@@ -120,7 +120,7 @@ const unknownParameter: PartsMistake = [
 ];
 
 type Send = (route: Route, parts: Parts) => Promise<Reply>;
-/** No mapping has the name of a path, and that is told before a mistake in the headers. */
+/** No mapping has the name of a path, and that is reported before a mistake in the headers. */
 const MAY_BE_TOLD_INSTEAD: Readonly<Record<string, string>> = { "hooks.mappedByName": "mapping-not-found" };
 const CONFIG: SomeConfig = {
   gateway: { openai: { enabled: true } },
@@ -150,7 +150,7 @@ describe.each(ways)("over %s", async (way, { config }) => {
     const headers = Object.fromEntries(
       textsOf(parts.headers).map(([name, text]) => [name.toLowerCase(), inHeader(text)]),
     );
-    // A stream is held to the contract event by event, elsewhere.
+    // Another test validates a stream event by event.
     const whole = parts.body && "stream" in parts.body && parts.body.stream === true ? { stream: false } : {};
     const body = parts.body && { ...parts.body, ...whole };
     if (!client) return gateway.rest.send(method, path, { key, headers, body });

@@ -15,7 +15,7 @@ function read(name: keyof Contract) {
 }
 const released: Contract = { openapi: read("openapi"), openrpc: read("openrpc"), pushes: read("pushes") };
 
-/** What a change of the contract breaks, and what it adds. */
+/** The clients that a change of the contract breaks, and its additions. */
 function changed(edit: (contract: Edited) => void) {
   const after = structuredClone(released);
   edit(after);

@@ -30,7 +30,7 @@ function json(...at: Parameters<typeof get>) {
   return get(get(...at), "content", "application/json", "schema");
 }
 
-/** A field that may lie inside others: `error.data.detail`. */
+/** A field that may be inside others: `error.data.detail`. */
 function deepFieldOf(schema: Node | undefined, path: string): { field: Node | undefined; required: boolean } {
   const [name = "", ...rest] = path.split(".");
   if (rest.length > 0) return deepFieldOf(fieldOf(schema, name), rest.join("."));

@@ -4,7 +4,7 @@ import { entriesOf, get, keysOf, type Node, readSpec, text, whole } from "./spec
 
 const openapi = readSpec("openapi.yaml");
 const errors = get(readSpec("errors.yaml"), "errors");
-/** OpenAI's names for our errors; the others are ours with `_` for `-`. */
+/** OpenAI's names for our errors; the other names are ours with `_` instead of `-`. */
 const openAiCodes: Record<string, string> = {
   "agent-not-found": "model_not_found",
   unauthenticated: "invalid_api_key",
@@ -52,7 +52,7 @@ describe.each(operations)("$id", ({ surface, operation }) => {
   test("has an example of each of its problems, and of no other", () => {
     const expected = named.map((name) => `${get(errors, name, "status")?.value} ${name}`);
     const shown = answers.filter(isProblem).map(({ status, name }) => `${status} ${name}`);
-    // A refusal from before the head was read has two forms under /v1.
+    // A refusal from before the head was read has two formats under /v1.
     expect([...new Set(shown)].toSorted()).toEqual(expected.toSorted());
   });
 
@@ -101,7 +101,7 @@ describe.each(operations)("$id", ({ surface, operation }) => {
     const body = get(operation, "requestBody", "content", "application/json", "schema");
     const closed = get(body, "additionalProperties")?.value === false;
     const id = text(get(operation, "operationId"));
-    // Clients of OpenAI send what other servers know, and a contract that grows without us.
+    // Clients of OpenAI send fields of other servers, and its contract grows independently of us.
     const isStrangers = ["hooks.mapped", "hooks.mappedByName", "completions.create"].includes(id);
     expect(closed).toBe(body !== undefined && !isStrangers);
   });

@@ -15,7 +15,7 @@ function git(cwd: string, ...args: string[]) {
   return execFileSync("git", ["-c", "user.name=Test", "-c", "user.email=test@example.com", ...args], { cwd });
 }
 
-/** A clone at its release's tag, with the real clients and a gateway that is quick to build. */
+/** A clone at its release's tag, with the real clients and a gateway that is fast to build. */
 function clone(): { folder: string; home: string; temporary: string } {
   const base = mkdtempSync(join(tmpdir(), "clone-"));
   onTestFinished(() => rmSync(base, { recursive: true, force: true }));
@@ -106,7 +106,7 @@ describe("npm run release -- publish", () => {
       expect(again.stdout).toContain(`${name} ${version} is already at ${registry.url}`);
     expect(registry.published).toHaveLength(4);
 
-    // No token in arguments, in files or in the output; the file for npm can be read by its user only, and nothing is left.
+    // No token in arguments, in files or in the output; the file for npm is readable only by its user, and no file remains.
     const texts = [...registry.seen, JSON.stringify([first, again])].join("\n");
     for (const secret of [...Object.values(tokens), pypiCredentials]) expect(texts).not.toContain(secret);
     expect(texts).toMatch(/^600 registry=/m);

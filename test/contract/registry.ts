@@ -9,12 +9,12 @@ export interface Published {
   version: string;
   authorization: string | undefined;
   agent: string | undefined;
-  /** npm: the package.json in the tarball, and the paths there. PyPI: the form's fields without the file. */
+  /** npm: the package.json in the tarball, and its paths. PyPI: the form's fields without the file. */
   manifest: Record<string, unknown>;
   files: string[];
 }
 
-/** A registry of npm and PyPI's upload API on loopback. It refuses a version that it has, as both do. */
+/** A registry of npm and PyPI's upload API on loopback. It refuses an existing version, as both do. */
 export async function startRegistry({ temporary }: { temporary: string }) {
   const published: Published[] = [];
   const requests: string[] = [];
@@ -69,7 +69,7 @@ export async function startRegistry({ temporary }: { temporary: string }) {
     published,
     requests,
     seen,
-    /** Answers every request so from here on. */
+    /** Answers every later request with this. */
     answerWith: (status: number, body: string) => Object.assign(answer, { status, body }),
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections();

@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import { root } from "#test/harness/process.ts";
 import { mayBreak, refusalOf, versionIn, writeVersion } from "../../scripts/release/files.ts";
 
-/** A copy of the files that name the version. */
+/** A copy of the files with the version. */
 function copy(): string {
   const folder = mkdtempSync(join(tmpdir(), "release-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

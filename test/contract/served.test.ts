@@ -5,7 +5,7 @@ import { isFields } from "./spec.ts";
 
 const gateway = await shareGateway();
 
-/** Values in the documents that are shown, and not read as schemas. */
+/** Values in the documents that are examples, and not schemas. */
 const SHOWN = ["example", "examples", "default", "const", "enum"];
 
 function bareArrays(node: unknown, at: string): string[] {

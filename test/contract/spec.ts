@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { parse } from "yaml";
 
-// Reads the specs as they are written, on its own: a fault of the generator must not hide here.
+// Reads the specs independently of the generator, so that a fault of the generator is found here.
 
 /** A value in a spec, and the file that its references start from. */
 export type Node = { file: string; value: unknown };
@@ -20,7 +20,7 @@ export function readSpec(file: string): Node {
   return { file, value: files.get(file) };
 }
 
-/** Goes down by keys, through references; undefined where there is nothing. */
+/** Follows keys, through references; undefined if there is nothing. */
 export function get(node: Node | undefined, ...keys: (string | number)[]): Node | undefined {
   let at = node && follow(node);
   for (const key of keys) {
@@ -41,7 +41,7 @@ export function entriesOf(node: Node | undefined): Node[] {
   return Array.isArray(node?.value) ? node.value.map((_, index) => get(node, index) as Node) : [];
 }
 
-/** Follows a reference and merges its siblings; any other value stays as it is. */
+/** Follows a reference and merges its siblings; any other value is unchanged. */
 function follow({ file, value }: Node): Node {
   if (!isFields(value) || typeof value.$ref !== "string") return { file, value };
   const { $ref, ...beside } = value;
@@ -50,7 +50,7 @@ function follow({ file, value }: Node): Node {
   const start = readSpec(path === "" ? file : posix.join(posix.dirname(file), path));
   const target = get(start, ...keys.map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~")));
   if (target === undefined) throw new Error(`specs/${file}: nothing is at ${$ref}`);
-  // The siblings of a reference to another file are words and defaults, so they may move there.
+  // The siblings of a reference to another file are descriptions and defaults, so they may move there.
   return Object.keys(beside).length > 0
     ? { file: target.file, value: { ...(target.value as Fields), ...beside } }
     : target;
@@ -66,7 +66,7 @@ export function whole(node: Node, within: unknown[] = []): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, whole({ file, value: item }, inside)]));
 }
 
-/** The field of an object schema, also where it is a choice of several. */
+/** The field of an object schema, also of a choice of several. */
 export function fieldOf(schema: Node | undefined, name: string): Node | undefined {
   const own = get(schema, "properties", name);
   if (own !== undefined || schema === undefined) return own;
@@ -74,7 +74,7 @@ export function fieldOf(schema: Node | undefined, name: string): Node | undefine
   return choices.map((choice) => fieldOf(choice, name)).find((field) => field !== undefined);
 }
 
-/** Every JSON type that a schema takes. */
+/** Every JSON type that a schema accepts. */
 export function typesOf(schema: Node | undefined): string[] {
   const choices = [...entriesOf(get(schema, "oneOf")), ...entriesOf(get(schema, "anyOf"))];
   const own = get(schema, "type")?.value;
@@ -83,7 +83,7 @@ export function typesOf(schema: Node | undefined): string[] {
   );
 }
 
-/** The schema of the entries of a list, also where a list is one choice of several. */
+/** The schema of the entries of a list, also in a choice of several. */
 export function itemsOf(schema: Node | undefined): Node | undefined {
   const choices = [...entriesOf(get(schema, "oneOf")), ...entriesOf(get(schema, "anyOf"))];
   return get(schema, "items") ?? choices.map(itemsOf).find((items) => items !== undefined);

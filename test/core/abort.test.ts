@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { orAborted } from "#kit/abort.ts";
 import { Stop } from "#kit/stop-signal.ts";
 
-// An unhandled failure would end the process, and fails the run of these tests.
+// An unhandled rejection would end the process, and fail the run of these tests.
 it.each(["before", "meanwhile"])("a failure after the signal was aborted is ignored: aborted %s", async (when) => {
   const signal = new Stop();
   if (when === "before") signal.abort("left");

@@ -87,7 +87,7 @@ describe("a gateway that stops", () => {
     expect(ops.calls).toEqual([]);
     await clock.block(2_000);
     expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([turnId]);
-    // The dead one wakes.
+    // The killed gateway resumes.
     hanging.calls[0]?.answer(DELIVERED);
     await clock.settle();
     expect(await second.namesOf({ deliveryId })).toEqual(["delivered"]);

@@ -3,13 +3,13 @@ import type { GatewayEntry, SystemEvent } from "#store/store.ts";
 import type { ScriptedRun } from "#test/backends/scripted.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";
 
-/** The pause between two beats of an agent, unless a test says otherwise. */
+/** The default pause between two beats of an agent. */
 export const EVERY = 1_800_000;
-/** By then the next beat has begun, whatever the jitter. */
+/** By then the next beat has started, with any jitter. */
 export const A_BEAT = EVERY * 1.1 + 1;
 export const MAIN = "agent:main:main";
 
-/** A core that is sent system events, and whose beats a test waits for. */
+/** A core with system events, and functions to wait for its beats. */
 export async function startBeating(options: CoreOptions = {}) {
   const agents = (options.agents ?? [{ name: "main" }]).map((agent) => ({ deadlineMs: 1e9, ...agent }));
   const core = await startCore({ ...options, agents });
@@ -27,7 +27,7 @@ export async function startBeating(options: CoreOptions = {}) {
     });
   const queue = async (text: string, options: Partial<EventRequest> = {}): Promise<SystemEvent> =>
     (await queueFully({ text, ...options })).event;
-  /** Waits until beats have gone on as far as they can: each piece of theirs waits for a turn of the loop. */
+  /** Waits until beats cannot continue without a further event: each of their steps waits for a turn of the loop. */
   const settle = async (): Promise<void> => {
     for (let n = 0; n < 4; n++) await core.clock.settle();
   };
@@ -42,27 +42,27 @@ export async function startBeating(options: CoreOptions = {}) {
     queueFully,
     queue,
     end,
-    /** Queues so many, one after another. */
+    /** Queues a number of events, one after another. */
     async queueMany(count: number, options: Partial<EventRequest> = {}): Promise<SystemEvent[]> {
       const queued: SystemEvent[] = [];
       for (let n = 1; n <= count; n++) queued.push(await queue(`event ${n}`, options));
       return queued;
     },
-    /** Lets the time of one beat pass. */
+    /** Lets the interval of one beat pass. */
     async beat(): Promise<void> {
       await core.clock.advance(A_BEAT);
       await settle();
     },
-    /** Ends every turn that has begun and every one that these make room for, as completed. */
+    /** Completes every turn that has started, and every one that starts because of that. */
     async endAll(): Promise<void> {
       for (let run = core.scripted.runs[ended]; run; run = core.scripted.runs[++ended]) await end(run);
     },
     read: (event: SystemEvent) => core.core.systemEvents.get(event.eventId),
     statusesOf: (events: readonly SystemEvent[]): Promise<string[]> =>
       Promise.all(events.map(async ({ eventId }) => (await core.core.systemEvents.get(eventId)).status)),
-    /** The texts of the events that each turn was given, turn by turn. */
+    /** The texts of the events of each turn. */
     handed: (): string[][] => core.scripted.runs.map(({ turn }) => eventTextsOf(turn.message.text)),
-    /** What the gateway's stream tells, but for the events that were queued. */
+    /** The gateway's stream, without queued events. */
     async told(): Promise<GatewayEntry[]> {
       return (await core.core.gatewayStream.read(0, 100_000)).filter(({ name }) => name !== "event.queued");
     },
@@ -72,7 +72,7 @@ export async function startBeating(options: CoreOptions = {}) {
 
 export type BeatingCore = Awaited<ReturnType<typeof startBeating>>;
 
-/** The texts of one line each in the message of a heartbeat. */
+/** The one-line texts in the message of a heartbeat. */
 function eventTextsOf(message: string): string[] {
   return message
     .split("\n\n")

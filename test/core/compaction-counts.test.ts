@@ -23,7 +23,7 @@ describe("the usage of a summary", () => {
     const of = { hour: expect.any(Number), agent: "main", surface: "rpc", caller: "ops", ...nothing, reasoning: 0 };
     expect(counts.filter(({ caller }) => caller === "ops")).toEqual([
       { ...of, model: "puppet", attempts: 1, latencyMs: 0, input: 7, output: 0, cached: 0, cost: 0 },
-      // All of it, under the model that answered last.
+      // All of it, for the model that answered last.
       { ...of, model: "small", attempts: 1, latencyMs: 30, input: 11, output: 4, cached: 4, cost: 30 },
     ]);
   });

@@ -4,7 +4,7 @@ import type { Store } from "#store/store.ts";
 import { nameOf, startPlayed } from "./played-core.ts";
 import type { WrapStore } from "./start-core.ts";
 
-/** Watchers get everything but the ends of compactions. */
+/** Watchers get everything except the ends of compactions. */
 const withoutNewsOfCompactions: WrapStore = (store) => ({
   watch: (watcher) => store.watch({ ...watcher, compacted: () => {} }),
 });
@@ -138,7 +138,7 @@ describe("a session that grows past sessions.compactAt", () => {
     expect(core.asked).toHaveLength(0);
     await core.talk(text);
     const asked = await core.nextAsked();
-    // Half of compactAt stays: five messages of some hundred tokens.
+    // Half of compactAt remains: five messages of about a hundred tokens.
     expect(asked.messages).toHaveLength(7);
     const turn = await core.start({ text: "next" });
     asked.answer("in short");

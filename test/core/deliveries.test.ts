@@ -7,7 +7,7 @@ import { startCore } from "./start-core.ts";
 
 const unmatched = { ...deliveryOf("dlv_1"), answer: "unmatched" } as const;
 
-/** A store whose recorder is out of order. */
+/** A store whose recorder fails. */
 function broken(recordDelivery: Store["recordDelivery"]) {
   return (): Partial<Store> => ({ recordDelivery });
 }

@@ -36,7 +36,7 @@ describe("the feed of deliveries", () => {
       losses,
       timers,
       record,
-      /** Lets the time pass in which changes are collected, and answers that time. */
+      /** Lets the collection time of changes pass, and returns it. */
       async collect(): Promise<number | undefined> {
         await expect.poll(() => timers.length).toBe(1);
         const timer = timers.shift();
@@ -68,7 +68,7 @@ describe("the feed of deliveries", () => {
     await expect.poll(() => on.news.length).toBe(101);
     const recorded = Array.from({ length: 100 }, (_, n) => `delivery.recorded ${idOf(n + 1)}`);
     expect(on.news).toEqual([...recorded, `delivery.changed ${idOf(0)}`]);
-    // Its outcome is the one that was told.
+    // Its outcome is the reported one.
     on.feed.add(idOf(5), "outcome");
     await on.collect();
     await on.record(101);

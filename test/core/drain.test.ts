@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { BackendError } from "#kit/errors.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 
-/** A memory store that says it outlives the process: what waits in it is left to whoever opens it next. */
+/** A memory store that claims to be durable: its queue is left to the next gateway that opens it. */
 function startDurable() {
   return startCore({ wrapStore: () => ({ durable: true }) });
 }
 
-/** Begins to drain; tells whether that has ended, and with what. */
+/** Starts to drain; reports if that has ended, and with which result. */
 function drain({ runner, clock }: TestCore, ms: number) {
   const result = { handedBack: undefined as number | undefined };
   const done = runner.drain(ms).then((count) => {

@@ -7,7 +7,7 @@ function backendOf(run: Run): Backend {
   return { kind: "faulty", models: undefined, run, summarise: async () => "" };
 }
 
-/** An iterable made of these functions alone, as a careless program may hand one over. */
+/** An iterable with only these functions, as a faulty program may return. */
 function iterable(iterator: object): AsyncIterable<Chunk> {
   return { [Symbol.asyncIterator]: () => iterator } as unknown as AsyncIterable<Chunk>;
 }
@@ -65,7 +65,7 @@ const HANGING: Record<string, Run> = {
   },
 };
 
-/** The process lives and the gateway works: another turn of the same session runs and ends. */
+/** The process continues and the gateway works: another turn of the same session runs and ends. */
 async function expectAlive(core: TestCore): Promise<void> {
   const { createEchoBackend } = await import("#backends/echo.ts");
   await core.core.reconfigure(core.settingsWith([{ name: "main", backend: createEchoBackend() }]));
@@ -108,7 +108,7 @@ describe("F21: a backend that fails", () => {
 
   it("MUST not block others: one that yields without ever waiting", async () => {
     const { signal, stop } = stoppable();
-    // It ends some time, so that a gateway without pauses fails here rather than hangs.
+    // It ends some time, so that a gateway without pauses fails here and does not hang.
     let left = 300_000;
     const isOver = () => signal.aborted || left-- === 0;
     const run: Run = () => iterable({ next: async () => ({ done: isOver(), value: { text: "" } }) });
@@ -167,7 +167,7 @@ describe("F21: a backend that fails", () => {
   });
 });
 
-/** Takes the place of the runner's own listeners for a while: what it hears here is what the test is about. */
+/** Replaces the runner's own listeners for a while, because the test needs their notifications. */
 function catchRejections() {
   const others = process.listeners("unhandledRejection");
   const heard: unknown[] = [];

@@ -19,7 +19,7 @@ async function pushed({ core }: TestCore) {
   );
 }
 
-/** A core whose store can be told not to answer, and counts how often it was asked. */
+/** A core whose store can stop answering, and that counts the calls. */
 async function startWithPing(options: CoreOptions = {}) {
   const pings = { count: 0, answer: (): Promise<void> => Promise.resolve() };
   const ping = () => {

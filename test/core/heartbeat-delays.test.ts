@@ -61,7 +61,7 @@ describe("a turn that cannot be started now", () => {
     await using core = await startBeating({
       wrapStore: (store) => ({
         startBeat: (order) => {
-          // The sixth is taken, and what is refused after it comes back sooner than the fifth did.
+          // The sixth is accepted, and the pause after a later refusal is shorter than the one after the fifth.
           if (++calls !== 6) throw NO_ROOM;
           return store.startBeat(order);
         },

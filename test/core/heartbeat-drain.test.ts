@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { GatewayError } from "#kit/errors.ts";
 import { A_BEAT, startBeating } from "./beating-core.ts";
 
-/** A memory store that says it outlives the process. */
+/** A memory store that claims to be durable. */
 const durable = { wrapStore: () => ({ durable: true }) };
 
 describe("heartbeats of a gateway that stops", () => {

@@ -10,7 +10,7 @@ const COUNT = 100_000;
 const AGENTS = [{ name: "main" }, { name: "other" }];
 const MANY = Array.from({ length: 500 }, (_, n) => ({ name: `agent${n}` }));
 const LONGEST_REST_MS = 100;
-/** Turns follow each other in real time; beats come by a clock that stands still. */
+/** Turns run in real time; beats follow a clock that does not move. */
 function realTime() {
   const still = createManualClock();
   const after = (ms: number, fire: () => void) => (ms > LONGEST_REST_MS ? still : systemClock).after(ms, fire);
@@ -27,7 +27,7 @@ async function fill(core: BeatingCore): Promise<Map<string, string[]>> {
   return ids;
 }
 
-/** Follows what becomes of events; resolves when all have ended. */
+/** Follows the states of events; resolves when all have ended. */
 function whenEnded(core: BeatingCore, count: number) {
   const ended = new Map<string, string[]>(AGENTS.map(({ name }) => [name, []]));
   let left = count;

@@ -9,7 +9,7 @@ const DAY = 24 * HOUR;
 async function beatsOf(core: BeatingCore): Promise<number> {
   return (await core.logged("beat.ran")).length;
 }
-/** How long until the next beat of an agent is due. */
+/** The time until the next beat of an agent is due. */
 function dueIn(core: BeatingCore, agent?: string): number {
   return (core.nextAt(agent) ?? Number.NaN) - core.clock.now();
 }

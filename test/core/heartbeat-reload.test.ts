@@ -4,7 +4,7 @@ import type { SystemEvent } from "#store/store.ts";
 import { type BeatingCore, EVERY, startBeating } from "./beating-core.ts";
 
 const HOUR = 3_600_000;
-/** How long until the next beat of an agent is due. */
+/** The time until the next beat of an agent is due. */
 function dueIn(core: BeatingCore, agent?: string): number {
   return (core.nextAt(agent) ?? Number.NaN) - core.clock.now();
 }

@@ -25,7 +25,7 @@ async function openKeys(configured: readonly ConfiguredKey[] = []) {
   return { clock, store, keys };
 }
 
-/** A store with one key, that is asked for its keys as the test has it, and what is told of that. */
+/** A store with one key, whose answers the test controls, and the log of its calls. */
 async function openWith(listKeys: (store: Store, time: number) => Promise<readonly ApiKey[]> | readonly ApiKey[]) {
   const { store, keys, clock } = await openKeys();
   const made = await keys.create({ name: "ci", scopes: ["chat"] }, "ops");
@@ -166,7 +166,7 @@ describe("keys of a store that does not answer", () => {
     await on.store.revokeKey(on.key.keyId);
     on.keys.follow();
     const own = await on.keys.create({ name: "own", scopes: ["chat"] }, "ops");
-    // The last that was asked for comes first.
+    // The latest answer arrives first.
     for (let left = 9; left > 0; left--) {
       answers.pop()?.();
       await on.clock.settle();
@@ -213,7 +213,7 @@ describe("secrets", () => {
 });
 
 describe("a rotation", () => {
-  /** A store whose next list of keys is held back, as it was when it was asked for. */
+  /** A store that delays its next list of keys, with the content at the time of the call. */
   const openHeld = async () => {
     const clock = createManualClock();
     const store = createMemoryStore({ clock });

@@ -163,7 +163,7 @@ describe("a store that fails", () => {
 function withoutExtending(store: Store, isDown: { value: boolean }): Store {
   return {
     ...store,
-    // So that a draining runner leaves what waits to others.
+    // So that a draining runner leaves its queue to others.
     durable: true,
     extendClaims: async (claims, leaseMs) => {
       if (isDown.value) throw new GatewayError("store-unavailable");
@@ -172,7 +172,7 @@ function withoutExtending(store: Store, isDown: { value: boolean }): Store {
   };
 }
 
-/** Claims a turn whose lease has ended, as another node does. */
+/** Claims a turn with an expired lease, like another node. */
 async function takeOver({ store, clock }: TestCore, turnId: string): Promise<void> {
   const request = { now: clock.now(), node: "node_other", leaseMs: 60_000, free: 1, freeOf: () => 1 };
   const { turns } = await store.claimTurns({ ...request, newMessageId: () => "msg_other" });

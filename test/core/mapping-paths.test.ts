@@ -133,7 +133,7 @@ describe("a path to a header", () => {
     expect(lookUp(sound("headers.x-a"), { headers: { "x-a": ["1", "2"] }, body: null })).toBe("1, 2");
   });
 
-  // Which names are secrets, deliveries.test.ts says.
+  // deliveries.test.ts tests which names are secret.
   test.each(["authorization", "Authorization", "x-hub-signature-256", "x-api-key"])("never reads %s", (name) => {
     expect(parseLookup(`headers.${name}`)).toEqual({
       flaw: "names a header that may hold a secret: mappings never read those.",

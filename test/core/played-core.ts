@@ -2,7 +2,7 @@ import type { Backend, BackendMessage, TellUsed } from "#backends/backend.ts";
 import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";
 
-/** One call of `summarise`, for a test to answer. */
+/** One call of `summarise`, which a test answers. */
 type SummaryCall = {
   messages: readonly string[];
   signal: AbortSignal;
@@ -15,7 +15,7 @@ export function wordsOf({ role, text }: Pick<BackendMessage, "role" | "text">): 
   return `${role}: ${text}`;
 }
 
-/** A core whose backend a test plays: its turns, and its summaries. */
+/** A core whose turns and summaries a test controls. */
 export async function startPlayed(options: CoreOptions & { backendWith?: Partial<Backend> } = {}) {
   const puppet = createPuppet();
   const asked: SummaryCall[] = [];
@@ -34,7 +34,7 @@ export async function startPlayed(options: CoreOptions & { backendWith?: Partial
     run.say(text);
     run.end();
   };
-  /** Says something in a session, and lets the backend answer. */
+  /** Sends a message in a session, and lets the backend answer. */
   const talk = async (text: string, session = "chat:a") => {
     const turn = await core.start({ text, session });
     say(await puppet.next(), `re ${text}`);

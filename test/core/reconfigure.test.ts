@@ -6,7 +6,7 @@ import { startCore, type TestCore } from "./start-core.ts";
 
 const SKILLS = skillsFolder({ apple: skillText("apple", "Peels apples.") });
 
-/** A configuration with this agent, which a mapping of its name leads to, and a skill. */
+/** A configuration with this agent, a mapping of its name for it, and a skill. */
 function settingsOf(core: TestCore, name: string): CoreSettings {
   const mapping = { name, match: {}, message: "hi", agent: name, session: undefined, model: undefined };
   const rest = { channel: undefined, delivery: "none", verify: undefined } as const;

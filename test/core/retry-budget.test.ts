@@ -19,7 +19,7 @@ describe("F07: retries", () => {
     for (let n = 0; n < 8; n++) await core.clock.advance(1_000);
     const ended = await Promise.all(turns.map(({ turnId }) => core.core.turns.get(turnId)));
     expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(["failed"]));
-    // A hundred and what ended turns give back, where three tries each would be six hundred more.
+    // A hundred, and those that ended turns return; with three attempts each there would be six hundred more.
     expect(runs - 300).toBeGreaterThanOrEqual(100);
     expect(runs - 300).toBeLessThanOrEqual(100 + 300 / 5);
     // Another agent has its own.

@@ -87,7 +87,7 @@ describe("the runner", () => {
     await using core = await startCore({
       agents: [{ name: "main", concurrency: 1 }],
       wrapStore: (store) => ({
-        // Another node stores the first one between this look and the start.
+        // Another node stores the first turn between this check and the start.
         findReplay: async () => undefined,
         startTurn: async (order) => {
           const started = await store.startTurn(order);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createSkills } from "#core/skills/skills.ts";
 
-/** A folder of skill folders, by name; gone when the test ends. */
+/** A folder of skill folders, by name; deleted when the test ends. */
 export async function makeDir(files: Record<string, string | Buffer | undefined>) {
   const dir = await mkdtemp(join(tmpdir(), "skills-"));
   for (const [name, text] of Object.entries(files)) {

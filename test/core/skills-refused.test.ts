@@ -96,7 +96,7 @@ describe("a folder that is not a skill", () => {
       "SKILL.md cannot be read (ELOOP)",
       "SKILL.md cannot be read (it is not a file)",
     ]);
-    // Nothing is looked at before it is opened, so that nothing can be swapped in between.
+    // Nothing is checked before it is opened, so that nothing can be replaced in between.
     const [real, link] = [join(made.dir, "c", "SKILL.md"), join(made.dir, "c", "link")];
     await symlink(join(outside.dir, "a", "SKILL.md"), link);
     let isOver = false;
@@ -131,7 +131,7 @@ describe("a folder that is not a skill", () => {
       [name]: matter(`name: ${name}\ndescription: ${"x".repeat(1_024)}`),
       "a-1-b2": skill("a-1-b2"),
       "7": matter('name: "7"\ndescription: A.'),
-      // A character is one, however many units it has.
+      // A character counts once, however many units it has.
       wave: matter(`name: wave\ndescription: ${"\u{1f30a}".repeat(1_024)}\ncompatibility: ${"\u{1f30a}".repeat(500)}`),
     });
     expect(await load(made.dir)).toMatchObject({ ids: ["7", "a-1-b2", name, "wave"], invalid: [] });

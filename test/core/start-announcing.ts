@@ -5,10 +5,10 @@ import { createPlayedChannel, type PlayedChannel } from "#test/channels/played.t
 import { deliveryOf } from "#test/stores/world.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";
 
-/** A step of the timeline, its detail read. */
+/** A step of the timeline with its parsed detail. */
 type Told = Omit<DeliveryStep, "detail"> & { detail: Record<string, unknown> };
 
-/** The core with channels that a test plays. Turns are answered at once, and announced to `ops` unless told. */
+/** The core with channels that a test controls. Turns are answered at once, and by default announced to `ops`. */
 export async function startAnnouncing(
   channels: Record<string, PlayedChannel> = { ops: createPlayedChannel() },
   options: CoreOptions & { announceTo?: string } = {},
@@ -18,7 +18,7 @@ export async function startAnnouncing(
   const core = await startCore({ ...options, backend, settings: { ...settings, ...options.settings } });
   let turns = 0;
 
-  /** Starts a turn that is announced; answers its id and that of its delivery. */
+  /** Starts an announced turn; returns its id and that of its delivery. */
   const announce = async ({ channel = "ops", hops = 0, session = "webhook:a", text = "hello" } = {}) => {
     const delivery = deliveryOf(`dlv_${String(++turns).padStart(4, "0")}`);
     const announced = announceOf(core.settings(), { delivery: "announce", channel, hops });
@@ -27,7 +27,7 @@ export async function startAnnouncing(
     return { turnId, deliveryId: delivery.deliveryId };
   };
 
-  /** What the timeline tells of an announcement. */
+  /** The part of the timeline about an announcement. */
   const told = async ({ deliveryId }: { deliveryId: string }): Promise<Told[]> => {
     const steps = (await core.store.getDelivery(deliveryId))?.steps ?? [];
     return steps.map((step) => ({ ...step, detail: JSON.parse(step.detail ?? "{}") as Record<string, unknown> }));
@@ -37,14 +37,14 @@ export async function startAnnouncing(
     ...core,
     announce,
     told,
-    /** The steps in a word. */
+    /** The steps, each in one word. */
     namesOf: async (of: { deliveryId: string }) =>
       (await told(of)).map(({ name }) => name.replace("announcement.", "")),
     healthOf: async (channel: string) => {
       await core.clock.advance(1_000);
       return (await core.core.health.read()).parts.find(({ name }) => name === `channels.${channel}`);
     },
-    /** Takes a configuration over that has these channels. */
+    /** Reloads with a configuration with these channels. */
     reconfigure: (next: Record<string, PlayedChannel>) =>
       core.core.reconfigure({ ...core.settingsWith([{ name: "main", backend }]), channels: channelsOf(next) }),
   };

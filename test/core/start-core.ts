@@ -19,7 +19,7 @@ export type CoreOptions = {
   agents?: readonly (Partial<Agent> & { name: string })[];
   backend?: Backend;
   settings?: Partial<CoreSettings>;
-  /** Methods in the place of the store's: of a slow engine, of one that fails. */
+  /** Methods that replace the store's, for a slow or failing engine. */
   wrapStore?: WrapStore;
   admit?: () => void;
   processHealth?: Parameters<typeof createCore>[0]["processHealth"];
@@ -32,7 +32,7 @@ export const AMPLE: CoreSettings["limits"] = {
   usageModels: 100,
 };
 
-/** The core over a memory store, a clock that a test moves and a backend that it plays. */
+/** The core on a memory store, with a clock and a backend that a test controls. */
 export async function startCore(options: CoreOptions = {}) {
   const clock = options.clock ?? createManualClock();
   const scripted = createScriptedBackend();
@@ -81,7 +81,7 @@ export async function startCore(options: CoreOptions = {}) {
     return core.turns.start({ place, surface: "rest", caller: "ci", text: "hello", ...rest });
   };
 
-  /** Waits until the turn has ended; answers it as the store has it. */
+  /** Waits until the turn has ended; returns the stored turn. */
   const ended = async ({ turnId }: { turnId: string }): Promise<Turn> => {
     await core.turns.wait(await core.turns.get(turnId), 1e9);
     return await core.turns.get(turnId);
@@ -94,18 +94,18 @@ export async function startCore(options: CoreOptions = {}) {
     clock,
     scripted,
     settingsWith,
-    /** Starts a turn that nobody waits for, unless told. */
+    /** Starts a turn, by default without a waiting caller. */
     start: async (options?: Parameters<typeof start>[0]): Promise<Turn> => (await start(options)).turn,
     startFully: start,
     ended,
-    /** What was logged so far, as records. */
+    /** The log so far, as records. */
     async logged(event?: string): Promise<Record<string, unknown>[]> {
       await logger.flush();
       return event === undefined ? lines : lines.filter((line) => line.event === event);
     },
-    /** The figures, as they are read. */
+    /** The current metrics. */
     figures: registry.text,
-    /** Follows a turn from a place on, in the background. */
+    /** Follows a turn from a position, in the background. */
     follow: (turn: Turn, from?: StepMark) => followInBackground(core.followTurn, turn, from),
     [Symbol.asyncDispose]: async () => {
       await core.close();
@@ -116,7 +116,7 @@ export async function startCore(options: CoreOptions = {}) {
 
 export type TestCore = Awaited<ReturnType<typeof startCore>>;
 
-/** The settings of an agent that a test says nothing about. */
+/** The default settings of a test's agent. */
 export function agentWith(backend: Backend): Omit<Agent, "name"> {
   return {
     description: "",
@@ -163,7 +163,7 @@ function followInBackground(
   return { steps, done, stop: () => void followed.return(), until };
 }
 
-/** The pieces of a stream put together, and each step in a word. */
+/** The joined pieces of a stream, and each step in one word. */
 export function textOf(steps: readonly TurnStep[]): string {
   return steps.map((step) => (step.kind === "delta" ? step.text : "")).join("");
 }
@@ -171,7 +171,7 @@ export function namesOf(steps: readonly TurnStep[]): string[] {
   return steps.map((step) => (step.kind === "delta" ? `+${step.text}` : step.entry.name));
 }
 
-/** The same, with pieces that follow each other as one: how a reply is cut depends on who reads when. */
+/** The same, with adjacent pieces joined: the cuts of a reply depend on the time of a read. */
 export function joinedNamesOf(steps: readonly TurnStep[]): string[] {
   const names: string[] = [];
   for (const name of namesOf(steps)) {
@@ -181,7 +181,7 @@ export function joinedNamesOf(steps: readonly TurnStep[]): string[] {
   return names;
 }
 
-/** The entries of a turn that completes, as its stream tells them. */
+/** The entries of a completed turn in its stream. */
 export const ENTRIES = ["turn.queued", "turn.started", "message.created", "message.completed", "turn.completed"];
 export function entriesOf(steps: readonly TurnStep[]): string[] {
   return namesOf(steps).filter((name) => !name.startsWith("+"));

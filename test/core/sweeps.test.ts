@@ -8,7 +8,7 @@ import { createMemoryStore } from "#store/memory/memory.ts";
 import type { SharedStore } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 
-/** How often a gateway sweeps in 30 s; `gateways` on its store, if that can be shared. */
+/** The number of sweeps of a gateway in 30 s, with `gateways` on its store if it is shared. */
 async function countSweeps(gateways?: number): Promise<number> {
   const clock = createManualClock();
   const shared = gateways === undefined ? {} : { shared: { gateways: () => gateways } as SharedStore };
@@ -28,7 +28,7 @@ async function countSweeps(gateways?: number): Promise<number> {
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** Sweeps a store that keeps everything for a day, and says whether a sweep now would erase what is older. */
+/** Sweeps a store with a retention of a day. Returns true if a sweep now would erase older records. */
 function startAgeing() {
   const clock = createManualClock();
   const store = createMemoryStore({ clock });

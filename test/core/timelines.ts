@@ -3,7 +3,7 @@ import type { Delivery } from "#store/store.ts";
 import { deliveryOf } from "#test/stores/world.ts";
 import type { TestCore } from "./start-core.ts";
 
-/** A delivery that comes now. */
+/** A delivery that arrives now. */
 export function at(core: TestCore, more: Partial<Delivery> = {}): Delivery {
   return {
     ...deliveryOf("dlv_1"),
@@ -17,7 +17,7 @@ export async function timelineOf(core: TestCore, deliveryId = "dlv_1"): Promise<
   return (await core.core.deliveries.get(deliveryId)).timeline;
 }
 
-/** Each step with the time that had passed since the first, and what it says. */
+/** Each step with the time since the first one, and its text. */
 export async function toldOf(core: TestCore, deliveryId?: string): Promise<unknown[]> {
   const steps = await timelineOf(core, deliveryId);
   const began = steps[0]?.at ?? 0;

@@ -4,7 +4,7 @@ import { BackendError } from "#kit/errors.ts";
 import type { Turn } from "#store/store.ts";
 import { ENTRIES, entriesOf, isSaid, namesOf, startCore, type TestCore, textOf } from "./start-core.ts";
 
-/** Reads steps one by one, at the reader's own pace. */
+/** Reads steps one by one, at the reader's own speed. */
 function readSlowly({ core }: TestCore, turn: Turn, from?: StepMark) {
   const steps = core.followTurn(turn, from, (step) => [step]);
   return async (): Promise<TurnStep | undefined> => {

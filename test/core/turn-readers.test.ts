@@ -180,7 +180,7 @@ function countReads(reads: { count: number }) {
   });
 }
 
-/** Has a turn's entries erased, though its session goes on. */
+/** Erases a turn's entries, while its session continues. */
 async function ageOut({ store, clock }: TestCore, { sessionId, turnId }: Turn): Promise<void> {
   const now = clock.now();
   const task = { kind: "compact", keep: 0, keepTokens: undefined } as const;

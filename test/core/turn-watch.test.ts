@@ -81,7 +81,7 @@ describe("F06: the limit of an agent's silence", () => {
     run.end();
     expect(await core.ended(turn)).toMatchObject({ status: "completed", attempt: 1 });
 
-    // Nobody has begun: it is tried again, as it would be without a second one.
+    // No model has started: the turn is retried, as it would be without a second model.
     const hanging = await core.start();
     const next = await core.scripted.next();
     next.give(NEXT);

@@ -75,7 +75,7 @@ describe("waiting for a reply", () => {
     hold = () => new Promise((resolve) => (tell = resolve));
     const answer = core.startFully({ waitMs: 90_000 });
     await core.clock.settle();
-    // The start itself holds the only place until it is told.
+    // The start itself holds the only place until it is answered.
     await core.core.reconfigure(core.settingsWith([{ name: "main", concurrency: 2 }]));
     const run = await core.scripted.next();
     run.say("quick");
@@ -104,7 +104,7 @@ describe("waiting for a reply", () => {
     await core.scripted.next();
     await core.clock.advance(100);
     expect((await answer).turn.status).toBe("running");
-    // The turn's watch and its lease are left, and no timer of the wait.
+    // The turn's watch and its lease remain, and no timer of the wait.
     expect(core.clock.timers()).toBe(timers + 2);
   });
 
@@ -135,7 +135,7 @@ describe("waiting for a reply", () => {
     isSlow = true;
     const waiting = core.turns.wait(turn, 90_000);
     await core.store.deleteSession("chat:a", core.clock.now());
-    // The run ends meanwhile: a rejection that nobody takes fails this file.
+    // The run ends meanwhile: an unhandled rejection fails this file.
     await core.clock.settle();
     release();
     await expect(waiting).rejects.toMatchObject({ name: "turn-not-found" });
