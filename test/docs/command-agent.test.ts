@@ -14,7 +14,7 @@ function loaded() {
   });
 }
 
-/** The agent of the example, with another program to ask. */
+/** The agent of the example, with another program to call. */
 async function agentAsking(...program: string[]) {
   const { config } = await loaded();
   const { command } = config.agents.main ?? {};

@@ -117,7 +117,7 @@ describe("docs/sdks.md", () => {
   });
 });
 
-/** A package in place of FastAPI, which needs a registry: an application with routes and a lifespan, and a response with an iterator. */
+/** A package instead of FastAPI, which would need a registry: an application with routes and a lifespan, and a response with an iterator. */
 const FASTAPI = {
   "__init__.py": `
 class FastAPI:

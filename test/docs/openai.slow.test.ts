@@ -27,7 +27,7 @@ it("the page's configuration gives the answers that it shows, and links to exist
   const asked = await fetch(`${gateway.url}/v1/chat/completions`, { method: "OPTIONS", headers: asking });
   expect([asked.status, asked.headers.get("access-control-allow-origin")]).toEqual([204, asking.origin]);
 
-  // Where OpenAI's client is found.
+  // The folder of OpenAI's client.
   const file = join(root, "dist", `openai-page-${process.pid}.mjs`);
   writeFileSync(file, at(gateway.url, block("js")));
   try {

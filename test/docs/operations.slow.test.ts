@@ -18,10 +18,10 @@ function textOf(name: string): string {
   return (blocks.find((block) => block.name === name) as Block).text;
 }
 const KEY = "rest-key-of-the-operations-page";
-/** Several starts of the gateway, one after the other. */
+/** Several starts of the gateway, one after another. */
 const STARTS_MS = 40_000;
 
-/** Runs a block of the page as somebody who pastes it where the gateway is installed. */
+/** Runs a block of the page as if it were pasted in the folder of the installation. */
 async function paste(
   name: string,
   { folder, url, env = {} }: { folder: string; url?: string; env?: Record<string, string> },
@@ -35,7 +35,7 @@ async function paste(
   return stdout;
 }
 
-/** The folder that the gateway is installed in, as far as `npm start` sees. */
+/** The folder of the gateway's installation, as far as `npm start` needs it. */
 async function install(config: string, env: Record<string, string> = {}): Promise<GatewayProcess> {
   const gateway = await startProcess({ config, env: { REST_API_KEY: KEY, ...env } });
   const scripts = { start: `exec ${process.execPath} ${join(root, "dist/main.js")}` };
@@ -43,7 +43,7 @@ async function install(config: string, env: Record<string, string> = {}): Promis
   return gateway;
 }
 
-/** All that a folder holds, and the folders in it. */
+/** The content of a folder and of its folders. */
 function sourceOf(folder: string): string {
   return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts"))
@@ -100,7 +100,7 @@ describe("docs/operations.md", () => {
     const page = readFileSync(join(root, PAGE), "utf8");
     const named = [...page.matchAll(/`((?:gateway|nodejs|process)_[a-z_]+)[`{]/g)].map(([, name = ""]) => name);
     expect(named.length).toBeGreaterThan(10);
-    // A counter has no series before it counts.
+    // A counter has no series before its first increment.
     const observed = sourceOf("src/observe");
     for (const name of named) {
       const isNamed =
@@ -113,7 +113,7 @@ describe("docs/operations.md", () => {
     const [section = ""] = /^### Log events\n[\s\S]*?\n(?=## )/m.exec(page) ?? [];
     const logged = [...section.matchAll(/`(\w+)\.([\w-]+)`/g)];
     expect(logged.length).toBeGreaterThan(5);
-    // Each engine names its parts of the store where it reports them.
+    // Each engine names the parts of the store that it reports.
     const engines = sourceOf("src/store");
     for (const [, subject, what] of logged) {
       const isNamed = observed.includes(`"${subject}.${what}"`) || engines.includes(`{ name: "${what}", detail`);
@@ -130,7 +130,7 @@ await postgresTests((server) => {
         const statements = textOf(name).split(";");
         for (const statement of statements.filter((one) => one.trim() !== "")) await server.query(statement);
       };
-      /** As a later version finds the database. */
+      /** The state in which a later version finds the database. */
       const upgrade = async () => {
         const client = new pg.Client(url);
         await client.connect();

@@ -8,7 +8,7 @@ import { root, startProcess } from "#test/harness/process.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { at, blocksOf, paste } from "./blocks.ts";
 
-/** The client's package, as it is published: a test of its own installs it. */
+/** The published form of the client's package, which another test installs. */
 const CLIENT = join(root, "generated/clients/typescript/src/index.ts");
 const run = promisify(execFile);
 

@@ -1,15 +1,15 @@
 import github from "@octokit/webhooks-examples";
 
-// Payloads of real senders. GitHub's are the examples of its own package; the others are written by us, in the shape that each sender documents.
+// Payloads of real senders. GitHub's are the examples of its own package; the others are ours, in the documented format of each sender.
 
 type Body = Record<string, unknown>;
 
-/** The examples of one of GitHub's events, all that its package has. */
+/** The examples of one of GitHub's events, all in its package. */
 export function githubExamples(event: string): Body[] {
   return (github as unknown as { name: string; examples: Body[] }[]).find(({ name }) => name === event)?.examples ?? [];
 }
 
-/** The headers that GitHub sends beside id and signature. */
+/** GitHub's headers, except id and signature. */
 export function githubHeaders(event: string): Record<string, string> {
   return {
     accept: "*/*",
@@ -29,7 +29,7 @@ export const stripeHeaders = {
   "user-agent": "Stripe/1.0 (+https://stripe.com/docs/webhooks)",
 };
 
-/** In Stripe's documented shape of an event about an invoice. */
+/** In Stripe's documented format of an event about an invoice. */
 export const stripeInvoicePaid = {
   id: "evt_1SVt3vB7WZ01zgkWxA9dVhDk",
   object: "event",
@@ -97,7 +97,7 @@ export const slackHeaders = {
   "user-agent": "Slackbot 1.0 (+https://api.slack.com/robots)",
 };
 
-/** In the documented shape of Slack's Events API. */
+/** In the documented format of Slack's Events API. */
 export const slackMention = {
   token: "z26uFbvR1xHJEdHE1OQiO6t8",
   team_id: "T123ABC456",
@@ -128,7 +128,7 @@ export const slackChallenge = {
 
 export const grafanaHeaders = { "content-type": "application/json", "user-agent": "Grafana" };
 
-/** In the documented shape of Grafana's webhook contact point. */
+/** In the documented format of Grafana's webhook contact point. */
 export const grafanaFiring = {
   receiver: "agent gateway",
   status: "firing",
@@ -161,7 +161,7 @@ export const grafanaFiring = {
   message: "**Firing**\n\nValue: B=95.2, C=1\nLabels:\n - alertname = DiskFull\n",
 };
 
-/** In the shape that the Standard Webhooks specification recommends. */
+/** In the format that the Standard Webhooks specification recommends. */
 export const userCreated = {
   type: "user.created",
   timestamp: "2026-11-21T08:54:31.123456Z",

@@ -2,7 +2,7 @@ import { parseConfig } from "#config/files.ts";
 import { merge } from "#test/harness/gateway.ts";
 import { blocksOf } from "./blocks.ts";
 
-/** The configuration blocks of a page put together, as a person would have them in one file; references are still references. */
+/** The configuration blocks of a page in one file, as a user would combine them; references are not resolved. */
 export async function configOfPage(page: string, names: readonly string[]): Promise<object> {
   let whole: object = {};
   for (const name of names) {

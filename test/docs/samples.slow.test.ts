@@ -12,7 +12,7 @@ import { readContract } from "../../scripts/generate/contract.ts";
 const site = buildSite(readContract("specs"));
 const reference = ["rest", "hooks", "rpc", "pushes"].map((name) => site[`${name}.md`]).join("\n");
 
-/** The samples of a tab, without those that make the client. */
+/** The samples of a tab, without those that create the client. */
 function samplesOf(fence: string): string[] {
   return [...reference.matchAll(new RegExp(`^\`\`\`${fence}\\n([\\s\\S]*?)\\n\`\`\`$`, "gm"))]
     .map(([, code = ""]) => code)

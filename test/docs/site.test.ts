@@ -68,7 +68,7 @@ describe("the documentation", () => {
 
   test("has every page as Markdown, and lists it for language models", () => {
     const names = Object.keys(site).flatMap((path) => (path.endsWith(".html") ? [path.slice(0, -5)] : []));
-    // Except for the page of an address that has none.
+    // Except for the page for unknown addresses.
     names.splice(names.indexOf("404"), 1);
     expect(names.filter((name) => site[`${name}.md`] === undefined)).toEqual([]);
     expect(names.filter((name) => !String(site["llms.txt"]).includes(`(${name}.md)`))).toEqual([]);

@@ -23,7 +23,7 @@ const SECRET_OF: Record<string, string> = {
 };
 
 type Example = {
-  /** The block of the page with its configuration, and the mapping in it. */
+  /** The block of the page with its configuration, and its mapping. */
   recipe: string;
   mapping: string;
   verify?: { type: SignatureType; secret: string };
@@ -51,7 +51,7 @@ function exampleOf(event: string, wanted: (example: Record<string, unknown>) => 
 function opened({ action }: Record<string, unknown>) {
   return action === "opened";
 }
-/** None of the examples has failed: this one has. */
+/** None of the examples is of a failed run, so this one is changed. */
 function failedRun() {
   const run = exampleOf("workflow_run", ({ action }) => action === "completed") as { workflow_run: object };
   return { ...run, workflow_run: { ...run.workflow_run, conclusion: "failure" } };
@@ -123,7 +123,7 @@ const EXAMPLES: Example[] = [
   },
 ];
 
-/** Recipes of the page in one file, with the secrets that the environment has. */
+/** Recipes of the page in one file, with the secrets of the environment. */
 async function configOf(recipes: readonly string[], env = SECRET_OF): Promise<SomeConfig> {
   const { value, faults } = resolveReferences(await configOfPage("docs/webhooks.md", recipes), env);
   expect(faults).toEqual([]);
@@ -131,10 +131,10 @@ async function configOf(recipes: readonly string[], env = SECRET_OF): Promise<So
 }
 
 let sent = 0;
-/** Sends an example as its sender does: real headers, a good signature, and an id that was not used before. */
+/** Sends an example like its sender: with real headers, a valid signature, and an unused id. */
 async function send(client: HookClient, example: Example, { body = example.body, id = `delivery-${sent++}` } = {}) {
   const { mapping, verify, headers } = example;
-  // Stripe sends its JSON in lines.
+  // Stripe sends JSON with line breaks.
   const text = verify?.type === "stripe" ? JSON.stringify(body, null, 2) : JSON.stringify(body);
   const signature = verify ? await senders[verify.type].sign(verify.secret, text, { id }) : {};
   if (verify) expect(await senders[verify.type].accepts(verify.secret, text, signature)).toBe(true);
@@ -189,7 +189,7 @@ describe.each(Object.entries(hookTransports))("over %s", (_, { open, config }) =
     const recipes = await configOf(EXAMPLES.map(({ recipe }) => recipe));
     await using gateway = await startGateway({ config: { ...recipes, ...config } });
     await using client = await open(gateway);
-    // The clients of streams know no TLS of a test: there the store tells what became of the turn.
+    // The stream clients do not support a test's TLS, so the turn's result is read from the store.
     for (const example of EXAMPLES) {
       const reply = await send(client, example);
       expect(reply.json).toMatchObject({ mapping: example.mapping, message: "turn started" });

@@ -21,7 +21,7 @@ function shown(name: string) {
   return JSON.parse(textOf("json", name)) as Record<string, unknown>;
 }
 
-/** Leaves out the parts of an answer that are new each time. */
+/** Removes the parts of an answer that change each time. */
 function withoutIds(answer: Record<string, unknown>) {
   return Object.fromEntries(Object.entries(answer).filter(([name, value]) => !isId(name, value)));
 }
@@ -43,7 +43,7 @@ it("works from the first block to the last", async () => {
     const { stdout } = await run("bash", ["-c", script], { env: { PATH: process.env.PATH, ...env, ...given } });
     return JSON.parse(stdout) as Record<string, unknown>;
   };
-  /** The block's answer, which has to be the one that the page shows. */
+  /** The block's answer, which must be the one on the page. */
   const asShown = async (name: string) => {
     const answer = await paste(name);
     expect(withoutIds(answer)).toEqual(withoutIds(shown(name)));
@@ -109,7 +109,7 @@ it("describes every error of a webhook, with its status", () => {
   const possible = new Set(
     (routes as readonly Route[]).filter(({ surface }) => surface === "hooks").flatMap((route) => route.errors),
   );
-  // These errors come before a request is known to be a webhook.
+  // These errors occur before a request is known to be a webhook.
   for (const name of ["uri-too-long", "headers-too-large"] as const) possible.delete(name);
   expect([...told.keys()].filter((name) => name !== "not-found").sort()).toEqual([...possible].sort());
   for (const [name, statuses] of told)

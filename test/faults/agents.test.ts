@@ -8,7 +8,7 @@ import type { HttpStandIn } from "#test/backends/stand-ins/http-stand-in.ts";
 import type { ModelStandIn } from "#test/backends/stand-ins/model-answers.ts";
 import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
 
-/** Whatever is asked, that goes on for seconds. */
+/** An answer to any message that takes seconds. */
 const LONG = Array.from({ length: 500 }, () => "word ");
 const PACE_MS = 20;
 const SHORT = "in short";
@@ -33,7 +33,7 @@ const COMMAND = [
 ].join("\n");
 
 const timeouts = { connect: "5s", firstByte: "2500ms", silence: "1500ms" };
-/** Long enough for a late beginning and a silence, on a busy machine too. */
+/** Long enough to detect a late start and a silence, also on a busy machine. */
 const DEADLINE = "8s";
 function agentsWith(deadline: "4s" | typeof DEADLINE): SomeConfig["agents"] {
   const limits = { timeouts, deadline };
@@ -95,9 +95,9 @@ async function turnOf(turnId: unknown) {
   };
 }
 
-/** Has every kind of agent answer at once; tells how each turn ended that came to what it is about. */
+/** Makes every kind of agent answer at once. Returns how each turn ended that got as far as the test needs. */
 async function runAll(how: How, session: string) {
-  // On a busy machine a turn may end before its agent was asked, or before one that speaks has begun.
+  // On a busy machine a turn may end before its agent was called, or before a streaming agent has started.
   const isLate = ({ agent, reply }: { agent: string; reply: string | null }): boolean =>
     (how !== "never" && reply === null) || standIns[agent]?.seen.some(({ method }) => method === "POST") === false;
   let ended = await run(ALL, how, session);
@@ -142,7 +142,7 @@ async function expectLeft() {
 
 describe("F06: a hanging agent of any type", () => {
   beforeAll(async () => {
-    // Their code is loaded, so that all that is waited for is them.
+    // Their code is already loaded, so that the limits apply only to their answers.
     failRemote("400");
     const warm = [...REMOTE, "acp"].map((agent) => rest.call("chat.send", { body: { message: "hello", agent } }));
     await Promise.all(warm);
@@ -200,7 +200,7 @@ describe("F09: a cancelled turn", () => {
     const { status, reply, usage } = await turnOf(turn_id);
     expect([status, reply]).toEqual(["cancelled", expect.stringMatching(/^(You said: )?(word )*/)]);
     expect(reply).not.toBe("");
-    // Usage that a remote does not report on its way is unknown.
+    // The usage of a remote that does not report it during its answer is unknown.
     if (agent !== "http" && agent !== "a2a") expect(Math.min(usage.input, usage.output)).toBeGreaterThan(0);
   });
 });
@@ -213,7 +213,7 @@ describe("F07: a failing remote agent", () => {
     const ask = async () => (await other.rest.call("chat.send", { body: { message: "hi", agent } })).problem.detail;
     await Promise.all(Array.from({ length: 5 }, ask));
     expect(await ask()).toMatch(/has failed several times in a row and gets no requests for a while\.$/);
-    // None of the five tried again, though each may within its deadline.
+    // None of the five was retried, although each deadline would allow it.
     expect(server.seen).toHaveLength(5);
   });
 });

@@ -23,7 +23,7 @@ describe("F14: the wall clock of a running gateway jumps by an hour", () => {
       await using fleet = await startNodes({ env: clock.env, agents, more: { webhooks } });
       const { first } = fleet;
       const client = clientOf(first);
-      // A turn that runs through both jumps, and an event that is not due.
+      // A turn that runs during both jumps, and an event that is not due.
       const { turnId } = (await client.agent({ message: "through it all", agent: "slow" })).json;
       const early = (await client.wake({ text: "early", agent: "hourly" })).json.eventId as string;
       const wake = async () => {
@@ -32,7 +32,7 @@ describe("F14: the wall clock of a running gateway jumps by an hour", () => {
         return json.eventId as string;
       };
       let sent = 2;
-      // A beat that handed something over, once its line is there: events are told of as handled a little sooner.
+      // A beat that handled events, once its log line exists: the end of the events is reported slightly earlier.
       const beats = () =>
         linesOf(first, "beat.ran", { agent: "quick" }).flatMap(({ events }) =>
           Number(events) > 0 ? [Number(events)] : [],
@@ -50,14 +50,14 @@ describe("F14: the wall clock of a running gateway jumps by an hour", () => {
           const id = await wake();
           await until(async () => (await client.event(id)).status === "handled");
         }
-        // Each of them was handled at a beat of its own, or with another: never at more beats than there were events.
+        // Each was handled in its own beat, or with another: never in more beats than there were events.
         await allTold();
         expect(beats().length - ranBefore).toBeLessThanOrEqual(3);
       }
       await until(async () => (await client.turn(turnId as string)).status === "completed");
       expect(await client.turn(turnId as string)).toMatchObject({ attempt: 1, reply: "through it all" });
       expect((await client.event(early)).status).toBe("queued");
-      // The window is the same one all the time.
+      // The window is always the same.
       clock.jumpTo(HOUR_MS);
       for (; sent < rateLimit.maxRequests; sent++) expect((await client.wake({ text: "more" })).status).toBe(200);
       const refused = await client.wake({ text: "too many" });
@@ -93,7 +93,7 @@ await postgresTests((server) => {
         });
         expect(seen).toMatchObject({ attempt: 1, status: "completed" });
       }
-      // One beat of each, whoever held it.
+      // One beat each, on any gateway.
       const { eventId } = (await there.wake({ text: "<event>" })).json;
       await until(async () => (await here.event(eventId as string)).status === "handled");
       const ran = () => [ahead.first, fleet.first].flatMap((node) => linesOf(node, "beat.ran", { events: 1 }));

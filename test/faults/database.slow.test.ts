@@ -57,7 +57,7 @@ await postgresTests(() => {
   );
 });
 
-/** From now on a commit waits for the standby, as it has to where none may be lost. */
+/** From now on a commit waits for the standby, which is required to lose nothing. */
 async function follows(primary: PostgresServer): Promise<void> {
   await primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
   await primary.query("SELECT pg_reload_conf()");

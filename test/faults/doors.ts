@@ -12,16 +12,16 @@ import { collect, textOf, turnOf } from "#test/backends/suite.ts";
 import { open as openTools } from "#test/tools/open-tools.ts";
 import type { Reply, Request } from "./endings.ts";
 
-/** `whole`: its answer had its full effect. `failed`: a typed failure. */
+/** `whole`: its answer had its full effect. `failed`: an error of the contract. */
 type Outcome = "whole" | "failed";
 
-/** A way out of the gateway, over a server that `replyTo` describes. `padding` makes its answers long. */
+/** An outbound connection of the gateway, to a server that `replyTo` describes. `padding` makes its answers long. */
 type Door = {
-  /** The number of requests that a use makes. */
+  /** The number of requests of one use. */
   requests: number;
   replyTo: (request: Request, padding: string) => Reply;
   use: (url: string, padding: string, isCut: boolean) => Promise<Outcome>;
-  /** A half of its answer is as valid as the whole, so an end of the connection is an end of the answer. */
+  /** Half of its answer is as valid as the complete one, so the end of the connection is the end of the answer. */
   canBeHalf?: boolean;
   /** Its answer is a failure, however it ends. */
   fails?: boolean;
@@ -37,7 +37,7 @@ function piecesOf(text: string): string[] {
   return text.match(/.{1,500}/g) ?? [];
 }
 
-/** Runs a turn, and checks that its reply is the whole text. */
+/** Runs a turn, and checks that its reply is the complete text. */
 async function reply(backend: Backend, text: string): Promise<Outcome> {
   try {
     const got = textOf(await collect(backend.run(turnOf(), never)));
@@ -142,7 +142,7 @@ function channel(kind: "webhook" | "slack", status: number): Door {
       const made = kind === "slack" ? createSlackChannel({ url }, parts) : createWebhookChannel({ url, secret }, parts);
       return (await made.announce(ANNOUNCED, never)).kind === "delivered" ? "whole" : "failed";
     },
-    // Only the head of its answer counts.
+    // Only the head of its answer matters.
     canBeHalf: true,
   };
 }
@@ -200,7 +200,7 @@ function mcp(isStream: boolean): Door {
         : { type: JSON_TYPE, body: JSON.stringify(answer) };
     },
     use: async (url, padding, isCut) => {
-      // The rest of a stream that was cut is waited for.
+      // The gateway waits for the rest of a stream that was cut.
       const callMs = isCut ? 300 : 20_000;
       await using tools = openTools({ type: "http", url, headers: {} }, { callMs, output: 100_000 });
       const { tools: found, missing } = await tools.source.tools(never, 0);
@@ -246,7 +246,7 @@ const collector: Door = {
   canBeHalf: true,
 };
 
-/** Every way out of the gateway. */
+/** Every outbound connection of the gateway. */
 export const DOORS: Readonly<Record<string, Door>> = {
   "an HTTP agent's JSON": httpAgent((padding) => ({ type: JSON_TYPE, body: JSON.stringify({ reply: padding }) })),
   "an HTTP agent's text": httpAgent((padding) => ({ type: "text/plain", body: padding }), { canBeHalf: true }),

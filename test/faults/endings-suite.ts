@@ -3,7 +3,7 @@ import { afterAll, expect, it } from "vitest";
 import { DOORS } from "./doors.ts";
 import { type Ending, endings, startEndings } from "./endings.ts";
 
-/** Uses each door with answers that end in every way: `cases` for each. An exception outside of the call fails the whole run. */
+/** Uses each outbound connection with answers that end in every way: `cases` for each. An exception outside of the call fails the complete run. */
 export async function endingsSuite(cases: number): Promise<void> {
   const server = await startEndings();
   afterAll(() => server[Symbol.asyncDispose]());
@@ -20,7 +20,7 @@ export async function endingsSuite(cases: number): Promise<void> {
         const padding = "x".repeat(ending.bytes);
         server.say((request) => replyTo(request, padding), { ...ending, nth: ending.nth % requests });
         const outcome = await use(server.url, padding, ending.cut !== "none").catch((error: Error) => {
-          // Node reports a reset that comes together with data as an end.
+          // Node reports a reset that arrives together with data as an end.
           const isHalf = canBeHalf && ending.cut !== "none";
           if (isHalf && error.message.endsWith("was whole")) return "half" as const;
           throw error;

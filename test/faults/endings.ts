@@ -6,20 +6,20 @@ import fc from "fast-check";
 export type Request = { method: string; path: string; body: string };
 export type Reply = { status?: number; type?: string; body: string };
 
-/** The way in which one answer is framed, sent and cut off. */
+/** The framing of an answer, and the way in which it is sent and cut off. */
 export type Ending = {
   version: "1.0" | "1.1";
   /** The end of its body. */
   by: "length" | "chunks" | "connection";
-  /** The connection closes after an answer that has an end of its own. */
+  /** The connection closes after an answer with its own end. */
   closes: boolean;
-  /** The number of parts in which it is sent, with a pause before each but the first. */
+  /** The number of parts in which it is sent, with a pause before each except the first. */
   parts: number;
   /** `end`: the connection ends before the answer. `reset`: the same by a TCP reset. */
   cut: "none" | "end" | "reset";
   /** The percentage of its bytes that are sent before that. */
   percent: number;
-  /** The request of a door that it applies to: others get a plain answer. */
+  /** The request that gets it; others get a plain answer. */
   nth: number;
   /** The length of the padding in its body. */
   bytes: number;
@@ -88,7 +88,7 @@ const PLAIN = {
   bytes: 0,
 } as const;
 
-/** A server whose answers end as a test says. */
+/** A server whose answers end as the test specifies. */
 export async function startEndings() {
   let [ending, count]: [Ending, number] = [PLAIN, 0];
   let replyTo: (request: Request) => Reply = () => ({ body: "" });

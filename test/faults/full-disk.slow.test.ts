@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { clientOf, linesOf, startNodes, until } from "./nodes.ts";
 
 const SIZE = 12;
-/** A small disk of its own, in a namespace that ends with the process. */
+/** A separate small disk, in a namespace that ends with the process. */
 function withDisk(place: string) {
   return (usual: readonly string[]) => [
     "unshare",
@@ -78,7 +78,7 @@ test.skipIf(why)(
   60_000,
 );
 
-/** Adds so many bytes, or as many as there is room for. */
+/** Writes this number of bytes, or as many as there is room for. */
 function fill(path: string, bytes: number): void {
   try {
     writeFileSync(path, Buffer.alloc(bytes), { flag: "a" });

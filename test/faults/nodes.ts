@@ -11,14 +11,14 @@ import { createRest } from "#test/harness/rest.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 
 export type NodesOptions = Partial<Pick<FleetOptions, "store" | "count" | "env" | "wrap" | "agents" | "more">> & {
-  /** The test's own, where tests run side by side. */
+  /** The context of the test, for concurrent tests. */
   onFinished?: typeof onTestFinished;
 };
 
-/** A store in a file beside the configuration. */
+/** A file store next to the configuration. */
 export const SQLITE = { type: "sqlite", path: "../gateway.db" };
 
-/** Gateways as processes, with a folder that goes with them, also when the test ran out of time. */
+/** Gateways as processes, with a temporary folder that is also deleted if the test runs out of time. */
 export async function startNodes({
   store = SQLITE,
   count = 1,
@@ -40,7 +40,7 @@ export async function startNodes({
   return { folder, nodes: fleet.nodes, first, second, third, [Symbol.asyncDispose]: dispose };
 }
 
-/** All surfaces of one gateway; what it answers is held to the contract. */
+/** All surfaces of one gateway; its answers are validated against the contract. */
 export function clientOf({ url }: GatewayNode) {
   const rest = createRest(url, SECRETS.key);
   const hooks = createHooks(url);
@@ -66,7 +66,7 @@ export function clientOf({ url }: GatewayNode) {
 
 export type Client = ReturnType<typeof clientOf>;
 
-/** The lines of its log so far that are of this event, from all its starts. */
+/** The lines of its log with this event, from all its starts. */
 export function linesOf(node: GatewayNode, event: string, fields: Record<string, unknown> = {}): LogRecord[] {
   return node
     .log()
@@ -78,7 +78,7 @@ export function linesOf(node: GatewayNode, event: string, fields: Record<string,
 
 const UNTIL_MS = 45_000;
 
-/** Looks again and again, until it finds something; for what a process tells nobody. What it waits for in vain is in the error. */
+/** Polls until there is a result, for changes without a notification. The error has the last result. */
 export async function until<T>(find: () => Promise<T | undefined | false> | T | undefined | false): Promise<T> {
   const waiting = new Error(`${UNTIL_MS / 1_000} s passed without: ${find}`);
   for (const start = performance.now(); ; ) {

@@ -17,11 +17,11 @@ const WAYS: Record<string, Send> = {
   turn: (client, key, message) => client.agent({ message }, { "idempotency-key": key }),
 };
 
-/** Sent five times at once to all of them, and again to each: one id, and what comes with another body is refused. */
+/** Sent five times at once to all of them, and again to each: all get one id, and the same key with another body is refused. */
 async function expectOnce(clients: readonly Client[], send: Send, key: string, known?: unknown): Promise<unknown> {
   const at = (n: number) => clients[n % clients.length] as Client;
   const replies = await Promise.all([0, 1, 2, 3, 4].map((n) => send(at(n), key, "the same")));
-  // One that comes while the first is being stored may be told to wait, and so may one whose gateway is just opening its connections.
+  // A request that arrives while the first is being stored may have to wait, and so may one whose gateway is opening its connections.
   const taken = replies.filter(({ status }) => status !== 409 && status !== 503);
   expect(taken.length).toBeGreaterThan(0);
   expect(taken.map(({ status }) => status)).toEqual(taken.map(() => 200));

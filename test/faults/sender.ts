@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { Reply } from "#test/harness/rest.ts";
 import { type Client, until } from "./nodes.ts";
 
-/** Sends wakes and turns, and writes down what was acknowledged. */
+/** Sends wakes and turns, and records the acknowledged ones. */
 export function createSender(client: Client) {
   const acknowledged: { events: string[]; turns: string[] } = { events: [], turns: [] };
   let sent = 0;
@@ -23,7 +23,7 @@ export function createSender(client: Client) {
   };
 }
 
-/** All that was acknowledged is done, and no event was in two turns. */
+/** All acknowledged work is done, and no event was in two turns. */
 export async function expectKept(client: Client, { events, turns }: ReturnType<typeof createSender>["acknowledged"]) {
   for (const id of turns) await until(async () => (await client.turn(id)).status === "completed");
   for (const id of events) await until(async () => (await client.event(id)).status === "handled");
@@ -35,7 +35,7 @@ export async function expectKept(client: Client, { events, turns }: ReturnType<t
   expect(told.length).toBeGreaterThanOrEqual(events.length);
 }
 
-/** It takes work again. */
+/** It accepts work again. */
 export function recovered(client: Client, send: () => Promise<Reply>) {
   return until(async () => (await client.ready()) === 200 && (await send()).status === 200);
 }

@@ -12,7 +12,7 @@ import { agentWith, key } from "../process/configs.ts";
 import { clientOf, linesOf, type NodesOptions, startNodes, until } from "./nodes.ts";
 import { createSender, expectKept, recovered } from "./sender.ts";
 
-// These tests mostly wait for time to pass, so they run side by side.
+// These tests mostly wait, so they run in parallel.
 
 const BLOCKED_MS = 5_000;
 const LEEWAY_MS = 500;
@@ -27,12 +27,12 @@ await postgresTests((server) => {
   const startTwo = async (onFinished: NonNullable<NodesOptions["onFinished"]>) =>
     await startNodes({ count: 2, agents, store: { type: "postgres", url: await server.createSchema() }, onFinished });
 
-  /** A turn that the first gateway runs, and an event that is handed over. */
+  /** A turn that the first gateway runs, and an event that is handled. */
   const beginOn = async (node: GatewayNode) => {
     const client = clientOf(node);
     const event = { text: "<event>", agent: "long", mode: "now" };
     const { eventId } = await taken(() => client.wake(event, { "idempotency-key": "event" }));
-    // Whichever of them beats. The turn comes after it, as that must not have ended by the time that something happens to its gateway.
+    // On any of them. The turn comes after it, because it must not have ended when something happens to its gateway.
     await until(async () => (await client.event(eventId as string)).turn_id !== null);
     const room = { agent: "long", session: "webhook:room" };
     const send = (message: string) => taken(() => client.agent({ message, ...room }, { "idempotency-key": message }));
@@ -42,7 +42,7 @@ await postgresTests((server) => {
     return { turnId: turnId as string, behind: behind.turnId as string, eventId: eventId as string };
   };
 
-  /** The turn ended once, on its second attempt, and so did what was behind it; the event reached one turn that completed. */
+  /** The turn ended once, in its second attempt, and so did the turn behind it; the event was in one turn that completed. */
   const expectOnce = async (node: GatewayNode, { turnId, behind, eventId }: Awaited<ReturnType<typeof beginOn>>) => {
     const client = clientOf(node);
     for (const id of [turnId, behind]) await until(async () => (await client.turn(id)).status === "completed");
@@ -87,7 +87,7 @@ await postgresTests((server) => {
       first.signal("SIGCONT");
       await until(() => linesOf(second, "turn.ended", { turnId: begun.turnId }).length > 0);
       await expectOnce(second, begun);
-      // It knows that it was not its own any more, and is as good as the other.
+      // It detects that its lease has expired, and works as well as the other.
       expect(linesOf(first, "turn.ended", { turnId: begun.turnId })).toEqual([]);
       await until(async () => (await clientOf(first).ready()) === 200);
       expect(await clientOf(first).turn(begun.turnId)).toMatchObject({ status: "completed", attempt: 2 });
@@ -100,9 +100,9 @@ await postgresTests((server) => {
       await using fleet = await startNodes({ store: { type: "memory" }, onFinished: onTestFinished });
       const { first } = fleet;
       const client = clientOf(first);
-      // The first look begins the measuring, which has a first beat to count from once it shows something.
+      // The first reading starts the measurement, which needs a first beat to count from before it has values.
       await until(async () => (await client.metric(WORST_LAG)) > 0);
-      // A standstill during the start is forgotten a moment later.
+      // A blocked start is reset a moment later.
       await until(async () => (await client.ready()) === 200);
       await new Promise((resolve) => setTimeout(resolve, FORGOTTEN_MS));
       first.signal("SIGSTOP");
@@ -134,7 +134,7 @@ await postgresTests((server) => {
   });
 });
 
-/** A gateway may just be opening its connections to the database: what it refuses is sent again. */
+/** A gateway may still be opening its connections to the database: a refused request is repeated. */
 function taken(send: () => Promise<Reply>) {
   return until(async () => {
     const { status, json } = await send();

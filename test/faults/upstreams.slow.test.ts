@@ -17,7 +17,7 @@ import { turnOf } from "#test/backends/suite.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 
 const PIECES = 100_000;
-/** Buffers that anything else may hold meanwhile. */
+/** The number of buffers that other parts may hold meanwhile. */
 const FEW = 10_000;
 /** The limit for reading one connection in one turn of the event loop. */
 const TURN_BYTES = 128 * 1024;
@@ -25,13 +25,13 @@ const TURN_BYTES = 128 * 1024;
 function buffers() {
   return queryObjects(Buffer, { format: "count" });
 }
-/** It walks the whole heap, which takes a second. */
+/** It scans the complete heap, which takes a second. */
 const others = buffers();
 function turn() {
   return new Promise<void>((resolve) => setImmediate(resolve));
 }
 
-/** Counts something in each turn of the event loop; answers the most of one turn. */
+/** Counts something in each turn of the event loop; returns the largest number of one turn. */
 function mostOfATurn(count: () => number): () => number {
   let [last, most, isOver] = [count(), 0, false];
   const look = () => {
@@ -62,7 +62,7 @@ const MODEL_END = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\nda
 const SERVICE_END = 'data: {"text":"all"}\n\nevent: done\ndata: {}\n\n';
 const [MODEL_FROM, MODEL_TO] = piece("|").split("|") as [string, string];
 
-/** An upstream's bytes: the beginning, a piece that repeats, and the end. `reply` is the result. */
+/** The bytes of an upstream: the beginning, a piece that repeats, and the end. `reply` is the result. */
 const ANSWERS = {
   "an agent's JSON": { agent: "http", type: "application/json", from: '{"reply":"', one: "a", to: '"}' },
   "an agent's text": { agent: "http", type: "text/plain", from: "", one: "a", to: "" },
@@ -134,7 +134,7 @@ describe("F34: an upstream that answers in tiny pieces", async () => {
       await expect.poll(bytesRead).toBeGreaterThanOrEqual(begun.length);
       await turn();
       expect(buffers() - others).toBeLessThan(FEW);
-      // The connection of an A2A agent is read in larger parts, and handed on a few pieces in each turn: see below.
+      // The connection of an A2A agent is read in larger parts, and a few pieces are passed on in each turn: see below.
       if (agent !== "a2a") expect(most()).toBeLessThanOrEqual(TURN_BYTES);
       raw.sockets.at(-1)?.write((to && chunk(to)) + LAST);
       const { json, problem } = await sent;
@@ -163,7 +163,7 @@ describe("F34: tiny pieces", () => {
 describe("F34: many small events that arrive at once", () => {
   it("MUST be read from a model a few at a time in each turn of the event loop", async () => {
     await using raw = await startRaw();
-    // The model's thoughts come with the text.
+    // The model's reasoning arrives with the text.
     const event = 'data: {"choices":[{"delta":{"content":"a","reasoning_content":"b"}}]}\n\n';
     raw.say({ bytes: `${head("text/event-stream")}${chunk(event.repeat(1_000) + MODEL_END)}${LAST}` });
     const backend = openModels({ main: modelAt("openai-compatible", raw.url) });

@@ -21,7 +21,7 @@ function all() {
   return readdirSync(out, { recursive: true, encoding: "utf8" }).filter((path) => /\.\w+$/.test(path));
 }
 
-/** Beside the output, and seen from it over a link. */
+/** Next to the output, and linked from it. */
 const kept = join(temp.folder, "beside/kept");
 
 beforeAll(async () => {
@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => temp[Symbol.dispose]());
 
 describe("the output of the generator from the pinned specs", () => {
-  // A reviewer of the generator reads these; longer output is compiled, called or followed below.
+  // A reviewer of the generator reads these files; longer output is compiled, called or followed below.
   test.each(["errors.ts", "hooks-handlers.ts", "methods.ts", "rest-handlers.ts", "routes.ts", "rpc-handlers.ts"])(
     "%s is unchanged",
     async (path) => {

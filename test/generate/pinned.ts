@@ -9,7 +9,7 @@ const root = resolve(import.meta.dirname, "../..");
 
 type Run = { code: number | null; output: string };
 
-/** Runs Node from the repository's top. */
+/** Runs Node in the root of the repository. */
 function run(args: string[]): Promise<Run> {
   const child = spawn(process.execPath, args, { cwd: root });
   let output = "";
@@ -25,7 +25,7 @@ function run(args: string[]): Promise<Run> {
   });
 }
 
-/** One generator for all tests of a process: to load it takes longer than to run it. It ends when the process does. */
+/** One generator for all tests of a process, because loading it takes longer than running it. It ends with the process. */
 function createGenerator() {
   const child = spawn(process.execPath, ["--import", "tsx", join(import.meta.dirname, "generator.ts")], {
     cwd: root,

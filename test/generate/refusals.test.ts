@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Replaces a part of a spec that stands there once. */
+/** Replaces a part of a spec that occurs once. */
 function edit(file: string, from: string, to: string): void {
   const path = join(folder, file);
   const [before, after, more] = readFileSync(path, "utf8").split(from);

@@ -38,7 +38,7 @@ const values = [
   { b: [{}], a: 1 },
   { a: undefined },
 ];
-// Loaded as ES modules its default export is the function itself, whatever its types say.
+// If it is loaded as an ES module, its default export is the function itself, in contrast to its types.
 const sameForAjv = ajvEqual as unknown as (a: unknown, b: unknown) => boolean;
 test.each(values.map((value) => ({ value })))("two values are equal for the validators if they are for Ajv: %j", ({ value }) => {
   for (const other of values.map((one) => structuredClone(one))) {

@@ -11,7 +11,7 @@ let rpc: { params: Record<string, Validate> };
 
 beforeAll(async () => {
   expect(await runGenerate("--specs", pinnedSpecs, "--out", temp.folder)).toEqual({ code: 0, output: "" });
-  // As Node itself loads it: no loader, no TypeScript.
+  // As Node itself loads it: without a loader, without TypeScript.
   const load = (name: string) =>
     import(/* @vite-ignore */ pathToFileURL(join(temp.folder, `validators/${name}.js`)).href);
   [config, hooks, rpc] = await Promise.all([load("config"), load("hooks"), load("rpc")]);

@@ -4,7 +4,7 @@ import { postgresTests } from "#test/harness/postgres.ts";
 import { openSocket } from "../wire/ws/socket.ts";
 import { startNodes, type TestNode } from "./nodes.ts";
 
-/** Nodes of which the first and the last take no turns of `live`: what they are sent runs on the one that comes when they are full. */
+/** Nodes of which the first and the last run no turns of `live`: their messages run on the middle one when they are full. */
 async function startWithOneFree(server: Parameters<typeof startNodes>[0]) {
   const nodes = await startNodes(server, 1);
   const [first] = nodes.all as [TestNode];

@@ -5,12 +5,12 @@ import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/g
 import type { TestPostgres } from "#test/harness/postgres.ts";
 import { createRpc, type Rpc } from "#test/harness/rpc.ts";
 
-/** One of several gateways. The turns of its agent `live` are played by the test, one at a time. */
+/** One of several gateways. The test controls the turns of its agent `live`, one at a time. */
 export type TestNode = TestGateway & {
   rpc: Rpc;
-  /** The next turn of `live` that runs here. */
+  /** The next turn of `live` on this gateway. */
   next(): Promise<Played>;
-  /** Has a turn of `live` run here until the end, so that others run elsewhere. */
+  /** Occupies the gateway's place for `live` until the end, so that other turns run elsewhere. */
   fill(): Promise<Played>;
 };
 
@@ -28,7 +28,7 @@ export async function startNodes(server: Pick<TestPostgres, "createSchema">, cou
   for (let n = 0; n < count; n++) await start();
   return {
     all: all as readonly TestNode[],
-    /** The gateway that the load balancer gives the nth request to. */
+    /** The gateway that the load balancer chooses for the nth request. */
     at: (n: number): TestNode => all[n % all.length] as TestNode,
     url,
     start,
@@ -59,7 +59,7 @@ async function startNode(url: string, index: number, config: SomeConfig = {}): P
     next: puppet.next,
     async fill() {
       const params = { agentName: "live", message: "stay", sessionId: `filled-${index}` };
-      // A gateway may just be opening its connections to the database.
+      // A gateway may still be opening its connections to the database.
       await expect.poll(async () => (await rpc.call("agent.sendMessage", params)).result).toBeDefined();
       return puppet.next();
     },

@@ -13,7 +13,7 @@ type StoreConfig = NonNullable<SomeConfig["store"]>;
 
 const LEFT = { name: "agent-removed", detail: "the agent parting was removed from the configuration" };
 
-/** A gateway whose agent `parting`, where it has one, answers nobody; it takes one turn at a time. */
+/** A gateway whose agent `parting`, if it has one, never answers; it runs one turn at a time. */
 async function startWith(store: StoreConfig, names: readonly string[]) {
   const puppet = createPuppet();
   const of = { backend: "echo", concurrency: 1, heartbeat: { every: "1h" } } as const;
@@ -28,7 +28,7 @@ async function startWith(store: StoreConfig, names: readonly string[]) {
   return { ...gateway, rpc: createRpc(gateway.url), next: puppet.next };
 }
 
-/** A turn that runs, one behind it, one of another session, and an event; then the gateway stops. */
+/** A running turn, one behind it, one of another session, and an event; then the gateway stops. */
 async function leaveWork(store: StoreConfig) {
   await using gateway = await startWith(store, ["main", "parting"]);
   const send = async (sessionId: string) => {

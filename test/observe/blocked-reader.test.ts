@@ -17,7 +17,7 @@ interface Told {
 
 interface Writer {
   child: ChildProcess;
-  /** Its standard output, of which nothing is read until somebody listens. */
+  /** Its standard output, which is not read until the test does so. */
   output: Readable;
   tell(message: object): Promise<Told>;
 }
@@ -26,7 +26,7 @@ let program: string;
 let folder: string;
 let running: ChildProcess[] = [];
 
-// Compiled once, and not by each of them.
+// Compiled once for all of them.
 beforeAll(() => {
   program = join(mkdtempSync(join(tmpdir(), "log-writer-")), "log-writer.cjs");
   const entryPoints = [join(import.meta.dirname, "log-writer.ts")];
@@ -53,12 +53,12 @@ async function startWriter(stdout: "pipe" | number): Promise<Writer> {
   return { child, output: child.stdout as Readable, tell };
 }
 
-/** What Node gives a child as a pipe is a socket pair. */
+/** Node creates a socket pair as a child's pipe. */
 function onSocket() {
   return startWriter("pipe");
 }
 
-/** What a shell gives it is a pipe. */
+/** A shell creates a pipe. */
 async function onPipe(): Promise<Writer> {
   const path = join(folder, `pipe-${running.length}`);
   execFileSync("mkfifo", [path]);
@@ -69,7 +69,7 @@ async function onPipe(): Promise<Writer> {
   return { ...writer, output: new Socket({ fd: readEnd, readable: true, writable: false }).pause() };
 }
 
-/** Reads from now on; `until` waits for an event and gives all that was read. */
+/** Reads from now on; `until` waits for an event and returns all output. */
 function read(output: Readable) {
   const records: Array<Record<string, unknown>> = [];
   const lines = createInterface({ input: output });
@@ -123,7 +123,7 @@ it("writes a file completely and in order", async () => {
   const fd = openSync(path, "a");
   const { child, tell } = await startWriter(fd);
   closeSync(fd);
-  // No more than the writer may hold: however slow the disk is, nothing is dropped.
+  // At most as much as the writer may buffer: however slow the disk is, nothing is dropped.
   const { lines, dropped } = await tell({ flood: 40 });
   expect(dropped).toBe(0);
   const exit = once(child, "exit");

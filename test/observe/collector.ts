@@ -46,7 +46,7 @@ const span = exactly(
   },
   ["traceId", "spanId", "name", "kind", "startTimeUnixNano", "endTimeUnixNano", "attributes", "status"],
 );
-/** The JSON form of OTLP's `ExportTraceServiceRequest`, as far as the gateway uses it: 64-bit numbers are text, ids are hex. */
+/** The JSON form of OTLP's `ExportTraceServiceRequest`, as far as the gateway uses it: 64-bit numbers are text, ids are hexadecimal. */
 const request = exactly({
   resourceSpans: {
     type: "array",
@@ -81,7 +81,7 @@ function read(pairs: readonly Pair[]): Attributes {
   );
 }
 
-/** A collector's stand-in, which holds each request to OTLP's schema and gives the spans in it. */
+/** A stand-in for a collector, which validates each request against OTLP's schema and returns its spans. */
 export async function startCollector(behave?: readonly Behaviour[]) {
   const receiver = await startReceiver(behave);
   const bodies = () =>

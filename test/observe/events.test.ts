@@ -97,6 +97,6 @@ it("has a line for each event, and no event throws", async () => {
   for (const event of Object.values(events)) (event as (fields: object) => void)({ ...anything });
   const names = (await lines()).map(({ event }) => event);
   expect(names).toHaveLength(Object.keys(events).length);
-  // A call over a WebSocket is a request, too.
+  // A call over a WebSocket is also a request.
   expect(new Set(names).size).toBe(names.length - 1);
 });

@@ -1,4 +1,4 @@
-// A program whose standard output is what a test makes of it: it logs on command, and tells by IPC how it fared.
+// A program with a given standard output: it logs on command, and reports its state by IPC.
 import { createLogger } from "#observe/logger.ts";
 
 const logger = createLogger({ level: "info", format: "json", maxBufferedBytes: 256 * 1024 });

@@ -186,7 +186,7 @@ it("writes a line that is logged during a slow write, without waiting for anothe
   const logger = createLogger({ level: "info", fd });
   const { write } = fs;
   let writes = 0;
-  // Longer than lines are gathered for.
+  // Longer than the buffer of lines.
   const later = (...args: Parameters<typeof write>) => void setTimeout(() => write(...args), writes++ === 0 ? 200 : 0);
   vi.spyOn(fs, "write").mockImplementation(later as typeof write);
   logger.log("info", "first");

@@ -13,7 +13,7 @@ it("F27: reports how long the event loop was blocked, until it is reset", async 
   await pause(50);
   block(400);
   await expect.poll(() => lag.read().max).toBeGreaterThan(0.3);
-  // What has just ended is not recorded yet.
+  // The latest delay is not recorded yet.
   block(1_000);
   await lag.forget();
   expect(lag.read().max).toBeLessThan(0.9);

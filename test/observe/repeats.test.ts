@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers());
 
 const FULL = new Error("the disk is full");
 
-/** The events, and what was logged since it was asked for last. */
+/** The events, and the log since the last call. */
 function startEvents() {
   const lines: Record<string, unknown>[] = [];
   const log = (_: string, event: string, fields: object = {}) => void lines.push({ event, ...fields });
@@ -49,7 +49,7 @@ it("reports another operation or another error at once", () => {
   vi.advanceTimersByTime(6_000);
   storeFailed({ operation: "record", error: FULL });
   vi.advanceTimersByTime(6_000);
-  // It is one store: while something of it fails nothing is over.
+  // They are one store: while one operation fails, the failure is not over.
   expect(logged()).toEqual([]);
   vi.advanceTimersByTime(4_000);
   expect(logged()).toEqual([{ event: "store.settled", operations: ["sweep", "record"], times: 5 }]);

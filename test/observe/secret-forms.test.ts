@@ -20,7 +20,7 @@ function unicode(text: string): string {
   return text.replace(/[\s\S]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** Texts in which the secret stands, by their names; `before` and `after` are what stands around it. */
+/** Texts with the secret, by their names; `before` and `after` surround it. */
 const WRITTEN: Record<string, (secret: string, before: string, after: string) => string> = {
   "as it is": (secret, before, after) => before + secret + after,
   "in JSON": (secret, before, after) => JSON.stringify({ [before]: `${after}${secret}${before}` }),
@@ -45,7 +45,7 @@ const WRITTEN: Record<string, (secret: string, before: string, after: string) =>
   "as stored bodies are": (secret, before) => Buffer.from(before + secret).toString("latin1"),
 };
 
-/** No part of a secret with this many characters is left. */
+/** No part of a secret with this number of characters is left. */
 const FRAGMENT = 6;
 const letters = fc.string({ unit: fc.constantFrom(..."abcXYZ019-_."), minLength: 0, maxLength: 9 });
 const secretTexts = fc.oneof(

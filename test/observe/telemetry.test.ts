@@ -8,7 +8,7 @@ import { createLogger } from "#observe/logger.ts";
 import type { Metric } from "#observe/metrics.ts";
 import { DASHBOARD, metricsIn, RULES, telemetryFiles } from "../../scripts/telemetry/files.ts";
 
-/** The labels that Prometheus adds, and those of metrics whose values are read when somebody asks. */
+/** The labels that Prometheus adds, and those of metrics whose values are read at a scrape. */
 const ADDED = ["job", "instance", "le"];
 const OF_READ: Record<string, string[]> = {
   gateway_agent_rest_seconds: ["agent"],
@@ -27,12 +27,12 @@ const metrics: readonly Metric[] = await (async () => {
   return gateway.metrics;
 })();
 
-/** What is wrong with an expression: its grammar, a metric or a label that is not there. */
+/** The error of an expression: its grammar, or an unknown metric or label. */
 function faultsOf(expr: string): string[] {
   const faults: string[] = [];
   const named: string[] = [];
   const labels: string[] = [];
-  // The variables of a dashboard stand where a text or a duration does.
+  // The variables of a dashboard are in the places of texts and durations.
   const text = expr.replaceAll("$__rate_interval", "5m");
   parser.parse(text).iterate({
     enter({ type, from, to }) {

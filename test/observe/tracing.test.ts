@@ -122,7 +122,7 @@ describe("the trace of a turn", () => {
       },
     );
     await gateway.hooks.agent({ message: "Hello", delivery: "announce" });
-    // Both may come at once.
+    // Both may arrive at once.
     await gateway.logged("announcement.delivered");
     await gateway[Symbol.asyncDispose]();
     const spans = collector.spans();

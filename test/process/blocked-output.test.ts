@@ -10,7 +10,7 @@ import { createRest, type Rest } from "#test/harness/rest.ts";
 import { agentWith, key, opsToken } from "./configs.ts";
 import { readExposition, readSeries } from "./exposition.ts";
 
-/** The gateway with its log in a pipe, as a shell or a supervisor gives it, that nobody reads. */
+/** The gateway with its log in a pipe, as a shell or a supervisor creates it, without a reader. */
 async function startUnread() {
   const folder = mkdtempSync(join(tmpdir(), "gateway-unread-"));
   const path = join(folder, "log");
@@ -40,7 +40,7 @@ async function startUnread() {
   return { child, rest };
 }
 
-/** Sends messages, a few at once, until lines were dropped. */
+/** Sends messages, a few at a time, until lines were dropped. */
 async function sendUntilDropped(rest: Rest): Promise<void> {
   while ((await droppedLines(rest)) === 0) {
     const sent = Array.from({ length: 100 }, async (_, n) => {

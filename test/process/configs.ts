@@ -5,7 +5,7 @@ export const opsToken = "rpc-token-of-the-process-tests";
 
 type Echo = NonNullable<NonNullable<ConfigFile["agents"]>[string]["echo"]>;
 
-/** A configuration with one echo agent that does as told, one REST key and one RPC token. */
+/** A configuration with one echo agent with the given options, one REST key and one RPC token. */
 export function agentWith(echo: Echo): ConfigFile {
   return {
     gateway: {

@@ -3,7 +3,7 @@ type Sample = { name: string; labels: Record<string, string>; value: number };
 const SAMPLE =
   /^([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|Inf)|\+Inf|NaN)$/;
 
-/** Reads the Prometheus text format, version 0.0.4, to the letter: throws at what is not in it. */
+/** Reads the Prometheus text format, version 0.0.4, strictly: throws at anything else. */
 export function readExposition(text: string): Sample[] {
   if (!text.endsWith("\n")) throw new Error("the last line has no end");
   const types = new Map<string, string>();
@@ -28,7 +28,7 @@ export function readExposition(text: string): Sample[] {
   return samples;
 }
 
-/** The value of the one series with these labels. */
+/** The value of the only series with these labels. */
 export function readSeries(samples: readonly Sample[], name: string, labels: Record<string, string> = {}): number {
   const found = samples.filter(
     (sample) => sample.name === name && Object.entries(labels).every(([label, text]) => sample.labels[label] === text),

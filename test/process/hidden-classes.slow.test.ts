@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { type GatewayProcess, startProcess } from "#test/harness/process.ts";
 
-// On Node 20 a literal that begins with a spread and then names fields gives each object hidden classes of its own, at 700 ns a field. One with an
-// accessor makes a dictionary. Such objects nearly doubled the cost of a call of REST.
+// On Node 20 a literal that starts with a spread and then has named fields gives each object its own hidden classes. One with an accessor becomes a
+// dictionary. Such objects are slow to create and to use.
 
 const folder = mkdtempSync(join(tmpdir(), "hidden-classes-"));
 const log = join(folder, "maps.log");
@@ -19,7 +19,7 @@ beforeAll(async () => {
   };
 });
 
-/** A hidden class that is not shared, and an object that an accessor made a dictionary. */
+/** A hidden class that is not shared, and an object that became a dictionary because of an accessor. */
 const MADE = /^map,(?:Transition,.*,prototype,(?!symbol)|NormalizeCached,.*,Accessors)/gm;
 const CALLS = 200;
 const key = "rest-key-of-hidden-classes";

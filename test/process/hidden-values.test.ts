@@ -43,10 +43,7 @@ async function startEcho() {
   return { requests, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-/**
- * A configuration in which every outbound party is given secrets of its own, and each of them fails. Each other place of the schema that hides
- * values is filled, too.
- */
+/** A configuration in which every outbound party has its own secrets and fails. Every other place of the schema with hidden values is filled, too. */
 function configOf(echo: string, secret: () => string) {
   const config = partiesOf(echo, secret);
   const places = secretPlaces("Q3cr3t-value.of_this-run").filter(
@@ -56,7 +53,7 @@ function configOf(echo: string, secret: () => string) {
   return config;
 }
 
-/** There are one store, one form of the webhook token, and the providers that are named. */
+/** There are one store, one form of the webhook token, and the named providers. */
 const NOT_HERE = ["webhooks.token", "store.url", "store.url.[]", "agents.*.models.*.provider"];
 
 function partiesOf(echo: string, secret: () => string) {
@@ -119,7 +116,7 @@ function partiesOf(echo: string, secret: () => string) {
   };
 }
 
-/** The forms in which nothing may show a secret. */
+/** The encodings in which nothing may show a secret. */
 function formsOf(secret: string): string[] {
   const inside = [0, 1, 2].map((before) => {
     const text = Buffer.concat([Buffer.alloc(before), Buffer.from(secret), Buffer.alloc(2)]).toString("base64");
@@ -143,7 +140,7 @@ function formsOf(secret: string): string[] {
   ];
 }
 
-/** The ways in which strangers and senders repeat a secret of ours. */
+/** The ways in which unauthenticated callers and senders repeat one of our secrets. */
 function writtenBySenders(secret: string): string[] {
   return [
     secret,
@@ -200,7 +197,7 @@ async function follow(url: string, frames: string[]) {
   return socket;
 }
 
-/** Refused requests of strangers, and requests of senders, with a secret in each place that is recorded. */
+/** Refused requests of unauthenticated callers, and requests of senders, with a secret in each recorded place. */
 async function repeat({ url }: GatewayProcess, secret: string): Promise<string[]> {
   const answers: Promise<string>[] = [];
   for (const written of writtenBySenders(secret)) {
@@ -272,12 +269,12 @@ test("a name that contains the value of a variable is refused with a reason; an 
   const stored = files.map((file) => readFileSync(join(gateway.folder, file), "latin1")).join();
   for (const form of formsOf(values.TEAM)) expect(stored + gateway.output).not.toContain(form);
   for (const form of formsOf(values.REGION_CODE)) expect(gateway.output).not.toContain(form);
-  // Agents get an event as it was sent.
+  // Agents get an event unchanged.
   expect(stored).toContain(text);
 });
 
 test("no value of a variable appears in anything that the gateway shows or records, in any encoding", async () => {
-  // Letters, digits and what an address takes as it is; the same run can be had again by its seed.
+  // Letters, digits and characters of an address remain unchanged; a run can be repeated with its seed.
   const seed = Date.now() % 2 ** 31;
   const made = fc.sample(
     fc.string({ unit: fc.constantFrom(..."abcdefghXYZ0123456789-_.~!*'()"), minLength: 12, maxLength: 48 }),
@@ -378,9 +375,9 @@ test("no value of a variable appears in anything that the gateway shows or recor
       }),
     ),
   );
-  // Pages of the store are not text for a terminal.
+  // The pages of the store are not text for a terminal.
   expect(found.map((one) => one.replace(/[^ -~]/g, "."))).toEqual([]);
-  // Each of them was recorded, and had something to hide.
+  // Each of them was recorded, and had a secret.
   const hiding = shown.flatMap(([where, text]) => (text.includes("[hidden]") ? [where] : []));
   const recording = ["the log", "an answer", "a push", "the diagnostics", "gateway.db after the end", "copy.db"];
   expect(hiding).toEqual(expect.arrayContaining(recording));

@@ -6,7 +6,7 @@ import { root } from "#test/harness/process.ts";
 
 export const DOCKERFILE = "docs/deploy/Dockerfile";
 
-/** The last stage of the Dockerfile: what an engine would start, as whom, where, and with which variables. */
+/** The last stage of the Dockerfile: the command that an engine would start, with its user, folder and variables. */
 export function readImage() {
   const text = readFileSync(join(root, DOCKERFILE), "utf8");
   const stage = text.slice(text.lastIndexOf("\nFROM "));
@@ -23,14 +23,14 @@ export function readImage() {
   };
 }
 
-/** True where this process may put a file system together and enter it. */
+/** True if this process may create a file system and enter it. */
 export function canEnter(): boolean {
   return process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "true"], { stdio: "ignore" }).status === 0;
 }
 
 /**
- * A folder laid out as the image is. `enter` is the command line that runs a command of the image in it, as its user, with the root
- * read-only and `data` in the place of the volume. The system's libraries are those of this machine.
+ * A folder with the layout of the image. `enter` is the command line that runs a command of the image in it, as its user, with the root read-only and
+ * `data` in the place of the volume. The system's libraries are those of this machine.
  */
 export function layOutImage(config: string) {
   const { env, user, folder, volume } = readImage();

@@ -1,9 +1,9 @@
-// Loaded before the gateway: what its door of REST reads its contract from comes a while later.
+// Loaded before the gateway: delays the module from which REST reads its contract.
 import { register } from "node:module";
 
 const LATER_MS = Number(process.env.CONTRACT_LATER_MS ?? 500);
 
-// Not the hook waits: from Node 24 on that would keep the whole process.
+// The hook itself does not wait: from Node 24 on that would block the complete process.
 const resolve = `async (name, context, next) => {
   const found = await next(name, context);
   if (!name.startsWith("./openapi-")) return found;

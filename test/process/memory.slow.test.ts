@@ -6,12 +6,12 @@ import { agentWith, key, opsToken } from "./configs.ts";
 
 const REFUSALS = 100;
 const AT_ONCE = 4;
-/** Running turns are in the heap, stored ones are not: enough run at a time to fill the heap on a busy machine, too. */
+/** Running turns are in the heap, stored ones are not: enough turns run at a time to fill the heap, also on a busy machine. */
 const TEXT = "x".repeat(20_000);
 const RUNS_MS = 10_000;
 const headers = { authorization: `Bearer ${opsToken}`, "content-type": "application/json" };
 
-/** Sends messages, always some of them on their way, until so many were refused. Counts them by what became of them. */
+/** Sends messages, always some at a time, until a number were refused. Counts their results. */
 async function fill(url: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   let sent = 0;

@@ -8,7 +8,7 @@ import { createRest } from "#test/harness/rest.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { agentWith, key } from "./configs.ts";
 
-/** The gateway as somebody gets it who installs what `npm pack` puts in, without optional dependencies. */
+/** The gateway as installed from the result of `npm pack`, without optional dependencies. */
 let folder: string;
 let packed: string[];
 let packedBytes: number;
@@ -20,7 +20,7 @@ beforeAll(() => {
   execFileSync("tar", ["-xzf", join(folder, tarball), "-C", folder, "--strip-components=1"]);
   packedBytes = statSync(join(folder, tarball)).size;
   packed = readdirSync(folder).filter((name) => name !== tarball);
-  // npm resolves every package of the manifest at the registry, as `npm ci` did before this test could run.
+  // npm resolves every package of the manifest at the registry, as `npm ci` did before this test.
   const omit = ["--omit=dev", "--omit=optional", "--prefer-offline", "--no-audit", "--no-fund"];
   run(folder, "install", ...omit, "--ignore-scripts=false");
 }, 300_000);
@@ -33,7 +33,7 @@ function tarballPath() {
 function npm() {
   return ["npm", "start", "--", "--port", "0"];
 }
-/** `npm start -- --port 0 …`, with nothing but the production packages. */
+/** `npm start -- --port 0 …`, with only the production packages. */
 function npmStart({ args = [], ...options }: ProcessOptions = {}): Promise<GatewayProcess> {
   return startProcess({
     cwd: folder,

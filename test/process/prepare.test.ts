@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { root } from "#test/harness/process.ts";
 import manifest from "../../package.json" with { type: "json" };
 
-/** A clone after `npm ci --omit=dev`: no development package is there. */
+/** A clone after `npm ci --omit=dev`, without development packages. */
 function clone(): string {
   const folder = mkdtempSync(join(tmpdir(), "gateway-clone-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -38,7 +38,7 @@ test("system.reload reads the file, and returns the changed keys and those that 
     needsRestart: ["webhooks.path"],
     problems: [],
   });
-  // In force when it is answered.
+  // It has taken effect when the call is answered.
   expect((await rpc.call("agent.status", { agentName: "main" })).result.description).toBe("New.");
   expect((await rpc.call("agent.list")).result.agents.map(({ agentName }) => agentName)).toEqual(["main", "side"]);
   await gateway.until(() => gateway.records.find(({ event, cause }) => event === "config.reloaded" && cause === "rpc"));
@@ -72,7 +72,7 @@ test("agent.reload and system.reload read the skills again, and report changed s
   };
   write("tell", skillText("tell", "Tells."));
   write("draft", "no front matter");
-  // The folder was not there at the start.
+  // The folder did not exist at the start.
   const first = await reload("main");
   expect(first.changed).toEqual(["skills"]);
   expect(first.skills.skipped).toMatchObject([{ folder: "draft" }]);

@@ -45,7 +45,7 @@ function config(keyed = secrets.key) {
   };
 }
 
-/** Sends a secret in every place of a request where somebody could put it. */
+/** Sends a secret in every possible place of a request. */
 async function spread({ url }: GatewayProcess, secret: string): Promise<void> {
   const rest = createRest(url, secrets.key);
   const chat = { method: "POST", path: "/api/v1/chat/send" };
@@ -77,12 +77,12 @@ async function spread({ url }: GatewayProcess, secret: string): Promise<void> {
   ]);
 }
 
-/** To a surface that this version may not serve, whatever it answers. */
+/** To a surface that this version may not serve, with any answer. */
 async function post(url: string, headers: Record<string, string>, body: object): Promise<void> {
   await (await fetch(url, { method: "POST", headers, body: JSON.stringify(body) })).text();
 }
 
-/** Bytes that are no request. */
+/** Bytes that are not a request. */
 async function garbage(url: string, bytes: string): Promise<void> {
   await using connection = await openConnection(url);
   connection.write(bytes);

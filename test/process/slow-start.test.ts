@@ -11,7 +11,7 @@ test("a start that was blocked for a while is ready as soon as its listeners are
     const answer = await fetch(`${gateway.url}/readyz`);
     return (await answer.json()) as { ready: boolean; parts: Record<string, { ok: boolean }> };
   };
-  // One that serves and stands still is not ready for 15 s.
+  // A serving gateway that was blocked is not ready for 15 s.
   await expect.poll(readiness, { timeout: 8_000 }).toMatchObject({ ready: true });
 });
 

@@ -1,10 +1,10 @@
-// Loaded before the gateway: its door of REST opens a while later, and meanwhile it is asked how ready it is, and stands still.
+// Loaded before the gateway: its REST listener opens later, and meanwhile its readiness is read and it is blocked.
 import { get } from "node:http";
 import { Server } from "node:net";
 import "./late-contract.mjs";
 
 const STALL_MS = 1_200;
-/** Who asks first begins the watch over the loop, which has a beat of 40 ms. */
+/** The first reading starts the measurement of the loop, which has a beat of 40 ms. */
 const WATCHED_MS = 50;
 
 const { listen } = Server.prototype;

@@ -10,7 +10,7 @@ test("F22: under load every request gets its reply, a refusal, or no connection;
   await using gateway = await startProcess({ config: agentWith({ delayMs: 20 }) });
   const rest = createRest(gateway.url, key);
   const outcomes: Record<string, number> = {};
-  /** Sends one message after another until the gateway takes no more. */
+  /** Sends one message after another until the gateway accepts no more. */
   const send = async (): Promise<void> => {
     for (;;) {
       const outcome = await rest.call("chat.send", { body: { message: "load" } }).then(
@@ -26,7 +26,7 @@ test("F22: under load every request gets its reply, a refusal, or no connection;
   gateway.kill("SIGTERM");
   await Promise.all(clients);
 
-  // A connection between two requests may be closed just as the next is sent: that request was not read, as the log shows below.
+  // A connection between two requests may be closed when the next one is sent: that request was not read, as the log shows below.
   const { "200": completed = 0, "503 shutting-down": refused = 0, ...gone } = outcomes;
   const { ECONNREFUSED = 0, ECONNRESET = 0, UND_ERR_SOCKET = 0, ...others } = gone;
   expect(others).toEqual({});

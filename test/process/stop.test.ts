@@ -8,7 +8,7 @@ import { agentWith, key } from "./configs.ts";
 
 const env = { LOG_LEVEL: "debug" };
 
-/** A request of which all but the last byte is sent: its connection is busy, and the gateway does not know yet what it asks. */
+/** A request without its last byte: its connection is busy, and the gateway does not know the operation yet. */
 async function beginRequest(url: string, ...[place, headers, body]: Parameters<typeof requestText>) {
   const bytes = requestText(place, headers, body);
   const connection = await openConnection(url);
@@ -71,7 +71,7 @@ test("F22: during a drain, started requests finish and new ones are refused", as
   expect(await gateway.exited).toEqual({ code: 0, signal: null });
 });
 
-/** Has a process send itself SIGTERM once more, with no time passed between the two: on a busy machine a second may pass. */
+/** Makes a process send itself SIGTERM once more, without a pause: on a busy machine a second may pass otherwise. */
 const again = `process.once("SIGTERM", () => {
   const { now } = performance;
   const at = now.call(performance);
@@ -81,7 +81,7 @@ const again = `process.once("SIGTERM", () => {
 })`;
 const SIGNALS_TWICE = ["--import", `data:text/javascript,${encodeURIComponent(again)}`];
 
-// They wait for that second to pass.
+// They wait until that second is over.
 describe.concurrent("another signal", () => {
   test("the same signal again within a second counts as one", async ({ onTestFinished: onFinished }) => {
     await using gateway = await startProcess({

@@ -5,7 +5,7 @@ import { createRest } from "#test/harness/rest.ts";
 
 const hasScript = /util-linux/.test(spawnSync("script", ["--version"], { encoding: "utf8" }).stdout ?? "");
 
-/** The gateway in a terminal of its own. It takes the end of the terminal for a signal to reload, so it is told to end with `script`. */
+/** The gateway in a separate terminal. It treats the end of the terminal as a signal to reload, so it is stopped with `script`. */
 function inTerminal(env: ProcessOptions["env"] = {}): Promise<GatewayProcess> {
   return startProcess({
     env: { TZ: "Asia/Kolkata", TERM: "xterm", ...env },

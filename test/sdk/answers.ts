@@ -7,7 +7,7 @@ export const turnId = "turn_01M7YN0XEMM1B7E5S8YF3GKP2N";
 type Seen = { method: string; url: string; headers: IncomingMessage["headers"]; body: unknown };
 export type Answer = (res: ServerResponse) => void;
 
-/** A server that answers one request after the other, each in its own way. */
+/** A server that answers one request after another, each in its own way. */
 export async function answerServer(answers: Answer[]) {
   const seen: Seen[] = [];
   const served = await serve(async (req, res) => {

@@ -27,7 +27,7 @@ beforeAll(() => {
   return () => rmSync(folder, { recursive: true, force: true });
 });
 
-/** The type checkers of the languages, each with its words about the code in the client's README. */
+/** The type checkers of the languages, each with its output for the code in the client's README. */
 const languages = {
   TypeScript(): string {
     const sdk = join(clients, "typescript");
@@ -55,7 +55,7 @@ const languages = {
   },
 };
 
-// The clients' own tests check it with the contract as it is.
+// The clients' own tests check it with the unchanged contract.
 test.each([
   ["TypeScript", "Property 'reply' does not exist", "'text' does not exist"],
   ["Python", 'Cannot access attribute "reply"', `No parameter named "text"`],

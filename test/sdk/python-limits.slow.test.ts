@@ -16,7 +16,7 @@ function run(form: Form, python: string, url: string, code: string, timeout = 0.
 }
 const READ = "show((await failing(lambda: gateway.skills.list()))['class'])";
 
-/** Writes a text one character at a time, as long as the other side takes it. */
+/** Writes a text one character at a time, while the other side accepts it. */
 function drip(socket: Socket, text: string): void {
   let next = 0;
   const timer = setInterval(() => socket.write(text[next++ % text.length] as string), 50);

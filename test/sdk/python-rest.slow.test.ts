@@ -3,7 +3,7 @@ import { type Answer, answerServer, json } from "./answers.ts";
 import { forms, runForm } from "./python.ts";
 
 describe.concurrent.each(forms)("the REST calls of %s for Python %s", (form, _, python) => {
-  /** Runs a program against a server that answers one request after the other. */
+  /** Runs a program against a server that answers one request after another. */
   const answered = async (answers: Answer[], code: string) => {
     await using server = await answerServer(answers);
     const client = `gateway = AsyncGateway(url="${server.url}", key="secret", rpc_token="rpc", webhook_token="hook")\n`;
@@ -175,7 +175,7 @@ async with AsyncGateway(url="${server.url}", key="k", max_retries=0) as gateway:
     await gateway.skills.list()
 `;
     server.server.on("request", (_, res) => {
-      // Behind the fortieth call every idle connection is closed.
+      // After the fortieth call every idle connection is closed.
       if (server.seen.length === 40)
         res.once("finish", () => setTimeout(() => server.server.closeIdleConnections(), 50));
     });

@@ -56,7 +56,7 @@ show(await failing(lambda: socket.agent.list()))
       subscribed.push(params);
       const nth = subscribed.length;
       setTimeout(() => server.queued(nth), 20);
-      // The last of the first two connections ends without a word.
+      // The last of the first two connections ends without a message.
       if (nth < 3) setTimeout(() => socket.terminate(), 60);
       return { sessions: { s1: `c${nth - 1}` } };
     });

@@ -8,7 +8,7 @@ import { syncOf } from "../../scripts/generate/sdk/unasync.ts";
 
 const run = promisify(execFile);
 
-/** Every Python of this machine that is new enough, by its version. A machine that must have one says so with REQUIRE_PYTHON. */
+/** Every supported Python of this machine, by its version. REQUIRE_PYTHON says that the machine must have one. */
 const all: readonly (readonly [version: string, path: string])[] = (() => {
   const found = new Map<string, string>();
   for (const folder of new Set([...(process.env.PATH ?? "").split(":"), ...pyenvFolders()])) {
@@ -95,7 +95,7 @@ export function runForm(
   return runProgram(python, `${PRELUDE}\nimport asyncio\nasync def main():\n${body}\nasyncio.run(main())`, env);
 }
 
-/** Runs a Python program with the client, and gives what it showed, a value a line. */
+/** Runs a Python program with the client, and returns its printed values, one per line. */
 export function runPython(python: string, code: string, env: Record<string, string> = {}): Promise<unknown[]> {
   return runProgram(python, syncOf(PRELUDE) + code, env);
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 
-/** A server that answers each connection with bytes of the test's own. */
+/** A server that answers each connection with bytes of the test. */
 export async function rawServer(answer: (socket: Socket, request: string) => void) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -20,7 +20,7 @@ export async function rawServer(answer: (socket: Socket, request: string) => voi
   };
 }
 
-/** Writes the same bytes as long as the other side takes them. */
+/** Writes the same bytes while the other side accepts them. */
 export function forever(socket: Socket, bytes: Buffer): void {
   const write = (): void => {
     while (socket.writable && socket.write(bytes)) {}

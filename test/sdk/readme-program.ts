@@ -1,11 +1,11 @@
-/** The blocks of a README in one language, each with the text of its own. */
+/** The blocks of a README in one language, each with its text. */
 function blocksOf(page: string, language: string): string[] {
   return [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, name, code]) =>
     name === language && code ? [code] : [],
   );
 }
 
-/** One TypeScript program of all blocks: the imports in front, and each block by itself, but for the one that makes the client. */
+/** One TypeScript program of all blocks: the imports first, and each block in its own scope, except the one that creates the client. */
 export function typescriptProgram(page: string, given: string): string {
   const imports = new Set<string>();
   const blocks = blocksOf(page, "ts").map((block) =>

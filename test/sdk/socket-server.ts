@@ -4,7 +4,7 @@ import { turnId } from "./answers.ts";
 
 export type Message = { id?: string; method: string; params: Record<string, unknown> };
 
-/** A WebSocket server that keeps what it is sent and answers as the test says. */
+/** A WebSocket server that stores the received messages and answers as the test specifies. */
 export async function serveSocket(answer: (message: Message, socket: WebSocket) => unknown = () => ({})) {
   const server = new WebSocketServer({ port: 0, host: "127.0.0.1", handleProtocols: ([first]) => first ?? false });
   await new Promise((listening) => server.once("listening", listening));

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { Gateway, GatewayError, type GatewayOptions } from "#generated/clients/typescript/src/index.ts";
 import { type Answer, answerServer } from "./answers.ts";
 
-/** A server that answers one request after the other, each in its own way; and a client for it. */
+/** A server that answers one request after another, each in its own way, and a client for it. */
 export async function answering(answers: Answer[], options: GatewayOptions = {}) {
   const server = await answerServer(answers);
   const { url } = server;

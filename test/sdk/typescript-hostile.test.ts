@@ -21,7 +21,7 @@ async function failureOf(call: PromiseLike<unknown>): Promise<GatewayError> {
 const send = { message: "Hello" };
 const mebibyte = Buffer.alloc(1024 * 1024, "x");
 
-/** Sends a text again and again, for as long as the other side reads. */
+/** Sends a text again and again while the other side reads. */
 function endless(status: number, type: string, text: Buffer): Answer {
   return (res) => {
     res.writeHead(status, { "content-type": type });

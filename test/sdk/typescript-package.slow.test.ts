@@ -20,7 +20,7 @@ beforeAll(async () => {
   execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", `./${String(packed).trim()}`], {
     cwd: folder,
   });
-  // What a consumer brings along: the types of Node, and a WebSocket where Node has none.
+  // The packages of a consumer: the types of Node, and a WebSocket if Node has none.
   mkdirSync(join(folder, "node_modules/@types"), { recursive: true });
   for (const name of ["ws", "@types/node", "@types/ws", "undici-types"])
     symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
@@ -87,7 +87,7 @@ const body = JSON.stringify({ type: "turn.completed", timestamp: new Date().toIS
 const secret = "whsec_" + btoa("a secret that is long enough");
 const headers = await webhooks.sign(body, secret);
 `;
-    // Node 20 has no WebSocket of its own, and the test's gateway has a port of its own.
+    // Node 20 has no WebSocket, and the test's gateway has its own port.
     const program = typescriptProgram(readme, given).replace(
       `url: "http://127.0.0.1:18789", `,
       "WebSocket: WebSocket as never, ",

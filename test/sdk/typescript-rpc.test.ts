@@ -5,7 +5,7 @@ import { serve } from "./serve.ts";
 
 type RpcRequest = { id: string; method: string; params: Record<string, unknown> };
 
-/** A server that answers what `answer` gives, and keeps what it is asked; and a client for it. */
+/** A server that answers with the result of `answer`, and stores the requests, and a client for it. */
 async function answering(answer: (body: unknown, nth: number) => unknown, options: object = {}) {
   const seen: unknown[] = [];
   const { url, ...served } = await serve(async (req, res) => {

@@ -25,11 +25,11 @@ type Played = {
     | "asks"
     | "lists"
     | "tells";
-  /** How many messages it sends before its answer to a call. */
+  /** The number of messages before its answer to a call. */
   count?: number;
 };
 
-/** A server of tools that is reached by streamable HTTP. */
+/** An MCP server over streamable HTTP. */
 async function serve({ how, count = 0 }: Played) {
   const seen: IncomingMessage["headers"][] = [];
   const left: string[] = [];
@@ -103,10 +103,10 @@ async function serve({ how, count = 0 }: Played) {
     reach: { type: "http", url: `http://127.0.0.1:${port}/mcp`, headers: { authorization: "Bearer t" } } as const,
     seen,
     answers,
-    /** What was asked whose connection the caller closed. */
+    /** The requests whose connection the caller closed. */
     left,
     initialized: () => sessions,
-    /** From now on it sends nothing but its answers. */
+    /** From now on it sends only its answers. */
     calm: () => {
       quiet = true;
     },
@@ -166,7 +166,7 @@ describe("an MCP server over HTTP", () => {
     await using stuck = await serve({ how: "stuck" });
     await using two = open(stuck.reach, { callMs: 1_000 });
     await expect(two.call("say", { text: "a" })).rejects.toThrow("it did not answer in time");
-    // What the client leaves open is closed all the same, when its time is over.
+    // A connection that the client leaves open is closed when its time is over.
     const { transport, close } = openHttpTransport({
       ...stuck.reach,
       clock: systemClock,
@@ -257,7 +257,7 @@ describe("an MCP server over HTTP", () => {
     await using files = open(free.reach);
     const { missing } = await files.source.tools(signal, 0);
     expect(missing).toEqual([{ server: "files", reason: "it cannot be reached: nothing listens at its address" }]);
-    // Asked again within the pause, it is not tried, and not told of again.
+    // Within the pause, a repeated call is not tried and not logged.
     await files.source.tools(signal, 0);
     expect(files.failures).toEqual(["it cannot be reached: nothing listens at its address"]);
   });

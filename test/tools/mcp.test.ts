@@ -17,7 +17,7 @@ describe("an MCP server over standard input and output", () => {
     const names = await files.names();
     expect(names.slice(0, 2)).toEqual(["files__say", "files__fail"]);
     expect(names.at(-1)).toMatch(OTHER);
-    // A model is shown what they answer as data.
+    // A model gets their answers as data.
     expect(await files.areOutside()).toBe(true);
     expect(await files.call("say", { text: "hello 🙂" })).toBe("You said hello 🙂.");
   });
@@ -72,7 +72,7 @@ describe("an MCP server over standard input and output", () => {
   });
 
   it("F06: is omitted if it does not answer at its start, and other turns do not wait", async () => {
-    // What is waited for 10 s is waited for 100 ms.
+    // A wait of 10 s is 100 ms here.
     const clock = { ...systemClock, after: (ms: number, fire: () => void) => systemClock.after(ms / 100, fire) };
     await using files = open(program("silent"), { clock });
     const { missing } = await files.source.tools(signal, 0);
@@ -182,7 +182,7 @@ describe("an MCP server over standard input and output", () => {
     expect(await files.call("say", { text: "a" })).toBe("You said a.");
   });
 
-  /** A server that is asked for its tools by real time, and whose calls are followed by a clock that runs faster. */
+  /** A server that is asked for its tools in real time, and whose calls follow a faster clock. */
   const openHurried = async () => {
     const pace = { by: 1 };
     const after = (ms: number, fire: () => void) => systemClock.after(ms / pace.by, fire);

@@ -3,7 +3,7 @@ import type { ServerSettings } from "#tools/mcp/server.ts";
 import { openToolServers } from "#tools/mcp/source.ts";
 import type { Tool } from "#tools/tool.ts";
 
-/** Of a turn that nobody stops. */
+/** The signal of a turn that is not stopped. */
 export const { signal } = new AbortController();
 
 type More = { wanted?: string[]; callMs?: number; output?: number; clock?: Clock };

@@ -1,4 +1,4 @@
-// What the tests' server of tools answers to a message of the Model Context Protocol, whichever way that came.
+// The answers of the tests' MCP server, on any transport.
 
 function tool(name, description = `Does ${name}.`) {
   return {
@@ -30,7 +30,7 @@ const TOOLS = [
   "a.name/of another world",
 ];
 
-/** How often it was asked. */
+/** The number of calls. */
 const asked = { lists: 0 };
 
 const CALLS = {

@@ -1,4 +1,4 @@
-// A server of tools as the tests play it: the Model Context Protocol over standard input and output, line by line. Its first argument says how it misbehaves.
+// An MCP server for tests, over standard input and output, line by line. Its first argument specifies its fault.
 import { createInterface } from "node:readline";
 import { answerOf, requestOf } from "./stand-in-answers.mjs";
 
@@ -7,21 +7,21 @@ if (how === "silent") setInterval(() => {}, 1_000);
 else if (how === "exits") process.exit(3);
 else {
   if (how === "floods") for (let n = 0; n < 20_000; n++) process.stdout.write(`${requestOf("roots/list", n)}\n`);
-  /** What its own requests were answered, and who waits for the last of those. */
+  /** The answers to its own requests, and the waiter for the last of them. */
   const answers = [];
   let whenAnswered = () => {};
   if (how === "chatty") process.stdout.write("Welcome to the server!\n{\n");
   const write = (one) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...one })}\n`);
   const say = (id, text) => write({ id, result: { content: [{ type: "text", text }] } });
   const endless = () => process.stdout.write("x".repeat(65_536), () => setImmediate(endless));
-  /** The calls that go wrong; any other is answered as by a server over HTTP. */
+  /** The failing calls; any other is answered as by the server over HTTP. */
   const calls = {
     crash: () => process.exit(1),
-    // For good, and deaf to whatever else comes.
+    // Permanently, and ignoring all other messages.
     stuck() {
       for (;;);
     },
-    // It says no more, and takes its time to end.
+    // It sends nothing more, and ends slowly.
     lingers() {
       process.on("SIGTERM", () => {});
       process.stdout.end();

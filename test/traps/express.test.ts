@@ -2,8 +2,8 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { expect, test, vi } from "vitest";
 import { startGateway } from "#test/harness/gateway.ts";
 
-// Trap: Express sets the prototypes of req and res on every request, which makes their objects slow. Ours are made for it, with its own
-// from the start; the real ones it never sees.
+// Trap: Express sets the prototypes of req and res on every request, which makes their objects slow. Ours are created with its prototypes; Express
+// never gets the real ones.
 
 test("no request changes its prototype on its way through Express", async () => {
   await using gateway = await startGateway();

@@ -34,7 +34,7 @@ function importing(name: string, ...folders: string[]) {
   return sources(...folders).flatMap(({ path, text }) => (imports.test(text) ? [path] : []));
 }
 
-/** A small reading of semver, enough for the ranges that packages give for Node. */
+/** A minimal semver reader, sufficient for the ranges that packages give for Node. */
 function takes(range: string, [major, minor]: readonly [number, number]): boolean {
   return range.split("||").some((alternative) =>
     [...alternative.matchAll(/(>=|<=|\^|~|>|<|=)?\s*v?(\d+|\*|x)(?:\.(\d+|x|\*))?(?:\.[\w*.-]+)?/g)].every(
@@ -53,7 +53,7 @@ function takes(range: string, [major, minor]: readonly [number, number]): boolea
 
 describe("versions", () => {
   test.each(Object.entries(direct))("%s is pinned exactly: %s", (name, version) => {
-    // A folder of ours, which pins what it brings.
+    // One of our folders, which pins its packages.
     if (version.startsWith("file:test/")) return;
     expect(version).toMatch(/^\d+\.\d+\.\d+(-[a-z]+\.\d+)?$/);
     expect(locked[`node_modules/${name}`]?.version).toBe(version);

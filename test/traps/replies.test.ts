@@ -3,8 +3,7 @@ import { faultsOf } from "#test/harness/contract.ts";
 import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
 
-// Trap: express-openapi-validator sees replies that go through res.json, and no others. Ours do not, so a handler whose answer is
-// not what the contract says must be caught where it arrives.
+// Trap: express-openapi-validator checks only replies of res.json, which ours are not. An invalid answer of a handler must be found at the client.
 
 vi.mock("#handlers/rest/table.ts", () => ({
   restHandlers: () => ({ "skills.list": async () => ({ skills: [{ skill_id: 7 }], invalid: [], surprise: true }) }),

@@ -13,7 +13,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Told of every schema that is compiled, each under a key of its own. */
+/** Called for every compiled schema, each under its own key. */
 function spyOnSchemas() {
   return vi.spyOn(Ajv2020.prototype, "addSchema");
 }
