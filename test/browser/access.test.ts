@@ -12,10 +12,10 @@ browserTests(({ open }) => {
       expect(page.url()).toBe(`${gateway.url}/console/activity`);
       expect(await page.evaluate("document.cookie")).toBe("");
       expect(await page.evaluate("JSON.stringify({ ...localStorage })")).not.toContain(TOKENS.console);
-      // The tab keeps it over a reload.
+      // The tab stores it over a reload.
       await page.reload();
       await page.getByRole("heading", { name: "Activity" }).waitFor();
-      // Going back leads to no address that has it.
+      // Going back leads to no address with the code.
       expect(await page.evaluate("history.length")).toBeLessThanOrEqual(2);
     });
 
@@ -82,7 +82,7 @@ browserTests(({ open }) => {
       await page.getByText("signs this tab in with the API key ops").waitFor();
       expect(page.url()).toBe(`${gateway.url}/console`);
       expect(await stored()).toBe("{}");
-      // Keys that were pressed for another page answer nothing.
+      // Keys that were pressed on another page answer nothing.
       for (const key of ["Enter", "Space"]) await page.keyboard.press(key);
       expect(await stored()).toBe("{}");
       await page.getByRole("button", { name: "Use another token" }).click();
@@ -126,7 +126,7 @@ browserTests(({ open }) => {
       await dialog.getByRole("button", { name: "Switch" }).click();
       await page.getByText("Signed in with the API key ops").waitFor();
       expect(await token()).toBe(TOKENS.admin);
-      // The same identity is not asked about.
+      // The same identity causes no question.
       await follow(TOKENS.admin);
       await expect.poll(() => page.url()).not.toContain("#");
       expect(await dialog.count()).toBe(0);

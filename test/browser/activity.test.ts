@@ -13,7 +13,7 @@ const WEBHOOKS = {
   },
 };
 
-/** Text that must never be more than text. */
+/** Text that must never be anything but text. */
 const HOSTILE =
   '<img src=x onerror="window.ran=1"><script>window.ran=1</script>[a](javascript:window.ran=1)\u202e\u001b[31m';
 
@@ -37,7 +37,7 @@ browserTests(({ open }) => {
       endedAt = new Date(Date.now() - 2 * 3_600_000);
       await page.reload();
       await resend.click();
-      // The gateway has the last word.
+      // The gateway decides.
       await page.getByRole("dialog").getByRole("button", { name: "Resend", exact: true }).click();
       await page.getByRole("dialog").getByText("The turn has no reply that was sent to a channel.").waitFor();
     });
@@ -61,12 +61,12 @@ browserTests(({ open }) => {
       await page.waitForURL(new RegExp(`/console/d/${deliveryId}`));
       await page.getByRole("button", { name: "Mapping deploy matched" }).waitFor();
       expect(await page.locator(".step-text").first().textContent()).toBe("Deploy of billing done");
-      // A step opens to what the recorder has.
+      // A step opens to the details in the recorder.
       await page.getByRole("button", { name: "Mapping deploy matched" }).click();
       await page.getByText("mapping.tried").first().waitFor();
       await page.getByRole("tab", { name: "Request" }).click();
       await page.waitForURL(/tab=request/);
-      // A value of a payload is copied as a message or a match needs it.
+      // A value of a payload is copied in the form that a message or a match needs.
       await page.getByRole("button", { name: '"billing"', exact: true }).click();
       await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
       await page.getByRole("button", { name: "Copy the match line" }).click();
@@ -97,7 +97,7 @@ browserTests(({ open }) => {
       await expect.poll(() => rows.count()).toBe(2);
       const late = asked[0] as Route;
       expect(late.request().url()).not.toContain("surface");
-      // The page may have given it up: then it has no answer.
+      // The page may have aborted it: then it has no answer.
       await late.continue().catch(() => {});
       await (await late.request().response())?.finished();
       await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
@@ -166,7 +166,7 @@ browserTests(({ open }) => {
         .click();
       await page.waitForURL(new RegExp(String(deliveryId)));
       await page.getByText("replayed as").first().waitFor();
-      // An edited body that no mapping takes starts nothing, and both sides of the dialog say so.
+      // An edited body that no mapping matches starts nothing, and both sides of the dialog say so.
       await page.getByRole("button", { name: "Edit and replay" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByText("starts a turn for").waitFor();
@@ -218,7 +218,7 @@ browserTests(({ open }) => {
         await page.getByRole("button", { name: "Replay", exact: true }).click();
         await page.getByRole("dialog").getByText(words).waitFor();
       }
-      // An edit that has not begun is left by Escape; one that has is not lost by it.
+      // Escape closes an edit without a change, and does not lose one with a change.
       await page.keyboard.press("Escape");
       const dialog = page.getByRole("dialog", { name: "Edit and replay" });
       await page.keyboard.press("e");
@@ -236,7 +236,7 @@ browserTests(({ open }) => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "rollback", service: "a" });
       await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
-      // Why nothing came of it, as a table.
+      // The reason why nothing was started, as a table.
       await page.getByRole("cell", { name: "body.kind" }).waitFor();
       await page.getByRole("cell", { name: "rollback" }).waitFor();
       await page.keyboard.press("d");
@@ -272,7 +272,7 @@ browserTests(({ open }) => {
         await page.getByRole("option", { name: /Request,/ }).waitFor();
         await page.keyboard.press("Escape");
       }
-      // A session and an event come before the requests that belong to them.
+      // A session and an event are listed before their requests.
       for (const [id, to] of [
         [session_id, /\/console\/s\//],
         [eventId, /\/console\/e\/evt_/],

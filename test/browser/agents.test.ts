@@ -115,7 +115,7 @@ browserTests(({ open }) => {
       const reply = page.locator(".message[data-role='assistant']").last().locator(".markdown, .plain-text");
       await expect.poll(() => reply.textContent()).toMatch(/^alpha/);
       cut();
-      // In the middle, the page is loaded anew: it has to ask for what was written before.
+      // In the middle, the page is reloaded: it must read the earlier part of the reply.
       await expect.poll(() => reply.textContent()).toMatch(/gamma/);
       await page.reload();
       await expect.poll(() => reply.textContent()).toMatch(/^alpha beta gamma/);

@@ -5,7 +5,7 @@ import { browserTests, startPages } from "./browser.ts";
 browserTests(({ open }) => {
   it("screenshots become an animation of their differences, which a browser shows unchanged", async () => {
     await using gateway = await startPages();
-    // WebCodecs need an address of this machine.
+    // WebCodecs require an address of this machine.
     await using page = await open(gateway, { token: "", path: "/healthz", viewport: { width: 200, height: 120 } });
     const shot = async (colour: string, ms: number) => {
       await page.evaluate(`document.body.innerHTML = "";

@@ -1,13 +1,13 @@
 import type { Page } from "playwright-core";
 
-/** A picture of an animation: a WebP file without animation, its place in the canvas in even pixels, and how long it is shown. */
+/** A picture of an animation: a WebP file without animation, its place in the canvas in even pixels, and the time for which it is shown. */
 export type Frame = { webp: Buffer; x: number; y: number; width: number; height: number; ms: number };
 
 const ANIMATED = 0x02;
-/** A frame replaces what is at its place, and stays. */
+/** A frame replaces the pixels at its place, and remains. */
 const REPLACES = 0x02;
 
-/** An animated WebP file that repeats for ever, as https://developers.google.com/speed/webp/docs/riff_container describes. */
+/** An animated WebP file that repeats forever, as described by https://developers.google.com/speed/webp/docs/riff_container. */
 export function animationOf(frames: readonly Frame[], { width, height }: { width: number; height: number }): Buffer {
   const head = Buffer.concat([Buffer.from([ANIMATED, 0, 0, 0]), uint24(width - 1), uint24(height - 1)]);
   const parts = frames.map(({ webp, x, y, ms, ...size }) =>
@@ -50,7 +50,7 @@ function imageIn(webp: Buffer): Buffer[] {
   return found;
 }
 
-/** Screenshots as frames: of each only the part that differs from the one before. One without a difference prolongs that. */
+/** Screenshots as frames, each with only the part that differs from the one before. One without a difference prolongs that. */
 export async function framesOf(page: Page, shots: readonly { png: Buffer; ms: number }[]): Promise<Frame[]> {
   const frames: Frame[] = [];
   for (const { png, ms } of shots) {
@@ -66,7 +66,7 @@ type Part = Omit<Frame, "webp" | "ms"> & { webp: string };
 
 const QUALITY = 0.72;
 
-/** Runs in a page, which holds the pixels of the screenshot before. */
+/** Runs in a page, which has the pixels of the previous screenshot. */
 const encodeDifference = `(async (png) => {
   const image = await createImageBitmap(await (await fetch("data:image/png;base64," + png)).blob());
   const { width, height } = image;

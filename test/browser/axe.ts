@@ -6,9 +6,9 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 type Violation = { id: string; impact: string; nodes: { html: string; failureSummary: string }[] };
 
-/** The faults that axe finds serious on a page. In the dark only colours differ from the same page in light. */
+/** The serious faults that axe finds on a page. In dark mode only colours differ from the same page in light mode. */
 export async function faultsOf(page: Page, colorScheme: "light" | "dark"): Promise<string[]> {
-  // The page's policy lets no script in but its own; the debugger is above it.
+  // The page's policy allows only its own scripts; the debugger bypasses it.
   const session = await page.context().newCDPSession(page);
   await session.send("Page.setBypassCSP", { enabled: true });
   await session.send("Runtime.evaluate", { expression: axe });

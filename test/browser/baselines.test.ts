@@ -11,7 +11,7 @@ import { pages, pathOf, untilWhole } from "./pages.ts";
 const FOLDER = join(import.meta.dirname, "baselines");
 /** `npm run baselines` renews the pictures. */
 const RENEW = process.env.BASELINES === "renew";
-/** Half the size shows what moved, and keeps the pictures small. */
+/** Half the size shows what moved, with small pictures. */
 const SCALE = 0.5;
 /** Pictures of the same page are the same to the pixel; at half the size, a control of 20 x 20 px is 36 pixels of edge. */
 const MOST_DIFFERENT = 8;
@@ -22,7 +22,7 @@ const LOOKS = [
   { name: "360", colorScheme: "light", viewport: { width: 360, height: 740 } },
 ] as const;
 
-/** How wide the fonts of this machine are: with others, no picture is alike. */
+/** The widths of this machine's fonts: with other fonts, no picture is the same. */
 const FONTS = `["ui-sans-serif, system-ui", "ui-monospace, monospace"].map((family) => {
   const context = document.createElement("canvas").getContext("2d");
   context.font = "13px " + family;
@@ -53,7 +53,7 @@ const MAKE_STILL = `(() => {
   new MutationObserver(still).observe(document.body, { subtree: true, childList: true, characterData: true });
 })()`;
 
-/** The same few things in every run, one after the other. */
+/** The same few records in every run, one after another. */
 async function fill(gateway: { url: string }): Promise<void> {
   const { rest, hook, stranger } = callers(gateway);
   await rest("/api/v1/chat/send", { message: "Where is order 4711?", user_id: "ada" });
@@ -68,7 +68,7 @@ async function take(page: Page): Promise<PNG> {
   return PNG.sync.read(await page.screenshot({ animations: "disabled", caret: "hide" }));
 }
 
-/** The number of pixels that differ; all of them where the sizes do. */
+/** The number of different pixels; all of them if the sizes differ. */
 function differenceOf(before: PNG, after: PNG, diff: PNG): number {
   const { width, height } = before;
   if (width !== after.width || height !== after.height) return width * height;
@@ -106,13 +106,13 @@ browserTests(({ open }) => {
     const faults: string[] = [];
     for (const { name: look, ...how } of LOOKS) {
       await using page = await open(gateway, { ...how, deviceScaleFactor: SCALE, reducedMotion: "reduce" });
-      // A machine with much to do lets the event loop stand still, and the page says so.
+      // On a busy machine the event loop is blocked, and the page reports it.
       await page.route("**/readyz", (route) => route.fulfill({ json: { ready: true, parts: {} } }));
       const fonts = JSON.stringify(await page.evaluate(FONTS));
       const known = join(FOLDER, "fonts.json");
       if (RENEW) {
         mkdirSync(FOLDER, { recursive: true });
-        // As the formatter writes it.
+        // In the form of the formatter.
         writeFileSync(known, `${fonts.replace(",", ", ")}\n`);
       } else if (!existsSync(known) || JSON.stringify(JSON.parse(readFileSync(known, "utf8"))) !== fonts) {
         skip("The fonts of this machine are not those of the baselines, so that no picture can be compared.");

@@ -4,7 +4,7 @@ import { afterAll, expect, it } from "vitest";
 import { type GatewayProcess, type ProcessOptions, startProcess } from "#test/harness/process.ts";
 
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-/** It runs as root in a container, and reaches nothing but the gateway. */
+/** It runs as root in a container, and can reach only the gateway. */
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -16,7 +16,7 @@ const FLAGS = [
   "--disable-dev-shm-usage",
 ];
 
-/** The tokens of the gateways that pages are tried against. */
+/** The tokens of the gateways in tests of pages. */
 export const TOKENS = {
   console: "console-token-of-the-pages-1",
   admin: "admin-key-of-the-pages-test-1",
@@ -44,8 +44,8 @@ const CONFIG = {
 };
 
 /**
- * Declares tests that need a browser: `browserTests((open) => { it(…) })`. Where there is none they are one skipped test that says so; with
- * CI or REQUIRE_CHROMIUM set they fail.
+ * Declares tests that need a browser: `browserTests((open) => { it(…) })`. Without a browser they are one skipped test that says so; with CI or
+ * REQUIRE_CHROMIUM set they fail.
  */
 export function browserTests(declare: (tools: BrowserTools) => void): void {
   const executablePath = PLACES.find(existsSync);
@@ -70,8 +70,8 @@ export function browserTests(declare: (tools: BrowserTools) => void): void {
       page.setDefaultTimeout(20_000);
       const code = token === "" ? "" : `#code=${await codeFor(gateway.url, token)}`;
       await page.goto(`${gateway.url}${path}${code}`);
-      // A page that is left before its code was exchanged is not signed in.
-      // The page's content security policy forbids waitForFunction, which evaluates its text in the page.
+      // A page that is left before its code was exchanged is not signed in. The page's content security policy forbids waitForFunction, which
+      // evaluates its text in the page.
       const isSignedIn = async () => {
         // A link of a REST key asks first.
         const question = page.getByRole("button", { name: /^Sign in as / });
@@ -90,10 +90,10 @@ export function browserTests(declare: (tools: BrowserTools) => void): void {
 
 type PageOptions = BrowserContextOptions & {
   path?: string;
-  /** Signs in with it by the link; an empty one does not. */
+  /** Signs in with it by the link; an empty one does not sign in. */
   token?: string;
 };
-/** A page has a browser's session of its own, which ends with it; it fails where the browser complained meanwhile. */
+/** A page has a separate session of the browser, which ends with it; it fails if the browser reported errors meanwhile. */
 type BrowserTools = { open(gateway: Pick<GatewayProcess, "url">, options?: PageOptions): Promise<Page> };
 
 /** Errors of scripts, refused loads, and requests to other hosts. */
@@ -101,7 +101,7 @@ function complaintsOf(page: Page, own: string): string[] {
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => {
-    // A refused call is the page's to show; the browser notes each of them, too.
+    // The page shows a refused call; the browser reports each of them, too.
     if (message.type() === "error" && !/Failed to load resource|WebSocket connection/.test(message.text()))
       complaints.push(message.text());
   });
@@ -112,7 +112,7 @@ function complaintsOf(page: Page, own: string): string[] {
   return complaints;
 }
 
-/** A gateway with known tokens, as a process of its own. */
+/** A gateway with known tokens, in a separate process. */
 export function startPages(config: object = {}, options: ProcessOptions = {}): Promise<GatewayProcess> {
   return startProcess({ config: { ...CONFIG, ...config }, ...options });
 }

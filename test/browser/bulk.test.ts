@@ -7,7 +7,7 @@ import { browserTests, callers, holdRoute, startPages } from "./browser.ts";
 
 const SECRET = `whsec_${Buffer.from("the secret of a channel").toString("base64")}`;
 
-/** A receiver of replies that answers as a test says. */
+/** A receiver of replies that answers as the test specifies. */
 async function startChannel() {
   const state = { status: 410, received: 0 };
   const server = createServer((req, res) => {
@@ -27,7 +27,7 @@ async function startChannel() {
   });
 }
 
-/** Sends webhooks, one after another. Answers the ids of their deliveries. */
+/** Sends webhooks, one after another. Returns the ids of their deliveries. */
 async function sendAll(gateway: { url: string }, messages: readonly string[], more = {}): Promise<string[]> {
   const ids: string[] = [];
   for (const message of messages) {
@@ -178,7 +178,7 @@ browserTests(({ open }) => {
       const release = await holdRoute(page, /\/replay$/, 2);
       const dialog = await replayAll(page, 3);
       await dialog.getByText("1 of 3 replayed").waitFor();
-      // It does not close while it works.
+      // It cannot be closed while it works.
       await page.keyboard.press("Escape");
       await dialog.getByRole("button", { name: "Stop" }).click();
       release();

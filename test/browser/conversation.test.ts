@@ -98,7 +98,7 @@ browserTests(({ open }) => {
       providers: { local: { type: "openai-compatible", baseUrl: `${model.url}/v1`, apiKey: "key-of-the-model-1234" } },
       tools: { files: { type: "stdio", run: [process.execPath, resolve("test/tools/stand-in.mjs")] } },
     };
-    /** A gateway in which one turn called a tool that answered, and one that failed. */
+    /** A gateway with a turn that called a tool that answered, and a tool that failed. */
     async function startCalled() {
       model.say(
         { calls: [{ name: "files__say", args: JSON.stringify({ text: HOSTILE, password: "hunter2" }) }] },

@@ -15,7 +15,7 @@ browserTests(({ open }) => {
     await page.getByRole("heading", { name: "Live" }).waitFor();
     expect(page.url()).toBe(`${gateway.url}/console`);
 
-    // Make a key, and use it with the command that the page shows.
+    // Create a key, and use it with the command that the page shows.
     await page.getByRole("link", { name: "Settings" }).first().click();
     await page.getByRole("button", { name: "Create a key" }).click();
     await page.getByLabel("Name").fill("laptop");
@@ -27,14 +27,14 @@ browserTests(({ open }) => {
     const { stdout } = await run("bash", ["-c", command]);
     expect(JSON.parse(stdout)).toMatchObject({ status: "completed" });
 
-    // The request appears by itself; its timeline says what became of it.
+    // The request appears automatically; its timeline shows the result.
     await page
       .getByRole("link", { name: /completed/ })
       .first()
       .click();
     await page.getByText(/Reply completed in/).waitFor();
 
-    // A webhook comes in, and is sent again.
+    // A webhook arrives, and is sent again.
     const post = (to: string, body: object, headers: Record<string, string> = {}) =>
       fetch(gateway.url + to, {
         method: "POST",
@@ -53,7 +53,7 @@ browserTests(({ open }) => {
     await page.getByRole("dialog").getByRole("button", { name: "Replay", exact: true }).click();
     await page.getByText("replay of").waitFor();
 
-    // A refused one says why.
+    // A refused one shows the reason.
     await post("/hooks/agent", { message: "Let me in" }, { authorization: "Bearer nobody-has-this-token" });
     await page.goto(`${gateway.url}/console/activity?outcome=refused`);
     await page
@@ -62,7 +62,7 @@ browserTests(({ open }) => {
       .click();
     await page.getByText("Refused: unknown token").waitFor();
 
-    // A conversation goes on, is compacted, and is deleted.
+    // A conversation continues, is compacted, and is deleted.
     await page.goto(`${gateway.url}/console/sessions`);
     await page.getByRole("link", { name: /chat:/ }).first().click();
     await page.getByRole("textbox", { name: "Message" }).fill("And the weather?");
@@ -78,7 +78,7 @@ browserTests(({ open }) => {
     await page.getByRole("button", { name: "Delete the session" }).click();
     await page.getByRole("link", { name: /chat:/ }).first().waitFor({ state: "detached" });
 
-    // The key is revoked, and its owner signed out.
+    // The key is revoked, and its owner is signed out.
     await page.goto(`${gateway.url}/console/settings`);
     await page
       .getByRole("row", { name: /laptop/ })
@@ -124,7 +124,7 @@ browserTests(({ open }) => {
     await page.reload();
     const dialog = page.getByRole("dialog");
 
-    // A webhook that is signed as GitHub signs, and one with another secret.
+    // A webhook with a signature like GitHub's, and one with another secret.
     await dialog.getByLabel(/GitHub secret/).fill(secret);
     await dialog.getByRole("button", { name: "Sign and send" }).click();
     await dialog.getByText("200").first().waitFor();
@@ -138,7 +138,7 @@ browserTests(({ open }) => {
       .click();
     await page.getByText("Compare the secret of the mapping's verify").waitFor();
 
-    // A request that no mapping matches: its dry run says why, an edited one starts a turn.
+    // A request that no mapping matches: its dry run shows the reason, an edited one starts a turn.
     const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "rollback", service: "billing" });
     await page.goto(`${gateway.url}/console/d/${deliveryId}`);
     await page.getByRole("heading", { name: "Activity" }).waitFor();
@@ -161,7 +161,7 @@ browserTests(({ open }) => {
       .getByRole("link", { name: String(deliveryId) })
       .waitFor();
 
-    // A reply streams in, and goes on after the socket is cut.
+    // A reply is streamed, and continues after the socket is disconnected.
     await page.goto(`${gateway.url}/console/s/webhook%3Adeploys`);
     await untilLive(page);
     await page.getByRole("textbox", { name: /Message/ }).fill("one two three four five six");

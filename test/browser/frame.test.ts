@@ -17,7 +17,7 @@ browserTests(({ open }) => {
         texts.findIndex((text) => text.startsWith("Live")),
       );
       await options.filter({ hasText: "Live" }).locator("kbd", { hasText: "l" }).waitFor();
-      // An action with a reason is not run.
+      // An action with a reason is not executed.
       const reason = options.filter({ hasText: /No events are waiting/ });
       expect(await reason.getAttribute("aria-disabled")).toBe("true");
       await page.getByRole("combobox", { name: "Search" }).fill("pause");
@@ -127,7 +127,7 @@ browserTests(({ open }) => {
   });
 
   describe("the width of every page", () => {
-    /** Columns that are shown in less than their word, parts that scroll sideways, and controls off the page. */
+    /** Columns that are shown in less than the width of their title, parts that scroll sideways, and controls off the page. */
     const FAULTS = `JSON.stringify([
       ...[...document.querySelectorAll("#page .rows thead th")].map((th) => [th.textContent, th.getBoundingClientRect()])
         .filter(([, { width }]) => width > 0 && width < 80).map(([name, { width }]) => name + " is " + width + " px wide"),

@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 
-/** Text that must never be more than text. */
+/** Text that must never be anything but text. */
 const HOSTILE =
   '<img src=x onerror="window.ran=1"><script>window.ran=1</script>[a](javascript:window.ran=1)\u202e\u001b[31m\u009b31m';
 
@@ -33,7 +33,7 @@ browserTests(({ open }) => {
       },
     });
     const { rest, hook } = callers(gateway);
-    // A line of a MiB, less the rest of its request.
+    // A line of a MiB, minus the rest of its request.
     await rest("/api/v1/chat/send", { message: `${HOSTILE}${"x".repeat(1_000_000)}`, user_id: "long" });
     await rest("/api/v1/chat/send", { message: `invoice_\u202egnp.exe *and* ${HOSTILE}`, user_id: "short" });
     const { deliveryId } = await hook(

@@ -4,13 +4,13 @@ import { browserTests, startPages, TOKENS } from "./browser.ts";
 import { pages, pathOf, untilWhole } from "./pages.ts";
 import { createSeed } from "./seed.ts";
 
-/** Elements that act on a click, and that the keyboard never reaches. A plot's figures are in the table below it. */
+/** Elements that react to a click, and that the keyboard never reaches. A plot's figures are in the table below it. */
 const MOUSE_ONLY = `[...document.querySelectorAll("body *")]
   .filter((element) => "click" in getEventListeners(element))
   .filter((element) => !element.matches("a[href], button, input, select, textarea, summary, label, dialog, [tabindex], [role=option]"))
   .map((element) => element.outerHTML.slice(0, 160))`;
 
-/** Elements that can be used and seen. Of a group that the arrow keys move in, only one takes part in the order of Tab. */
+/** Elements that can be used and seen. Of a group with arrow keys, only one takes part in the order of Tab. */
 const USABLE = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
   .filter((element) => element.tabIndex >= 0 && !element.disabled && element.checkVisibility({ visibilityProperty: true }))`;
 
@@ -24,7 +24,7 @@ async function evaluate(page: Page, expression: string): Promise<unknown> {
   return result.value;
 }
 
-/** Goes through the page by Tab alone, and marks each element that had the focus. */
+/** Moves through the page with only Tab, and marks each element that had the focus. */
 async function tabThrough(page: Page, most: number): Promise<Focused[]> {
   const seen: Focused[] = [];
   for (let n = 0; n < most; n++) {

@@ -9,7 +9,7 @@ function hrefs(page: Page): Promise<(string | null)[]> {
 function focused(page: Page): Promise<string | null> {
   return page.evaluate("document.activeElement.getAttribute('href')");
 }
-/** The addresses of all deliveries, as the gateway lists them. */
+/** The addresses of all deliveries, in the gateway's order. */
 async function listed({ url }: { url: string }): Promise<string[]> {
   const answer = await fetch(`${url}/api/v1/deliveries?limit=500`, {
     headers: { authorization: `Bearer ${TOKENS.console}` },
@@ -17,7 +17,7 @@ async function listed({ url }: { url: string }): Promise<string[]> {
   const { deliveries } = (await answer.json()) as { deliveries: { delivery_id: string }[] };
   return deliveries.map(({ delivery_id }) => `/console/d/${delivery_id}`);
 }
-/** Answers the row that was last before. */
+/** Returns the row that was last before. */
 async function goOlder(page: Page): Promise<string | null> {
   const last = (await hrefs(page)).at(-1) ?? null;
   await page.getByRole("button", { name: "Show older" }).scrollIntoViewIfNeeded();
@@ -72,7 +72,7 @@ browserTests(({ open }) => {
       await using filled = await openFilled(250);
       const { page, all } = filled;
       expect(all).toHaveLength(250);
-      // Where rows have to come first, a key that is pressed before they are there is pressed for nothing.
+      // A key that is pressed before the rows are there has no effect.
       const isNearEnd = (n: number) => n % 50 <= 2 || n % 50 >= 48;
       for (const [n, href] of all.entries()) {
         await page.keyboard.press("j");
@@ -93,7 +93,7 @@ browserTests(({ open }) => {
       const finish = await holdRoute(page, /api\/v1\/deliveries\?(?!.*before=)/);
       await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
       await page.getByRole("button", { name: "Loading…" }).waitFor();
-      // The browser tells of the button in sight before it paints the next but one time.
+      // The browser reports the button in sight before it paints the frame after the next.
       await page.evaluate(`(async () => {
         scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
         for (let n = 0; n < 3; n++) await new Promise(requestAnimationFrame);
@@ -137,7 +137,7 @@ browserTests(({ open }) => {
       const read = new Promise<void>((resolve) => {
         const ended = (request: Request) => /deliveries\?limit=100$/.test(request.url()) && resolve();
         page.on("requestfinished", ended);
-        // Chromium reports some answers that were read to their end as aborted.
+        // Chromium reports some completely read answers as aborted.
         page.on("requestfailed", ended);
       });
       await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);

@@ -72,7 +72,7 @@ browserTests(({ open }) => {
       const sign = page.locator(".bottom .live-sign");
       await page.locator(".bottom .live-sign[data-state='live']").waitFor({ state: "attached" });
       expect(await sign.isVisible()).toBe(false);
-      // Only a stream that has begun can break off.
+      // Only a stream that has started can break.
       await callers(first).rest("/api/v1/chat/send", { message: "Hello" });
       await page.locator("tbody a.row-link").first().waitFor();
       first.kill("SIGKILL");
@@ -150,7 +150,7 @@ browserTests(({ open }) => {
       const viewport = { width: 360, height: 740 };
       await using page = await open(gateway, { viewport });
       await page.locator(".bottom .live-sign[data-state='live']").waitFor({ state: "attached" });
-      // A gateway that drains gives out no page any more.
+      // A draining gateway serves no pages.
       await page.getByRole("button", { name: "Tail" }).waitFor();
       await callers(gateway).rpc("agent.sendMessage", { agentName: "main", message: "Hello", channel: "test" });
       gateway.kill("SIGTERM");

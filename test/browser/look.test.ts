@@ -8,14 +8,14 @@ import { browserTests, callers, codeFor, startPages, TOKENS } from "./browser.ts
 import { pages, pathOf, untilWhole } from "./pages.ts";
 import { createSeed } from "./seed.ts";
 
-/** The pixels by which the page, or a part of it that is no code, is too wide. */
+/** The pixels by which the page, or a part of it that is not code, is too wide. */
 const WIDER = `Math.max(...[document.documentElement, ...document.querySelectorAll(".tabs, .scroll-x")]
   .map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))`;
 
 const NARROW = { width: 360, height: 800 };
 const WIDE = { width: 1280, height: 800 };
 
-/** The faults of a page that is loaded, once its theme has changed. */
+/** The faults of a loaded page, after a change of its theme. */
 async function faultsAt(page: Page, colorScheme: "light" | "dark"): Promise<string[]> {
   await page.emulateMedia({ colorScheme });
   const faults = await faultsOf(page, colorScheme);

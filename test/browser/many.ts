@@ -19,7 +19,7 @@ export async function fill({ url }: { url: string }, count: number): Promise<voi
 
 type Call = { id: number };
 
-/** Calls that send a message each, every one to a session of its own. */
+/** Calls that send a message each, every one to another session. */
 function callsOf(first: number, count: number): Call[] {
   return Array.from({ length: count }, (_, n) => ({
     jsonrpc: "2.0",
@@ -56,7 +56,7 @@ export async function untilIdle(gateway: { url: string }): Promise<void> {
 
 const BEAT_MS = 50;
 
-/** Sends so many requests a second for a while. Answers how many were answered. */
+/** Sends a number of requests a second for a while. Returns the number of answered ones. */
 export async function sendSteadily(
   { url }: { url: string },
   { perSecond, seconds }: { perSecond: number; seconds: number },

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 
-/** The pages of the console, as the navigation names them. */
+/** The pages of the console, with their names in the navigation. */
 export const pages = [
   "Live",
   "Activity",
@@ -18,7 +18,7 @@ export function pathOf(name: string): string {
   return name === "Live" ? "/console" : `/console/${name.toLowerCase()}`;
 }
 
-/** Pages are whole once nothing is being read. */
+/** Pages are complete once nothing is being read. */
 export async function untilWhole(page: Page, name: string): Promise<void> {
   await page.getByRole("heading", { name, exact: true, level: 1 }).waitFor();
   await page.locator("[aria-busy='true']").first().waitFor({ state: "detached" });

@@ -142,7 +142,7 @@ browserTests(({ open }) => {
       await away.goBack();
       await away.getByText("You signed out in another tab.").waitFor();
       for (const page of [first, second, away]) expect(await stored(page)).not.toContain(TOKENS.console);
-      // Signing in again is not undone by the sign-out before.
+      // A new sign-in is not undone by the earlier sign-out.
       await enter(first, TOKENS.console);
       await first.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
       await first.reload();

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { browserTests, startPages } from "./browser.ts";
 import { fill, untilIdle } from "./many.ts";
 
-/** A tenth of what a long run has. */
+/** A tenth of the number of a long run. */
 const MANY = process.env.RUN_LONG ? 100_000 : 10_000;
 
 function rows(page: Page) {
@@ -16,7 +16,7 @@ function hrefs(page: Page): Promise<(string | null)[]> {
   return links(page).evaluateAll((all) => all.map((link) => link.getAttribute("href")));
 }
 
-/** Opens a page in a tab that is signed in, and answers after how many milliseconds it showed its first row. */
+/** Opens a page in a signed-in tab, and returns the milliseconds until it showed its first row. */
 async function timeToRows(page: Page, url: string): Promise<number> {
   await page.goto("about:blank");
   await page.goto(url);
@@ -24,7 +24,7 @@ async function timeToRows(page: Page, url: string): Promise<number> {
   return (await page.evaluate("rowsAfter")) as number;
 }
 
-/** Notes when a page has its first row. */
+/** Records when a page has its first row. */
 const NOTE_ROWS = `(() => {
   const look = () => {
     if (document.querySelector("table.rows tbody tr")) window.rowsAfter = performance.now();
@@ -33,7 +33,7 @@ const NOTE_ROWS = `(() => {
   look();
 })()`;
 
-/** Goes to the end of the page; answers the last row, and where it then stands on the screen. */
+/** Scrolls to the end of the page; returns the last row, and its position on the screen. */
 function toEnd(page: Page): Promise<{ href: string; top: number }> {
   return page.evaluate(`(() => {
     scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });

@@ -62,13 +62,13 @@ async function main(): Promise<void> {
 
 type Seed = Awaited<ReturnType<typeof createSeed>>;
 
-/** The configuration with other agents behind the same names, which have no heartbeat. */
+/** The configuration with other agents under the same names, which have no heartbeat. */
 function writtenBy(config: Seed["config"], url: string) {
   const agents = Object.keys(config.agents).map((name) => [name, { backend: "http", http: { url } }]);
   return { ...config, agents: Object.fromEntries(agents) };
 }
 
-/** Runs a gateway while something is done with it. */
+/** Runs a gateway during a function. */
 async function fromSeed(
   configOf: (seed: Seed) => Pick<Seed["config"], "gateway">,
   act: (seed: Seed, url: string) => Promise<void>,

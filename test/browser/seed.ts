@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { callers, TOKENS } from "./browser.ts";
 
-/** What the agents of the pictures answer, by a word of what they are asked. */
+/** The answers of the agents in the pictures, by a word of the message. */
 export const REPLIES: readonly (readonly [word: string, reply: string])[] = [
   [
     "4711",
@@ -55,7 +55,7 @@ const PARAMS = {
 
 const GITHUB_SECRET = "github-secret-of-the-pages-12";
 
-/** The service that answers for the agents. Some turns take their time, so that pages have something that runs. */
+/** The service that answers for the agents. Some turns are slow, so that pages show running work. */
 async function startAgents() {
   const server = createServer(async (req, res) => {
     let body = "";
@@ -78,7 +78,7 @@ async function startAgents() {
   return server;
 }
 
-/** The configuration of a gateway that looks like somebody's, and what fills it. */
+/** A realistic configuration of a gateway, and its content. */
 export async function createSeed() {
   const folder = mkdtempSync(join(tmpdir(), "gateway-seed-"));
   mkdirSync(join(folder, "skills/summarise-incident"), { recursive: true });

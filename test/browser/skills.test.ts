@@ -39,7 +39,7 @@ write(
 write("empty-text", "SKILL.md", skillText("empty-text", `${HOSTILE} & <b>bold</b>`).replace("How to empty-text.", ""));
 write("list", "SKILL.md", skillText("list", "Lists things."));
 write("nameless", "SKILL.md", "---\ndescription: It has no name.\n---\nText.\n");
-// A folder's name may hold all but a slash.
+// A folder's name may contain any character but a slash.
 write("<img src=x onerror=document.title='run'>", "SKILL.md", "no front matter");
 
 const CONFIG = { skills: { dirs: [join(root, "skills")] } };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { browserTests, callers, startPages, untilLive } from "./browser.ts";
 
-/** Slow 4G, as browsers' own tools set it. */
+/** Slow 4G, as in the tools of browsers. */
 const SLOW = { offline: false, latency: 400, downloadThroughput: 50_000, uploadThroughput: 50_000 };
 
 browserTests(({ open }) => {

@@ -7,7 +7,7 @@ import { callers, codeFor, TOKENS } from "./browser.ts";
 import { REPLIES } from "./seed.ts";
 
 const VIEW = { width: 1180, height: 430 };
-/** The side bar is left out. */
+/** The side bar is omitted. */
 const CLIP = { x: 208, y: 0, width: VIEW.width - 208, height: VIEW.height };
 const EVERY_MS = 220;
 const LAST_MS = 2_500;
@@ -36,7 +36,7 @@ export async function startWriters() {
   };
 }
 
-/** A few seconds of work, as several systems send it. */
+/** A few seconds of work from several systems. */
 async function work(url: string): Promise<void> {
   const { rest, hook, stranger } = callers({ url });
   const chat = (message: string, agent: string) => rest("/api/v1/chat/send", { message, agent, user_id: "ada" });
@@ -65,7 +65,7 @@ async function work(url: string): Promise<void> {
   await sleep(2_500);
 }
 
-/** Films the view Tail while work comes in. */
+/** Records the view Tail while work arrives. */
 export async function filmTail(browser: Browser, url: string): Promise<Buffer> {
   const context = await browser.newContext({ viewport: VIEW, colorScheme: "dark" });
   const page = await context.newPage();

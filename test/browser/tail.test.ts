@@ -10,7 +10,7 @@ const TAIL = "/console?view=tail";
 function lines(page: Page) {
   return page.getByRole("log").getByRole("listitem");
 }
-/** How far the log is scrolled from its end. */
+/** The distance of the log's scroll position from its end. */
 function fromEnd(page: Page): Promise<number> {
   return page
     .getByRole("log")
@@ -47,7 +47,7 @@ browserTests(({ open }) => {
       };
       await sendAll(120);
       await using page = await open(gateway, { path: "/console/settings" });
-      // Requests of that page do not count.
+      // Requests of that page are not counted.
       await page.waitForLoadState("networkidle");
       const devtools = await page.context().newCDPSession(page);
       await devtools.send("Network.enable");
@@ -68,7 +68,7 @@ browserTests(({ open }) => {
       await page.getByText("Turns per minute").waitFor();
       expect(bytes).toBeLessThan(120_000);
       const opened = asked.length;
-      // The minute is measured by the page's clock, which stands still while the machine is slow.
+      // The minute is measured by the page's clock, which stops while the machine is slow.
       await page.clock.pauseAt((await page.evaluate(() => Date.now())) + 1_000);
       for (let n = 0; n < 60; n++) {
         await hook("/hooks/agent", { message: `push ${n}` });
@@ -93,7 +93,7 @@ browserTests(({ open }) => {
       await rest("/api/v1/chat/send", { message: "Hello", agent: "flaky" });
       const troubles = page.getByRole("list", { name: "Problems" }).getByRole("listitem");
       await troubles.getByText(/last turn failed/).waitFor();
-      // A busy machine has troubles of its own.
+      // A busy machine has other troubles, too.
       expect(await troubles.filter({ hasText: "flaky" }).count()).toBe(1);
       await expect.poll(() => page.title()).toMatch(/^✕ \d failing · Live · Agent Gateway$/);
       expect(await page.locator("link[rel=icon]").getAttribute("href")).toContain("B3261E");
@@ -113,7 +113,7 @@ browserTests(({ open }) => {
       await writing.waitFor();
       const early = String(await writing.textContent());
       await expect.poll(async () => String(await writing.textContent()).length).toBeGreaterThan(early.length);
-      // What is written is not read out piece by piece.
+      // A screen reader does not read the reply piece by piece.
       expect(await writing.locator("[aria-hidden='true']").count()).toBe(1);
       await sent;
       await expect

@@ -41,7 +41,7 @@ browserTests(({ open }) => {
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "billing" });
       await using page = await open(gateway, { path: `/console/webhooks?delivery=${deliveryId}` });
       await page.getByText("Deploy of billing").waitFor();
-      // One that is chosen from the list is tried where it was sent to.
+      // A webhook that is chosen from the list is tried at its path.
       const recorded = page.getByLabel("Recorded");
       await recorded.selectOption("");
       await recorded.selectOption(String(deliveryId));

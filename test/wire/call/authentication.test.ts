@@ -15,12 +15,12 @@ const authorization = `Bearer ${SECRETS.key}`;
 
 type Headers = Record<string, string>;
 let addresses = 0;
-/** The headers of a request from an address of its own, so that no test uses up the patience for another. */
+/** The headers of a request from another address each time, so that no test uses up the guess limit for another. */
 function elsewhere(): Headers {
   return { "x-forwarded-for": `198.51.100.${++addresses}`, "x-forwarded-proto": "https" };
 }
 
-/** A reply as its bytes are, but for what is new each time. */
+/** The bytes of a reply, without the parts that change each time. */
 function bareOf({ status, headers, text }: Reply) {
   return {
     status,
@@ -104,7 +104,7 @@ describe.each(doors)("a request to $door", ({ surface, place, good, others, body
       else expect(Number(wait) > 50 && Number(wait) <= 60).toBe(true);
     }
     await connection.closed;
-    // A good one from there still passes, and others are let be.
+    // A valid token from there is still accepted, and other addresses are not affected.
     expect((await send({ ...from, authorization: `Bearer ${good}` })).status).toBe(200);
     expect((await guess(elsewhere())).headers.get("retry-after")).toBeNull();
     expect(JSON.stringify(gateway.logs)).not.toMatch(/guess \d/);

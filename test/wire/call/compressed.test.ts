@@ -12,7 +12,7 @@ const LONG = "A message that is said again. ".repeat(400);
 type SentRequest = { method?: string; path: string; headers?: Record<string, string>; body?: string };
 type Answer = { status: number; headers: Record<string, unknown>; bytes: Buffer };
 
-/** Sends a request without the headers that a client library adds, and returns the bytes of the answer as they were sent. */
+/** Sends a request without the headers that a client library adds, and returns the raw bytes of the answer. */
 async function overHttp1({ method = "GET", path, headers = {}, body }: SentRequest): Promise<Answer> {
   const sent = request(gateway.url + path, { method, headers });
   sent.end(body);

@@ -26,7 +26,7 @@ const doors: Door[] = [
   ["GET", "/docs", gateway.rpcToken],
 ];
 
-/** One request over HTTP/1.1 with these lines more. */
+/** One request over HTTP/1.1 with these additional lines. */
 async function send([method, path, token, body]: Door, lines: readonly string[]) {
   await using connection = await openConnection(gateway.url);
   const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
@@ -62,7 +62,7 @@ describe.each(doors)("over HTTP/1.1, %s %s", (...door) => {
   });
 });
 
-// An error in the style of OpenAI does not name its request, as the ledger wants it.
+// An error in the format of OpenAI does not name its request, which the ledger needs.
 const inHttp2 = doors.filter(([, path]) => path !== "/v1/models");
 
 describe.each(inHttp2)("over HTTP/2, %s %s", (method, path, token, body = "") => {

@@ -6,7 +6,7 @@ import { BODIES, IDS } from "#test/wire/rest/provoke-gateways.ts";
 
 const CAUSE = "no such thing in /srv/gateway/secrets.json, password hunter2";
 
-// The real tables, but each of their handlers throws an error that nobody expects.
+// The real tables, in which every handler throws an unexpected error.
 const { fail, failing } = vi.hoisted(() => {
   const fail = (): never => {
     throw new TypeError("no such thing in /srv/gateway/secrets.json, password hunter2");

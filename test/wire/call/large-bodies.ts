@@ -1,8 +1,8 @@
-// Bodies near the limit of their door, each made to take long. F13: none fails, and none makes others wait.
+// Bodies near the limit of their surface, each as slow as possible. F13: none fails, and none blocks others.
 const KIB = 1024;
 const MIB = KIB * KIB;
 
-/** A body of as many pieces as fit between head and tail, and of `most` at the most. */
+/** A body of as many pieces as fit between head and tail, at most `most`. */
 function filler(bytes: number) {
   return (head: string, piece: (n: number) => string, tail: string, most = Number.POSITIVE_INFINITY): Buffer => {
     const pieces = [];
@@ -17,7 +17,7 @@ function filler(bytes: number) {
   };
 }
 
-/** A body may hold 10 000 values: about as many pieces, and no more. */
+/** A body may have 10 000 values, which is about the number of pieces. */
 const READ = 9_980;
 const X90 = "x".repeat(90);
 function integerKey(n: number) {
@@ -103,7 +103,7 @@ function rpcBodies(): [name: string, body: string | Buffer][] {
   ];
 }
 
-/** The parser is that of the other doors; these are long in what a webhook does beside it. */
+/** The parser is that of the other surfaces; these are slow in the further steps of a webhook. */
 function hookBodies(): [name: string, path: string, body: Buffer][] {
   const MOST = 256 * KIB;
   const fill = filler(MOST);

@@ -6,7 +6,7 @@ import { shareGateway } from "#test/harness/gateway.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { openSocket } from "#test/wire/ws/socket.ts";
 
-// Pieces of a reply that an agent sends at once leave the gateway in one write, whatever reads them.
+// Pieces of a reply that an agent sends at once leave the gateway in one write, on any transport.
 
 const PIECES = 200;
 const LAST = `word${PIECES - 1}`;

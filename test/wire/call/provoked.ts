@@ -1,4 +1,4 @@
-// Doors are made to answer with each of their errors for real. This is what they share: agents, gateways, and a store that fails.
+// Every surface returns each of its errors for a real reason. These are the common parts: agents, gateways, and a failing store.
 
 import type { Backend } from "#backends/backend.ts";
 import { createEchoBackend } from "#backends/echo.ts";
@@ -11,9 +11,9 @@ import { type SomeConfig, type Start, startGateway, type TestGateway } from "#te
 const backends: Record<string, Backend> = {
   stuck: { ...createPuppet().backend, kind: "stuck" },
   choosy: { ...createPuppet(["fast", "deep"]).backend, kind: "choosy" },
-  /** It has failed so often that it is left alone. */
+  /** It has failed so often that it gets no requests. */
   resting: { ...createPuppet().backend, kind: "resting", restMs: () => 4_200 },
-  /** Its turns end badly, and a summary never comes. */
+  /** Its turns fail, and a summary never ends. */
   speechless: {
     ...createEchoBackend({ fail: "The backend is away." }),
     summarise: () => Promise.reject(new Error("it lost its words")),
@@ -35,7 +35,7 @@ export const agents = {
   leaving: { backend: "echo" },
 } as const;
 
-/** Gateways by their names, each started when a case first needs it. */
+/** Gateways by name, each started when a case first needs it. */
 export function createGateways(configOf: (config: SomeConfig) => SomeConfig) {
   const started = new Map<string, Promise<TestGateway>>();
   return {
@@ -54,8 +54,8 @@ export function createGateways(configOf: (config: SomeConfig) => SomeConfig) {
 
 let storeError: Error | undefined;
 /**
- * A store that fails when `whileStoreFails` says so, as an engine that lost its disk or its database does. What an
- * engine answers from memory is answered even then, unless told.
+ * A store that fails when `whileStoreFails` says so, like an engine that lost its disk or its database. Answers from an engine's memory still work,
+ * unless told otherwise.
  */
 export function failingStore(store: Store, { memoryToo = false } = {}): Store {
   return new Proxy(store, {
@@ -88,7 +88,7 @@ export function newSession(): string {
   return `provoked-${++sessions}`;
 }
 
-/** The turn that is the n-th in a session, once it is there. */
+/** The nth turn of a session, once it exists. */
 export async function turnOf({ gateway }: TestGateway, sessionId: string, nth = 1): Promise<string> {
   for (;;) {
     const entries = await gateway.store.readEntries(sessionId, { after: 0, limit: 100 });

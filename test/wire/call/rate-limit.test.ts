@@ -94,7 +94,7 @@ describe.each(DOORS)("the rate limit of $door", ({ limit, send }) => {
       const { status } = await send(gateway);
       if (status === 200) passed.push({ sent, answered: performance.now() });
     }
-    // Each was judged between its two times, and a whole window lies between one and the fifth behind it.
+    // Each was decided between its two times, and a complete window is between a request and the fifth after it.
     for (let n = most; n < passed.length; n++) {
       const [{ sent }, { answered }] = [passed[n - most], passed[n]] as [(typeof passed)[0], (typeof passed)[0]];
       expect(answered - sent).toBeGreaterThan(windowMs);

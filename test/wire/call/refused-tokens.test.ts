@@ -37,7 +37,7 @@ test.each(doors)("401 of %s %s says which token is required, and what was sent i
     JSON.stringify(`${takes} The request has none, or one that is not valid here.`).slice(1, -1),
   );
   const bare = ({ text }: { text: string }) => text.replace(/req_[0-9A-Z]{26}/, "req");
-  // A token that is good at another door looks like any other, be it in a header that nobody looks at.
+  // A token of another surface looks like any other token, in any header.
   for (const token of ["wrong", otherDoors]) {
     expect(bare(await send(method, path, { ...json, authorization: `Bearer ${token}` }))).toBe(bare(missing));
     const { text } = await send(method, path, { ...json, "x-api-key": token });

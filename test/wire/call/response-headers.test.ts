@@ -8,7 +8,7 @@ const key = { authorization: `Bearer ${SECRETS.key}`, "content-type": "applicati
 const rpc = { authorization: `Bearer ${SECRETS.rpcToken}`, "content-type": "application/json" };
 const NOTIFICATION = JSON.stringify({ jsonrpc: "2.0", method: "agent.list" });
 
-// The headers of each REST, RPC and webhook call are checked with every reply of the other tests.
+// The other tests check the headers of each REST, RPC and webhook call with every reply.
 describe("no cache stores, and no browser guesses the type of", async () => {
   const gateway = await shareGateway({ config: { gateway: { openai: { enabled: true } } } });
 

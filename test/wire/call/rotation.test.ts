@@ -40,7 +40,7 @@ test.each(DOORS)("F16: %s are rotated 100 times under load, and no valid request
   let current = 0;
   let answered = 0;
   let isOver = false;
-  /** The oldest token that somebody is still on the way with. */
+  /** The oldest token of a request in progress. */
   const onTheWay = new Map<number, number>();
   const work = async (worker: number): Promise<void> => {
     while (!isOver) {
@@ -52,7 +52,7 @@ test.each(DOORS)("F16: %s are rotated 100 times under load, and no valid request
   };
   const workers = Promise.all([1, 2, 3, 4].map(work));
   for (let n = 1; n <= 100; n++) {
-    // Everybody uses the newer of the two before the older one goes.
+    // Every caller uses the newer token before the older one is removed.
     current = n;
     while ([...onTheWay.values()].some((token) => token < n)) await new Promise(setImmediate);
     await gateway.reload(configOf(n, n + 1));
@@ -77,7 +77,7 @@ test("F16: a hundred keys are created one after another: no valid request fails,
     while (rotating) {
       const { key } = current;
       const reply = await gateway.rest.call("skills.list", { key });
-      // Only a key that was revoked while the request was under way may have failed.
+      // Only a key that was revoked during the request may have failed.
       if (reply.status === 200) served++;
       else expect(retired.has(key), `a valid key was refused: ${reply.text}`).toBe(true);
     }

@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A server that sends these events to whoever comes, and the first reader's end of it. */
+/** A server that sends these events to every client, and its end of the first reader's connection. */
 async function serve(
   events: () => AsyncIterable<SseEvent>,
 ): Promise<{ reader: IncomingMessage; ended: Promise<void> }> {
@@ -102,7 +102,7 @@ test("events and the end of their stream that are written in one turn arrive in 
 });
 
 test("a stream continues if there was room again before the notification", async () => {
-  // As a comment leaves it that went out while another write was on its way.
+  // This is the state after a comment that was sent while another write was in progress.
   const { port, accepted } = await listenHere((_req, res) => {
     const [own] = accepted as [Socket];
     const more = async function* (): AsyncGenerator<SseEvent> {

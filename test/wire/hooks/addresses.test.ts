@@ -12,7 +12,7 @@ function wake(headers: Record<string, string | null>, at = gateway.hooks) {
   return at.wake({ text: "hi" }, { headers });
 }
 
-/** A reply as its bytes are, but for what is new each time. */
+/** The bytes of a reply, without the parts that change each time. */
 function bareOf({ status, headers, text }: Reply) {
   return {
     status,
@@ -61,9 +61,9 @@ describe("webhooks.allowedIps", () => {
     const signature = await senders.github.sign(GITHUB, "{}");
     const signed = await closed.hooks.named("signed", "{}", { headers: { ...signature, ...from("203.0.113.8") } });
     expect(signed.error).toBe("address-not-allowed");
-    // REST and RPC are for everybody.
+    // REST and RPC accept every address.
     expect((await closed.rest.call("skills.list", { headers: from("203.0.113.8") })).status).toBe(200);
-    // The address that a stranger claims counts for nothing.
+    // The address that an unknown client claims is ignored.
     expect(await errorFrom("203.0.113.7, 203.0.113.8")).toBe("address-not-allowed");
   });
 

@@ -10,7 +10,7 @@ const played: Start = { makeBackend: () => backend };
 const gateway = await startGateway(played);
 afterAll(() => gateway[Symbol.asyncDispose]());
 
-/** Sends it, lets the turn reply, and tells what the backend was given. */
+/** Sends it, lets the turn reply, and returns the backend's input. */
 async function sent(body: object, at: TestGateway = gateway): Promise<{ turn: BackendTurn; reply: Reply }> {
   const reply = await at.hooks.agent(body);
   expect(reply.status).toBe(200);

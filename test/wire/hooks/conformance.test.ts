@@ -5,7 +5,7 @@ import { hookTransports } from "#test/harness/hooks.ts";
 import { filled, type Kept } from "#test/harness/rpc-fixtures.ts";
 import { slowStore } from "#test/harness/stores.ts";
 
-// Every fixture, on every transport, and over a store that has to be waited for. What comes back is held to the contract, too.
+// Every fixture, on every transport, and with an asynchronous store. The replies are validated against the contract, too.
 
 const { "HTTP/1.1": http1 } = hookTransports as { "HTTP/1.1": (typeof hookTransports)[string] };
 const ways = { ...hookTransports, "HTTP/1.1, with a store to be waited for": { ...http1, wrapStore: slowStore } };
@@ -17,7 +17,7 @@ for (const [way, { open, config: ofWay, ...options }] of Object.entries(ways)) {
         config: { ...config, gateway: { ...config.gateway, ...ofWay?.gateway } },
         ...options,
       });
-      // Opened with its first fixture: those of other files may take longer than an idle connection is kept.
+      // Opened with its first fixture, because fixtures of other files may take longer than the lifetime of an idle connection.
       let client: Awaited<ReturnType<typeof open>> | undefined;
       const kept: Kept = new Map();
 

@@ -7,7 +7,7 @@ import { createProvocations } from "./provoke.ts";
 
 const hooks = (routes as readonly Route[]).filter(({ surface }) => surface === "hooks");
 
-/** These errors come about over HTTP/1.1 alone: a gateway that stops closes other connections, and a lie about a length ends them. */
+/** These errors occur only over HTTP/1.1: a stopping gateway closes other connections, and a wrong length ends them. */
 const OVER_HTTP1_ALONE: readonly ErrorName[] = ["shutting-down", "request-timeout"];
 
 describe.each(Object.keys(hookTransports))("over %s", (way) => {

@@ -10,10 +10,10 @@ const requests = requestsOf(operations);
 const replies = repliesOf(operations);
 
 const slackSecret = senders.slack.makeSecret("first");
-/** The configuration that the contract's examples are about. */
+/** The configuration of the contract's examples. */
 const config: SomeConfig = {
   agents: { main: { backend: "echo", model: "fast" } },
-  // Nobody is there: what is announced waits.
+  // Nothing listens there: announcements wait.
   channels: {
     ops: { type: "webhook", url: "http://127.0.0.1:9/", secret: "whsec_b25lIHR3byB0aHJlZSBmb3VyIGZpdmUgc2l4" },
   },
@@ -51,7 +51,7 @@ async function challenge(client: HookClient, value: unknown) {
   return client.named("slack", body, sending);
 }
 
-/** How each example of a request is sent. */
+/** The way in which each example of a request is sent. */
 function sendExample({ operation, name, value }: Example, client: HookClient): Promise<Reply> {
   if (operation === "hooks.wake") return client.wake(value);
   if (operation === "hooks.agent") return client.agent(value);
@@ -59,7 +59,7 @@ function sendExample({ operation, name, value }: Example, client: HookClient): P
   return name === "challenge" ? challenge(client, value) : push(client, value);
 }
 
-/** How each example of a reply comes about. */
+/** The way in which each example of a reply is caused. */
 const producers: Record<string, (client: HookClient) => Promise<Reply>> = {
   "hooks.wake 200 application/json queued": (client) => client.wake(exampleOf("hooks.wake", "plain")),
   "hooks.agent 200 application/json started": (client) => client.agent(exampleOf("hooks.agent", "full")),

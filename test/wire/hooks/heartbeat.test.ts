@@ -143,7 +143,7 @@ describe("a gateway that stops while a beat runs", () => {
   });
 });
 
-/** Repeats what it is told, unless it is told to fail. */
+/** Repeats its message, unless the message says to fail. */
 function backendThat(fails: () => boolean, hear: (text: string) => void = () => {}): Backend {
   return {
     kind: "told",

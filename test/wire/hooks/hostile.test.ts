@@ -4,7 +4,7 @@ import { exchange } from "#test/harness/raw.ts";
 import { senders } from "#test/harness/senders.ts";
 import { LARGE_HOOK_BODIES } from "#test/wire/call/large-bodies.ts";
 
-// F12 and F13: what somebody made to hurt, sent to the webhooks.
+// F12 and F13: hostile requests to the webhooks.
 
 const secret = senders.github.makeSecret("first");
 const mappings = {

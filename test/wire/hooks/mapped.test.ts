@@ -268,7 +268,7 @@ it("for a session with a full queue is refused, and nothing of it is stored", as
     ),
   });
   const replies = [];
-  // One runs, and two wait.
+  // One turn runs, and two wait.
   for (let n = 0; n < 4; n++) replies.push(await gateway.hooks.named("ci", {}));
   expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
   expect(replies[3]?.error).toBe("session-busy");

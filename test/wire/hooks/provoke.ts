@@ -24,14 +24,14 @@ const mappings = Object.fromEntries(
 
 type Change = HookSending & {
   kind?: Kind;
-  /** Behind the path. */
+  /** After the path. */
   query?: string;
   name?: string;
   fields?: Record<string, unknown>;
   body?: unknown;
 };
 
-/** Makes each webhook answer with each of its errors, for real, over one kind of connection. */
+/** Makes each webhook return each of its errors for a real reason, over one kind of connection. */
 export function createProvocations(way: keyof typeof hookTransports) {
   const { open, config: ofWay } = hookTransports[way] as (typeof hookTransports)[string];
   const wholeOf = (config: SomeConfig): SomeConfig => ({
@@ -51,7 +51,7 @@ export function createProvocations(way: keyof typeof hookTransports) {
     const gateway = await gateways.gatewayFor(name, start);
     return { gateway, client: await clientOf(gateway) };
   };
-  /** Sends what an operation usually is sent, but for the change. */
+  /** Sends the usual request of an operation with this change. */
   const call = (client: HookClient, route: Route, change: Change = {}): Promise<Reply> => {
     const { kind = "usual", query = "", name = kind, fields, ...sending } = change;
     const usual =
@@ -73,7 +73,7 @@ export function createProvocations(way: keyof typeof hookTransports) {
     const { client } = await gatewayFor("failing store", { wrapStore: failingStore });
     return whileStoreFails(error, () => call(client, route));
   };
-  /** Its mapping is chosen, and then a reload takes its agent away. */
+  /** Its mapping is chosen, and then a reload removes its agent. */
   const whileItsAgentLeaves = async (route: Route): Promise<Reply> => {
     let leave = async () => {};
     const wrapStore = (store: Store): Store => ({
@@ -179,13 +179,13 @@ function isMapped({ operation }: Route): boolean {
   return operation.startsWith("hooks.mapped");
 }
 
-/** The same request in other words. */
+/** The same request with another text. */
 function otherwise({ operation }: Route): Change {
   if (operation === "hooks.wake") return { fields: { text: "ho" } };
   return { fields: operation === "hooks.agent" ? { message: "ho" } : { more: true } };
 }
 
-/** Ages an event out as soon as it was handled. */
+/** Deletes an event by age as soon as it was handled. */
 async function forget(store: Store, eventId: string): Promise<void> {
   while ((await store.getEvent(eventId))?.status === "queued") await new Promise(setImmediate);
   const now = Date.now();

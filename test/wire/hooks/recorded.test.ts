@@ -30,7 +30,7 @@ type Recorded = {
   timeline: { name: string; detail: Record<string, unknown> | null }[];
 };
 
-/** The delivery of a request, by the id that its answer names. */
+/** The delivery of a request, by the id in its answer. */
 async function deliveryOf({ console }: TestGateway, { requestId }: Reply): Promise<Recorded | undefined> {
   const { json } = await console.call("deliveries.list", { query: { id: requestId } });
   const [found] = json.deliveries as { delivery_id: string }[];
@@ -118,7 +118,7 @@ describe("a refused webhook is recorded", () => {
       name: "request.refused",
       detail: { error: reply.error, status: reply.status, detail: reason ?? reply.problem.detail },
     });
-    // The answer does not tell which.
+    // The answer does not say which.
     if (reason) expect(reply.problem.detail).toBe("The signature is missing, wrong, or too old.");
     if ("name" in step) expect(steps.at(-2)).toMatchObject(step);
   });

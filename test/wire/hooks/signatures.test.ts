@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type Signed, senders, senderTypes } from "#test/harness/senders.ts";
 import { claimFault, type SignatureType, schemes, signedWith } from "#wire/hooks/signatures.ts";
 
-/** Answers the index of the secret that is good, or the reason why none is. */
+/** Returns the index of the matching secret, or the reason for a refusal. */
 function judge(
   type: SignatureType,
   secrets: readonly string[],

@@ -21,7 +21,7 @@ const mappings = Object.fromEntries(
   ]),
 );
 
-/** A body as that sender sends it, with the id that tells this delivery from others where that is in the body. */
+/** A body in the format of the sender, with the id of this delivery if it is in the body. */
 function bodyOf(id: string, more: object = {}) {
   return JSON.stringify({ id: `evt_${id}`, event_id: `Ev_${id}`, kind: "known", from: id, ...more });
 }
@@ -37,7 +37,7 @@ async function signedAs(type: SignatureType, body: string, id: string, secret = 
   return headers;
 }
 
-/** How many sessions, turns and deliveries there are. */
+/** The number of sessions, turns and deliveries. */
 function countAll({ gateway }: TestGateway) {
   const { sessions, turnsQueued, turnsRunning, eventsQueued } = gateway.store.stats();
   return { sessions, turnsQueued, turnsRunning, eventsQueued };
@@ -53,7 +53,7 @@ describe.each(Object.entries(hookTransports))("over %s", async (_way, { open, co
   });
 
   describe.each(senderTypes)("a webhook of %s", (type) => {
-    // Each from an address of its own, as one that fails too often is cut off.
+    // Each from another address, because an address with many failures is blocked.
     const from = { "x-forwarded-for": `198.51.100.${senderTypes.indexOf(type)}`, "x-forwarded-proto": "https" };
     const send = (body: string, headers: Record<string, string>): Promise<Reply> =>
       client.named(type, body, { token: null, headers: { ...from, ...headers } });
@@ -90,7 +90,7 @@ describe.each(Object.entries(hookTransports))("over %s", async (_way, { open, co
         expect(problem.detail).toBe("The signature is missing, wrong, or too old.");
       }
       expect(countAll(gateway)).toEqual(before);
-      // The key was not used up either.
+      // The key can still be used.
       expect((await send(bodyOf(id), headers)).headers.get("idempotent-replayed")).toBeNull();
     });
 
@@ -182,7 +182,7 @@ describe("a signed webhook", async () => {
     );
     const token = await gateway.hooks.agent({ message: "hi" }, { headers: { "idempotency-key": key } });
     expect(new Set([signed, standard, token].map(({ json }) => json.turnId)).size).toBe(3);
-    // A header that a client adds counts for nothing.
+    // A header that a client adds is ignored.
     const again = await send("github", bodyOf(key), { ...headers, "idempotency-key": "another" });
     expect(again.json.turnId).toBe(signed.json.turnId);
   });

@@ -8,7 +8,7 @@ import { OVER_TLS } from "#test/harness/http2.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
 
-/** A connection from an address of this machine: all of 127/8 are. */
+/** A connection from an address of this machine, which has all of 127/8. */
 async function open(url: string, from = "127.0.0.1"): Promise<Socket> {
   const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", localAddress: from });
   socket.on("error", () => {});
@@ -16,7 +16,7 @@ async function open(url: string, from = "127.0.0.1"): Promise<Socket> {
   await once(socket, "connect");
   return socket;
 }
-/** It may stay, and is answered. */
+/** It stays open, and is answered. */
 async function expectAnswer(socket: Socket): Promise<void> {
   socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const [data] = await once(socket, "data");
@@ -24,7 +24,7 @@ async function expectAnswer(socket: Socket): Promise<void> {
   expect(status).toBe("200");
   noteChecked(requestId);
 }
-/** It is closed, and nothing is said on it. */
+/** It is closed without an answer. */
 async function expectEnd(socket: Socket): Promise<void> {
   await once(socket.resume(), "close");
   expect(socket.bytesRead).toBe(0);
@@ -64,7 +64,7 @@ describe("an address with gateway.connectionsPerAddress connections", () => {
     expect(refused).toEqual(["2001:db8:0:1::3"]);
     first.close();
     expect(open("2001:db8:0:1::4").isIn).toBe(true);
-    // An IPv4 address that came in through an IPv6 socket is one of its own.
+    // An IPv4 address on an IPv6 socket counts as itself.
     expect(["1", "2", "3"].map((host) => open(`::ffff:192.0.2.${host}`).isIn)).toEqual([true, true, true]);
   });
 

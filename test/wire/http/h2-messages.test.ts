@@ -9,7 +9,7 @@ import { BY_CONNECTION } from "./listener.ts";
 
 const TIMES = { headersMs: 10_000, requestMs: 10_000, idleMs: 10_000, stuckMs: 10_000, lastRequestsMs: 0 };
 
-/** Sends the head of a POST, and gives both ends of it. */
+/** Sends the head of a POST, and returns both ends of it. */
 async function begin(): Promise<{ req: Http2Request; res: Http2Response; client: ClientHttp2Stream }> {
   let received = (_: [Http2Request, Http2Response]) => {};
   const request = new Promise<[Http2Request, Http2Response]>((resolve) => (received = resolve));

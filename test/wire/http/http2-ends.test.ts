@@ -14,7 +14,7 @@ import {
 } from "#test/harness/frames.ts";
 import { echo, listenHere, open } from "./listener.ts";
 
-/** Connections are looked at ten times a second, in place of once. */
+/** Connections are checked ten times a second, instead of once. */
 const OFTEN = { stuckMs: 100 };
 const ERROR = Buffer.from([0, 0, 0, 0, 0, 0, 0, 2]);
 
@@ -28,7 +28,7 @@ beforeEach(() => {
   vi.spyOn(performance, "now").mockImplementation(() => now() + aged);
 });
 afterEach(() => vi.restoreAllMocks());
-/** `ms` pass at once, but no timer hears of it. */
+/** `ms` pass at once, without any timer. */
 function age(ms: number): void {
   aged += ms;
 }
@@ -60,7 +60,7 @@ test("an idle connection is sent one ping, and remains open", async () => {
     return connection;
   };
   await using first = await openIdle();
-  // Connections are looked at in their order: when the second is sent its ping, the first has been looked at again.
+  // Connections are checked in their order: when the second is sent its ping, the first has been checked again.
   await using _second = await openIdle();
   first.write(frame(TYPE.headers, FLAG.endStream | FLAG.endHeaders, 1, requestBlock("GET", "/")));
   await first.until(({ type }) => type === TYPE.headers);

@@ -159,7 +159,7 @@ describe("a body", () => {
 describe("a flood", () => {
   const goesOn = async () =>
     expect((await gateway.rest.call("chat.send", { body: { message: "hi" } })).status).toBe(200);
-  /** Sends until the connection is cut, and reads what comes unless told. */
+  /** Sends until the connection is closed, and by default reads the answers. */
   const flood = async (bytes: Uint8Array, times: number, { isRead = true } = {}) => {
     await using connection = await openFrames(gateway.url);
     connection.write(PREFACE, settings);
@@ -188,7 +188,7 @@ describe("a flood", () => {
     }
     await connection.closed;
     expect(flooded.gateway.store.stats().sessions).toBe(0);
-    // Its address is sent away with every other connection for HTTP/2 that it opens, and served over HTTP/1.1.
+    // Its further HTTP/2 connections are closed, like those of its address, and it is served over HTTP/1.1.
     await using again = await openFrames(flooded.url);
     again.write(PREFACE, settings);
     await again.closed;

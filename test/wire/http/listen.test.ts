@@ -15,7 +15,7 @@ const HEALTH = { method: "GET", path: "/healthz" };
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };
 const json = { authorization: `Bearer ${SECRETS.key}`, "content-type": "application/json" };
 
-/** A head that is all of its request. */
+/** A head that is the complete request. */
 const ONLY = FLAG.endStream | FLAG.endHeaders;
 
 /** A listener that answers every request with its version and target. */
@@ -120,14 +120,14 @@ describe("connections", () => {
     await client.exchange(HEALTH);
     const told = once(client.session, "goaway");
     const stopped = listening.stopAccepting();
-    // A request that was on its way is still answered.
+    // A request in progress is still answered.
     const [code, lastStream] = await told;
     expect([code, lastStream]).toEqual([0, 2 ** 31 - 1]);
     await Promise.all([stopped, client.closed, once(quiet, "close")]);
   });
 
   const TIMES = { headersMs: 10_000, requestMs: 10_000, idleMs: 10_000, stuckMs: 10_000, lastRequestsMs: 0 };
-  /** Connections of HTTP/2 alone, looked at every few milliseconds. */
+  /** Only connections of HTTP/2, checked every few milliseconds. */
   const listenForHttp2 = async (times: Partial<typeof TIMES>, onRequest: (res: Http2Response) => void) => {
     const http2 = createHttp2({ ...TIMES, ...times, resets: BY_CONNECTION, onRequest: (_, res) => onRequest(res) });
     const server = createServer((socket) => http2.take(socket)).listen(0, "127.0.0.1");
@@ -210,7 +210,7 @@ describe.each([
     await Promise.all(load);
     for (const client of clients) await client[Symbol.asyncDispose]();
     expect(replies.filter((status) => status !== 200 && status !== 503)).toEqual([]);
-    // A caller got every answer that the gateway says it gave.
+    // A caller got every answer in the gateway's log.
     await gateway.until(() => gateway.linesOf("request", { operation: "chat.send" }).length === replies.length);
     expect(gateway.linesOf("request", { operation: "chat.send", status: 499 })).toEqual([]);
   });

@@ -15,7 +15,7 @@ type Answer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
 /** Counts resets by connection. */
 export const BY_CONNECTION = createResetLimit({ clock: systemClock, keyOf: (socket) => socket });
 
-/** A listener that answers as it is told, and keeps the bodies that it got. */
+/** A listener with the given answers, which stores the received bodies. */
 export async function listenHere(answer: Answer, options: Partial<ListenOptions> = {}) {
   const bodies: string[] = [];
   /** The listener's ends of the connections. */

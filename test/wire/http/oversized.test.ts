@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
 import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
 
-// F12: what is larger than it may be, or other than it says.
+// F12: requests that are too large, or differ from their declaration.
 
 const gateway = await shareGateway();
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };
@@ -59,7 +59,7 @@ describe("F12: a body", () => {
   ])("of 100 MB %s is refused, and reading stops before its end", async (_, head, frame) => {
     const { reply, taken } = await flood(head as Record<string, string>, frame);
     expect(reply.error).toBe("too-large");
-    // This is as much as the system holds for both ends of a connection.
+    // This is the amount that the system buffers for both ends of a connection.
     expect(taken).toBeLessThan(20 * MIB);
   });
 
@@ -139,7 +139,7 @@ describe("F12: a head", () => {
     connection.write("GET /");
     for (let sent = 0; sent < 100 * MIB && !connection.socket.closed; sent += MIB)
       await connection.flush(Buffer.alloc(MIB, "a"));
-    // Which it is depends on how the bytes come in.
+    // The arrival of the bytes determines which one it is.
     expect((await reply).error).toMatch(/^(uri-too-long|headers-too-large)$/);
     expect(connection.taken()).toBeLessThan(20 * MIB);
   });

@@ -12,7 +12,7 @@ import { listenHere, open } from "./listener.ts";
 
 type Begun = { url: string; res: ServerResponse };
 
-/** A server whose answers the test gives, and a connection to it. */
+/** A server whose answers the test controls, and a connection to it. */
 async function serve() {
   const begun: Begun[] = [];
   const server = createServer(
@@ -52,7 +52,7 @@ function optionsFor(to: string): string {
   return `GET /second HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: ${to}\r\n\r\n`;
 }
 
-/** Answers the first request when the test says so. */
+/** Answers the first request at the test's command. */
 async function listenSlowly() {
   const waiting: (() => void)[] = [];
   const upgraded: string[] = [];

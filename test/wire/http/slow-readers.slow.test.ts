@@ -17,7 +17,7 @@ import { listenHere } from "./listener.ts";
 
 const MIB = 2 ** 20;
 const READERS = 50;
-/** So much that neither side's network buffers hold it. */
+/** More than the network buffers of both sides hold. */
 const FLOOD_BYTES = 16 * MIB;
 const stuckMs = 1_000;
 
@@ -61,7 +61,7 @@ describe.each([
     await once(other, "data");
     expect(look().most).toBeLessThan(MIB);
     await untilClosed(asIs);
-    // The gateway made only as much as it could send, and a little more.
+    // The gateway produced only as much as it could send, and a little more.
     expect(asked).toBeLessThan((READERS * FLOOD_BYTES) / answer.length / 2);
     expect(other.destroyed).toBe(false);
   });
@@ -89,7 +89,7 @@ test(`F10: ${READERS} readers of a stream that stop are buffered up to 1 MiB eac
   const puppet = createPuppet();
   await using gateway = await startGateway({
     makeBackend: () => puppet.backend,
-    // The two that read are in this process: on a busy machine they are late, too.
+    // The two readers are in this process, so on a busy machine they are late, too.
     socketTimes: { stuckMs: 4 * stuckMs },
   });
   const { events } = await gateway.rest.stream("chat.send", { body: { message: "hi" } });
@@ -110,7 +110,7 @@ test(`F10: ${READERS} readers of a stream that stop are buffered up to 1 MiB eac
     reader.socket.pause();
   }
   const slow = [...accepted];
-  // Six times as long on the way as in the reply, which may have 4 MiB.
+  // Six times as long on the network as in the reply, which may have 4 MiB.
   const piece = "\u0001".repeat(8 * 1024);
   const look = watchHeld(slow);
   for (let sent = 0; sent < FLOOD_BYTES / 2; sent += piece.length * 6) {

@@ -1,5 +1,5 @@
-// Opens so many connections of one kind and tells when they were closed: `node slow-requests.mjs <port> <token> <kind> <count> <every ms>`.
-// `idle` asks once and then says nothing, `silent` never says anything, `head` and `body` send theirs byte by byte.
+// Opens a number of connections of one kind and reports when they were closed: `node slow-requests.mjs <port> <token> <kind> <count> <every ms>`.
+// `idle` sends one request and then nothing, `silent` never sends anything, `head` and `body` send theirs byte by byte.
 import { connect } from "node:net";
 
 const [port, token, kind, count, everyMs] = process.argv.slice(2);

@@ -8,7 +8,7 @@ import { noteChecked } from "#test/harness/ledger.ts";
 import { root } from "#test/harness/process.ts";
 import { exchange } from "#test/harness/raw.ts";
 
-/** RUN_LONG=1 waits as long as the gateway does where nobody tells it otherwise. */
+/** RUN_LONG=1 uses the gateway's default times. */
 const long = { idle: 10_000, slow: 1_000, requestMs: undefined, headMs: 10_000, bodyMs: 30_000, everyMs: 1_000 };
 const short = { idle: 2_000, slow: 200, requestMs: 2_000, headMs: 2_000, bodyMs: 2_000, everyMs: 250 };
 const options = process.env.RUN_LONG === undefined ? short : long;
@@ -31,7 +31,7 @@ test(`F11: slow heads and bodies end in time; next to them and ${options.idle} i
     expect(end?.first).toBeGreaterThan(dueMs * 0.9);
   expect([silent, head, body].map((end) => end?.answers.length)).toEqual([0, options.slow, options.slow]);
   for (const { status } of [...(head?.answers ?? []), ...(body?.answers ?? [])]) expect(status).toBe(408);
-  // A client that was answered and waits is not a slow one.
+  // A client that was answered and is idle is not a slow one.
   idle.child.kill("SIGUSR2");
   expect(await idle.told()).toEqual({ closed: 0 });
 }, 120_000);
@@ -50,7 +50,7 @@ async function begin({ url, rpcToken }: TestGateway, kind: string, count: number
     return end;
   };
   expect((await next()).closed).toBe(0);
-  // Asked for at once: it may end before the others are looked at.
+  // Awaited from the start, because it may end before the others are checked.
   const end = kind === "idle" ? undefined : next();
   return { child, told: () => end ?? next() };
 }

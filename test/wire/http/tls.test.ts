@@ -13,14 +13,14 @@ const KINDS = [
   ["an elliptic key", "", "ECDHE-ECDSA"],
 ] as const;
 
-/** A handshake with the listener; rejects where that refuses it. */
+/** A handshake with the listener; rejects if the listener refuses it. */
 async function shake(port: number, options: ConnectionOptions): Promise<TLSSocket> {
   const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false, ...options });
   onTestFinished(() => void socket.destroy());
   await once(socket, "secureConnect");
   return socket.on("error", () => {});
 }
-/** `@SECLEVEL=0` lets the client offer all that OpenSSL still has. */
+/** `@SECLEVEL=0` lets the client offer everything that OpenSSL supports. */
 function only(suite: string): ConnectionOptions {
   return { maxVersion: "TLSv1.2", ciphers: `${suite}:@SECLEVEL=0` };
 }

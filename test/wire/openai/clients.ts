@@ -2,7 +2,7 @@ import OpenAI, { type APIError, type ClientOptions } from "openai";
 import { SECRETS, type SomeConfig } from "#test/harness/gateway.ts";
 import { checkedFetch } from "#test/harness/rest.ts";
 
-/** OpenAI's own client, all of whose replies are held to the contract. */
+/** OpenAI's own client, all of whose replies are validated against the contract. */
 export function openClient(url: string, options: ClientOptions = {}): OpenAI {
   return new OpenAI({
     baseURL: `${url}/v1`,
@@ -22,7 +22,7 @@ export async function refusalOf(work: Promise<unknown>): Promise<APIError> {
   throw new Error("it was not refused");
 }
 
-/** With the door open. */
+/** With the API enabled. */
 export const OPEN: NonNullable<SomeConfig["gateway"]> = { openai: { enabled: true }, defaultAgent: "main" };
 
 export function hello(content = "Hello there, friend") {

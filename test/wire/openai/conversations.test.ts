@@ -4,7 +4,7 @@ import { shareGateway } from "#test/harness/gateway.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 import { OPEN, openClient } from "./clients.ts";
 
-/** Answers with all that it is told. */
+/** Answers with its complete input. */
 const shows: Backend = {
   kind: "shows",
   models: undefined,

@@ -6,7 +6,7 @@ import { type Example, nameOf, operationsAt, plain, repliesOf, requestsOf } from
 import { shareGateway } from "#test/harness/gateway.ts";
 import { OPEN, openClient } from "./clients.ts";
 
-// The examples of the contract are what its readers try first: each request is sent, and each reply is one that was got.
+// Readers of the contract try its examples first: each request is sent, and each reply is one that was received.
 
 const [puppet, choosy] = [createPuppet(), createPuppet(["fast", "deep"])];
 const echo = await shareGateway({
@@ -36,7 +36,7 @@ function eventsIn(stream: unknown): Event[] {
     .flatMap((event) => (/^data: \{/.test(event) ? [JSON.parse(event.slice(6)) as Event] : []));
 }
 
-/** Plays the backend so that the stream becomes that of the example. */
+/** Controls the backend so that the stream becomes that of the example. */
 async function playStream({ value }: Example): Promise<Event[]> {
   const wanted = eventsIn(value);
   const options = wanted.at(-1)?.usage ? { stream_options: { include_usage: true } } : {};
@@ -54,7 +54,7 @@ async function playStream({ value }: Example): Promise<Event[]> {
   return eventsIn(await text);
 }
 
-/** How each example of a reply comes about. */
+/** The way in which each example of a reply is caused. */
 const producers: Record<string, (example: Example) => Promise<unknown>> = {
   "completions.create 200 application/json completed": async () => JSON.parse(await complete(echo.url, conversation)),
   "completions.create 200 text/event-stream completed": playStream,

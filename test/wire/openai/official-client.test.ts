@@ -7,7 +7,7 @@ import { noteChecked } from "#test/harness/ledger.ts";
 import { checkedFetch } from "#test/harness/rest.ts";
 import { hello, OPEN, openClient, refusalOf } from "./clients.ts";
 
-// The client that OpenAI gives to everybody, as it is, against the running gateway.
+// OpenAI's published client, unchanged, with the running gateway.
 
 const puppet = createPuppet(["fast", "deep"]);
 const gateway = await shareGateway({

@@ -11,7 +11,7 @@ function asset(suffix: string) {
   ) as string;
 }
 
-/** The answer as it came: `fetch` unpacks bodies and tidies paths. */
+/** The raw answer: `fetch` decompresses bodies and normalises paths. */
 function callRaw(url: string, path: string, headers: Record<string, string> = {}) {
   return new Promise<{ status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
     const { hostname, port } = new URL(url);
@@ -62,7 +62,7 @@ describe("the console's files", async () => {
     expect(plain.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
     expect(plain.headers.get("vary")).toContain("Accept-Encoding");
     expect(Buffer.from(await plain.arrayBuffer()).equals(whole)).toBe(true);
-    // fetch unpacks what it gets.
+    // fetch decompresses the answer.
     const raw = async (accepts: string) => {
       const { headers, body } = await callRaw(gateway.url, `/console/assets/${name}`, { "accept-encoding": accepts });
       return { encoding: headers["content-encoding"], body };
@@ -116,7 +116,7 @@ describe("the files that the console loads", () => {
       const text = readFileSync(new URL(`assets/${name}`, FOLDER), "utf8");
       return [...text.matchAll(/\bhttps?:\/\/([\w.-]+\.[a-z]{2,})/g)].map(([, host]) => host);
     });
-    // Names of XML, and an address in a library's error message; the pages' policy lets nothing be loaded from there.
+    // Names of XML, and an address in a library's error message; the pages' policy does not allow to load anything from there.
     expect([...new Set(hosts)].filter((host) => host !== "www.w3.org" && host !== "github.com")).toEqual([]);
   });
 });

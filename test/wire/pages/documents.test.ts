@@ -11,7 +11,7 @@ const local = await shareGateway({ config: { gateway: { allowedOrigins: ["https:
 function portOf({ url }: TestGateway) {
   return new URL(url).port;
 }
-/** Where the served documents say that the gateway is, to somebody who asked it by this Host. */
+/** The address of the gateway in the served documents, for a request with this Host. */
 async function addressesFor(gateway: TestGateway, host: string, headers: Record<string, string> = {}) {
   const url = `http://127.0.0.1:${portOf(gateway)}`;
   const read = async (path: string) => {

@@ -5,7 +5,7 @@ import { noteChecked } from "#test/harness/ledger.ts";
 const gateway = await shareGateway();
 const { key, consoleToken } = gateway;
 
-/** No operation answers here, so there is no contract to hold the answer to. */
+/** No operation answers here, so the answer cannot be validated against the contract. */
 async function ask(url: string, request: RequestInit = {}): Promise<Response> {
   const answer = await fetch(url, request);
   noteChecked(answer.headers.get("x-request-id") as string);

@@ -149,7 +149,7 @@ describe("a message whose turn takes longer than the call waits", () => {
     (await puppet.next()).end();
   });
 
-  // Where the call waits for a moment alone, it may have been answered before its caller leaves.
+  // If the call waited only a moment, it might be answered before its caller disconnects.
   test("continues if its caller disconnects", async () => {
     const caller = new AbortController();
     const sent = patient.rest.call("chat.send", { body: { message: "hi" }, signal: caller.signal });

@@ -15,7 +15,7 @@ async function startWith(recorder: SomeConfig["recorder"], more: Parameters<type
   const recorded = recorderOf(gateway);
   return Object.assign(gateway, {
     recorded,
-    /** Sends an agent a message; answers its delivery, when its turn has ended. */
+    /** Sends an agent a message; returns its delivery after its turn has ended. */
     async tell(body: { message: string; session?: string }): Promise<string> {
       const { json } = await gateway.hooks.agent(body);
       await gateway.logged("turn.ended", { turnId: json.turnId });

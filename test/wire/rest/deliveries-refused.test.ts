@@ -31,7 +31,7 @@ test("records no request whose method is not an HTTP method", async () => {
   expect(await recorder.list({ id: requestId })).toEqual([]);
 });
 
-/** The one delivery of a request that was refused. It is recorded as the request ends, right after its line. */
+/** The only delivery of a refused request. It is recorded at the end of the request, right after its log line. */
 async function refusedAs(requestId: string, of: Pick<TestGateway, "logged" | "console"> = gateway) {
   await of.logged("request", { requestId });
   const found = await recorderOf(of).list({ id: requestId });

@@ -8,7 +8,7 @@ import { upgrade } from "#test/wire/ws/raw-socket.ts";
 import { openSocket } from "#test/wire/ws/socket.ts";
 import { recorderOf } from "./recorder.ts";
 
-/** Texts that nobody may find again, each named for where it was sent. */
+/** Secret texts, each named for the place where it was sent. */
 function hidden(place: string): string {
   return `hide-me-${place}-4f1c9a`;
 }
@@ -33,7 +33,7 @@ const BODY_SECRETS = {
   "api-key": hidden("body-key"),
 };
 
-/** Everything that the recorder shows, and everything that it holds but for bodies, which a replay has to send as they came. */
+/** Everything that the recorder shows, and everything that it stores except bodies, which a replay must send unchanged. */
 async function allOf(gateway: TestGateway): Promise<string> {
   const recorder = recorderOf(gateway);
   const listed = await recorder.list({ limit: "500" });

@@ -3,7 +3,7 @@ import { operationsAt, requestsOf } from "#test/harness/examples.ts";
 import { shareGateway } from "#test/harness/gateway.ts";
 import { SUMMARISE, skillsFolder } from "#test/harness/skills.ts";
 
-// Readers of the contract try its examples first: each request is taken. `test/contract` holds the examples of replies to their shapes.
+// Readers of the contract try its examples first: each request is accepted. `test/contract` validates the examples of replies.
 
 const gateway = await shareGateway({ config: { skills: { dirs: [skillsFolder(SUMMARISE)] } } });
 const { console } = gateway;

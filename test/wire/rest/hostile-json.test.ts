@@ -5,7 +5,7 @@ import { openConnection, requestText } from "#test/harness/raw.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
 import { LARGE_REST_BODIES } from "#test/wire/call/large-bodies.ts";
 
-// F13: JSON that somebody made to hurt.
+// F13: hostile JSON.
 
 const skills = { dirs: [skillsFolder({ tell: skillText("tell", "Tells what it was given.") })] };
 const gateway = await shareGateway({
@@ -28,7 +28,7 @@ async function send(body: string | Uint8Array, place = CHAT) {
 function paramsOf(json: string) {
   return `{"skill_id":"tell","params":{"it":${json}}}`;
 }
-/** Reads the params that the agent was given: the message is `/tell <params as JSON>`. */
+/** Reads the params that the agent got: the message is `/tell <params as JSON>`. */
 function givenIn(reply: unknown) {
   return (JSON.parse(String(reply).slice("/tell ".length)) as { it: unknown }).it;
 }
@@ -42,7 +42,7 @@ describe("F13: JSONTestSuite", () => {
 
   test.each(named("n_"))("refuses $name", async ({ input }) => {
     const reply = await send(input);
-    // Deep nesting is refused before the end of the text is looked for.
+    // Deep nesting is refused before the rest of the text is parsed.
     expect(reply.error).toMatch(input.length > 1_000 ? /^(parse-error|invalid-request)$/ : /^parse-error$/);
     expect((await send(paramsOf(input), TRIGGER)).status).toBe(400);
   });
@@ -51,7 +51,7 @@ describe("F13: JSONTestSuite", () => {
     expect((await send(input)).error).toBe("invalid-request");
     const { status, json } = await send(paramsOf(input), TRIGGER);
     expect(status).toBe(200);
-    // As JSON has it: minus zero is zero there.
+    // In JSON's form: minus zero is zero there.
     expect(givenIn(json.reply)).toEqual(JSON.parse(JSON.stringify(JSON.parse(input))));
   });
 

@@ -8,7 +8,7 @@ import { type Reply, targetOf } from "#test/harness/rest.ts";
 import { SUMMARISE, skillsFolder } from "#test/harness/skills.ts";
 import { agents, createGateways, failIfStoreFails, failingStore, whileStoreFails } from "#test/wire/call/provoked.ts";
 
-/** Makes an operation answer with an error, for real. */
+/** Makes an operation return an error for a real reason. */
 export type Provoke = (route: Route) => Promise<Reply>;
 
 const skills = { dirs: [skillsFolder(SUMMARISE)] };
@@ -23,7 +23,7 @@ export function usual() {
   return gatewayFor("usual");
 }
 
-/** It counts requests for several gateways, too, of which there is one. */
+/** It expects requests for several gateways, of which there is one. */
 const shared: SharedStore = {
   countRequest: async () => {
     failIfStoreFails();
@@ -58,7 +58,7 @@ export const BODIES: Partial<Record<string, Record<string, unknown>>> = {
   "deliveries.replay": {},
   "completions.create": { model: "main", messages: [{ role: "user", content: "hi" }] },
 };
-/** Well formed, and of nobody. */
+/** Valid, and unknown. */
 export const IDS = {
   turn_id: "turn_01M7YN0XEMM1B7E5S8YF3GKP2N",
   key_id: "key_01M7WW41SHF3C7M5K2ZBW6QXRD",
@@ -80,19 +80,19 @@ type Change = {
   target?: string;
   headers?: Record<string, string>;
   key?: string | null;
-  /** Fields beside the usual ones. */
+  /** Fields in addition to the usual ones. */
   fields?: Record<string, unknown>;
   body?: unknown;
 };
 
-/** A code is good for one call, and only for the method that takes it. */
+/** A code is valid for one call, and only for the method that accepts it. */
 function goodFor({ gateway }: TestGateway, route: Route, method: string): string {
   return route.operation === "codes.redeem" && method === route.method
     ? gateway.signInCode(SECRETS.consoleToken)
     : keyFor(route);
 }
 
-/** Calls an operation as it is usually called, but for the change. */
+/** Makes the usual call of an operation with this change. */
 export async function call(gateway: TestGateway, route: Route, change: Change = {}): Promise<Reply> {
   const { method = route.method, path = IDS, target = targetOf(route.path, { path }), headers, fields } = change;
   const usualBody = BODIES[route.operation];
@@ -101,7 +101,7 @@ export async function call(gateway: TestGateway, route: Route, change: Change = 
   return gateway.rest.send(method, target, { key, body, ...(headers && { headers }) });
 }
 
-/** The same over a socket of its own, with headers that `fetch` keeps to itself. */
+/** The same over a separate socket, with headers that `fetch` does not send. */
 export async function callRaw(
   gateway: TestGateway,
   route: Route,
@@ -119,7 +119,7 @@ export async function callRaw(
   );
 }
 
-/** Starts a turn that goes on until somebody ends it, and calls again while it runs. */
+/** Starts a turn that runs until it is stopped, and calls again while it runs. */
 export async function beginStuck(gateway: TestGateway, fields: Record<string, unknown>): Promise<string> {
   const { headers, events } = await gateway.rest.stream("chat.send", {
     body: { message: "hi", agent: "stuck", ...fields },

@@ -14,7 +14,7 @@ async function deliveryOf(gateway: TestGateway, requestId: string): Promise<stri
 type Sent = [below: string, body: unknown];
 type Then = (gateway: TestGateway, sent: Sent) => Promise<unknown>;
 
-/** Sends a webhook, lets something happen, and replays it. */
+/** Sends a webhook, makes a change, and replays it. */
 async function replayOf(gateway: TestGateway, sent: Sent, route: Parameters<Provoke>[0], then?: Then) {
   const { requestId } = await gateway.hooks.send(...sent);
   const delivery_id = await deliveryOf(gateway, requestId);
@@ -24,12 +24,12 @@ async function replayOf(gateway: TestGateway, sent: Sent, route: Parameters<Prov
 function replaying(sent: Sent): Provoke {
   return async (route) => replayOf(await recording(), sent, route);
 }
-/** Where nobody else is refused: only so many refusals of a second are recorded. */
+/** On a gateway without other refusals, because only a limited number per second is recorded. */
 function recording() {
   return gatewayFor("replay, as usual");
 }
 
-/** The same on a gateway of its own, which is called `name`. */
+/** The same on a separate gateway, which is called `name`. */
 function replayingOn(name: string, config: SomeConfig, sentTo: (session: string) => Sent, then?: Then): Provoke {
   return async (route) =>
     replayOf(await gatewayFor(`replay, ${name}`, { config }), sentTo(`webhook:${newSession()}`), route, then);
@@ -50,7 +50,7 @@ function withAlert(message: string): SomeConfig {
   };
 }
 
-/** How errors come about on a replay, where it has a way of its own. */
+/** The causes of errors that are special for a replay. */
 const replay: Partial<Record<ErrorName, Provoke>> = {
   "parse-error": replaying(["/wake", '{"text": "hi']),
   "unknown-model": replaying(["/agent", { message: "hi", agent: "choosy", model: "gigantic" }]),
@@ -102,7 +102,7 @@ const replay: Partial<Record<ErrorName, Provoke>> = {
 const noAgent: Provoke = async (route) => call(await usual(), route, { path: { agent_name: "mian" } });
 const unknown: Provoke = async (route) => call(await usual(), route);
 
-/** An event, once it is so. */
+/** An event, once it is in this state. */
 async function eventIn({ gateway: { store } }: TestGateway, event_id: string, status: string) {
   while ((await store.getEvent(event_id))?.status !== status) await new Promise(setImmediate);
   return { event_id };

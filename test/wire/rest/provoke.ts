@@ -19,7 +19,7 @@ import {
   withFailingStore,
 } from "./provoke-gateways.ts";
 
-/** The names that an operation has for the parts of a call. */
+/** The names of an operation for the parts of a call. */
 function fieldsFor({ surface }: Route, { agent, session, model, isOther }: CallOptions) {
   if (surface === "openai") return { ...(agent && { model: agent }), user: isOther ? "ada" : session };
   return { agent, session_id: session, model, ...(isOther && { user_id: "ada" }) };
@@ -53,7 +53,7 @@ async function callTwoHosts({ url }: TestGateway, route: Route): Promise<Reply> 
   return await connection.reply(route);
 }
 
-/** How each error comes about, on any operation that lists it. */
+/** The cause of each error, on any operation that lists it. */
 export const provocations: Partial<Record<ErrorName, Provoke>> = {
   ...common,
   "parse-error": async (route) => call(await usual(), route, { body: '{"message": "hi' }),
@@ -94,7 +94,7 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return await connection.reply(route);
   },
   "too-large": async (route) => call(await usual(), route, { body: " ".repeat(1024 * 1024 + 1) }),
-  // An optional body that says nothing may have any type.
+  // An optional body without content may have any type.
   "unsupported-media-type": async (route) =>
     call(await usual(), route, { fields: { more: true }, headers: { "content-type": "text/plain" } }),
   "turn-not-found": async (route) => (route.idempotent ? common["turn-not-found"](route) : call(await usual(), route)),
@@ -131,14 +131,14 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
 
 const closed: Provoke = async (route) =>
   call(await gatewayFor("closed door", { config: { gateway: { openai: { enabled: false } } } }), route);
-/** An operation that takes no body is sent one. */
+/** An operation without a body is sent one. */
 const withBody: Provoke = async (route) => {
   const place = { method: route.method, path: route.path.replace("{model}", "main") };
   const headers = { authorization: `Bearer ${keyFor(route)}`, "content-type": "application/json" };
   return exchange((await usual()).url, place, headers, "{}");
 };
 
-/** How errors come about that clients of OpenAI meet otherwise than those of REST. */
+/** The causes of errors that differ for clients of OpenAI from those of REST. */
 export const openAiProvocations: Partial<Record<string, Partial<Record<ErrorName, Provoke>>>> = {
   "completions.create": {
     "not-found": closed,

@@ -4,7 +4,7 @@ import type { TestGateway } from "#test/harness/gateway.ts";
 export type Summary = RestReplies["deliveries.list"]["deliveries"][number];
 type Full = RestReplies["deliveries.get"];
 
-/** Reads a gateway's flight recorder as the console does. All of it is held to the contract. */
+/** Reads a gateway's flight recorder like the console. All answers are validated against the contract. */
 export function recorderOf({ console }: Pick<TestGateway, "console">) {
   const page = async (query: Record<string, string> = {}) =>
     (await console.call("deliveries.list", { query })).json as unknown as RestReplies["deliveries.list"];
@@ -15,7 +15,7 @@ export function recorderOf({ console }: Pick<TestGateway, "console">) {
     page,
     list,
     get,
-    /** The newest that fits. */
+    /** The newest matching one. */
     newest: async (query: Record<string, string> = {}): Promise<Summary> => {
       const [found] = await list({ ...query, limit: "1" });
       if (!found) throw new Error(`the recorder has nothing of ${JSON.stringify(query)}`);

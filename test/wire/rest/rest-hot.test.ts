@@ -6,8 +6,8 @@ import type { Route } from "#wire/call/routes.ts";
 import { restPart } from "#wire/pages/documents.ts";
 import { createRequestValidation, type ValidateRequest, validateHot } from "#wire/rest/rest-validation.ts";
 
-// The hottest operations have their bodies taken by validators that were compiled ahead. express-openapi-validator reads the same contract, and has
-// to come to the same verdict, with the same defaults.
+// The bodies of the most frequent operations are validated by validators that were compiled in advance. express-openapi-validator reads the same
+// contract, and must give the same result, with the same defaults.
 
 const hot = (routes as readonly Route[]).filter(({ operation }) => operation in bodies);
 let validate: ValidateRequest;
@@ -83,7 +83,7 @@ const corpus = function* (): Generator<Request> {
   for (const value of VALUES) yield { text: JSON.stringify(value) };
   for (const name of [...NAMES, "surprise", "__proto__", "constructor", "", "Message"])
     for (const value of VALUES) {
-      // Put together as text, as an object would make something else of `__proto__`.
+      // Built as text, because an object would treat `__proto__` differently.
       const field = `${JSON.stringify(name)}:${JSON.stringify(value)}`;
       yield { text: `{${field}}` };
       yield { text: `{"message":"hi",${field}}` };
@@ -100,7 +100,7 @@ it.each(hot)("accepts the same requests of $operation as express-openapi-validat
   for (const request of corpus()) {
     const ours = await judge(ahead, route, request);
     const oracle = await judge(validate, route, request);
-    // An address with a question mark is left to Express, whatever follows it.
+    // Express handles an address with a question mark, whatever follows it.
     if (request.query === undefined || ours !== "refused") expect([request, ours]).toEqual([request, oracle]);
     verdicts[ours === "refused" ? "refused" : "taken"]++;
   }

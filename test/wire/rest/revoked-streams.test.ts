@@ -7,7 +7,7 @@ async function start(config: SomeConfig = {}) {
   const puppet = createPuppet();
   const gateway = await startGateway({ config, makeBackend: () => puppet.backend });
   const place = { method: "POST", path: "/api/v1/chat/send" };
-  /** A reply that is being written, as somebody with this key reads it, byte by byte. */
+  /** A reply that is being written, as a reader with this key gets it, byte by byte. */
   const follow = async (key: string) => {
     const connection = await openConnection(gateway.url);
     onTestFinished(() => void connection.socket.destroy());

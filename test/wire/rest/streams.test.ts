@@ -31,7 +31,7 @@ function follow(gateway: typeof echo, turnId: string, lastEventId?: string) {
   });
 }
 
-/** A turn that has said these pieces, and the events that its reader got of them. */
+/** A turn that has written these pieces, and the events that its reader got of them. */
 async function playPieces(pieces: readonly string[]): Promise<{ turn: Played; told: StreamEvent[]; turnId: string }> {
   const stream = await played.rest.stream("chat.send", { body: { message: "hi" } });
   const turn = await puppet.next();
@@ -44,7 +44,7 @@ async function playPieces(pieces: readonly string[]): Promise<{ turn: Played; to
   return { turn, told, turnId: turn.turn.turnId };
 }
 
-/** A streamed message over a socket of its own, its head read. */
+/** A streamed message over a separate socket, after its head was read. */
 async function openStream() {
   const connection = await openConnection(played.url);
   const place = { method: "POST", path: "/api/v1/chat/send" };
@@ -129,7 +129,7 @@ describe("a stream that is resumed", () => {
     const turnId = String(all[0]?.data.turn_id);
     for (const [at, { id }] of all.entries()) {
       const rest = await (await follow(echo, turnId, id)).all();
-      // Behind the end there are no pieces, but the whole message, unless that was told already.
+      // After the end there are no pieces, but the complete message, unless it was already sent.
       expect(rest).toEqual(all.slice(at + 1).filter(({ event }) => event !== "message.delta"));
     }
   });

@@ -4,9 +4,9 @@ import { transports } from "#test/harness/rpc.ts";
 import { expectReply, type Kept, readFixtures, textToSend } from "#test/harness/rpc-fixtures.ts";
 import { exampleMethods, SECRET_CAUSE } from "#test/harness/rpc-table.ts";
 
-// Every fixture, on every transport. Results are held to the contract's schema of their method as they come in.
+// Every fixture, on every transport. Results are validated against the contract's schema of their method.
 
-/** The tokens that `>>name` sends with: the one that may do all, and the read-only one of the interface document. */
+/** The tokens of `>>name`: the one with all permissions, and the read-only one of the interface document. */
 const TOKENS = { ops: SECRETS.rpcToken, dashboard: "dashboard-token-of-the-tests" };
 const READ_ONLY = ["agent.list", "session.list", "system.health"];
 const rpc = {

@@ -3,7 +3,7 @@ import { exampleMethods } from "#test/harness/rpc-table.ts";
 import { Outcome } from "#wire/call/access-line.ts";
 import { createRpcDispatch, type RpcExchange } from "#wire/rpc/rpc.ts";
 
-// The dispatcher by itself: text in, text out, and no transport around it.
+// The dispatcher without a transport: text in, text out.
 
 function exchange(given: Partial<RpcExchange> = {}): RpcExchange {
   return {

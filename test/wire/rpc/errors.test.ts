@@ -6,9 +6,9 @@ import { UNREACHABLE } from "#test/harness/pairs.ts";
 import { transports } from "#test/harness/rpc.ts";
 import { createStage, provocations } from "./provoke.ts";
 
-// Every error that a method names comes about, on every transport.
+// Every error of a method is caused, on every transport.
 
-/** A WebSocket that is not let in is answered over HTTP: test/wire/ws has these. */
+/** A refused WebSocket is answered over HTTP: test/wire/ws tests these errors. */
 const BEFORE_THE_SOCKET: readonly ErrorName[] = ["unauthenticated", "tls-required"];
 
 const pairs = Object.entries(methods).flatMap(([method, row]) =>

@@ -6,7 +6,7 @@ import { UNREACHABLE } from "#test/harness/pairs.ts";
 import { createRpc, type Rpc, transports } from "#test/harness/rpc.ts";
 import { createStage, provocations } from "./provoke.ts";
 
-// The examples of the contract are what its readers try first: each is sent, and each answer is one that was got.
+// Readers of the contract try its examples first: each is sent, and each answer is one that was received.
 
 type Params = Record<string, unknown>;
 type Example = { name: string; params: { name: string; value: unknown }[]; result: { value: Params } };
@@ -25,12 +25,12 @@ const examples = methods.flatMap(({ name: method, examples }) => examples.map((e
 const main = { backend: "echo", description: "Repeats each message." } as const;
 const support = { backend: "echo", description: "Answers what customers ask." } as const;
 
-/** The conversation that the contract's examples are about. */
+/** The conversation of the contract's examples. */
 function converse(rpc: Rpc) {
   return rpc.call("agent.sendMessage", { agentName: "main", message: "Good morning", wait: true });
 }
 
-/** Stands in for reading the configuration again, as the files of the examples do not exist here. */
+/** Replaces the reload of the configuration, because the files of the examples do not exist here. */
 const reloads: Record<string, Start["readConfig"]> = {
   changed: async () => ({
     reloaded: true,
@@ -45,7 +45,7 @@ const reloads: Record<string, Start["readConfig"]> = {
   },
 };
 
-/** Makes ids, times and facts of the build the same. */
+/** Makes ids, times and build data the same. */
 function plain(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value)
@@ -59,7 +59,7 @@ function plain(value: unknown): unknown {
   );
 }
 
-/** The same params, of today. */
+/** The same params, with the current date. */
 function today(params: Params): Params {
   const day = new Date().toISOString().slice(0, 10);
   const dates = { from: `${day}T00:00:00.000Z`, to: `${day}T23:59:59.999Z` };
@@ -82,7 +82,7 @@ describe("the examples of results", () => {
   });
 });
 
-/** Errors of which the params of the example are the whole story. */
+/** Errors that the params of the example cause without further preparation. */
 const PLAIN = ["invalid-request", "invalid-params", "agent-not-found", "session-not-found"];
 const failures = methods.flatMap(({ name: method, "x-errors": names, "x-error-examples": own }) =>
   names.map((name) => ({ method, name, own: own[name], error: (own[name] ?? common[name])?.error })),

@@ -7,7 +7,7 @@ import type { RpcAnswer } from "#test/harness/rpc-contract.ts";
 import { exampleMethods } from "#test/harness/rpc-table.ts";
 import { LARGE_RPC_BODIES } from "#test/wire/call/large-bodies.ts";
 
-// F12 and F13 on RPC: what somebody made to hurt. What has no answer of its own is answered in the protocol's words.
+// F12 and F13 on RPC: hostile requests. A request without its own answer gets an error of the protocol.
 
 const MIB = 1024 * 1024;
 function named(prefix: string) {
@@ -29,7 +29,7 @@ describe.each(Object.entries(transports))("over %s", async (transport, { config,
   const gateway = await startGateway({ config, extraMethods: exampleMethods });
   const { send, [Symbol.asyncDispose]: close } = await open(gateway, SECRETS.rpcToken);
   const isSocket = transport.startsWith("WebSocket");
-  /** Bytes that are no text are a frame that is none, which ends a socket: test/wire/ws has these. */
+  /** Bytes that are not text are an invalid frame, which ends a socket: test/wire/ws tests these. */
   const isSendable = (input: string | Buffer) => !isSocket || Buffer.from(input.toString()).equals(Buffer.from(input));
 
   const ask = async (text: string | Buffer): Promise<RpcAnswer> => {

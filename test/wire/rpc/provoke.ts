@@ -17,7 +17,7 @@ import {
 type Params = Record<string, unknown>;
 type Stage = {
   method: RpcMethod;
-  /** The gateway of this name, made when it is first asked for. */
+  /** The gateway of this name, started at its first use. */
   gatewayFor(name: string, start?: Start): Promise<TestGateway>;
   open: Way["open"];
 };
@@ -39,7 +39,7 @@ const TOKENS = [
   { name: "counter", token: "a-token-that-counts", permissions: ["usage.stats" as const] },
 ];
 
-/** How each method is usually called. */
+/** The usual call of each method. */
 const USUAL: Partial<Record<RpcMethod, Params>> = {
   "agent.status": { agentName: "main" },
   "agent.reload": { agentName: "main" },
@@ -56,7 +56,7 @@ async function ask(transport: Transport, method: RpcMethod, params: Params): Pro
 
 type Change = { token?: string; headers?: Record<string, string>; params?: Params };
 
-/** Calls the method as it is usually called, but for the change. */
+/** Makes the usual call of the method with this change. */
 async function call({ open, method }: Stage, gateway: TestGateway, change: Change = {}): Promise<RpcAnswer> {
   const { token = SECRETS.rpcToken, headers, params } = change;
   await using transport = await open(gateway, token, headers);
@@ -72,7 +72,7 @@ function usual({ gatewayFor }: Stage) {
 }
 
 async function withFailingStore(error: Error, stage: Stage): Promise<RpcAnswer> {
-  // Each has a gateway of its own, as a gateway looks at its health at most four times a second.
+  // Each has its own gateway, because a gateway checks its health at most four times a second.
   const gateway = await stage.gatewayFor(`failing store, ${stage.method}`, {
     wrapStore: (store) => failingStore(store, { memoryToo: true }),
   });
@@ -109,7 +109,7 @@ const common = commonProvocations<Stage, RpcAnswer>({
   configOf: ({ agents }) => ({ agents, gateway: { defaultAgent: "main", rpc: { auth: { tokens: TOKENS } } } }),
 });
 
-/** How each error comes about, on any method that lists it. */
+/** The cause of each error, on any method that lists it. */
 export const provocations: Partial<Record<ErrorName, Provoke>> = {
   ...common,
   "invalid-request": async (stage) => {
@@ -128,7 +128,7 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
   },
   "session-not-found": async (stage) => call(stage, await usual(stage)),
   "store-full": async (stage) => {
-    // Erasing is refused by a full disk alone.
+    // Only a full disk refuses a deletion.
     if (stage.method === "session.delete")
       return withFailingStore(new GatewayError("store-full", "The store's disk is full."), stage);
     const gateway = await stage.gatewayFor(`small store, ${stage.method}`, { config: { limits: { storeBytes: 1 } } });

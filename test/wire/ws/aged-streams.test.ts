@@ -28,7 +28,7 @@ async function place(socket: TestSocket, sessionId: string): Promise<string> {
   return sessions[sessionId] as string;
 }
 
-/** Talks, and answers where the stream was after each message. */
+/** Sends messages, and returns the position of the stream after each. */
 async function talk(socket: TestSocket, sessionId: string, texts: readonly string[]): Promise<string[]> {
   const cursors: string[] = [];
   for (const text of texts) {
@@ -39,7 +39,7 @@ async function talk(socket: TestSocket, sessionId: string, texts: readonly strin
   return cursors;
 }
 
-/** Compacts all but the last message with its reply, and has what is compacted aged out, though the session goes on. */
+/** Compacts all but the last message with its reply, and erases the compacted part by age, while the session continues. */
 async function age(socket: TestSocket, sessionId: string): Promise<void> {
   await socket.call("session.compact", { sessionId, keep: 2 });
   const sessionsBefore = (await store.getSession(sessionId))?.updatedAt ?? 0;

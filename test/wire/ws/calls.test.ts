@@ -47,7 +47,7 @@ describe("calls", () => {
       ]),
     );
     socket.ws.send(JSON.stringify(request("last")));
-    // Of the two that are answered either may end first.
+    // Either of the two answered calls may end first.
     await socket.until(() => socket.responses.length === 4);
     expect(frames).toHaveLength(2);
     expect(frames).toContainEqual([1, 2, null].map((id) => expect.objectContaining({ id })));

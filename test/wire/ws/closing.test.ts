@@ -197,7 +197,7 @@ test.each([
   socket.destroy();
 });
 
-/** RUN_LONG=1 has as many clients as the fault says; both ends of each are in this process. */
+/** RUN_LONG=1 uses the number of clients of the fault; both ends of each are in this process. */
 const CLIENTS = process.env.RUN_LONG === undefined ? 500 : 5_000;
 
 test(`F19: ${CLIENTS} clients that lose their connection at once all return and continue`, async () => {

@@ -14,7 +14,7 @@ function inProtocol(token: string) {
   return `bearer.${Buffer.from(token).toString("base64url")}`;
 }
 
-/** Asks to upgrade and must be refused, in the words of RPC. */
+/** Requests an upgrade that must be refused, with an error of RPC. */
 async function refused(request: Upgrade, { url } = gateway) {
   const answer = await upgrade(url, request);
   answer.socket.destroy();

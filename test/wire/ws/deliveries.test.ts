@@ -39,7 +39,7 @@ async function startRecorded(store: object) {
   return Object.assign(gateway, { next: puppet.next });
 }
 
-/** What a page that merges by id would show of a delivery; resolves as soon as it has come to that outcome. */
+/** The state of a delivery in a page that merges by id; resolves as soon as it has that outcome. */
 function shown(socket: TestSocket, is: (delivery: Pushed) => boolean): Promise<Pushed> {
   return socket.until(() =>
     [...socket.pushesOf("delivery.recorded"), ...socket.pushesOf("delivery.changed")]
@@ -108,7 +108,7 @@ describe.each([
     await socket.call("session.delete", { sessionId: "to-delete" });
     await shown(socket, (one) => one.turnId === waiting.turnId && one.outcome === "gone");
 
-    // What a page that merges by id has is what the list has, but that a deleted session has no id there.
+    // A page that merges by id has the same as the list, except that the list has no id of a deleted session.
     const merged = () => {
       const all = new Map<string, Pushed>();
       for (const { method, params } of socket.pushes) {
@@ -132,7 +132,7 @@ describe.each([
     expect(queued).toMatchObject({ outcome: "queued", status: 200, eventId: expect.stringMatching(/^evt_/) });
     await gateway.hooks.wake({ text: "now", mode: "now" });
     await shown(socket, ({ eventId, outcome }) => eventId === queued.eventId && outcome === "handled");
-    // They are no entries: their place is that of the newest entry that this socket was sent.
+    // They are not entries: their position is that of the newest entry that this socket got.
     let place = { seq: 0, cursor: begin };
     for (const { method, params } of socket.pushes) {
       const { seq, cursor } = params as { seq: number; cursor: string };

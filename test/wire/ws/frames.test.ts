@@ -12,7 +12,7 @@ const gateway = await shareGateway({ config: { limits: { rpcBody: LIMIT } } });
 function open() {
   return upgrade(gateway.url, { headers: { authorization: `Bearer ${gateway.rpcToken}` } });
 }
-/** What the gateway closes with after these bytes, sent as they are. */
+/** The close code of the gateway after these raw bytes. */
 async function codeAfter(...bytes: (Buffer | string)[]): Promise<number | undefined> {
   const { socket, rest } = await open();
   const code = closeCode(socket, rest);

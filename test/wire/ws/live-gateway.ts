@@ -3,7 +3,7 @@ import { createPuppet } from "#test/harness/backends.ts";
 import { shareGateway } from "#test/harness/gateway.ts";
 import type { TestSocket } from "./socket.ts";
 
-/** A gateway for a file's tests of pushes: agents that answer, one that fails, one that a test plays (`live`), and a token for each permission. */
+/** A gateway for a file's tests of pushes: agents that answer, one that fails, one that a test controls (`live`), and a token for each permission. */
 export async function shareLiveGateway() {
   const puppet = createPuppet();
   const gateway = await shareGateway({

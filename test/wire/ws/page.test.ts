@@ -13,10 +13,10 @@ import { checkMessage, openSocket } from "./socket.ts";
 const page = readFileSync(join(root, "docs/websocket.md"), "utf8");
 const spec = readFileSync(join(root, "specs/pushes.yaml"), "utf8");
 
-/** Values that are another for each gateway, by the name that they go by. */
+/** Values that differ between gateways, by their names on the page. */
 const OWN = new Set(["cursor", "messageId", "turnId", "at", "desk", "gateway"]);
 
-/** Holds what came to what the page shows, and notes which value of its own stands for which of the page's. */
+/** Compares the received messages with the page, and records which value replaces which of the page's. */
 function compare(shown: unknown, came: unknown, names: Map<unknown, unknown>, key = ""): void {
   if (typeof shown === "object" && shown !== null) {
     expect(Object.keys(came as object)).toEqual(Object.keys(shown));

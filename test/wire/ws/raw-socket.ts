@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 
-/** What a test sends to upgrade; an undefined header is left out. */
+/** The headers of an upgrade request; an undefined header is omitted. */
 export type Upgrade = { path?: string; headers?: Record<string, string | undefined>; method?: string };
 
 type UpgradeAnswer = {
@@ -14,7 +14,7 @@ type UpgradeAnswer = {
 
 const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 
-/** Asks to upgrade, byte by byte, and reads the whole answer. */
+/** Requests an upgrade, byte by byte, and reads the complete answer. */
 export function upgrade(
   url: string,
   { path = "/rpc/ws", headers = {}, method = "GET" }: Upgrade = {},
@@ -62,7 +62,7 @@ export function upgrade(
 
 type FrameOptions = { opcode?: number; fin?: boolean; rsv?: number; mask?: boolean; length?: number };
 
-/** A client's frame, as wrong as a test wants it. */
+/** A client's frame, as invalid as a test needs it. */
 export function clientFrame(
   payload: string | Buffer,
   { opcode = 1, fin = true, rsv = 0, mask = true, length }: FrameOptions = {},
@@ -88,7 +88,7 @@ function bigEndian(value: number): Buffer {
   return bytes;
 }
 
-/** The code of the close frame that comes, behind whatever else comes; undefined when the connection ends without one. */
+/** The code of the close frame, after any other frames; undefined if the connection ends without one. */
 export function closeCode(socket: Socket, rest: Buffer = Buffer.alloc(0)): Promise<number | undefined> {
   return new Promise((resolve) => {
     let read = rest;

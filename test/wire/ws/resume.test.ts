@@ -9,7 +9,7 @@ import { createCuttable, createSocketClient, openSocket } from "./socket.ts";
 const puppet = createPuppet();
 const gateway = await shareGateway({ makeBackend: () => puppet.backend });
 
-/** What a reader has put together of a session: entries by `seq`, and the reply that is being written, by where its pieces begin. */
+/** A reader's state of a session: entries by `seq`, and the reply that is being written, by the offsets of its pieces. */
 class Transcript {
   readonly entries = new Map<number, string>();
   readonly faults: string[] = [];
@@ -21,7 +21,7 @@ class Transcript {
     if (method === "message.delta") {
       if (params.messageId !== this.#messageId) this.faults.push(`a piece of ${params.messageId}, which was not begun`);
       if (params.offset > this.reply.length) this.faults.push(`a gap before ${params.offset}`);
-      // Who comes back in the middle of a reply is told it from the start.
+      // A reader that returns in the middle of a reply gets the reply from its start.
       if (params.offset < this.reply.length && params.offset !== 0) this.faults.push(`${params.offset} is told twice`);
       this.reply = this.reply.slice(0, params.offset) + params.text;
       return;

@@ -17,7 +17,7 @@ const RUNS = 40;
 const TEXT = "one two three four five six";
 
 type Sent = { socket: TestSocket; turnId: string };
-/** What a test knows of one run: two sockets, two sessions, and the turns that were sent. */
+/** The state of one run: two sockets, two sessions, and the started turns. */
 type World = { sockets: TestSocket[]; sessions: string[]; sent: Promise<Sent>[]; calls: Promise<unknown>[] };
 type Command = { socket: number; session: number; settle: boolean } & (
   | { do: "send"; wait: boolean }
@@ -43,7 +43,7 @@ function isEnd(method: string): boolean {
   return method === "turn.completed";
 }
 
-/** Sends a command without waiting for its answer, unless it is to settle. */
+/** Sends a command, and waits for its answer only if requested. */
 async function run(world: World, one: Command): Promise<void> {
   const socket = world.sockets[one.socket] as TestSocket;
   const sessionId = world.sessions[one.session] as string;
@@ -68,7 +68,7 @@ async function run(world: World, one: Command): Promise<void> {
       answer = socket.call("rpc.unsubscribe", one.what === "agent" ? { agents: ["main"] } : { sessions: [sessionId] });
       break;
     case "awaitPiece": {
-      // The next piece or end that comes to this socket; where every turn has ended, none will.
+      // The next piece or end on this socket; none follows after every turn has ended.
       const count = () => socket.order.filter((name) => name === "message.delta" || isEnd(name)).length;
       const before = count();
       const allEnded = Promise.all(world.sent.map(async (sent) => ended(await sent)));
@@ -97,7 +97,7 @@ async function playOn(gateway: { url: string; rpcToken: string }, commands: Comm
   await Promise.all(world.calls);
   const all = await Promise.all(world.sent);
   await Promise.all(all.map(ended));
-  // What would come twice comes before the answers to these.
+  // A repeated piece would arrive before the answers to these.
   for (const socket of world.sockets) for (let n = 0; n < 3; n++) await socket.call("agent.list");
   for (const { socket, turnId } of all) {
     const told = socket.pushes.filter(({ params }) => "turnId" in params && params.turnId === turnId);

@@ -9,12 +9,12 @@ import { clientFrame, closeCode, upgrade } from "./raw-socket.ts";
 import { openSocket, type TestSocket } from "./socket.ts";
 
 const MIB = 2 ** 20;
-/** So much that neither side's network buffers hold it. */
+/** More than the network buffers of both sides hold. */
 const FLOOD_BYTES = 24 * MIB;
 const CHUNK = "x".repeat(32 * 1024);
-/** RUN_LONG=1 has as many readers as the fault says; both ends of each are in this process. */
+/** RUN_LONG=1 uses the number of readers of the fault; both ends of each are in this process. */
 const READERS = process.env.RUN_LONG === undefined ? 250 : 1_000;
-/** Of a megabyte each: far more than what the network holds. */
+/** Of a megabyte each: far more than the network buffers. */
 const CALLS = 256;
 
 function floods(makeBackend: NonNullable<Start["makeBackend"]>): Start {
@@ -28,7 +28,7 @@ function floods(makeBackend: NonNullable<Start["makeBackend"]>): Start {
   };
 }
 
-/** A socket that asks to be told and then reads nothing any more. */
+/** A socket that subscribes and then reads nothing. */
 async function openStopped({ url, rpcToken }: { url: string; rpcToken: string }, options: object) {
   const { socket } = await upgrade(url, { headers: { authorization: `Bearer ${rpcToken}` } });
   socket.write(clientFrame(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "rpc.subscribe", params: options })));
@@ -46,7 +46,7 @@ async function startTurn(
   await socket.call("agent.sendMessage", { agentName, sessionId, message: "x" });
   return next();
 }
-/** Lets a reply grow to so much, in pieces that each are a push of their own. */
+/** Lets a reply grow to this size, in pieces that are each a separate push. */
 async function flood(played: Played[], bytes: number, look?: () => void): Promise<void> {
   for (let said = 0; said < bytes; said += CHUNK.length * played.length) {
     for (const one of played) one.say(CHUNK);
@@ -62,7 +62,7 @@ test("a reader that stops is closed with 1013; at most 1 MiB is buffered for it,
     ...floods(() => puppet.backend),
     socketTimes: { pingMs: 3_000, stuckMs: 2_000 },
   });
-  // Over HTTP: it is pushed nothing.
+  // Over HTTP, so it gets no pushes.
   const send = async (sessionId: string, agentName: string): Promise<Played> => {
     await createRpc(gateway.url).call("agent.sendMessage", { agentName, sessionId, message: "x" });
     return puppet.next();
@@ -83,7 +83,7 @@ test("a reader that stops is closed with 1013; at most 1 MiB is buffered for it,
     await Promise.all(others.map((other) => other.pushed("message.delta", ({ text }) => text === `piece ${n} `)));
   }
   expect(look().held).toBe(1);
-  // What is over the limit is the piece that reached it.
+  // The piece that reached the limit may exceed it.
   expect(look().most).toBeLessThan(MIB + CHUNK.length);
   for (const one of played) one.end();
   for (const { turn } of played) await gateway.logged("turn.ended", { turnId: turn.turnId });

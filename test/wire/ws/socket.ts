@@ -23,7 +23,7 @@ type Response = {
 
 type Closed = { code: number; reason: string };
 
-/** Holds one message of the gateway to the contract; throws what is wrong with it. */
+/** Validates one message of the gateway; throws its faults. */
 export function checkMessage(message: Response | Push): void {
   if ("method" in message) {
     const validate = pushShapes().get(message.method);
@@ -36,14 +36,14 @@ export function checkMessage(message: Response | Push): void {
   }
 }
 
-/** A socket that a test plays by hand: everything that comes is kept, and was held to the contract. */
+/** A socket that a test controls: every received message is stored, and was validated against the contract. */
 export class TestSocket {
   readonly ws: WebSocket;
   readonly pushes: Push[] = [];
   readonly responses: Response[] = [];
-  /** Every message, in the order in which they came. */
+  /** All messages, in the order of their arrival. */
   readonly messages: (Response | Push)[] = [];
-  /** `answer` and the names of pushes, in the order in which they came. */
+  /** `answer` and the names of pushes, in the order of their arrival. */
   readonly order: string[] = [];
   readonly faults: unknown[] = [];
   readonly closed: Promise<Closed>;
@@ -73,7 +73,7 @@ export class TestSocket {
     });
   }
 
-  /** Resolves with what is found among what came, as soon as it is there; fails with what broke the contract. */
+  /** Resolves with the result of a search in the received messages, as soon as there is one; rejects with an invalid message. */
   until<T>(find: () => T | undefined | false): Promise<T> {
     return new Promise((resolve, reject) => {
       const look = () => {
@@ -102,7 +102,7 @@ export class TestSocket {
     return result as T;
   }
 
-  /** The name of the error of a call that must fail. */
+  /** The error name of a call that must fail. */
   async refusal(
     method: string,
     params: object = {},
@@ -112,7 +112,7 @@ export class TestSocket {
     return { code: error.code, name: error.data.name, detail: error.data.detail };
   }
 
-  /** The first push of that name for which `is` holds. */
+  /** The first push of that name for which `is` is true. */
   pushed<Name extends keyof Pushes>(name: Name, is: (params: Pushes[Name]) => boolean = () => true) {
     return this.until(() => this.pushesOf(name).find(is));
   }
@@ -121,7 +121,7 @@ export class TestSocket {
     return this.pushes.filter(({ method }) => method === name).map(({ params }) => params as Pushes[Name]);
   }
 
-  /** Names of the pushes so far, but for the pieces of replies. */
+  /** Names of the pushes so far, without the pieces of replies. */
   names(): string[] {
     return this.pushes.map(({ method }) => method).filter((method) => method !== "message.delta");
   }
@@ -149,7 +149,7 @@ export async function openSocket(
   return socket;
 }
 
-/** The WebSocket of the generated client, which holds what comes to the contract. */
+/** The WebSocket of the generated client, which validates the received messages. */
 class CheckedWebSocket extends WebSocket {
   constructor(url: string, protocols: string[]) {
     super(url, protocols);
@@ -160,7 +160,7 @@ class CheckedWebSocket extends WebSocket {
   }
 }
 
-/** Sockets of a client that a test can cut, as a network does. */
+/** Sockets of a client that a test can disconnect, as a network does. */
 export function createCuttable() {
   const open = new Set<WebSocket>();
   class CutWebSocket extends CheckedWebSocket {

@@ -103,7 +103,7 @@ describe("a stream that was reset", () => {
   });
 });
 
-/** Makes the session, if it is not there, and says where it is now. */
+/** Creates the session if it does not exist, and returns its position. */
 async function begun(socket: TestSocket, sessionId: string) {
   await socket.call("agent.sendMessage", { agentName: "main", sessionId, message: "0", wait: true });
   return socket.call<{ sessions: Record<string, string> }>("rpc.subscribe", { sessions: { [sessionId]: null } });
