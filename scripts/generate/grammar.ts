@@ -1,7 +1,7 @@
 /**
  * The keys that the generator knows in each kind of object of the specs. An unknown key is an error.
- * The value is the kind of what the key holds: `x` one of that kind, `x*` a map of them, `x[]` a list of them, and `-`
- * something that is copied as it is. `$ref` may stand wherever an object of a kind that has a home may.
+ * The value is the kind of the key's content: `x` is one object of that kind, `x*` a map of them, `x[]` a list of them, and `-`
+ * a value that is copied unchanged. `$ref` may replace any object of a kind that has a place in a bundle.
  */
 export const grammar: Record<string, Record<string, string>> = {
   schema: {

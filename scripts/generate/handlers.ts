@@ -28,7 +28,7 @@ export interface ${prefix}Replies {
 ${replies.join("\n")}
 }
 
-/** One body for each operation${isAtOnce ? "; it may answer at once" : ""}. \`Ctx\` is what the server gives a handler beside the call. */
+/** One body for each operation${isAtOnce ? "; it may answer at once" : ""}. \`Ctx\` is the context that the server adds to the call. */
 export interface ${prefix}Handlers<Ctx> {
 ${handlers.join("\n")}
 }

@@ -14,7 +14,7 @@ const from = header("openrpc.json");
 const printHandlers: Template = ({ openrpcDocument: { methods } }) => `${from}
 import type { RpcMethods } from "./rpc-types.ts";
 
-/** One body for each method; it may answer at once. \`Ctx\` is what the server gives a handler beside the params. */
+/** One body for each method; it may answer at once. \`Ctx\` is the context that the server adds to the params. */
 export interface RpcHandlers<Ctx> {
 ${methods
   .map(

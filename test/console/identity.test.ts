@@ -30,7 +30,7 @@ it("refuses a chat key and an RPC token without a permission for the console, by
   expect(whyNoConsole(who("rpc", "usage.stats"), [])).toBeUndefined();
 });
 
-it("tells an expired key from an unknown token", () => {
+it("distinguishes an expired key from an unknown token", () => {
   const type = "/docs/errors.html#key-expired";
   const detail = "The key `my ` laptop` expired at 2026-11-01T00:00:00.000Z. Make a new one.";
   expect(refusalOf(401, { type, detail }, null)).toMatch(/^The key `my ` laptop` expired on 1 Nov 2026\. Sign in/);

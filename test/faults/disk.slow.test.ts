@@ -8,7 +8,7 @@ const noFault = whyNoFailingDisk();
 
 describe("F02: a disk that does not sync", () => {
   test.skipIf(noFault)(
-    `acknowledges nothing, says so, and goes on by itself when the disk is well${noFault ? ` (${noFault})` : ""}`,
+    `acknowledges nothing, reports the failure, and continues automatically when the disk works again${noFault ? ` (${noFault})` : ""}`,
     async () => {
       using disk = createFailingDisk();
       await using fleet = await startNodes({ env: disk.env });

@@ -32,7 +32,7 @@ function whyNoDisk(): string | undefined {
 const why = whyNoDisk();
 
 test.skipIf(why)(
-  `F03: on a full disk it takes nothing in, shows what it has, and goes on when there is room${why ? ` (${why})` : ""}`,
+  `F03: on a full disk it accepts no work, answers reads, and continues when there is room${why ? ` (${why})` : ""}`,
   async () => {
     const place = mkdtempSync(join(tmpdir(), "gateway-disk-"));
     onTestFinished(() => rmSync(place, { recursive: true, force: true }));

@@ -7,14 +7,14 @@ import type { Reply } from "./rest.ts";
 import { filled, type Kept, likeness } from "./rpc-fixtures.ts";
 
 /**
- * Fixtures of webhooks are three lines as those of RPC are: a comment, `>>` what is sent, `<<` what comes back.
+ * A fixture of webhooks has three lines, like one of RPC: a comment, `>>` the request, `<<` the reply.
  *
- *     >> POST /wake {…}                        the method, the path below that of the webhooks (`.` is that itself), and the body
- *     >>{"x-gateway-token":"…"} POST /wake {…}  with these headers beside or instead of the usual ones; null leaves one out
- *     << 200 {…}                               the status, and the body as in fixtures of RPC; of a problem those members that are named
- *     <<{"idempotent-replayed":"true"} 200 {…}  with these headers; null is one that must not be there
+ *     >> POST /wake {…}                        the method, the path below the webhook path (`.` is the webhook path itself), and the body
+ *     >>{"x-gateway-token":"…"} POST /wake {…}  with these headers in addition to the usual ones, or instead of them; null omits one
+ *     << 200 {…}                               the status, and the body as in fixtures of RPC; of a problem only the given members
+ *     <<{"idempotent-replayed":"true"} 200 {…}  with these headers; null is a header that must be absent
  *
- * A first line `@ {…}` is the configuration of the gateway that the file is played on, from its first fixture to its last.
+ * A first line `@ {…}` is the configuration of the gateway for all fixtures of the file.
  */
 type HookFixture = {
   title: string;

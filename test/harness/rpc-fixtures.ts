@@ -5,15 +5,15 @@ import type { SomeConfig } from "./gateway.ts";
 import { root } from "./process.ts";
 
 /**
- * Fixtures are three lines that any program could run: a comment, `>>` the text that is sent, `<<` what comes back (nothing behind it
- * where nothing does). `>>name` sends with the token of that name. What comes back is compared
+ * A fixture has three lines that any program could run: a comment, `>>` the sent text, `<<` the answer (empty if there is none).
+ * `>>name` sends with the token of that name. The answer is compared
  *
- *     << as JSON      each member; of an error's `data` those that are named. "<time>" is any time, "<req>" any id of its kind,
- *                     "<number>" any number, "<text>" any text, "<any>" anything; "<turn:mine>" keeps what it met for a later {{mine}}
- *     <<= as text     to the letter
+ *     << as JSON      each member; of an error's `data` only the given ones. "<time>" is any time, "<req>" any id of its kind,
+ *                     "<number>" any number, "<text>" any text, "<any>" anything; "<turn:mine>" stores the value for a later {{mine}}
+ *     <<= as text     exactly
  *     <<~ as text     `.+` is anything
  *
- * A first line `@ {…}` is the configuration of the gateway that the file is played on, from its first fixture to its last.
+ * A first line `@ {…}` is the configuration of the gateway for all fixtures of the file.
  */
 type Fixture = { title: string; token: string; sent: string; how: "json" | "text" | "like"; wanted: string };
 type FixtureFile = { name: string; config: SomeConfig; fixtures: Fixture[] };

@@ -36,7 +36,7 @@ describe.each(DOORS)("the rate limit of $door", ({ limit, send }) => {
   const limited = (maxRequests: number, windowMs = MINUTE) =>
     startGateway({ config: limit({ maxRequests, windowMs }) });
 
-  test("accepts the allowed requests of a token, and tells the next one when to retry", async () => {
+  test("accepts the allowed requests of a token, and answers the next one with the time of a retry", async () => {
     await using gateway = await limited(3);
     for (let n = 0; n < 3; n++) expect((await send(gateway)).status).toBe(200);
     const { error, headers, problem } = await send(gateway);

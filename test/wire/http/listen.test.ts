@@ -111,7 +111,7 @@ describe("connections", () => {
     socket.destroy();
   });
 
-  test("that are idle are told to close, and closed", async () => {
+  test("that are idle get a notice, and are closed", async () => {
     const listening = await listenHere();
     const { url, port } = listening;
     const quiet = connect(port, "127.0.0.1");
