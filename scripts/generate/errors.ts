@@ -40,7 +40,7 @@ export function readErrors(specs: SpecFiles): ErrorRows {
 
 export function printErrors(rows: ErrorRows): string {
   return `${header("errors.yaml")}
-/** Every error the gateway can answer with. The code is for JSON-RPC, null where the error cannot happen there. */
+/** Every error of the gateway. The code is for JSON-RPC; null if the error cannot occur there. */
 export const errors = {
 ${Object.entries(rows)
   .map(

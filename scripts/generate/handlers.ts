@@ -23,7 +23,7 @@ export interface ${prefix}Calls {
 ${calls.join("\n")}
 }
 
-/** The answer of each operation. Where it can answer in several ways, \`as\` says which. */
+/** The answer of each operation. \`as\` selects one of several kinds. */
 export interface ${prefix}Replies {
 ${replies.join("\n")}
 }
