@@ -3,12 +3,12 @@ import type { Used } from "#kit/usages.ts";
 import type { Tool } from "#tools/tool.ts";
 
 /**
- * Produces the replies of an agent. A backend runs one turn at a time per call and any number of calls at once. It keeps nothing
- * of a turn after its iterator ended. It stops when `signal` aborts: later chunks are thrown away.
+ * Produces the replies of an agent. A backend runs one turn at a time per call and any number of calls at once. It stores nothing of a turn after its
+ * iterator has ended. It stops when `signal` aborts: later chunks are discarded.
  */
 export interface Backend {
   readonly kind: string;
-  /** True if it asks a party that may call the gateway in turn: a turn that came through too many hops does not reach it. */
+  /** True if it calls a party that may call the gateway in turn: a turn with too many hops does not reach it. */
   readonly asksOutside?: boolean;
   /** The model names that it accepts; undefined: any. */
   readonly models: readonly string[] | undefined;
@@ -30,7 +30,7 @@ export interface Backend {
    * times in a row. If it is 0, the backend may be asked.
    */
   restMs?(model: string | undefined): number;
-  /** Closes its processes and connections, each as soon as no turn needs it any more. It takes no turn afterwards. */
+  /** Closes its processes and connections, each as soon as no turn uses it. It accepts no turn afterwards. */
   close?(): Promise<void>;
 }
 
@@ -54,12 +54,9 @@ export type BackendTurn = {
   instructions: string | undefined;
   /** Skills that this turn was started with. */
   skills: readonly { skillId: string; body: string }[];
-  /** `context` is the data that came beside the text, as JSON. */
+  /** `context` is the data of the message, as JSON. */
   message: { text: string; outside: boolean; context: string | undefined };
-  /**
-   * The number of announcements and agents that the cause of this turn came through. A party outside of the gateway gets one
-   * more.
-   */
+  /** The number of announcements and agents that led to this turn. A party outside of the gateway gets one more. */
   hops: number;
   /**
    * The messages from before the session began. No message of the session holds them, but `history()` does. Absent or empty for
@@ -73,7 +70,7 @@ export type BackendTurn = {
   readonly watch: SilenceWatch;
   /** True if it may try again after a failure. Each call takes from the agent's budget of retries. */
   mayRetry(): boolean;
-  /** Skills that it may load by a tool, beside those it was started with. */
+  /** Skills that it may load by a tool, in addition to those it was started with. */
   offered(): readonly { skillId: string; description: string }[];
 };
 
@@ -82,8 +79,8 @@ export type SilenceWatch = {
   /** Waits for work that is not the agent's, such as loading code, which does not count as silence. */
   pause<T>(work: Promise<T>): Promise<T>;
   /**
-   * Sets the function that is called when the backend gave no sign for too long. If it returns true, the backend goes on with
-   * another model, which has as long to begin; else the turn is stopped.
+   * Sets the function that is called when the backend is silent for too long. If it returns true, the backend continues with another model, which has
+   * the same time to start; otherwise the turn is stopped.
    */
   whenLate(goesOn: () => boolean): void;
 };

@@ -9,7 +9,7 @@ const LONGEST_REST_MS = 60_000;
 /** The time after which to ask again while one call tries the remote. */
 const POLL_AGAIN_MS = 1_000;
 
-/** The result of a call. `unknown`: nobody waited for its end. */
+/** The result of a call. `unknown`: its end was not waited for. */
 type Verdict = "answered" | "failed" | "unknown";
 
 /** A call that a breaker let through. Only the first report of the caller counts, and the caller must make one. */

@@ -2,7 +2,7 @@ export function isLowSurrogate(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/** Joins pieces of a text where a character was cut in two: its first half is held until the other one comes. */
+/** Joins pieces of a text in which a character is split: its first half is held until the other one arrives. */
 export function createJoiner() {
   let half = "";
   return (cut: string): string => {

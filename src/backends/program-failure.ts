@@ -4,9 +4,7 @@ import { type ProgramEnd, ProgramNotStarted, type RunningProgram } from "#kit/pr
 /** The exit code of a program that asks for another try: EX_TEMPFAIL of sysexits.h. */
 const TRY_AGAIN = 75;
 
-/**
- * The failure for a program that could not be started, in words for callers. The paths that were searched go to the log alone.
- */
+/** The failure for a program that could not be started, for callers. The searched paths are only logged. */
 export function notStarted(error: unknown): BackendError {
   const isShortage = error instanceof ProgramNotStarted && error.isShortage;
   const words = isShortage

@@ -2,10 +2,10 @@ import { BackendError } from "#kit/errors.ts";
 import type { BackendMessage, Chunks, TellUsed, Used } from "./backend.ts";
 import { isLowSurrogate } from "./characters.ts";
 
-/** A longer text is no summary: its writer is stopped. The core accepts no longer summary from any writer. */
+/** A longer text is not a summary: its writer is stopped. The core accepts no longer summary from any writer. */
 const SUMMARY_LIMIT = 4 * 1024 * 1024;
 
-/** The text of a summary that comes in pieces. The last reported usage is passed to `used` once, also if it fails. */
+/** The text of a summary that arrives in pieces. The last reported usage is passed to `used` once, also if it fails. */
 export async function summaryOf(chunks: Chunks, used: TellUsed | undefined): Promise<string> {
   let text = "";
   let usage: Used | undefined;
@@ -25,7 +25,7 @@ export async function summaryOf(chunks: Chunks, used: TellUsed | undefined): Pro
   }
 }
 
-/** The number of characters that a digest keeps of each message. */
+/** The maximum number of characters of each message in a digest. */
 const CHARACTERS = 80;
 
 /** A summary that no model writes: the beginning of each message, with its role. The same messages give the same text. */

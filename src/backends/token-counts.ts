@@ -42,8 +42,8 @@ export function isCount(value: unknown): value is number {
 }
 
 /**
- * Notes that a turn's usage was not reported. Then nothing is counted, because we do not know the tokens that an agent keeps,
- * requests and gets; or, for a model that we call ourselves, an estimate.
+ * Records that a turn's usage was not reported. Then nothing is counted, because the tokens that an agent requests and gets are unknown; or, for a
+ * model that we call directly, an estimate.
  */
 export function usageUnknown(who: string, counted: "nothing" | "an estimate" = "nothing"): Chunk {
   const reason = `${who} does not report its token usage`;

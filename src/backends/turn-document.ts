@@ -6,7 +6,7 @@ import { isCount } from "./token-counts.ts";
 
 /** The request to a program or a web service, as described in docs/agents.md. Names are only added to it. */
 export type TurnDocument = {
-  /** `summarise` is no turn of a session: its message asks for a summary of `history`, and the reply is that summary. */
+  /** `summarise` is not a turn of a session: its message requests a summary of `history`, and the reply is that summary. */
   kind: "turn" | "summarise";
   turnId: string | null;
   sessionId: string | null;
@@ -36,7 +36,7 @@ export async function turnDocument(turn: BackendTurn, { history = true } = {}): 
   return documentOf(turn, history ? await turn.history() : (turn.earlier ?? []));
 }
 
-/** The context's value; the text itself if it is no JSON. */
+/** The context's value; the text itself if it is not JSON. */
 function contextOf({ context }: BackendTurn["message"]): unknown {
   if (context === undefined) return null;
   const value = jsonOf(context);
@@ -93,8 +93,8 @@ export function newest(
 }
 
 /**
- * A piece of an answer, from the JSON of a line or an event. Throws a BackendError: the agent's own message for an `error`, else
- * a message that it is no piece, which repeats nothing of it.
+ * A piece of an answer, from the JSON of a line or an event. Throws a BackendError: the agent's own message for an `error`, else a message that it is
+ * not a piece, which repeats nothing of it.
  */
 export function readPiece(piece: unknown): Chunk {
   const { text, usage, model, alive, error } = Object(piece) as Partial<Record<string, unknown>>;

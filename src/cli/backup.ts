@@ -10,9 +10,9 @@ import { needFolderOf } from "./values.ts";
 
 export type BackupOptions = { config?: string; store?: string };
 
-/** Copies the SQLite store that a gateway works with; answers what the person at the terminal is told. */
+/** Copies the SQLite store of a running gateway; returns the text for the terminal. */
 export async function backup(file: string, { config, store }: BackupOptions, env: NodeJS.ProcessEnv): Promise<string> {
-  // SQLite takes a name that begins with "file:" as a URI, but not an absolute path.
+  // SQLite reads a name that starts with "file:" as a URI, but not an absolute path.
   const to = resolve(file);
   if (existsSync(to)) throw new CliError(`${file} already exists: a backup is always a new file.`);
   needFolderOf(to);

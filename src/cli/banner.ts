@@ -5,8 +5,8 @@ import { asTyped } from "./typed.ts";
 type Place = { localUrl: string; urls: readonly string[]; code: string };
 
 /**
- * The words for the person at the terminal after a start without a configuration: why it is a try-out, where the gateway is, its secrets,
- * and calls to paste. `folder` is where a configuration was looked for.
+ * The text on the terminal after a start without a configuration: the reason for the try-out, the gateway's addresses, its secrets, and calls to
+ * paste. `folder` is the folder without a configuration.
  */
 export function banner(
   { localUrl: url, urls, code }: Place,

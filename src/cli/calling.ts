@@ -12,7 +12,7 @@ export type Calling<Options> = {
   gateway: Gateway;
   /** Where it was found, with its tokens. */
   address: Address;
-  /** A WebSocket of its own, for pushes. */
+  /** A separate WebSocket, for pushes. */
   connect: () => Promise<RpcSocket>;
   options: Options & CallOptions;
   /** Aborts at Ctrl-C. */
@@ -48,7 +48,7 @@ export function calling<Options extends object, Args extends unknown[] = string[
       });
       const address = await findAddress(options, process.env);
       const { Gateway } = await import("#generated/clients/typescript/src/index.ts");
-      // Node 20 has no WebSocket of its own.
+      // Node 20 has no WebSocket.
       const { url, key, rpcToken, webhookToken, webhookPath } = address;
       const clientOptions = { url, key, rpcToken, webhookToken, webhookPath, anonymous: true };
       let answered = false;

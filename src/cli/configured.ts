@@ -233,7 +233,7 @@ type ConfiguredMappings = {
   secretOf: (name: string) => string | undefined;
 };
 
-/** The webhook mappings of the configuration, for requests to `url`. Undefined if there is no configuration, or `url` is not of this machine. */
+/** The webhook mappings of the configuration, for requests to `url`. Undefined if there is no configuration, or `url` is on another machine. */
 export async function readMappings(
   option: string | undefined,
   env: Env,

@@ -1,7 +1,7 @@
 import { UsageError } from "./failures.ts";
 import { forTerminal, isTerminal } from "./terminal.ts";
 
-/** Asks before something that cannot be undone. Where nobody can be asked, `--yes` has to say it. */
+/** Asks before something that cannot be undone. Without a terminal, `--yes` is required. */
 export async function confirmed(question: string, { yes }: { yes?: boolean }, signal: AbortSignal): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY || !isTerminal(process.stderr))

@@ -4,7 +4,7 @@ export type Origin = "option" | "environment" | "configuration" | "default" | "n
 /** A token with its name for the user and its rights: scopes of REST or permissions of RPC, or `*` for all. */
 export type Credential = { token: string; name: string; origin: Origin; may: readonly string[] };
 
-/** The weakest credential that may do it; otherwise the strongest, whose refusal names the missing right. The list begins with the weakest. */
+/** The weakest credential that is sufficient; otherwise the strongest, whose refusal names the missing right. The list starts with the weakest. */
 export function weakestFor(credentials: readonly Credential[], need: string): Credential | undefined {
   return credentials.find(({ may }) => may.includes(need) || may.includes("*")) ?? credentials.at(-1);
 }

@@ -64,7 +64,7 @@ function rawWords({ headers, body, body_encoding: encoding }: Delivery): string[
 
 const OPEN: readonly DeliveryOutcome[] = ["queued", "running"];
 
-/** The request once nothing more comes of it. */
+/** The request after its last change. */
 export async function untilEnded(gateway: Gateway, id: string, signal: AbortSignal): Promise<Delivery> {
   for (let pauseMs = 100; ; pauseMs = Math.min(2_000, pauseMs * 2)) {
     const delivery = await gateway.deliveries.get(id, { signal });
@@ -91,7 +91,7 @@ export async function tailDeliveries({ gateway, connect, options, signal }: Call
     const delivery = await gateway.deliveries.get(id, { signal });
     if (options.surface !== undefined && delivery.surface !== options.surface) return;
     if (options.outcome !== undefined && delivery.outcome !== options.outcome) return;
-    // It is told of more than once, and after a gap it is read from the list, too.
+    // It is pushed more than once, and after a gap it is also read from the list.
     if (shown.get(id) === delivery.outcome) return;
     shown.set(id, delivery.outcome);
     for (const oldest of shown.keys()) if (shown.size > MOST_SHOWN) shown.delete(oldest);
@@ -130,7 +130,7 @@ function tailLine(delivery: Delivery): string {
   return reason === undefined ? words : `${words}  ${cut(oneLine(reason), 120)}`;
 }
 
-/** Why a request was refused, or what came of it failed. */
+/** The reason for a refusal, or the failure of the result. */
 function reasonOf({ outcome, timeline }: Delivery): string | undefined {
   if (!["refused", "failed", "dead", "unmatched"].includes(outcome)) return undefined;
   const step = timeline.findLast(({ name }) =>

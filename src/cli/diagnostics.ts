@@ -7,7 +7,7 @@ import { fileFault, needFolderOf } from "./values.ts";
 
 type Part = [name: string, read: () => PromiseLike<unknown>];
 
-/** What helps to find a fault. A part that cannot be read says why in its place. */
+/** Facts that help to find a fault. A part that cannot be read has the reason in its place. */
 export async function gatherDiagnostics({
   gateway,
   address,
@@ -66,7 +66,7 @@ function withoutWords(list: object): unknown {
   return JSON.parse(JSON.stringify(list, (name, value) => (/^(?:reply_)?preview$/.test(name) ? undefined : value)));
 }
 
-/** A last look: a token of the caller's own goes nowhere, whatever part it would be in. */
+/** A final check: a token of the caller is never included, in whatever part it would be. */
 function withoutSecrets(value: unknown, secrets: readonly (string | undefined)[]): unknown {
   const known = secrets.filter((secret) => secret !== undefined && secret.length >= 8) as string[];
   const text = known.reduce(

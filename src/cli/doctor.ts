@@ -152,7 +152,7 @@ async function checkReady({ gateway, signal }: DoctorCall): Promise<Check[]> {
 
 type Door = { id: "key" | "rpcToken"; token: string | undefined; what: string; option: string };
 
-/** Tells where a token was found, and whether its door takes it. */
+/** Reports where a token was found, and if its surface accepts it. */
 async function checkToken(
   { address }: DoctorCall,
   { id, token, what, option }: Door,
@@ -257,7 +257,7 @@ async function checkDead({ gateway, signal }: DoctorCall): Promise<Check[]> {
           ),
         ];
   } catch {
-    return []; // The key may not ask; its own check says so.
+    return []; // The key lacks the permission; its own check reports that.
   }
 }
 

@@ -54,7 +54,7 @@ const BACKENDS: Record<
 
 const CHOOSE = "choose another folder: agent-gateway init FOLDER";
 
-/** Writes a configuration and its secrets into a folder, and says what comes next. */
+/** Writes a configuration and its secrets into a folder, and prints the next steps. */
 export async function init(folder: string, options: InitOptions): Promise<string> {
   const [config, secrets] = [join(folder, "gateway.json5"), join(folder, "gateway.env")];
   for (const file of [config, secrets])

@@ -59,7 +59,7 @@ export function fields(pairs: Record<string, string | number | null | undefined>
     .join("\n");
 }
 
-/** Foreign text in one line, as it is printed. */
+/** Foreign text in one printable line. */
 export function oneLine(text: string): string {
   return visible(text.replace(/\s+/g, " ").trim());
 }
@@ -72,7 +72,7 @@ export function cut(text: string, width: number): string {
 const WIDE =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]/u;
 
-/** How many columns of a terminal a text takes: wide characters take two. */
+/** The columns of a text on a terminal: wide characters need two. */
 function widthOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let width = 0;

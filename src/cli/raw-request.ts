@@ -7,7 +7,7 @@ import { headersOf } from "./values.ts";
 
 type RawRequest = { method: string; path: string; body: string | undefined; headers: readonly string[] };
 
-/** Sends a request as it is given, and prints the answer. A refusal is printed too, and sets the exit code. */
+/** Sends a request unchanged, and prints the answer. A refusal is printed too, and sets the exit code. */
 export async function sendRaw(
   { address, options, signal }: Calling<{ include?: boolean }>,
   { method, path, body, headers: own }: RawRequest,
@@ -57,7 +57,7 @@ export async function sendRaw(
   process.exitCode = CODES[response.status] ?? 1;
 }
 
-/** JSON with indents; any other text as it is. */
+/** JSON with indents; any other text unchanged. */
 function indented(text: string, type: string): string {
   try {
     return /json/.test(type) ? JSON.stringify(JSON.parse(text), null, 2) : text;

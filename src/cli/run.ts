@@ -7,9 +7,9 @@ import { exitCodeOf, USAGE, wordsFor } from "./failures.ts";
 import { say, write } from "./terminal.ts";
 import { asTyped } from "./typed.ts";
 
-/** Runs what the command line says. Throws nothing: it prints, and sets the exit code. */
+/** Runs the command line. It never throws: it prints, and sets the exit code. */
 export async function run(args: readonly string[]): Promise<void> {
-  // A reader that has seen enough, as `head` has, closes the pipe. That is no failure.
+  // A reader such as `head` closes the pipe when it has read enough. That is not a failure.
   process.stdout.on("error", async (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
     const { fileFault } = await import("./values.ts");

@@ -12,7 +12,7 @@ export type ServeOptions = { config?: string; host?: string; port?: string };
 /** The moment within which the same signal again is the same one: npm passes on a signal that the process group got too. */
 const REPEAT_MS = 1_000;
 
-/** Runs the gateway until a signal ends it. Throws what keeps it from starting. */
+/** Runs the gateway until a signal ends it. Throws the reason if it cannot start. */
 export async function serve(options: ServeOptions, env: NodeJS.ProcessEnv): Promise<void> {
   const { gateway, logger, watch } = await start(options, env);
   let first: { signal: string; at: number } | undefined;
@@ -49,12 +49,12 @@ export async function serve(options: ServeOptions, env: NodeJS.ProcessEnv): Prom
   process.on("SIGINT", () => onSignal("SIGINT", 130));
   process.on("SIGHUP", async () => {
     const { reloaded, changed, needsRestart } = await watch.reload("signal");
-    // Whoever takes the new configuration reports changes and faults; only this line says that there are none.
+    // The reload reports changes and faults; only this line reports that there are none.
     if (reloaded && changed.length + needsRestart.length === 0)
       gateway.events.configReloaded({ cause: "signal", changed: [] });
   });
   process.on("uncaughtException", onFailure("uncaughtException"));
-  // A promise that somebody's backend forgot ends nothing: its turn ends by itself, or by its deadline.
+  // An unhandled rejection of a backend ends nothing: its turn ends, at the latest by its deadline.
   process.on("unhandledRejection", (error) => gateway.events.unexpectedError({ error, where: "unhandledRejection" }));
   gateway.ready.catch(onFailure("contract"));
 }
@@ -82,7 +82,7 @@ export async function start(options: ServeOptions, env: NodeJS.ProcessEnv): Prom
   });
   logger.hide(loaded.secrets);
   let watch: ConfigWatch | undefined;
-  // A caller in the moment before the file is watched is told that nothing has changed since the start, which is true.
+  // Before the file is watched, a caller learns that nothing has changed since the start, which is true.
   const readConfig = (agent?: string) => watch?.reload("rpc", agent);
   // A start may wait for its store on nothing but timers that do not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
@@ -116,7 +116,7 @@ function watchFile(gateway: Gateway, running: LoadedConfig, load: () => Promise<
   });
 }
 
-/** The value of a variable that has to be one of a few; undefined where it is empty or not set. */
+/** The value of a variable with a few allowed values; undefined if it is empty or not set. */
 function oneOf<const T extends string>(env: NodeJS.ProcessEnv, name: string, choices: readonly T[]): T | undefined {
   const value = env[name];
   if (!value) return undefined;

@@ -3,7 +3,7 @@ import type { TurnEvent } from "#generated/clients/typescript/src/rest-types.ts"
 import type { OutputOptions } from "./output.ts";
 import { print, printPieces, withProgress } from "./terminal.ts";
 
-/** Prints a reply as it is written; with `--json` the events, one a line; with `-q` the turn's id alone, once it has ended. */
+/** Prints a reply while it is written; with `--json` the events, one per line; with `-q` only the turn's id, once it has ended. */
 export async function printStream(stream: TurnStream, { json, quiet }: OutputOptions): Promise<void> {
   if (json || quiet) {
     for await (const event of stream) {

@@ -6,7 +6,7 @@ import { asTyped } from "./typed.ts";
 
 type Talk = Calling<{ session?: string; user?: string; model?: string }>;
 
-/** Any other line that begins with a slash is a mistake, and is not sent. */
+/** Any other line that starts with a slash is a mistake, and is not sent. */
 const COMMANDS = "/new begins another session, /exit ends, // begins a message with a slash.";
 
 /** A conversation, a line of standard input a message. */

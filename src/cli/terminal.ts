@@ -49,7 +49,7 @@ export async function printPieces(pieces: AsyncIterable<string>): Promise<void> 
       write(process.stdout, text.slice(0, text.length - held.length));
     }
   } finally {
-    // Also after Ctrl-C: the next output on a terminal begins a new line.
+    // Also after Ctrl-C: the next output on a terminal starts a new line.
     if (held !== "") write(process.stdout, held);
     if (held !== "" || (last !== "" && !last.endsWith("\n"))) process.stdout.write("\n");
   }
@@ -57,7 +57,7 @@ export async function printPieces(pieces: AsyncIterable<string>): Promise<void> 
 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/** Shows that something goes on, while it does: on a terminal only, and after a moment. */
+/** Shows progress, only on a terminal and after a moment. */
 export async function withProgress<Result>(words: string, work: Promise<Result>): Promise<Result> {
   if (!isTerminal(process.stderr)) return work;
   let frame = 0;

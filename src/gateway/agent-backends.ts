@@ -101,7 +101,7 @@ export type Generation = {
 };
 
 /**
- * The backends of the agents as the configuration has them. One whose part of it is the same after a reload is kept, with its processes and
+ * The backends of the configured agents. A backend whose part of the configuration is the same after a reload remains, with its processes and
  * connections. A generation is settled or discarded before the next starts.
  */
 export function createAgentBackends(parts: AnsweringParts) {
@@ -146,7 +146,7 @@ function open(name: string, agent: AgentConfig, shared: Shared, parts: Answering
   };
 }
 
-/** Closes all but those that are kept. */
+/** Closes all except the remaining ones. */
 async function closeAll(all: ReadonlyMap<string, Held>, stored?: ReadonlyMap<string, Held>): Promise<void> {
   const removed = [...all].filter(([name, held]) => stored?.get(name) !== held).map(([, { one }]) => one);
   await Promise.allSettled(

@@ -27,7 +27,7 @@ type DoorsParts = Omit<SurfaceParts, "config" | "access" | "recordBodies" | "ref
   hide: (text: string) => string;
 };
 
-/** The doors of every listener, kept in step with the configuration. */
+/** The doors of every listener, updated with the configuration. */
 export function createDoors(given: DoorsParts) {
   const { core, clock, events, registry } = given;
   let { config } = given;
@@ -110,7 +110,7 @@ export function createDoors(given: DoorsParts) {
         return access.isProxy(address) ? socket : networkOf(address);
       },
     }),
-    /** Tells all WebSockets that the gateway restarts, when their calls are answered or after `ms`; resolves when they have gone. */
+    /** Notifies all WebSockets that the gateway restarts, when their calls are answered or after `ms`; resolves when they have closed. */
     closeSockets: rpc.socket.closeAll,
     setListening: (next: typeof listening) => {
       listening = next;
@@ -121,7 +121,7 @@ export function createDoors(given: DoorsParts) {
       ),
     underWay,
     closed: () => closedSurfaces(config),
-    /** Compiles the contract for the REST door: a request that no validator compiled ahead takes waits for it. */
+    /** Compiles the contract for REST: a request that no precompiled validator accepts waits for it. */
     async open(): Promise<void> {
       await restContract();
       isRestReady = true;

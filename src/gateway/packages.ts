@@ -35,7 +35,7 @@ export function missingPackages(wanted: readonly string[]): string | undefined {
   return `${installOf(fileURLToPath(import.meta.url), process.cwd())} ${missing.map((name) => (versions[name] ? `${name}@${versions[name]}` : name)).join(" ")}`;
 }
 
-/** The command that installs a package where the file `from` of this program finds it. `cwd` is where the command is run. */
+/** The command that installs a package where the file `from` of this program finds it. `cwd` is the folder in which the command runs. */
 export function installOf(from: string, cwd: string): string {
   const at = from.split(sep).indexOf("node_modules");
   if (at < 0) return "npm install";

@@ -12,7 +12,7 @@ const STALL_SECONDS = 1;
 
 type ProcessParts = { isShort: () => boolean; lag: LoopLag };
 
-/** The parts of health that tell of the process. */
+/** The parts of health for the process. */
 export function createProcessHealth({ isShort, lag }: ProcessParts) {
   return (): HealthPart[] => {
     const memory = isShort() ? "Memory is low: new turns are refused until running turns end." : undefined;
@@ -22,7 +22,7 @@ export function createProcessHealth({ isShort, lag }: ProcessParts) {
   };
 }
 
-/** The parts of the gateway, and whether each takes work. */
+/** The parts of the gateway, and whether each accepts work. */
 export async function readinessOf(
   { core, isDraining, isShort, lag }: ProcessParts & { core: Core; isDraining: () => boolean },
   isRestReady: boolean,
@@ -41,7 +41,7 @@ export async function readinessOf(
 }
 
 const POLL_MS = 500;
-/** Past this part of what is too much it looks more often, as what is left may be filled within that time. */
+/** Above this share of the limit it checks more often, because the rest may be filled within that time. */
 const NEAR = 0.75;
 const POLL_SOON_MS = 50;
 /** Past this share of the old space, collections free too little: new work would end the process. */
@@ -76,10 +76,10 @@ function readMemory(): Memory {
   return { heap: heapAfterCollection, heapLimit: oldSpaceLimit(), resident: process.memoryUsage.rss(), residentLimit };
 }
 
-/** The system's own limit is that of a container, or a number past all memory where there is none. */
+/** The system's own limit is that of a container; without one it is larger than the memory. */
 const residentLimit = Math.min(process.constrainedMemory() || Infinity, totalmem());
 
-/** The bytes that the last full collection left in the old space. The current use is partly garbage, and says little. */
+/** The bytes that the last full collection left in the old space. The current use is partly garbage, and not meaningful. */
 let heapAfterCollection = 0;
 let observer: PerformanceObserver | undefined;
 
@@ -102,7 +102,7 @@ function oldSpaceUsed(): number {
   );
 }
 
-/** V8 tells the limit of both spaces together: the young one has three semi-spaces, of 16 MiB unless told. */
+/** V8 reports the limit of both spaces together: the young one has three semi-spaces, by default of 16 MiB. */
 function oldSpaceLimit(): number {
   const { heap_size_limit: whole } = getHeapStatistics();
   return Math.max(whole - 3 * SEMI_SPACE, whole / 4);

@@ -77,7 +77,7 @@ function agentSettingsOf(name: string, agent: AgentConfig): AgentSettings {
   };
 }
 
-/** Requests of refused strangers that the recorder keeps: enough to see who knocks. */
+/** The number of stored refusals of unauthenticated callers: enough to recognise their sources. */
 const REFUSED_ENTRIES = 1_000;
 
 /** The least that a mapping's message may have, whatever a webhook's body may. */

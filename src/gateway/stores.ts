@@ -46,7 +46,7 @@ export async function upgradePostgres(url: readonly string[], report: (line: str
   }
 }
 
-/** The warning at the start of a store that keeps nothing: the loss, and how to prevent it. */
+/** The warning at the start with a store that is not durable: the loss, and how to prevent it. */
 export function forgetfulness({ durable }: Store): string | undefined {
   return durable
     ? undefined

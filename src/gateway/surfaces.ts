@@ -93,7 +93,7 @@ export function createHooks({ core, config, access, clock }: SurfaceParts) {
   return { door, call, use };
 }
 
-/** REST, and the door for clients of OpenAI, which takes REST's keys. */
+/** REST, and the OpenAI-compatible API, which accepts REST's keys. */
 export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof createHooks>, "call" | "use">) {
   const { core, config, access, clock, recordBodies } = parts;
   const withRestKeys = {
@@ -148,7 +148,7 @@ export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
 
 const CODE_CALLER = { surface: "rest", tokenId: "code", name: "sign-in code", scopes: ["chat"] } as const;
 
-/** The contract that requests of REST are held to: one for all gateways of a process, as compiling takes long. */
+/** The contract for REST requests: one for all gateways of a process, because compiling takes long. */
 export const restContract = once(async (): Promise<ValidateRequest> => {
   const { default: openapi } = await import("#generated/openapi.json");
   return createRequestValidation(restPart(openapi));
@@ -241,7 +241,7 @@ export function createRpc(parts: SurfaceParts, documents: () => Promise<Document
   return { http, socket };
 }
 
-/** The facts about this gateway that `system.info` tells. */
+/** The facts about this gateway in `system.info`. */
 function infoOf({ core, config, version, isServed }: SurfaceParts, startedAt: string): Info {
   const { gateway, webhooks, limits } = config();
   return {
@@ -264,7 +264,7 @@ function infoOf({ core, config, version, isServed }: SurfaceParts, startedAt: st
   };
 }
 
-/** The specs as they are served, read with their first request. Another path of webhooks needs a restart. */
+/** The served specs, read at their first request. Another path of webhooks needs a restart. */
 export function createDocuments(webhookPath: string) {
   return once(async (): Promise<Documents> => {
     const [openapi, openrpc] = await Promise.all([

@@ -6,7 +6,7 @@ export type TracingSettings = {
   url: string;
   headers: Record<string, string>;
   resource: Record<string, string>;
-  /** The share of traces that are kept, and if a caller's own choice comes first. */
+  /** The share of exported traces, and if a caller's own choice has priority. */
   ratio: number;
   followsCaller: boolean;
   content: boolean;

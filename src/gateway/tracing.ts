@@ -28,13 +28,13 @@ type TracingParts = {
 
 /** Turns whose records are read at once; later ones go without a trace. */
 const MOST_READ = 256;
-/** The digits of a trace id that decide if it is kept, as the ratio sampler of OpenTelemetry does. */
+/** The digits of a trace id that decide if it is exported, like the ratio sampler of OpenTelemetry. */
 const RATIO_DIGITS = 14;
 const RATIO_SPACE = 16 ** RATIO_DIGITS;
 
 /**
- * Tells a collector of each turn that ends here. A trace is one more view of what the store has: it is read from the turn, its delivery and
- * their timeline after the end is kept, so that no turn waits for it.
+ * Exports each turn that ends on this gateway. A trace is a view of the store's data: it is read from the turn, its delivery and their timeline after
+ * the end is stored, so that no turn waits for it.
  */
 export function startTracing(parts: TracingParts): { close(): Promise<void> } {
   const { settings, core, events, clock, version } = parts;

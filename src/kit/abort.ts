@@ -1,6 +1,6 @@
 import type { StopSignal } from "./stop-signal.ts";
 
-/** The promise, or the signal's reason where that aborts first. A failure of the promise after that is swallowed. */
+/** The promise, or the signal's reason if the signal aborts first. A later failure of the promise is ignored. */
 export function orAborted<T>(promise: Promise<T>, signal: StopSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const leave = () => reject(signal.reason);

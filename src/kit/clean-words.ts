@@ -36,8 +36,8 @@ export function withoutKeys(text: string): string {
 }
 
 /**
- * Words of somebody else's program, fit for a person and a line of a log: one line, no controls, no half of a character, nothing that
- * names an account in an address or looks like a key, and cut to `most` characters. Empty where nothing is left.
+ * The text of another program, fit for a person and a log line: one line, without control characters, split characters, accounts in addresses and
+ * anything that looks like a key, and at most `most` characters long. Empty if nothing is left.
  */
 export function cleanSentence(words: string, most = 300): string {
   const clean = words

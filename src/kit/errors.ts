@@ -12,7 +12,7 @@ export type ErrorExtra = {
   retryAfterMs?: number;
   /** The limit that was passed, for rate-limited. */
   rateLimit?: { maxRequests: number; windowMs: number };
-  /** Methods that the path takes, for method-not-allowed. */
+  /** Methods that the path accepts, for method-not-allowed. */
   allow?: string;
   cause?: unknown;
 };
@@ -34,7 +34,7 @@ export class GatewayError extends Error {
     this.extra = extra;
   }
 
-  /** Anything that was thrown, as an error of the table: a foreign error is `internal`, and keeps its cause for the log. */
+  /** Anything that was thrown, as an error of the table: a foreign error is `internal`, with its cause for the log. */
   static from(thrown: unknown): GatewayError {
     return thrown instanceof GatewayError ? thrown : new GatewayError("internal", undefined, { cause: thrown });
   }
@@ -59,7 +59,7 @@ export class BackendError extends Error {
     this.isLate = isLate;
   }
 
-  /** Its words are all that there is to say: the log leaves out where it was thrown. */
+  /** Its text is complete: the log omits its stack. */
   get isPlain(): true {
     return true;
   }

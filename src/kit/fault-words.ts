@@ -93,7 +93,7 @@ export function hintOf(name: string, known: readonly string[]): string {
   return known.length === 0 ? "" : ` (there ${are} ${known.slice(0, NAMED).join(", ")}${more})`;
 }
 
-/** A name that somebody sent, as it is repeated to them. */
+/** A name from a caller, in the form in which it is repeated. */
 export function quoted(name: string): string {
   return `\`${name.slice(0, NAME_LIMIT)}\``;
 }
@@ -128,7 +128,7 @@ export function ended(message: string): string {
   return message.endsWith("?") ? message : `${message}.`;
 }
 
-/** Which of several faults is told first: a field that was misspelt explains the one that is missing. */
+/** The order of several faults: a misspelt field explains a missing one, so it comes first. */
 export function foremost<Fault extends { message: string }>(faults: readonly Fault[]): Fault | undefined {
   return faults.find(({ message }) => MEANT.test(message)) ?? faults[0];
 }

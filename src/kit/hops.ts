@@ -3,7 +3,7 @@
  * itself, sends one more than the cause of its turn had. An agent that calls the gateway in turn passes on the number it got.
  */
 export const HOPS_HEADER = "x-gateway-hops";
-/** The same where there are no headers: in the metadata beside a message of a protocol. */
+/** The same without headers: in the metadata of a protocol's message. */
 export const HOPS_KEY = "agent-gateway/hops";
 
 /** A request with this many hops is answered and not passed on. Else announce → webhook, or agent → webhook, would never end. */

@@ -36,7 +36,7 @@ export function newId<P extends IdPrefix>(prefix: P, now: number): `${P}_${strin
   return (prefix + "_" + newBareId(now)) as `${P}_${string}`;
 }
 
-/** A new bare id, for names that have a prefix of their own (`chat:<id>`, `webhook:<id>`). */
+/** A new id without a prefix, for names with their own prefix (`chat:<id>`, `webhook:<id>`). */
 export function newBareId(now: number): string {
   return encodeTime(now) + randomPart();
 }
@@ -47,8 +47,8 @@ export function timePartOf(id: string): string | undefined {
 }
 
 /**
- * The id of another kind that belongs to the same request: it has the same time and random part, so that people see it, too. A new one
- * where that of the request is none of ours.
+ * An id of another kind for the same request: it has the same time and random part, so that people can see that. A new id if that of the request is
+ * not ours.
  */
 export function idLike<P extends IdPrefix>(prefix: P, id: string, now: number): `${P}_${string}` {
   const rest = id.slice(id.indexOf("_"));

@@ -2,8 +2,8 @@
 const MOST_DEPTH = 64;
 
 /**
- * The beginning of a JSON value as JSON: at least `most` characters where there are as many, and not many more. The work depends on `most`, not
- * on the size of the value.
+ * The beginning of a JSON value as JSON: at least `most` characters if there are as many, and not many more. The work depends on `most`, not on the
+ * size of the value.
  */
 export function jsonBeginning(value: unknown, most: number): { json: string; isCut: boolean } {
   let json = "";

@@ -48,7 +48,7 @@ export function limitPassed(text: string, most: JsonLimits): string | undefined 
   return undefined;
 }
 
-/** The end of the JSON string that begins at a quote: behind its other quote, or the end of the text if it has none. */
+/** The end of the JSON string that starts at a quote: after its closing quote, or the end of the text if it has none. */
 function endOfString(text: string, quote: number): number {
   for (let end = text.indexOf('"', quote + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let slash = end;

@@ -12,14 +12,14 @@ export type Lookup = { in: "headers"; name: string } | { in: "body"; steps: read
 /** The flaw of a path or a template, as the end of a sentence that begins with its place. */
 export type Flaw = { flaw: string };
 
-/** A body that is nested deeper is refused before anybody reads it. */
+/** A body with deeper nesting is refused before it is read. */
 const DEEPEST = 64;
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const INDEX = /^(?:0|[1-9]\d*)$/;
 
 /**
- * The place that `headers.<name>` or `body.<dotted path>` means. All after `headers.` is the name, dots too; in a body each dot begins
- * another step, so that a key with a dot in it cannot be reached.
+ * The place of `headers.<name>` or `body.<dotted path>`. Everything after `headers.` is the name, including dots; in a body each dot starts another
+ * step, so a key with a dot cannot be reached.
  */
 export function parseLookup(text: string): Lookup | Flaw {
   const dot = text.indexOf(".");

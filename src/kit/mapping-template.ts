@@ -3,10 +3,10 @@ import { type Flaw, type Lookup, lookUp, type MappedRequest, parseLookup, textOf
 /** Texts and the places between them, in order. */
 export type Template = { parts: readonly (string | Lookup)[] };
 
-/** `{{`, a placeholder, or a brace that begins neither. */
+/** `{{`, a placeholder, or a brace that starts neither. */
 const BRACE = /\{\{|\{([^{}\r\n]*)\}|\{/g;
 
-/** A template's parts. `{{` is a brace; any other one begins `{body.<path>}` or `{headers.<name>}`. */
+/** A template's parts. `{{` is a brace; any other brace starts `{body.<path>}` or `{headers.<name>}`. */
 export function parseTemplate(text: string): Template | Flaw {
   const parts: (string | Lookup)[] = [];
   let literal = "";
@@ -39,10 +39,7 @@ function placeholder(inside: string | undefined, rest: string): Lookup | Flaw {
   return "flaw" in lookup ? { flaw: `holds {${inside}}, which ${lookup.flaw}` } : lookup;
 }
 
-/**
- * The template filled in; undefined when that is longer than `limit`. Inserted values are not looked at again. A missing value
- * leaves nothing.
- */
+/** The filled-in template; undefined if it is longer than `limit`. Inserted values are not filled in again. A missing value leaves nothing. */
 export function fillTemplate({ parts }: Template, request: MappedRequest, limit: number): string | undefined {
   let text = "";
   for (const part of parts) {

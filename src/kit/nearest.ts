@@ -38,7 +38,7 @@ function distance(from: string, to: string, limit: number): number | undefined {
       next.push(steps);
       if (steps < least) least = steps;
     }
-    // A swap goes on from the row before: both have to be past the limit.
+    // A swap continues from the row before the last one: both must be above the limit.
     if (least >= limit && Math.min(...row) >= limit) return undefined;
     before = row;
     row = next;

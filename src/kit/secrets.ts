@@ -1,13 +1,13 @@
 import { hash, timingSafeEqual } from "node:crypto";
 
-/** sha256 of a secret; all that is kept of one. */
+/** sha256 of a secret, the only stored form. */
 export function hashOf(secret: string | Buffer): Buffer {
   return hash("sha256", secret, "buffer");
 }
 
 /**
- * Finds the value of a secret. Compared in constant time, and over hashes: the time of the look-up could only tell a part of
- * the hash of the caller's own guess.
+ * Finds the value of a secret. Compares hashes in constant time: the duration of the look-up could only reveal a part of the hash of the caller's own
+ * guess.
  */
 export function createSecretIndex<T>(entries: readonly { hash: Buffer; value: T }[]) {
   const buckets = new Map<number, { hash: Buffer; value: T }[]>();

@@ -16,12 +16,12 @@ export class Stop implements StopSignal {
   reason: unknown = undefined;
   #listeners: readonly Listener[] = NOBODY;
 
-  /** Once; those that listen hear of it now. */
+  /** Once; the listeners are called now. */
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.aborted = true;
     this.reason = reason;
-    // One that is taken away meanwhile is not told any more.
+    // A listener that is removed meanwhile is not called.
     for (const listener of this.#listeners) if (this.#listeners.includes(listener)) listener();
     this.#listeners = NOBODY;
   }
@@ -30,7 +30,7 @@ export class Stop implements StopSignal {
     if (this.aborted) throw this.reason;
   }
 
-  /** As with Node's own: a listener that comes after the abort hears nothing. */
+  /** As with Node's own: a listener that is added after the abort is not called. */
   addEventListener(_event: "abort", listener: Listener): void {
     if (this.aborted) return;
     this.#listeners = this.#listeners === NOBODY ? [listener] : [...this.#listeners, listener];

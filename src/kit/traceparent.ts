@@ -7,8 +7,7 @@ const SAMPLED = 1;
 export type TraceContext = { traceId: string; parentId: string; sampled: boolean };
 
 /**
- * The trace that a caller's `traceparent` names (W3C Trace Context); undefined where it is absent or wrong. Versions after 00 are read as 00,
- * as W3C asks.
+ * The trace of a caller's `traceparent` (W3C Trace Context); undefined if it is absent or invalid. Versions after 00 are read as 00, as W3C requires.
  */
 export function traceContextOf(traceparent: string | undefined): TraceContext | undefined {
   if (traceparent === undefined || traceparent.length > LONGEST) return undefined;

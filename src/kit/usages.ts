@@ -1,6 +1,6 @@
 import type { Usage as ShownUsage } from "#generated/rest-types.ts";
 
-/** Usage and its arithmetic: whole numbers alone, so that sums never drift. Every room may use it. */
+/** Usage and its arithmetic: only whole numbers, so that sums never drift. Every room may use it. */
 
 /** The parts of a usage that are mostly 0. `cost` is in billionths of whatever currency the prices are in. */
 export type MoreUsage = { cached: number; reasoning: number; cost: number };
@@ -52,7 +52,7 @@ export function modelNamed(said: string): string | undefined {
   return said.slice(0, LONGEST_NAME) || undefined;
 }
 
-/** The usage that a backend told; its `input` and `output` are known to be counts. No part is more than its whole. */
+/** The usage that a backend reported; its `input` and `output` are known to be counts. No part is more than its whole. */
 export function usageOf(told: Used): Usage {
   const { cached, reasoning, cost } = told;
   const input = Math.min(told.input, MOST_TOKENS);
@@ -96,7 +96,7 @@ export function showUsage({ input, output, more }: Usage): ShownUsage {
   return shown;
 }
 
-/** The same for completed turns. An answer always reads and writes something: a usage of nothing was not told. */
+/** The same for completed turns. An answer always has input and output: a usage of 0 was not reported. */
 export function showCompleted(usage: Usage): ShownUsage {
   const shown = showUsage(usage);
   if (shown.total === 0) shown.unknown = true;

@@ -1,12 +1,12 @@
 import { isAscii, transcode } from "node:buffer";
 import { yieldToOthers } from "#kit/yield.ts";
 
-/** From here on it pays to have more than one look at the bytes. */
+/** The number of bytes from which it is faster to scan the bytes more than once. */
 const TWO_PASSES_FROM = 4096;
 
 /**
- * The text that bytes are which are known to be UTF-8. V8's own decoder takes 4 ms for a megabyte that is not all ASCII, and everybody waits
- * meanwhile: by way of UTF-16 it is less than one.
+ * The text of bytes that are known to be UTF-8. V8's own decoder blocks for 4 ms for a megabyte that is not all ASCII; decoding over UTF-16 takes
+ * less than one.
  */
 export function textOfUtf8(bytes: Buffer, from = 0, to = bytes.length): string {
   if (to - from < TWO_PASSES_FROM) return bytes.toString("utf8", from, to);
@@ -14,16 +14,16 @@ export function textOfUtf8(bytes: Buffer, from = 0, to = bytes.length): string {
   return isAscii(part) ? part.toString("latin1") : transcode(part, "utf8", "utf16le").toString("utf16le");
 }
 
-/** A text of so many units, or its bytes, is handled in stretches, each a turn of the event loop of its own: others are heard in between. */
+/** A text with this number of units, or its bytes, is processed in slices, each in a separate turn of the event loop. */
 export const IN_STRETCHES_FROM = 65_536;
 
-/** The most units of a text that are written at once, and the most bytes that one unit takes. */
+/** The maximum number of units that are written at once, and the maximum number of bytes of one unit. */
 const STRETCH = 131_072;
 const MOST_BYTES = 3;
 
-/** The bytes of a large text, made in stretches: others are heard before, and in between. */
+/** The bytes of a large text, written in slices with other work before and between them. */
 export async function utf8InStretches(text: string): Promise<Buffer> {
-  // To count the bytes first would take half as long as to write them; unwritten room takes no memory.
+  // Counting the bytes first would take half as long as writing them; unwritten memory is not used.
   const room = Buffer.allocUnsafeSlow(text.length * MOST_BYTES);
   let length = 0;
   for (let from = 0; from < text.length; ) {

@@ -6,7 +6,7 @@ import { EVENTS, type EventFields, type EventRow, type Surface, type TurnRun } f
 /** One access line: every request that was answered, whatever the answer. */
 interface RequestHandled {
   surface: Surface;
-  /** The operation or method; `unknown` where there is none, never what the caller wrote. */
+  /** The operation or method; `unknown` if there is none, never the caller's text. */
   operation: string;
   /** The beginning of the path, where nothing is at it; without its query. */
   path?: string | undefined;
@@ -192,7 +192,7 @@ function turnEvents({ count, time, logger, followers }: Outlets) {
       if (logger.writes(level)) logger.log(level, "turn.ended", { ...turn, ms: rounded(turn.ms) });
       for (const follower of followers) follower.turnEnded(turn.turnId);
     },
-    /** `retried` will be tried again, `failed` will not, `returned` goes on where the gateway does. */
+    /** `retried` is tried again, `failed` is not, `returned` continues on the next gateway. */
     announced(attempt: Announced): void {
       const { channel, outcome } = attempt;
       announcements.at(channel, outcome).inc();

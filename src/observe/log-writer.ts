@@ -2,7 +2,7 @@ import fs from "node:fs";
 import tty from "node:tty";
 import SonicBoom from "sonic-boom";
 
-/** Where the lines of a log go. Lines past the limit are dropped and counted: the kept lines stay whole and in order. */
+/** The destination of a log's lines. Lines above the limit are dropped and counted: the others are complete and in order. */
 export interface LogWriter {
   /** Never waits and never throws. */
   write(line: string): void;
@@ -18,14 +18,14 @@ export interface LogWriter {
 const GATHER_MS = 20;
 const GATHER_BYTES = 32 * 1024;
 const WRITE_BYTES = 64 * 1024;
-/** A reader that takes nothing for now is left alone this long before the next try, and a broken one longer. */
+/** The pause before the next attempt to write to a reader that does not read; a broken one has a longer pause. */
 const RETRY_MS = 10;
 const BROKEN_MS = 1_000;
 
 type Needs = {
   fd: number;
   maxBytes: number;
-  /** The line that tells of a gap. */
+  /** The line that reports a gap. */
   dropLine: (lines: number, total: number) => string;
 };
 

@@ -10,13 +10,13 @@ export type Level = keyof typeof rank;
 
 export interface LoggerOptions {
   level: Level;
-  /** The descriptor to write to; 1 unless told. */
+  /** The descriptor to write to; 1 by default. */
   fd?: number;
   /** Takes each line instead of a descriptor. */
   write?: (line: string) => void;
-  /** Lines of JSON, or short lines for people; unless told, people get theirs on a terminal. */
+  /** JSON lines, or short lines for people; by default short lines on a terminal. */
   format?: "json" | "pretty" | undefined;
-  /** False keeps colours off a terminal. */
+  /** False switches colours off on a terminal. */
   colour?: boolean;
   /** This many bytes wait for a reader that does not read; past that, lines are dropped and counted. */
   maxBufferedBytes?: number;
@@ -35,7 +35,7 @@ export interface Logger extends AsyncDisposable {
   /** The text with every such secret replaced, for records and answers; `hideInJson` takes JSON and returns valid JSON. */
   hideIn(text: string): string;
   hideInJson(json: string): string;
-  /** Waits until no line is left to write, at most so long; says whether none is. */
+  /** Waits until all lines are written, for a limited time; returns true if they are. */
   flush(deadlineMs?: number): Promise<boolean>;
   /** How many lines were dropped since the start. */
   dropped(): number;
@@ -75,7 +75,7 @@ export function createLogger(options: LoggerOptions): Logger {
       return format(level, event, { unreadable: true });
     }
   };
-  /** The reader reads again: this line says what it missed. */
+  /** The reader reads again: this line reports the lines that it missed. */
   const dropLine = (lines: number, total: number) => lineOf("warn", "log.dropped", { lines, total });
   const writer: LogWriter = write
     ? { write, flush: async () => true, dropped: () => 0, close() {} }

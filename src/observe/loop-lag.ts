@@ -11,7 +11,7 @@ interface Lag {
 export interface LoopLag extends Disposable {
   /** Since the window began. */
   read(): Lag;
-  /** Begins the window anew, behind what stands still at this moment. */
+  /** Starts the window again, after the current block of the loop. */
   forget(): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export function createLoopLag(): LoopLag {
       if (performance.now() - began >= WINDOW_MS) restart();
       return lag;
     },
-    // A stall is recorded by the beat that comes late.
+    // A block of the loop is recorded by the late beat.
     forget: () => sleep(2 * RESOLUTION_MS, undefined, { ref: false }).then(restart),
     [Symbol.dispose]: () => void histogram.disable(),
   };

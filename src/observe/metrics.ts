@@ -27,7 +27,7 @@ export type Metric = { name: string; help: string; type: string; labels: readonl
 
 export type Registry = ReturnType<typeof createRegistry>;
 
-/** A registry of metrics. A family keeps at most `maxLabelSets` series; later ones are counted together as `other`. */
+/** A registry of metrics. A family has at most `maxLabelSets` series; later ones are counted together as `other`. */
 export function createRegistry({ maxLabelSets = 200 } = {}) {
   const families = new Map<string, Metric & { text: () => string }>();
 
@@ -89,7 +89,7 @@ export function createRegistry({ maxLabelSets = 200 } = {}) {
       family("counter", name, help, labels, () => new Counter()),
     histogram: (name: string, help: string, labels: readonly string[] = [], buckets: readonly number[] = BUCKETS) =>
       family("histogram", name, help, labels, () => new Histogram(buckets)),
-    /** A counter or gauge whose value is kept elsewhere. */
+    /** A counter or gauge whose value is stored elsewhere. */
     read: (type: "counter" | "gauge", name: string, help: string, read: ReadSamples): void =>
       add(name, help, type, () => sampleLines(name, read)),
     /** All metrics in the Prometheus text format 0.0.4. */

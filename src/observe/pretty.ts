@@ -12,7 +12,7 @@ function stackOf(error: Error, budget: Budget): string {
   }
 }
 
-/** The time of day where the gateway runs, with its distance from UTC: `10:54:31.123+02:00`. */
+/** The local time of day with its offset from UTC: `10:54:31.123+02:00`. */
 export function localTime(ms: number, minutesEast = -new Date(ms).getTimezoneOffset()): string {
   const time = new Date(ms + minutesEast * 60_000).toISOString().slice(11, 23);
   const [hours, minutes] = [Math.floor(Math.abs(minutesEast) / 60), Math.abs(minutesEast) % 60];

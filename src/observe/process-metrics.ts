@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import type { LoopLag } from "#observe/loop-lag.ts";
 import type { Registry } from "#observe/metrics.ts";
 
-/** Newer kernels (6.2) tell the number of open descriptors as the size of this folder; to list it would block for milliseconds. */
+/** Newer kernels (6.2) report the number of open descriptors as the size of this folder; listing it would block for milliseconds. */
 function openDescriptors(): number | undefined {
   return statSync("/proc/self/fd").size || undefined;
 }

@@ -10,7 +10,7 @@ const MOST_DECODED = 2;
 /** The most characters of an escape for one character: `%255Cu0073`. */
 const LONGEST_ESCAPE = 10;
 
-/** Few names of fields exist; a stranger's are not kept. */
+/** Few names of fields exist; those of unauthenticated callers are not cached. */
 const MOST_KEYS = 1000;
 const secretKeys = new Map<string, boolean>();
 
@@ -28,7 +28,7 @@ interface Redactor {
    * Hides these secrets in every text, until the next call. Of earlier secrets the newest forms stay hidden, up to 4096.
    */
   hide(secrets: Iterable<string>): void;
-  /** The text with every hidden secret replaced, in whatever form; the same text where there is none. */
+  /** The text with every hidden secret replaced, in any form; the same text if there is none. */
   text(text: string): string;
   /** A line of JSON with every hidden secret replaced. It stays JSON, unless a secret spans its punctuation. */
   jsonLine(line: string): string;

@@ -64,7 +64,7 @@ function hexAt(text: string, from: number, count: number): number {
   return number;
 }
 
-/** The size of the escape at a place; 1 where there is none. */
+/** The size of the escape at a place; 1 if there is none. */
 function escapeAt(text: string, at: number, { percent, backslash }: Escapes): number {
   const unit = text.charCodeAt(at);
   if (unit === PERCENT) return percent && hexAt(text, at + 1, 2) >= 0 ? 3 : 1;

@@ -9,7 +9,7 @@ const PLACES = 16;
 
 /** Finds any of many texts. */
 export type TextFinder = {
-  /** The place of the first of them at or after `from`; -1 where there is none. */
+  /** The place of the first match at or after `from`; -1 if there is none. */
   find(text: string, from: number): number;
   /** The longest of them that stands at this place. Call it with a position that `find` returned. */
   at(text: string, place: number): string;

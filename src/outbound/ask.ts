@@ -75,7 +75,7 @@ const IDENTITY = { "accept-encoding": "identity" };
 /** The unread bytes of a body past which its connection is held. */
 const READ_AHEAD = TURN_BYTES;
 
-/** An answer: its head, and its body as it comes. */
+/** An answer: its head, and its body while it arrives. */
 export class Answer implements Dispatcher.DispatchHandler {
   readonly who: string;
   status = 0;
@@ -182,7 +182,7 @@ export class Answer implements Dispatcher.DispatchHandler {
     return all.toString();
   }
 
-  /** The rest of its body, if it is short and comes soon. */
+  /** The rest of its body, if it is short and arrives soon. */
   async rest(clock: Clock): Promise<string | undefined> {
     const stopWaiting = clock.after(REST_MS, () => this.discard());
     const text = await this.text(REST_BYTES).catch(() => undefined);

@@ -31,7 +31,7 @@ export class Connection {
     });
     const read = socket.read.bind(socket);
     socket.read = (size?: number) => {
-      // Node itself calls it with a size, to begin to receive.
+      // Node itself calls it with a size, to start receiving.
       if (size !== undefined) return read(size);
       if (this.#isHeld || this.#isResting) return null;
       parsed = this;

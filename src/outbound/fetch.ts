@@ -43,8 +43,8 @@ export function isEventStream({ headers }: Answer): boolean {
 }
 
 /**
- * The events of an answer, each written anew, so that an SDK gets only whole events, a few in each tick of the event loop. Each
- * is passed to `check` first, which may throw. The answer is discarded at the end.
+ * The events of an answer, each written again, so that an SDK gets only complete events, a few in each tick of the event loop. Each is passed to
+ * `check` first, which may throw. The answer is discarded at the end.
  */
 export async function* rewritten(
   answer: Answer,

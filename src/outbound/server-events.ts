@@ -6,8 +6,8 @@ import { type Answer, MIB } from "./ask.ts";
 export type Sent = { name: string; data: string; id: string | undefined } | "comment";
 
 /**
- * The server-sent events of an answer, grouped as they came. Throws a BackendError, after all events that came before it: past
- * `most` bytes in all, `longest` bytes of one event, and for an answer that is no UTF-8.
+ * The server-sent events of an answer, grouped as they arrived. Throws a BackendError, after all earlier events: above `most` bytes in all, above
+ * `longest` bytes of one event, and for an answer that is not UTF-8.
  */
 export async function* eventsOf(
   answer: Pick<Answer, "who" | "next">,

@@ -10,9 +10,7 @@ export type Tool = {
   isOutside: boolean;
   /** JSON Schema of its arguments. */
   parameters: Readonly<Record<string, unknown>>;
-  /**
-   * Returns its answer as text. Throws a ToolError with a message that the model may read; any other error goes to the log alone.
-   */
+  /** Returns its answer as text. Throws a ToolError with a message that the model may read; any other error is only logged. */
   call(args: unknown, signal: AbortSignal): Promise<string>;
 };
 
@@ -23,9 +21,8 @@ export class ToolError extends Error {
 /** The source of an agent's tools. */
 export interface ToolSource extends AsyncDisposable {
   /**
-   * The current tools; servers that do not run are started. A server that does not answer is left out and listed in `missing`:
-   * the others do not wait for it past its time limit. `hops`: the number of announcements and agents that the cause of the
-   * request came through.
+   * The current tools; servers that do not run are started. A server that does not answer is omitted and listed in `missing`: the others do not wait
+   * for it beyond its time limit. `hops`: the number of announcements and agents that led to the request.
    */
   tools(
     signal: AbortSignal,

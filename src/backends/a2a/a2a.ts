@@ -28,10 +28,10 @@ const POLL_MS = 1_000;
 const REST_MS = 1_000;
 /** The time limit for the request that cancels a task. */
 const CANCEL_MS = 3_000;
-/** Questions of agents that wait for an answer. The answer to a forgotten question begins a new task in the same context. */
+/** Questions of agents that wait for an answer. The answer to a forgotten question starts a new task in the same context. */
 const QUESTIONS = 10_000;
 
-/** An agent that speaks A2A 1.0. It keeps the conversations itself: each session has a context there. */
+/** An A2A 1.0 agent. It stores the conversations itself: each session has a context there. */
 export function createA2aBackend(settings: A2aSettings): Backend {
   const { url, headers, connectMs, clock } = settings;
   const agent = openAgent(connectMs);
@@ -67,7 +67,7 @@ export function createA2aBackend(settings: A2aSettings): Backend {
       call.left();
       outer.removeEventListener("abort", stop);
       const leave = () => inner.abort(new Error("nobody reads the reply"));
-      // A reply is over before its stream. A short wait for its end keeps the connection.
+      // A reply ends before its stream. A short wait for the stream's end preserves the connection.
       if (reply.isOver) clock.after(REST_MS, leave);
       else leave();
     }

@@ -19,8 +19,7 @@ type FetchSettings = {
 };
 
 /**
- * `fetch` for the SDK. An answer with an error status, without valid UTF-8 or without valid JSON becomes a BackendError, and its
- * body is not shown to anybody.
+ * `fetch` for the SDK. An answer with an error status, without valid UTF-8 or without valid JSON becomes a BackendError, and its body is not shown.
  */
 export function createFetch(agent: Agent, { headers, clock, origin }: FetchSettings): typeof fetch {
   return async (input, init) => {
@@ -78,7 +77,7 @@ export function failureOf(thrown: unknown): BackendError {
   return new BackendError(`${WHO} sent an answer that is not A2A`, { cause: quoted(thrown) });
 }
 
-/** The message of the remote or of the SDK, for the log alone. */
+/** The message of the remote or of the SDK, for the log only. */
 function quoted(thrown: unknown): BackendError {
   return new BackendError(cleanSentence(String(thrown)));
 }

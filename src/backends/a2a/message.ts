@@ -21,7 +21,7 @@ export function contextOf(url: string, headers: Readonly<Record<string, string>>
   ].join("-");
 }
 
-/** A turn as a message. The agent keeps the conversation itself, except for the messages from before the session began. */
+/** A turn as a message. The agent stores the conversation itself, except for the messages from before the session began. */
 export function messageOf(turn: BackendTurn, contextId: string, taskId: string | undefined): Message {
   return {
     messageId: turn.turnId,

@@ -12,7 +12,7 @@ const STATE = { completed: 3, failed: 4, canceled: 5, inputRequired: 6, rejected
 /** A reply, built from the events of its task. */
 export class Reply {
   taskId: string | undefined;
-  /** The task has ended, or waits for input: no more text comes. */
+  /** The task has ended, or waits for input: no further text follows. */
   isOver = false;
   /** The agent has asked something, and the next message is the answer. */
   isQuestion = false;
@@ -103,7 +103,7 @@ export class Reply {
       case STATE.canceled:
         throw new BackendError(`${WHO} cancelled its task${because}`);
       default:
-        // A status message reports on the work and is no part of the result.
+        // A status message reports on the work and is not part of the result.
         return "";
     }
   }

@@ -9,12 +9,12 @@ import { createProcesses } from "./processes.ts";
 
 export type AcpSettings = AgentSettings & {
   models: readonly string[];
-  /** The time for which an idle process is kept. */
+  /** The maximum idle time of a process. */
   idle: number;
   processes: number;
 };
 
-/** An agent that speaks the Agent Client Protocol: a process for each session, kept between its turns. */
+/** An ACP agent: a process for each session, which continues between its turns. */
 export function createAcpBackend(settings: AcpSettings): Backend {
   const processes = createProcesses(settings, (signal) => startAgent(settings, signal));
   let summaries = 0;
@@ -27,7 +27,7 @@ export function createAcpBackend(settings: AcpSettings): Backend {
       yield* ask(process);
       isGood = true;
     } finally {
-      // After a failure the process may remember messages that we do not have. After a cancelled turn it is kept if it obeys.
+      // After a failure the process may have messages that we do not have. After a cancelled turn it continues if it obeys.
       if (!isGood && !signal.aborted) void process.stop();
       processes.give(key);
     }
@@ -75,8 +75,8 @@ function summaryPrompt(messages: readonly BackendMessage[]): string {
 }
 
 /**
- * The messages that the agent has missed since it was asked `text`: a turn that another gateway ran, or one that never reached
- * it. Empty if that message is no longer in the history.
+ * The messages that the agent has missed since the message `text`: a turn that another gateway ran, or one that never reached it. Empty if that
+ * message is no longer in the history.
  */
 function missedSince(text: string, history: readonly BackendMessage[]): readonly BackendMessage[] {
   const at = history.findLastIndex((message) => message.role !== "assistant" && message.text === text);

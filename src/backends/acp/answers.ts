@@ -36,7 +36,7 @@ export function asRefusal(error: unknown): BackendError {
   if (typeof code !== "number")
     return new BackendError("the gateway cannot communicate with the agent's program", { cause: error });
   const detail = data === undefined ? "" : JSON.stringify(data);
-  // The agent's own message, for the log alone.
+  // The agent's own message, for the log only.
   const cause = new BackendError(cleanSentence(`${code}: ${message} ${detail}`));
   if (code === LOG_IN_FIRST)
     return new BackendError("the agent requires a login first, with its own program", { cause });
@@ -54,7 +54,7 @@ const STOPPED: Readonly<Record<string, string>> = {
 /** The stop reasons that an agent may give when a permission is denied. */
 const LEFT = new Set(["refusal", "cancelled"]);
 
-/** The reason why an answered prompt is no reply; undefined if it is a reply, even one that a limit of the agent cut short. */
+/** The reason why an answered prompt is not a reply; undefined if it is a reply, even one that a limit of the agent cut short. */
 export function reasonOf(
   response: PromptResponse | undefined,
   hasText: boolean,

@@ -25,7 +25,7 @@ export function openPeer(program: RunningProgram, clock: Clock, { onUpdate, onPe
   let lastId = 0;
   let asked = 0;
 
-  // A failed write is no failure of its own: the program has ended, and its end is reported.
+  // A failed write is not a separate failure: the program has ended, and its end is reported.
   const send = (message: Message): Promise<void> =>
     new Promise((resolve) => {
       program.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`, () => resolve());
@@ -70,7 +70,7 @@ export function openPeer(program: RunningProgram, clock: Clock, { onUpdate, onPe
       });
     },
     notify: (method: string, params: object): void => void send({ method, params }),
-    /** Resolves at the end of the program's output, with the failure if it wrote anything that is no message. */
+    /** Resolves at the end of the program's output, with the failure if it wrote anything that is not a message. */
     closed: read().then(() => undefined, asFailure),
   };
 }

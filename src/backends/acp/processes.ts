@@ -52,7 +52,7 @@ export function createProcesses(
       signal.throwIfAborted();
     }
   };
-  /** The process of a session, as soon as nobody uses it; undefined if there is none. */
+  /** The process of a session, as soon as it is free; undefined if there is none. */
   const idleOf = async (key: string, signal: AbortSignal): Promise<AgentProcess | undefined> => {
     for (let slot = slots.get(key); slot; slot = slots.get(key)) {
       // It may still be ending its cancelled turn.

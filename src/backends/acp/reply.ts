@@ -26,7 +26,7 @@ type Tool = {
 export class Reply {
   readonly #clock: Clock;
   readonly #aliveMs: number;
-  /** The chunks of one update that the reader has not taken yet. */
+  /** The chunks of one update that the reader has not read yet. */
   readonly #waiting: Chunk[] = [];
   readonly #tools = new Map<string, Tool>();
   readonly #whole = createJoiner();
@@ -47,7 +47,7 @@ export class Reply {
     this.#aliveMs = aliveMs;
   }
 
-  /** Takes an update of the session. Returns a promise if the reader must take it before the next one comes. */
+  /** Applies an update of the session. Returns a promise if the reader must read it before the next one is applied. */
   take(update: SessionUpdate): Promise<void> | undefined {
     if (this.#outcome || this.#isSealed) return undefined;
     if (update.sessionUpdate === "agent_message_chunk") {
@@ -171,7 +171,7 @@ export class Reply {
 
 type ToolUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call" | "tool_call_update" }>;
 
-/** A value that a program sent, as text of its own: the program's message is not held. */
+/** A copy of a value that a program sent, so that the program's message is not held in memory. */
 function contentOf(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   const text = typeof value === "string" ? value : JSON.stringify(value);

@@ -20,7 +20,7 @@ type CommandSettings = Program & {
   events: Pick<Events, "programSaid">;
 };
 
-/** The longest output: a longer one is no reply. */
+/** The maximum length of the output of a reply. */
 const OUTPUT_BYTES = 16 * 1024 * 1024;
 /** The time that a program may take to tidy up after the end of its output. */
 const END_MS = 2_000;

@@ -19,7 +19,7 @@ function notUtf8() {
   return new BackendError("the agent's program wrote output that is not UTF-8");
 }
 
-/** The reply is the program's output without the line breaks at its end: programs add one there, and nobody means it. */
+/** The reply is the program's output without the line breaks at its end, which programs usually add. */
 export function readText(): Format {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let held = "";

@@ -25,7 +25,7 @@ export type HttpSettings = {
   headers: Readonly<Record<string, string>>;
   /** The key for signatures: each request is signed if it is set. */
   secret: string | undefined;
-  /** True if each turn includes the conversation so far: not for an agent that keeps it itself. */
+  /** True if each turn includes the conversation so far: not for an agent that stores it itself. */
   history: boolean;
   connectMs: number;
   clock: Clock;
@@ -169,7 +169,7 @@ function* readEvents(events: readonly Sent[]): Generator<Chunk, void> {
   if (failed) throw failed.error;
 }
 
-/** The failure in an answer that is no reply. Its head tells enough, so the wait for its body is shorter than for a reply. */
+/** The failure in an answer that is not a reply. Its head is sufficient, so the wait for its body is shorter than for a reply. */
 async function failureOf(want: Want, type: string, answer: Answer, clock: Clock): Promise<BackendError> {
   const { status } = answer;
   const text = await answer.rest(clock);
@@ -200,7 +200,7 @@ function mediaTypeOf(header: string | string[] | undefined): string {
   return type.trim().toLowerCase();
 }
 
-/** The pieces of a whole answer. Throws if it is no reply. */
+/** The pieces of a complete answer. Throws if it is not a reply. */
 function readWhole(want: Want, status: number, type: string, text: string): Chunk[] {
   if (type === "text/plain" && want === "reply") return [{ text }];
   if (!isJson(type))
@@ -228,8 +228,8 @@ function noAnswer(want: Want, what: string): BackendError {
 }
 
 /**
- * The failure in an answer with an error status, for callers. It is read from problem+json alone, whose `detail` is meant for
- * them. Any other body may be the page of a proxy or the trace of a program.
+ * The failure in an answer with an error status, for callers. It is read only from problem+json, whose `detail` is meant for them. Any other body may
+ * be the page of a proxy or the trace of a program.
  */
 function readFailure(type: string, text: string | undefined): { detail?: string; retryable?: boolean } {
   if (type !== "application/problem+json" || text === undefined) return {};

@@ -15,7 +15,7 @@ import { StrangeEvent } from "./failures.ts";
 import { ANSWER_BYTES, type AskModel, type Call, EVENT_BYTES, type Send } from "./fetch.ts";
 import type { ProviderSettings } from "./model-table.ts";
 
-/** The provider's name, under which the options of its models and the metadata that it wants to see again are kept. */
+/** The provider's name, which is the key of the options of its models and of the metadata that it requires in later requests. */
 export const CHAT = "openaiCompatible";
 
 type Part = LanguageModelV3StreamPart | { type: "comment" };

@@ -9,7 +9,7 @@ import { isObject, jsonOf } from "../json.ts";
  */
 export class RequestRefused extends BackendError {}
 
-/** The details of a failure that a provider reported: by the answer's status, or inside a stream that had begun well. */
+/** The details of a failure that a provider reported: by the answer's status, or inside a stream that started successfully. */
 type ModelFailure = { status: number | undefined; error: unknown; retryAfterMs: number | undefined };
 
 type Words = { codes: string; message: string; status: number | undefined; retryAfterMs: number | undefined };
@@ -26,10 +26,7 @@ const ELSEWHERE = /unexpected endpoint/;
 const TOO_FAST = /rate_limit|resource_exhausted|too_many_requests/;
 const BUSY = /overloaded|unavailable|api_error|server_error|internal|timeout|deadline_exceeded|bad gateway/;
 
-/**
- * A provider's failure in our words. The provider's own message is the error's cause, for the log alone, without anything that
- * looks like a key.
- */
+/** A provider's failure in our text. The provider's own message is the error's cause, for the log only, without anything that looks like a key. */
 export function failureOf({ status: answered, error, retryAfterMs: asked }: ModelFailure): BackendError {
   const { codes, message, status = answered, retryAfterMs = asked } = readError(error);
   const said = `${codes} ${message}`.toLowerCase();
@@ -65,7 +62,7 @@ export const FILTER_WORDS = "the provider's content filter refused this";
 
 export type Again = Pick<BackendError, "retryable" | "retryAfterMs">;
 
-/** The failure of a turn after the last of the tried models. The last argument tells if, and when, another try is worthwhile. */
+/** The failure of a turn after the last of the tried models. The last argument says if, and when, a retry is useful. */
 export function noneLeft(last: BackendError, tried: number, { retryable, retryAfterMs }: Again): BackendError {
   if (tried === 1 && retryable === last.retryable) return last;
   const { message, isLate, model } = last;
@@ -91,7 +88,7 @@ const STRANGE = new Set(["AI_TypeValidationError", "AI_JSONParseError", "AI_Inva
 /** A call of a model, as far as its failure depends on it. `failure` is its own reason, which the SDK may have put into an error. */
 type FailedCall = { failure: unknown; wasSent: boolean; hasEvents: boolean };
 
-/** The failure of a call for what was thrown. `isKnown`: a part of the answer came in a form of this provider type. */
+/** The failure of a call for a thrown value. `isKnown`: a part of the answer had the format of this provider type. */
 export function failureOfCall(
   thrown: unknown,
   { failure = thrown, wasSent, hasEvents }: FailedCall,
@@ -107,15 +104,13 @@ export function failureOfCall(
   if (name === "AI_InvalidResponseDataError") return brokeOff(quoted(`${name}: ${message}`));
   if (!wasSent && (name === "AI_InvalidArgumentError" || name === "AI_TypeValidationError"))
     return new BackendError("the provider does not accept the model's `options`", { cause: thrown });
-  // A provider tells of its own failure, perhaps in a form that its SDK does not know.
+  // A provider reports its own failure, perhaps in a format that its SDK does not know.
   const isReported = name === "" || name === "AI_APICallError" ? value !== undefined : hasError;
   if (isReported) return failureOf({ status: undefined, error: value, retryAfterMs: undefined });
   return new BackendError("the provider's answer could not be read", { cause: quoted(`${name}: ${message}`) });
 }
 
-/**
- * The error or event that came in place of an answer. SDKs put the stream's first event into an error as if a call had failed.
- */
+/** The error or event in place of an answer. SDKs put the stream's first event into an error as if a call had failed. */
 function contentOf(error: unknown): { isStrange: boolean; value: unknown } {
   if (!(error instanceof Error)) return { isStrange: false, value: error };
   const { responseBody } = error as { responseBody?: unknown };
@@ -167,7 +162,7 @@ function retryDelayOf(details: unknown): number | undefined {
   return seconds === undefined ? undefined : Number(seconds) * 1_000;
 }
 
-/** The message of a provider, or of an SDK that quotes it, for the log alone. */
+/** The message of a provider, or of an SDK that quotes it, for the log only. */
 function quoted(words: string): BackendError {
   const isKey = (word: string) => !/^[a-z_]+$/.test(word);
   return new BackendError(

@@ -19,7 +19,7 @@ export type Call = {
   hasEvents: boolean;
   /** The stream reported its end. */
   hasEnded: boolean;
-  /** The reason of its failure. The SDK may have put it into an error of its own. */
+  /** The reason of its failure. The SDK may have wrapped it in another error. */
   failure: unknown;
   /** Called for each comment: a sign of life that an SDK does not show. */
   onComment: () => void;
@@ -32,7 +32,7 @@ type Part = LanguageModelV3StreamPart;
 
 type Request = Parameters<typeof ask>[2];
 
-/** Sends a request for a stream. An error status, or a body that is no stream, becomes a BackendError. */
+/** Sends a request for a stream. An error status, or a body that is not a stream, becomes a BackendError. */
 export type Send = (request: Request, signal: AbortSignal | null | undefined, call: Call) => Promise<Answer>;
 
 export function createSend(agent: Agent, clock: Clock): Send {
@@ -59,7 +59,7 @@ export function createModelFetch(send: Send, call: Call): typeof fetch {
 
 const NO_STREAM = /^application\/(problem\+)?json|html|xml/i;
 
-/** The pieces of an answer: whole events if it is a stream of events, else its bytes as they are. */
+/** The pieces of an answer: complete events if it is a stream of events, else its unchanged bytes. */
 async function* piecesOf(answer: Answer, call: Call): AsyncGenerator<Uint8Array, void> {
   const watch = (event: Sent) => {
     if (event === "comment") return call.onComment();

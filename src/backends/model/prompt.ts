@@ -11,8 +11,7 @@ const NO_TEXT = "(no text)";
 type PromptMessage = { role: "user" | "assistant"; text: string };
 
 /**
- * The prompt for a turn: instructions, conversation, message. Two messages of one role in a row are joined, because not every
- * provider takes them.
+ * The prompt for a turn: instructions, conversation, message. Two messages of one role in a row are joined, because not every provider accepts them.
  */
 export function promptOf(
   turn: BackendTurn,
@@ -69,7 +68,7 @@ function isFenced({ role, outside }: BackendMessage): boolean {
   return outside || role === "tool";
 }
 
-/** A summary or a tool's answer has no speaker: it is passed as the user's text, with a label of its own. */
+/** A summary or a tool's answer has no speaker: it is passed as the user's text, with a label. */
 function promptMessageOf(message: BackendMessage): PromptMessage {
   const { role, text } = message;
   const fenced = isFenced(message);

@@ -72,7 +72,7 @@ const SDKS: Readonly<Record<"openai" | "anthropic" | "google", Sdk>> = {
     package: "@ai-sdk/openai",
     apiKey: "",
     baseUrl: "https://api.openai.com/v1",
-    // The gateway keeps the conversation: the provider need not store any of it.
+    // The gateway stores the conversation: the provider need not store any of it.
     options: { store: false },
     canRefuseTools: true,
     tellsUsageEarly: false,

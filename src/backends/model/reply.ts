@@ -18,7 +18,7 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 const LATE = "the model did not begin its reply in time";
 
-/** The parts of a turn that a request needs beside its prompt. */
+/** The parts of a turn that a request needs in addition to its prompt. */
 export type AskedTurn = Pick<BackendTurn, "model" | "watch" | "mayRetry" | "tools">;
 
 /** A request to the models. */

@@ -92,7 +92,7 @@ export class Spending {
     this.#written += characters;
   }
 
-  /** The total so far. If the current step had no output yet, it is not counted, because nobody knows if it has begun. */
+  /** The total so far. If the current step had no output yet, it is not counted, because it may not have started. */
   soFar(): Used {
     return this.reported || this.#written > 0 ? this.#withEstimate() : this.#booked;
   }

@@ -92,13 +92,13 @@ class Answer {
     this.#whole = new CallSizes(limits);
   }
 
-  /** True if any data came in a form of this provider. */
+  /** True if any data had the format of this provider. */
   get isKnown(): boolean {
     const { finishReason, usage } = this.#finish ?? {};
     return this.#content.length > 0 || finishReason?.raw !== undefined || usageIn(usage) !== undefined;
   }
 
-  /** Takes parts that came together, up to the first one that is an error. */
+  /** Processes parts that arrived together, up to the first one that is an error. */
   take(parts: readonly (Part | { type: "comment" })[], spending: Spending) {
     let text = "";
     let isAlive = false;
@@ -188,7 +188,7 @@ class Answer {
   }
 }
 
-/** The arguments of a call; undefined if they are no object. */
+/** The arguments of a call; undefined if they are not an object. */
 function argumentsOf({ input }: LanguageModelV3ToolCall): Record<string, unknown> | undefined {
   const value = input.trim() === "" ? {} : jsonOf(input);
   return isObject(value) && !Array.isArray(value) ? value : undefined;

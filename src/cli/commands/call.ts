@@ -99,7 +99,7 @@ export function addCalls(program: Command): void {
     );
 }
 
-/** The params of methods that are no text. */
+/** The params that are not text. */
 const LOOSE = ["limit", "keep", "wait", "stream", "hops", "includeCompacted"];
 
 function unknown(sentence: string, given: string, names: readonly string[], next: string): UsageError {

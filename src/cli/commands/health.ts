@@ -158,7 +158,7 @@ function addConfig(program: Command): void {
 
 type Counts = import("#generated/clients/typescript/src/rpc.ts").types.UsageCounts;
 
-/** The tokens that turns used, or nothing where no turn reported any. */
+/** The tokens of turns, or nothing if no turn reported any. */
 function tokensOf({ turns, tokens }: Counts, which: "input" | "output"): number | null {
   return turns.untold !== undefined && turns.untold >= turns.completed ? null : tokens[which];
 }

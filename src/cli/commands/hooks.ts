@@ -117,7 +117,7 @@ function printSent(options: { json?: boolean; quiet?: boolean }, sent: Sent): vo
 
 type Recorded = import("#generated/clients/typescript/src/rest-types.ts").Delivery;
 
-/** A recorded request as a dry run takes it. */
+/** A recorded request in the form of a dry run. */
 async function recorded(delivery: Recorded): Promise<DryRunRequest> {
   const { mappedBy } = await import("#console/lib/requests.ts");
   if (delivery.body === null || delivery.body_encoding === "base64")
@@ -134,7 +134,7 @@ function failedWords(failed: { path: string; expected: readonly string[]; found:
   return `${oneLine(path)} must be ${expected.map((one) => JSON.stringify(one)).join(" or ")}, and is ${found === null ? "missing" : JSON.stringify(found)}`;
 }
 
-/** A mapping that matches and starts nothing is reached at its own address alone. */
+/** A mapping that matches and starts nothing is only used at its own address. */
 function startWords({ starts, mappings }: DryRun): string {
   if (starts !== null) return `${starts} would start a turn.`;
   const own = mappings.find(({ matched }) => matched)?.mapping;

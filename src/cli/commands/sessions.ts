@@ -116,7 +116,7 @@ function sessionWords({ session, summary, messages, nextCursor }: types.SessionD
     begun: shortTime(createdAt),
     summary: summary === null ? undefined : cut(oneLine(summary), 200),
   });
-  // The newest comes first in a reply, and last on a screen.
+  // The newest is first in a reply, and last on a screen.
   const told = messages.toReversed().map(messageWords);
   const more = nextCursor === null ? [] : ["… older messages: --limit with a larger number"];
   return [head, "", ...more, ...told].join("\n");

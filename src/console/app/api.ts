@@ -38,7 +38,7 @@ function gateway(): Gateway {
   return gateway;
 }
 
-/** REST, as the signed-in identity calls it. A page says at once that a call failed, and tries again in its own time. */
+/** REST with the signed-in identity. A page shows a failed call at once, and retries at its own pace. */
 export function rest(): Gateway {
   return whyNot("rest") === undefined ? gateway() : guarded(gateway(), () => "rest");
 }

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { keysOn } from "./settings.ts";
 
-/** A key of this page: as it is printed, with the words for the list of keys. */
+/** A key of this page: its printed form, with the description in the list of keys. */
 export type KeyAction = { key: string; does: string; run: () => void };
 
 const actions: KeyAction[][] = [];
@@ -49,7 +49,7 @@ addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.altKey) return;
   const palette = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k";
   if (!palette && (event.metaKey || event.ctrlKey || isField(event.target) || keysOn.value === "off")) return;
-  // A dialog has keys of its own.
+  // A dialog has its own keys.
   if (!palette && document.querySelector("dialog[open]")) return;
   const pressed = palette ? "palette" : prefix + event.key;
   const found = activeKeys.value.find(({ key }) => key === pressed || (key === "/" && pressed === "palette"));

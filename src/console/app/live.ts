@@ -10,7 +10,7 @@ type LiveState = "off" | "connecting" | "live" | "reconnecting";
 export const liveState = signal<LiveState>("off");
 /** When a lost stream is tried again. */
 export const nextTry = signal(0);
-/** Something may be missing: the gateway said that it cannot go on where the page was. */
+/** Entries may be missing: the gateway cannot continue from the page's position. */
 export const wasReset = signal(false);
 /** News wait for the reader of the page's list, so that nothing moves under their eyes. */
 export const newsWait = signal(false);
@@ -24,7 +24,7 @@ export function beginPage(): void {
   wasReset.value = false;
 }
 
-/** Counts the times from which on the stream is whole: when it returns, and when a page's subscription has begun. */
+/** Counts the times from which the stream is complete: when it returns, and when a page's subscription has started. */
 const returns = signal(0);
 
 /** A push whose name this client may not know yet. */
@@ -32,7 +32,7 @@ export type AnyPush = Push | { method: string; params: Record<string, unknown> }
 type Listener = (push: AnyPush) => void;
 
 const listeners = new Set<Listener>();
-/** A subscription that pages hold, with the number of its holders. `begun` resolves when it has begun. */
+/** A subscription of pages, with the number of its users. `begun` resolves when it has started. */
 type Held = { request: object; count: number; begun: Promise<void>; hasBegun: () => void; isAwaited: boolean };
 const held = new Map<string, Held>();
 let socket: RpcSocket | undefined;
@@ -108,7 +108,7 @@ effect(() => {
   liveState.value = "off";
 });
 
-/** Subscribes, and again where the connection is lost before the answer: the client keeps only subscriptions that began. */
+/** Subscribes, again if the connection is lost before the answer: the client remembers only subscriptions that started. */
 async function begin(client: RpcSocket, name: string, request: Parameters<RpcSocket["subscribe"]>[0]) {
   while (client === socket && held.has(name)) {
     try {
@@ -153,7 +153,7 @@ export function hold(request: Parameters<RpcSocket["subscribe"]>[0] & { deliveri
 /** The longest time that a page waits for its subscription before it reads. */
 const MOST_AWAITED_MS = 1_000;
 
-/** Resolves when a held subscription has begun: a page that reads then misses nothing, and need not read twice. */
+/** Resolves when a held subscription has started: a page that reads then misses nothing, and need not read twice. */
 export async function whenHeld(request: Parameters<typeof hold>[0]): Promise<void> {
   const entry = held.get(JSON.stringify(request));
   if (!entry) return;
@@ -182,7 +182,7 @@ export function onReturn(listener: () => void): () => void {
 const SOON_MS = 25;
 const GATHER_MS = 250;
 
-/** Gathers pushes, and gives them at most four times a second; a hidden tab gets none until it is looked at again. */
+/** Collects pushes, and passes them on at most four times a second; a hidden tab gets none until it is visible again. */
 export function gathered(wants: (push: AnyPush) => boolean, give: (pushes: AnyPush[]) => void): () => void {
   let waiting: AnyPush[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -198,7 +198,7 @@ export function gathered(wants: (push: AnyPush) => boolean, give: (pushes: AnyPu
   const stop = onPush((push) => {
     if (!wants(push)) return;
     waiting.push(push);
-    // A hidden tab reads anew what it missed.
+    // A hidden tab reads the missed entries.
     if (waiting.length > 2_000) waiting.shift();
     timer ??= setTimeout(flush, Math.max(SOON_MS, flushedAt + GATHER_MS - Date.now()));
   });

@@ -2,7 +2,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { rawFetch } from "./api.ts";
 
-/** A request as it is sent, and as it is shown: a secret is shown as the variable that stands for it. */
+/** A request as it is sent, and as it is shown: a secret is shown as a variable. */
 export type RawRequest = {
   method: string;
   path: string;
@@ -26,7 +26,7 @@ export type RawExchange = {
 /** No page shows more of an answer. */
 const MOST = 4 * 1024 * 1024;
 
-/** Sends one request at a time, and keeps the last exchange. */
+/** Sends one request at a time, and stores the last exchange. */
 export function useExchange(): {
   exchange: Signal<RawExchange | undefined>;
   error: Signal<unknown>;
@@ -73,7 +73,7 @@ export function useExchange(): {
       }
       exchange.value = { ...shown, isOpen: false, ms: performance.now() - began };
     } catch (thrown) {
-      // An answer that is stopped keeps what came of it.
+      // A stopped answer shows its received part.
       if (exchange.value?.isOpen) exchange.value = { ...exchange.value, isOpen: false };
       if (!own.signal.aborted) error.value = thrown;
     } finally {

@@ -9,7 +9,7 @@ const POLL_AGAIN_MS = 1_000;
 
 type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
 
-/** Why the gateway is not ready for work: a word, and the cause. Undefined while it is, or where nobody can tell. */
+/** The reason why the gateway is not ready for work: a word, and the cause. Undefined while it is ready or the state is unknown. */
 export const notReady = signal<{ word: string; detail: string } | undefined>(undefined);
 
 async function poll(): Promise<void> {
@@ -22,14 +22,14 @@ async function poll(): Promise<void> {
     const detail = faults.map(({ detail: cause = "" }) => cause).join(" ");
     notReady.value = ready ? undefined : { word: parts.intake?.ok === false ? "Draining" : "Not ready", detail };
   } catch {
-    // A gateway that drains closes its door, and keeps its streams until the last turn has ended.
+    // A draining gateway closes its listeners, but its streams remain until the last turn has ended.
     isAway.value = liveState.peek() !== "live";
     if (isAway.peek()) notReady.value = undefined;
     else notReady.value ??= { word: "Draining", detail: "New connections are refused." };
   }
 }
 
-/** Looks now and then if the gateway is ready, and at once where a push says that its health is another. */
+/** Polls the readiness of the gateway, and reads it at once after a push of a changed health. */
 export function watchReadiness(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isEnded = false;

@@ -15,7 +15,7 @@ export function pathOf(pathname: string): string {
 export const path = computed(() => pathOf(url.value.pathname));
 export const query = computed(() => url.value.searchParams);
 
-/** Says if the shown page keeps its scroll position when it goes to another of its paths. */
+/** Returns true if the shown page keeps its scroll position when it changes to another of its paths. */
 export const keepsPlace: { current: (pathname: string) => boolean } = { current: () => false };
 
 /** Goes to a path below `/console`. `replace` leaves no step to go back to. */
@@ -32,7 +32,7 @@ export function go(to: string, { replace = false } = {}): void {
   if (moved && !replace && !isKept) scrollTo(0, 0);
 }
 
-/** Changes parts of the query and keeps the rest; an empty value takes a part out. */
+/** Changes parts of the query and leaves the rest; an empty value removes a part. */
 export function setQuery(changes: Readonly<Record<string, string | undefined>>, { replace = true } = {}): void {
   const next = new URLSearchParams(query.peek());
   for (const [name, value] of Object.entries(changes)) {
@@ -46,7 +46,7 @@ export function setQuery(changes: Readonly<Record<string, string | undefined>>, 
 /** The values that a part of the query may have, each with its word. */
 export type Choices<Value extends string = string> = readonly (readonly [value: Value, word: string])[];
 
-/** The value of a part of the query. One that is not among `choices`, as anybody may write into an address, is none. */
+/** The value of a part of the query. A value that is not among `choices` counts as missing, because anyone can write an address. */
 export function choiceOf<Value extends string>(
   given: URLSearchParams,
   name: string,
@@ -60,7 +60,7 @@ export function hrefOf(to: string): string {
   return BASE + (to === "/" ? "" : to);
 }
 
-/** The parts of a path where it fits a pattern as `/s/:id`; undefined where it does not. */
+/** The parts of a path that matches a pattern such as `/s/:id`; undefined if it does not match. */
 export function matchPath(pattern: string, given: string): Record<string, string> | undefined {
   const [want, have] = [pattern.split("/"), given.split("/")];
   if (want.length !== have.length) return undefined;

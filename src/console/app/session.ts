@@ -10,7 +10,7 @@ export const identity = signal<Given | undefined>(undefined);
 export const offered = signal<Given | undefined>(undefined);
 /** The identities of the other tabs, if they differ: the user has not chosen yet. */
 export const choices = signal<readonly Given[]>([]);
-/** Why the sign-in page is shown, where that needs a word. */
+/** The reason for the sign-in page, if it needs an explanation. */
 export const signInReason = signal<string | undefined>(undefined);
 /** A stored token or a link is being checked. */
 export const isChecking = signal(true);

@@ -1,7 +1,7 @@
 import { effect, signal } from "@preact/signals";
 import { browserStorage } from "#console/lib/storage.ts";
 
-/** A choice of the reader, kept in this browser. */
+/** A choice of the user, stored in this browser. */
 function stored<Value extends string>(name: string, values: readonly Value[], fallback: Value) {
   const key = `agent-gateway.${name}`;
   const stored = browserStorage.getItem(key) as Value | null;

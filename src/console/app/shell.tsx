@@ -190,7 +190,7 @@ function NextTry() {
   return seconds > 0 ? <span aria-hidden="true"> in {seconds} s</span> : null;
 }
 
-/** Who is signed in, where that is not the console token. */
+/** The signed-in identity, if it is not the console token. */
 function Role() {
   const who = identity.value;
   if (!who || who.kind === "console") return null;
@@ -214,7 +214,7 @@ function LazyPage({ page, params }: { page: Page; params: Record<string, string>
   return <Loaded page={page} params={params} />;
 }
 
-/** The first page that the identity can open takes the place of the start page. */
+/** The first page that the identity can open replaces the start page. */
 function Closed({ page, why }: { page: Page; why: string }) {
   const open = pages.find((one) => one.path !== "/" && whyNoPage(one) === undefined);
   useLayoutEffect(() => {

@@ -94,7 +94,7 @@ function Named({ of }: { of: Given }) {
   );
 }
 
-/** Asks before a link signs a tab in with another identity. The button with the focus keeps the current identity, because anyone can create such a link. */
+/** Asks before a link changes the identity of a tab. The button with the focus keeps the current identity, because anyone can create such a link. */
 function SwitchIdentity({ from, to }: { from: Given; to: Given }) {
   return (
     <Dialog title="Sign in with another identity?" close={stay}>

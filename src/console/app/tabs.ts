@@ -1,9 +1,9 @@
-// A new tab asks the other tabs of this browser for their token. Only pages of the same origin can hear and answer.
+// A new tab asks the other tabs of this browser for their token. Only pages of the same origin can receive the question and answer it.
 import { identity, storedToken } from "./session.ts";
 
 type Message = { ask: string } | { answer: string; token: string };
 
-/** The time for which a new tab collects answers, and the most tokens that it takes. */
+/** The time for which a new tab collects answers, and the maximum number of tokens that it accepts. */
 const WAIT_MS = 300;
 const MOST_TOKENS = 8;
 const channel = new BroadcastChannel("agent-gateway");

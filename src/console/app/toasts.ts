@@ -6,7 +6,7 @@ type Toast = { id: number; text: string; tone: "ok" | "bad" };
 export const toasts = signal<readonly Toast[]>([]);
 let last = 0;
 
-/** Says something in the corner for a few seconds. Screen readers hear it. */
+/** Shows a message in the corner for a few seconds. Screen readers read it. */
 export function say(text: string, tone: Toast["tone"] = "ok"): void {
   const id = ++last;
   toasts.value = [...toasts.value.slice(-2), { id, text, tone }];

@@ -16,9 +16,9 @@ export type ApiCall = {
   summary: string;
   description: string;
   params: readonly ApiParam[];
-  /** Bodies to begin with; none where it takes none. */
+  /** Initial bodies; empty if it has no body. */
   bodies: readonly { name: string; text: string }[];
-  /** The names of the security schemes, any of which lets a caller in. None: everybody may. */
+  /** The names of the security schemes, any of which is sufficient. Empty: no authentication. */
   identities: readonly string[];
 };
 
@@ -92,7 +92,7 @@ function restCall(spec: Json, { path, method, operation, item }: Place): ApiCall
   };
 }
 
-/** Every method of an OpenRPC document, as it is called over HTTP. */
+/** Every method of an OpenRPC document, as a call over HTTP. */
 export function rpcCalls(spec: Json): ApiCall[] {
   return listOf(spec.methods).map((given): ApiCall => {
     const method = resolve(spec, given);
@@ -121,7 +121,7 @@ export function rpcCalls(spec: Json): ApiCall[] {
   });
 }
 
-/** Why the signed-in identity may not call it; undefined where it may. */
+/** The reason why the signed-in identity may not call it; undefined if it may. */
 export function whyNotCallable({ identities, surface, id }: ApiCall, who: Identity | undefined): string | undefined {
   if (identities.length === 0 || id === "identity.get") return undefined;
   if (surface === "rpc") return whyNot(who, id as Right);

@@ -52,7 +52,7 @@ const ENDS: Readonly<Record<string, Kind | ((d: Detail, attempt: number) => Kind
   "announcement.requeued": WAITED,
 };
 
-/** The kind of the segment that begins with a step of this name and has not ended. */
+/** The kind of the segment that starts with a step of this name and has not ended. */
 const OPENS: Readonly<Record<string, Kind | ((d: Detail, attempt: number) => Kind)>> = {
   "turn.queued": WAITED,
   "event.queued": WAITED,

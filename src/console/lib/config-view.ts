@@ -21,7 +21,7 @@ export function originText({ origin, line, column, variable }: ConfigValue): str
 
 type ConfigSection = { name: string; values: ConfigValue[] };
 
-/** The values by section, in the order given. A search fits the path, the value or the origin; `origin` keeps one kind. */
+/** The values by section, in the given order. A search matches the path, the value or the origin; `origin` selects one kind. */
 export function sectionsOf(values: readonly ConfigValue[], search = "", origin = ""): ConfigSection[] {
   const wanted = search.trim().toLowerCase();
   const sections = new Map<string, ConfigSection>();
@@ -41,7 +41,7 @@ export type RpcToken = { index: number; name: string; permissions: readonly stri
 
 const TOKEN_PART = /^gateway\.rpc\.auth\.tokens\.(\d+)\.(name|permissions)(?:\.\d+)?$/;
 
-/** The RPC tokens of the configuration, with what each may call. Secrets are no part of it. */
+/** The RPC tokens of the configuration, with their permissions and without their secrets. */
 export function tokensOf(values: readonly ConfigValue[]): RpcToken[] {
   const tokens = new Map<number, { index: number; name: string; permissions: string[] }>();
   for (const { path, value } of values) {

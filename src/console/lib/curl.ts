@@ -19,12 +19,12 @@ type CurlRequest = {
 /** An option of curl, and its value. */
 type Argument = { option: string; value: Uint8Array };
 
-/** A path that curl sends as it is written. It reads brackets and braces as patterns, resolves dots, cuts at `#`, and refuses spaces. */
+/** A path that curl sends unchanged. It reads brackets and braces as patterns, resolves dots, cuts at `#`, and refuses spaces. */
 const ORDINARY_PATH = /^(?!.*\/(?:\.|%2e){1,2}(?:[/?]|$))\/[\w\-.~!$&'()*+,;=:@%/?]*$/i;
 /** From this size on curl waits for `100 Continue` first. */
 const ASKS_FROM = 1024 * 1024;
 /**
- * Linux takes 128 KiB for one argument. All headers have at most 16 KiB. Quotes make a body three times as long, and `printf` makes headers four
+ * Linux accepts 128 KiB for one argument. All headers have at most 16 KiB. Quotes make a body three times as long, and `printf` makes headers four
  * times as long; with `sh -c` both are in one argument.
  */
 const MOST_IN_ARGUMENT = 16 * 1024;
@@ -66,14 +66,14 @@ function bytesOfBody(body: string | Uint8Array = ""): Uint8Array {
   return typeof body === "string" ? new TextEncoder().encode(body) : body;
 }
 
-/** A text with a character for each byte. One that has others is taken as UTF-8. */
+/** A text with a character for each byte. A text with other characters is encoded as UTF-8. */
 function bytesOf(text: string): Uint8Array {
   return /^[\0-\xff]*$/.test(text)
     ? Uint8Array.from(text, (character) => character.charCodeAt(0))
     : new TextEncoder().encode(text);
 }
 
-/** The origin can have a path of its own, where a proxy stands in front. */
+/** The origin can have a path if there is a proxy in front. */
 function addressOf(origin: string, path: string): Argument[] {
   if (ORDINARY_PATH.test(path)) return [{ option: "", value: bytesOf(origin + path) }];
   const prefix = path.startsWith("/") ? new URL(origin).pathname.replace(/\/$/, "") : "";
@@ -90,7 +90,7 @@ function methodOf(method: string, hasBody: boolean): Argument[] {
   return [{ option: isHead ? "--head -X " : "-X ", value: bytesOf(method) }];
 }
 
-/** A header as curl takes it: `name;` sends an empty value, `name:` sends none. A line's end cannot be in a header. */
+/** A header in curl's form: `name;` sends an empty value, `name:` sends none. A header cannot contain a line break. */
 function headerLine(name: string, value: string | null): Uint8Array {
   const line = value?.replaceAll(/[\r\n\0]/g, " ").replaceAll(/^[ \t]+|[ \t]+$/g, "");
   return bytesOf(line === undefined ? `${name}:` : line === "" ? `${name};` : `${name}: ${line}`);

@@ -6,7 +6,7 @@ const UNITS = [
   ["second", 1_000],
 ] as const;
 
-/** How long ago, or how soon, as a person says it. */
+/** The age of a time, or the time until it, in words. */
 export function relative(at: number, now: number): string {
   const away = at - now;
   if (Math.abs(away) < 1_000) return "now";
@@ -75,7 +75,7 @@ export function exact(at: number, isUtc: boolean): string {
   );
 }
 
-/** The time of day alone. */
+/** The time of day without the date. */
 export function clockTime(at: number, isUtc: boolean): string {
   return new Intl.DateTimeFormat("en-GB", {
     hour: "2-digit",
@@ -85,7 +85,7 @@ export function clockTime(at: number, isUtc: boolean): string {
   }).format(at);
 }
 
-/** A text of JSON with a line for each value; any other text, and numbers that would change, as they are. */
+/** A JSON text with a line for each value; any other text, and numbers that would change, unchanged. */
 export function pretty(text: string): string {
   try {
     const value: unknown = JSON.parse(text);

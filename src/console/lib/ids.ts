@@ -24,7 +24,7 @@ export function looksLikeId(text: string): boolean {
   );
 }
 
-/** The session of the console with an agent, and a new one. Both begin with their first message. */
+/** The session of the console with an agent, and a new one. Both start with their first message. */
 export function consoleSession(agent: string): string {
   return `agent:${agent}:console:console`;
 }

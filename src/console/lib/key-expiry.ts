@@ -8,14 +8,14 @@ export const LIFETIMES = [
   ["", "Never expires"],
 ] as const;
 
-/** The moment that a lifetime comes to; null for ever. */
+/** The end of a lifetime; null for an unlimited one. */
 export function expiryOf(days: string, now: number): string | null {
   return days === "" ? null : new Date(now + Number(days) * DAY).toISOString();
 }
 
 type KeyState = "active" | "expiring" | "expired" | "replaced";
 
-/** The state of a key beside its name: it ends within a week, it has ended, another has taken its place. */
+/** The state of a key, shown next to its name: it expires within a week, has expired, or was replaced. */
 export function keyState(key: { expires_at?: string | null; replaced_by?: string | null }, now: number): KeyState {
   const left = key.expires_at ? Date.parse(key.expires_at) - now : Number.POSITIVE_INFINITY;
   if (left <= 0) return "expired";

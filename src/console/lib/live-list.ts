@@ -1,6 +1,6 @@
 /**
- * A list that grows at its top while somebody reads it, and at its end when they go on. Newest first. Few of its items are shown; going
- * older or newer moves the shown ones along what was read.
+ * A list that grows at its top while it is read, and at its end when the reader continues. Newest first. Few of its items are shown; older and newer
+ * ones replace the shown ones.
  */
 export type LiveList<Item> = {
   /** The shown ones, at most `MOST_SHOWN`. */
@@ -17,10 +17,10 @@ export type LiveList<Item> = {
   readonly isCut: boolean;
 };
 
-/** A page of a list, as it is asked of the gateway. */
+/** A page of a list in the gateway's API. */
 export const PAGE = 100;
 export const MOST_SHOWN = 200;
-/** More than this are not kept on either side of the shown ones. */
+/** The maximum number of items on either side of the shown ones. */
 export const MOST_ROWS = 2_000;
 export const MOST_WAITING = 101;
 
@@ -90,8 +90,8 @@ export function movedNewer<Item>(list: LiveList<Item>): LiveList<Item> {
 }
 
 /**
- * New and changed items, newest first. What was read or waits already changes in its place; the rest enters at the top, or waits where
- * the reader is looking at something.
+ * New and changed items, newest first. Items that were read or are waiting change in place; others are added at the top, or wait while the reader is
+ * elsewhere.
  */
 export function merged<Item>(
   list: LiveList<Item>,

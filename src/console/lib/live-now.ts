@@ -5,7 +5,7 @@ type Part = RpcMethods["system.health"]["result"]["parts"][number];
 type Push = { method: string; params: Record<string, unknown> };
 type Pushed = { deliveryId: string; outcome: string; agent: string | null; turnId: string | null };
 
-/** The gateway at this moment: read once, and kept up to date by pushes. */
+/** The current state of the gateway: read once, and updated by pushes. */
 export type Now = {
   agents: readonly Agent[];
   parts: readonly Part[];

@@ -7,7 +7,7 @@ export type Work = Omit<DeliverySummary, "surface" | "method" | "request_id" | "
 export function workOfTurn(turn: Omit<Turn, "reply">): Work {
   const { turn_id, session_id, agent, preview, reply_preview, ended_at, announcement, error, usage } = turn;
   const isBeat = turn.surface === "heartbeat";
-  // The message of a heartbeat begins with the number of its events, and goes on with their ids.
+  // The message of a heartbeat starts with the number of its events, followed by their ids.
   const events = isBeat ? /^\d+ system events?\b/.exec(preview ?? "")?.[0] : undefined;
   return {
     delivery_id: turn_id,
@@ -48,10 +48,10 @@ export function streamOf(requests: readonly Work[], turns: readonly TurnSummary[
 /** The end of a reply that is being written, and its length so far. */
 export type Written = { text: string; length: number };
 
-/** The most characters of a reply that are kept while it is written. */
+/** The maximum number of characters of a reply that are stored while it is written. */
 const MOST_WRITTEN = 300;
 
-/** A reply with one more piece of it. An attempt that begins anew replaces the reply; what was left out is a gap. */
+/** A reply with one more piece. A new attempt replaces the reply; an omitted part is a gap. */
 export function writtenAfter(before: Written | undefined, { offset, text }: { offset: number; text: string }): Written {
   const { text: start, length } = before && offset > 0 ? before : { text: "", length: 0 };
   const piece = offset < length ? text.slice(length - offset) : offset > length ? `…${text}` : text;

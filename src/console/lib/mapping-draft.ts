@@ -3,7 +3,7 @@ import { parseLookup } from "#kit/mapping-paths.ts";
 import { HIDDEN, isSecretHeader } from "#kit/secret-headers.ts";
 import { visibleLine } from "#kit/visible.ts";
 
-/** A mapping as it is written in the page. Pairs with the same place are alternatives. */
+/** A mapping in the form of the page. Pairs with the same place are alternatives. */
 export type Draft = Record<(typeof TEXTS)[number], string> & {
   pairs: readonly { place: string; value: string }[];
   delivery: "" | "announce";
@@ -75,7 +75,7 @@ export function withSession(draft: Draft, value: string): Draft {
   return { ...draft, session: `webhook:${name.slice(0, LONGEST_SESSION)}` };
 }
 
-/** The draft as the gateway takes it: pairs with one place are one condition; empty fields and pairs without a place are left out. */
+/** The draft in the form of the gateway: pairs with one place are one condition; empty fields and pairs without a place are omitted. */
 export function mappingOf(draft: Draft): MappingDraft {
   const places = new Map<string, string[]>();
   for (const { place, value } of draft.pairs)
@@ -96,7 +96,7 @@ export function blockOf(draft: Draft, isYaml: boolean): string {
   return `${textAt(name)}: {\n  match: ${conditions},\n${fields.join("")}}${isYaml ? "" : ","}`;
 }
 
-/** A value of the configuration, in which a dollar sign before a brace would begin a reference. */
+/** A value of the configuration, in which a dollar sign before a brace would start a reference. */
 function writtenOf(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(writtenOf).join(", ")}]`;
   return textAt(String(value).replaceAll("${", () => "$${"));

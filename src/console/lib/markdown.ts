@@ -1,7 +1,7 @@
 import type { Config } from "dompurify";
 import type { MarkedOptions, Tokens } from "marked";
 
-/** Longer texts are shown as they are: to parse them would keep the page busy. */
+/** Longer texts are shown as plain text: parsing them would block the page. */
 export const MOST_MARKDOWN = 64 * 1024;
 
 const ESCAPES: Readonly<Record<string, string>> = {

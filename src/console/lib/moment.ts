@@ -1,7 +1,7 @@
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { curlOfDelivery, prettyBody } from "./requests.ts";
 
-/** A recorded request to paste into an issue: what came of it, its timeline, its headers and body, and the command that repeats it. */
+/** A recorded request to paste into an issue: its result, its timeline, its headers and body, and the command that repeats it. */
 export function markdownOf(delivery: Delivery, origin: string): string {
   const { delivery_id, outcome, status, method, path, at, agent, preview, reply_preview, announcement, error } =
     delivery;

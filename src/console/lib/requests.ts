@@ -50,13 +50,13 @@ function isWithoutItsBody({ body, bytes, headers }: Delivery): boolean {
   );
 }
 
-/** The mapping that its path names, or an empty object for the shared path; undefined where no mapping is asked. */
+/** The mapping of its path, or an empty object for the shared path; undefined if no mapping is involved. */
 export function mappedBy({ operation, path }: Pick<Delivery, "operation" | "path">): { name?: string } | undefined {
   if (operation === "hooks.mapped") return {};
   return operation === "hooks.mappedByName" ? { name: path.slice(path.lastIndexOf("/") + 1) } : undefined;
 }
 
-/** A kept body in lines; undefined where none is kept, or it is no JSON. */
+/** A stored body in lines; undefined if none is stored, or it is not JSON. */
 export function prettyBody({ body, body_encoding }: Pick<Delivery, "body" | "body_encoding">): string | undefined {
   if (body === null || body_encoding === "base64") return undefined;
   try {
@@ -66,7 +66,7 @@ export function prettyBody({ body, body_encoding }: Pick<Delivery, "body" | "bod
   }
 }
 
-/** An integer of a JSON text that JavaScript would round, as it is written; undefined where it holds none. */
+/** An integer of a JSON text that JavaScript would round, as written; undefined if there is none. */
 export function roundedNumberOf(json: string): string | undefined {
   return json
     .replaceAll(/"(?:[^"\\]|\\.)*"/g, "")

@@ -27,7 +27,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** The schema's type where it has one beside null. */
+/** The schema's type, if it has one besides null. */
 function typeOf({ type }: Schema): string | undefined {
   const types = Array.isArray(type) ? type.filter((one) => one !== "null") : [type];
   return types.length === 1 ? textOf(types[0]) : undefined;

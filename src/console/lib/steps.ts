@@ -1,6 +1,6 @@
 import { about, bytes, duration, plural } from "./format.ts";
 
-/** One thing that happened, as the flight recorder tells it. */
+/** One step of the flight recorder. */
 export type Step = { at: string; name: string; detail: Record<string, unknown> | null };
 
 export type StepTone = "done" | "running" | "waiting" | "failed" | "refused" | "replay" | "plain";
@@ -14,7 +14,7 @@ function because(value: unknown): string {
   return value ? `: ${text(value).replace(/\.+$/, "")}` : "";
 }
 
-/** A step in plain words. A name that this page does not know is shown as it is. */
+/** A step in plain words. An unknown name is shown unchanged. */
 export function stepWords({ name, detail }: Step): StepText {
   const step = STEPS[name];
   if (!step) return { words: name, tone: "plain" };

@@ -13,7 +13,7 @@ export type TranscriptMessage = Message & {
 };
 
 type TurnStatus = Turn["status"];
-/** A turn as the last push reported it, or as it is stored. */
+/** A turn, from the last push or from the store. */
 export type TranscriptTurn = Pick<Turn, "turnId" | "status" | "attempt"> &
   Partial<Turn> & {
     /** The time of its last change of state. */
@@ -28,7 +28,7 @@ export type Transcript = {
   readonly isDeleted: boolean;
   /** Where to subscribe again to get the whole of a reply whose beginning was not seen. */
   readonly missing: { messageId: string; cursor: string } | undefined;
-  /** Grows when something happened that only a new reading of the session tells: a compaction, a stream that began anew. */
+  /** Increases after a change that requires a new read of the session: a compaction, a stream that was reset. */
   readonly stale: number;
 };
 
@@ -58,12 +58,12 @@ export function withPage(transcript: Transcript, { messages, turns = {} }: Store
   );
 }
 
-/** A conversation that is followed for hours keeps this many messages; the older ones can be read again. */
+/** The maximum number of messages of a conversation that is followed for hours; older ones can be read again. */
 const MOST_FOLLOWED = 400;
 
 /**
- * Whether only the newest page is kept: it does not reach what is shown, so that what lies between is not known, or the reader `follows` the end
- * of a conversation that has become long.
+ * Whether only the newest page remains: it does not overlap the shown messages, so there is an unknown gap, or the reader `follows` the end of a
+ * conversation that has become long.
  */
 export function startsAnew({ messages }: Transcript, page: readonly Message[], follows: boolean): boolean {
   if (follows && messages.length > MOST_FOLLOWED) return true;
@@ -92,7 +92,7 @@ export function withTurn(transcript: Transcript, turn: TranscriptTurn): Transcri
   return { ...transcript, turns: { ...transcript.turns, [turn.turnId]: { ...before, ...turn } } };
 }
 
-/** The turns that wait or run, in the order in which they came. */
+/** The waiting and running turns, in the order of their arrival. */
 export function openTurns({ turns }: Transcript): TranscriptTurn[] {
   return Object.values(turns).filter((turn) => !hasEnded(turn));
 }
@@ -127,7 +127,7 @@ const created: Change = (transcript, { messageId, role, text, turnId, seq, at })
   return { ...transcript, messages: inOrder([...transcript.messages, message]) };
 };
 
-/** The piece at its place. One that is there already changes nothing; before one that is missing, the text stays as it is. */
+/** Adds the piece at its place. A known piece changes nothing; if an earlier one is missing, the text does not change. */
 const delta: Change = (transcript, params) => {
   const { messageId, turnId, seq, cursor, offset, text } = params;
   const known = transcript.messages.find((one) => one.messageId === messageId);
@@ -156,7 +156,7 @@ const completed: Change = (transcript, { messageId, turnId, seq, at, text, toolC
   const calls = toolCalls && { toolCalls };
   const whole = { ...blank, createdAt: at, ...known, messageId, turnId, text, ...calls, isOpen: false, hasGap: false };
   const others = transcript.messages.filter((one) => one.messageId !== messageId);
-  // It keeps the place at which it began.
+  // Its position remains that of its start.
   const messages = inOrder([...others, { ...whole, seq: known?.seq ?? seq }]);
   return {
     ...transcript,
@@ -176,7 +176,7 @@ function turnOf({ turnId, at, attempt, error, usage }: Params, status: TurnStatu
   };
 }
 
-/** Another attempt writes the reply anew. */
+/** Another attempt writes the reply again. */
 const started: Change = (transcript, params) =>
   withTurn(
     params.attempt > 1

@@ -34,7 +34,7 @@ export function topOf(most: number): number {
   return ([1, 2, 5].find((one) => one * unit >= most) ?? 10) * unit;
 }
 
-/** The change from the span before in percent; undefined where that had nothing. */
+/** The change from the previous period in percent; undefined if that was empty. */
 export function changeOf(now: number, before: number | undefined): string | undefined {
   if (!before) return undefined;
   const percent = Math.round((now / before - 1) * 100);

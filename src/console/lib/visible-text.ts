@@ -8,8 +8,8 @@ export function shownText(text: string): string {
 }
 
 /**
- * The children of an element with the control characters in their texts named, each by `mark`; in an element of text only, as text. The same
- * value where there are none.
+ * The children of an element with the control characters in their texts shown by name, each by `mark`; in an element that contains only text, as
+ * text. The same value if there are none.
  */
 export function shownChildren(child: unknown, mark: (sign: string) => unknown, isTextOnly: boolean): unknown {
   if (Array.isArray(child)) {

@@ -6,7 +6,7 @@ import { commandOf } from "./shell.ts";
 /** A request as a sender would make it. */
 export type HookRequest = { headers: Readonly<Record<string, string>>; body: unknown };
 
-/** Headers as they are typed: `name: value`, one a line. A line that is none is a fault. */
+/** Typed headers: `name: value`, one per line. An invalid line is a fault. */
 export function headersOfLines(text: string): { headers: Record<string, string> } | { fault: string } {
   const headers: Record<string, string> = {};
   for (const line of text.split("\n")) {
@@ -27,7 +27,7 @@ export function linesOfHeaders(headers: Readonly<Record<string, string>>): strin
     .join("\n");
 }
 
-/** A payload as it is typed. The gateway's mappings take an object or a list. */
+/** A typed payload. The gateway's mappings accept an object or a list. */
 export function payloadOf(text: string): { body: Record<string, unknown> | unknown[] } | { fault: string } {
   if (text.trim() === "") return { body: {} };
   try {
@@ -39,7 +39,7 @@ export function payloadOf(text: string): { body: Record<string, unknown> | unkno
   }
 }
 
-/** The same request with a value at the path of a `match` pair. Where the path cannot be, the request stays as it is. */
+/** The same request with a value at the path of a `match` pair. If the path is not possible, the request does not change. */
 export function withPair(request: HookRequest, path: string, value: string): HookRequest {
   const dot = path.indexOf(".");
   const [root, rest] = [path.slice(0, dot), path.slice(dot + 1)];
@@ -61,7 +61,7 @@ export function withPair(request: HookRequest, path: string, value: string): Hoo
   return { ...request, body: put(request.body, 0) };
 }
 
-/** The value at the path of a pair, where the request has one. */
+/** The value at the path of a pair, if the request has one. */
 function valueAt({ headers, body }: HookRequest, path: string): unknown {
   const [root, ...steps] = path.split(".");
   if (root === "headers") return headers[steps.join(".").toLowerCase()];

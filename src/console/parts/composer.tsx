@@ -6,7 +6,7 @@ import { useAction } from "./use.ts";
 
 type Composed = {
   label: string;
-  /** Sends the text. The same key comes with the same text until it was sent, so that trying again sends it once. */
+  /** Sends the text. The same text has the same key until it was sent, so a retry does not send it twice. */
   send: (message: string, idempotencyKey: string) => Promise<unknown>;
   /** Why nothing can be sent now. */
   why?: string | undefined;
@@ -23,7 +23,7 @@ export function newKey(): string {
   return `console-${Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("")}`;
 }
 
-/** A field for a message. Enter sends it, Shift+Enter begins a line; while a turn runs, Escape twice stops the turn. */
+/** A field for a message. Enter sends it, Shift+Enter starts a new line; while a turn runs, Escape twice stops the turn. */
 export function Composer({ label, send, why, stop, whyNoStop }: Composed) {
   const text = useSignal("");
   const field = useRef<HTMLTextAreaElement>(null);

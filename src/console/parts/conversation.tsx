@@ -37,7 +37,7 @@ export function ViewSwitch() {
 type Talk = { sessionId: string; agentName: string };
 type ConversationOf = Talk & { of: ConversationState };
 
-/** A conversation, oldest first: what was said and what is said now. The state of a turn is below its last message. */
+/** A conversation, oldest first, with the running reply. The state of a turn is below its last message. */
 export function Conversation({ of, sessionId, agentName }: ConversationOf) {
   const { transcript, loaded, older, isLoadingOlder, olderError, readOlder, isAtEnd } = of;
   const { messages, turns } = transcript.value;
@@ -230,7 +230,7 @@ export function TurnLine({ turn, question, talk }: TurnOf) {
   );
 }
 
-/** Sends the message of a failed turn again. A message from outside is replayed instead: only its request says that it is from outside. */
+/** Sends the message of a failed turn again. A message from outside is replayed instead, because only its request marks it as from outside. */
 function TryAgain({ turn, question, sessionId, agentName }: Talk & { turn: TranscriptTurn; question: string }) {
   if (turn.surface === "hooks" || turn.surface === "heartbeat") return null;
   return (

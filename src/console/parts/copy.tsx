@@ -30,7 +30,7 @@ export function CopyButton({ text, what = "Copy", label }: CopyOf) {
 
 type IdOf = { id: string | null | undefined; href?: string | undefined; most?: number };
 
-/** An id: short where room is short, whole for whoever points at it or copies it. A link where it leads somewhere. */
+/** An id: short if there is little room, complete when it is pointed at or copied. A link if it has a page. */
 export function Id({ id, href, most = 22 }: IdOf) {
   if (!id) return <span class="faint">–</span>;
   const Place = href ? "a" : "span";

@@ -25,7 +25,7 @@ export function FilterSelect({ name, word, values }: Choice) {
 
 type Text = { name: string; word: string; placeholder?: string; names?: readonly string[] | undefined };
 
-/** A filter of free text, taken over when the reader stops typing. `names` are offered. */
+/** A filter of free text, applied when the user stops typing. `names` are suggestions. */
 export function FilterText({ name, word, placeholder = "", names }: Text) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const field = useRef<HTMLInputElement>(null);
@@ -128,7 +128,7 @@ type ButtonOf = {
   onClick?: () => void;
   /** An asynchronous action. The button is disabled until the action has ended. */
   runs?: { run: () => unknown; isRunning: { value: boolean } };
-  /** Its name, where it shows only an icon. */
+  /** Its name, if it shows only an icon. */
   name?: string;
   /** Why it cannot be used now. */
   why?: string | undefined;

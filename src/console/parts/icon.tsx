@@ -1,7 +1,7 @@
 import icons from "virtual:icons";
 import { h } from "preact";
 
-/** A drawing beside a word. It says nothing by itself, so screen readers pass it over. */
+/** A drawing next to a word. It has no meaning of its own, so screen readers ignore it. */
 export function Icon({ name, size = 16 }: { name: string; size?: number }) {
   return (
     <svg

@@ -5,7 +5,7 @@ import { CopyButton } from "./copy.tsx";
 import { ActionButton } from "./fields.tsx";
 import { Segmented } from "./segmented.tsx";
 
-/** The first part of a long text; the rest comes when asked for. */
+/** The first part of a long text; the rest is shown on request. */
 const FIRST = 64 * 1024;
 /** Deeper than this, and longer than this, an object is folded. */
 const DEPTH = 3;
@@ -14,7 +14,7 @@ const ENTRIES = 50;
 /** The view of every body on every page. */
 const view = signal<"pretty" | "raw">("pretty");
 
-/** Something that can be done with a value; `why` says why it cannot. */
+/** An action for a value; `why` is the reason if it is disabled. */
 export type ValueAction = { word: string; run: () => void; why?: string | undefined };
 type Actions = ((path: (string | number)[], value: unknown) => readonly ValueAction[]) | undefined;
 

@@ -26,9 +26,9 @@ type LiveRowsOf<Item> = {
   isKeyset?: true;
   /** The subscription that brings changes. */
   request: Parameters<typeof hold>[0];
-  /** The item that a push brings; undefined where it brings none, or none that the filters let through. `isShown` knows the keys of the list. */
+  /** The item of a push; undefined if it has none, or one that the filters exclude. `isShown` knows the keys of the list. */
   itemOf: (push: AnyPush, isShown: (key: string) => boolean) => Item | undefined;
-  /** The list's filters: when one of them changes, the list is read anew. */
+  /** The list's filters: when one of them changes, the list is read again. */
   keys: readonly unknown[];
   /** Something is selected: nothing may move. */
   isReading: boolean;
@@ -44,7 +44,7 @@ export class LiveRows<Item> {
   readonly isLoading = signal(true);
   /** When it was read last. */
   readonly at = signal<number | undefined>(undefined);
-  /** Called just before the shown rows move, by the part that keeps the reader's place. */
+  /** Called just before the shown rows move, by the part that preserves the reader's position. */
   readonly beforeMove: { current: (() => void) | undefined } = { current: undefined };
   /** The options of the last rendering of the page. */
   of: LiveRowsOf<Item>;
@@ -61,10 +61,10 @@ export class LiveRows<Item> {
   }
 
   readonly reload = (): Promise<void> => this.#load("again");
-  /** Reads the newest page, and keeps the rest. */
+  /** Reads the newest page, and leaves the rest. */
   readonly catchUp = (): Promise<void> => this.#load("catch-up");
 
-  /** Shows a page of older ones, or of newer ones. False where there are none. */
+  /** Shows a page of older or newer rows. False if there are none. */
   readonly move = (to: "older" | "newer"): boolean => {
     const now = this.list.peek();
     if (to === "older" ? !hasOlder(now) : now.newer.length === 0) return false;
@@ -223,7 +223,7 @@ export function useLiveRows<Item>(of: LiveRowsOf<Item>): LiveRows<Item> {
       for (const end of ends) end();
     };
   }, []);
-  // After the subscription: a page that is read once it has begun misses nothing.
+  // After the subscription: a page that is read after its start misses nothing.
   useEffect(() => {
     let isLeft = false;
     rows.list.value = emptyList();

@@ -21,7 +21,7 @@ export function countOf<Row>(list: LiveList<Row>, noun: string, nouns?: string):
     : plural(list.items.length, noun, nouns).replace(" ", hasOlder(list) || isAway(list) ? "+ " : " ");
 }
 
-/** New rows that wait, or the way back to them. It moves nothing by itself. */
+/** Waiting new rows, or the way back to them. It moves nothing automatically. */
 export function Pill<Row>({ rows }: { rows: LiveRows<Row> }) {
   const { waiting } = rows.list.value;
   useKeys([{ key: ".", does: "Jump to live", run: rows.release }]);
@@ -50,7 +50,7 @@ function Rows<Row>({ rows, ...table }: Omit<LiveTableOf<Row>, "empty">) {
   const list = rows.list.value;
   const frame = useRef<HTMLDivElement>(null);
   const place = useRef<{ focus: boolean; rows: { row: HTMLTableRowElement; top: number }[] }>(undefined);
-  // The first and the last row are looked at before the rows move: one of them stays, and stays where it is on the screen.
+  // The positions of the first and the last row before the rows move: one of the two remains at its position on the screen.
   rows.beforeMove.current = () => {
     const all = frame.current?.querySelector("tbody")?.rows;
     const ends = all ? [all[0], all[all.length - 1]].filter((row) => row !== undefined) : [];
@@ -79,7 +79,7 @@ function Rows<Row>({ rows, ...table }: Omit<LiveTableOf<Row>, "empty">) {
   );
 }
 
-/** Shows more when it comes into sight, or when it is clicked. */
+/** Shows more when it becomes visible, or when it is clicked. */
 function More({ word, show, isLoading }: { word: string; show: () => void; isLoading: boolean }) {
   const button = useRef<HTMLButtonElement>(null);
   const latest = useRef(show);

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { MOST_MARKDOWN } from "../lib/markdown.ts";
 import "./markdown.css";
 
-/** Makes markup of Markdown, once what it takes has come. */
+/** Renders Markdown, once the libraries have loaded. */
 const render = signal<((text: string) => unknown) | undefined>(undefined);
 let isLoading = false;
 
@@ -20,7 +20,7 @@ async function load(): Promise<void> {
   }
 }
 
-/** Text from outside, as Markdown. It never becomes markup of its own; until the libraries have come, it is shown as it is. */
+/** Text from outside, as Markdown. It never becomes markup itself; until the libraries have loaded, it is shown as text. */
 export function Markdown({ text }: { text: string }) {
   const place = useRef<HTMLDivElement>(null);
   const isLong = text.length > MOST_MARKDOWN;
@@ -34,7 +34,7 @@ export function Markdown({ text }: { text: string }) {
   return shown ? <div class="markdown" dir="auto" ref={place} /> : <Plain text={text} />;
 }
 
-/** Text from outside, exactly as it is. */
+/** Text from outside, exactly as received. */
 export function Plain({ text }: { text: string }) {
   return (
     <div class="plain-text" dir="auto">

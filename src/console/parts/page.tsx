@@ -11,7 +11,7 @@ import type { Loaded } from "./use.ts";
 
 type Head = {
   title: string;
-  /** How many there are, beside the title. */
+  /** The number of rows, next to the title. */
   count?: string | undefined;
   children?: ComponentChildren;
   /** The time when the data of the page was read, and the function that reads the data again. */
@@ -67,7 +67,7 @@ export function InspectorHead({ all, back, children }: InspectorHeadOf) {
   );
 }
 
-/** An empty page: one sentence, and one thing to do. Once that is done, whoever did it by the keyboard goes on at the page's start. */
+/** An empty page: one sentence, and one action. After the action, a keyboard user continues at the start of the page. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   useLayoutEffect(
     () => () => {
@@ -85,7 +85,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Grey bars where content will be: nothing jumps when it comes. */
+/** Grey bars in the place of content, so that nothing jumps when it arrives. */
 export function Skeleton({ rows = 6 }: { rows?: number }) {
   return (
     <div class="skeleton" role="status" aria-busy="true" aria-label="Loading">

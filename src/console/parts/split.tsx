@@ -43,7 +43,7 @@ export function Split({ list, inspector, usual = USUAL, back }: SplitOf) {
     target.addEventListener("pointermove", move);
     target.addEventListener("pointerup", () => target.removeEventListener("pointermove", move), { once: true });
   };
-  // The list stays the same element, so that the focus stays where it is.
+  // The list remains the same element, so that the focus does not change.
   return (
     <div class={isOpen ? "split" : "split single"} ref={frame} style={{ "--share": `${share.value}%` }}>
       <div class="split-list">{list}</div>

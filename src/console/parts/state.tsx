@@ -34,7 +34,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   retrying: "warning",
 };
 
-/** The word of a state: the API says `gone` where the turn or event is no longer stored. */
+/** The word of a state: the API has `gone` if the turn or event is no longer stored. */
 export function wordOf(state: string): string {
   return state === "gone" ? "deleted" : state;
 }

@@ -7,7 +7,7 @@ export type Column<Row> = {
   name: string;
   /** The content of the cell. In the first column it becomes the row's link. */
   cell: (row: Row) => ComponentChildren;
-  /** Its width in px, or in % of the table; without one it takes what is left. */
+  /** Its width in px, or in % of the table; without one it gets the rest. */
   width?: `${number}px` | `${number}%`;
   /** The least width in px of a column with a width. */
   min?: number;
@@ -29,7 +29,7 @@ export type TableOf<Row> = {
   /** Where a row leads; its first cell is the link, stretched over the row. */
   hrefOf?: (row: Row) => string;
   selected?: string | undefined;
-  /** Shows rows behind the last one or before the first one; false where there are none. */
+  /** Shows rows after the last one or before the first one; false if there are none. */
   more?: (to: "older" | "newer") => boolean;
 };
 
@@ -61,7 +61,7 @@ export function Table<Row>({ label, rows, columns, keyOf, hrefOf, selected, more
   useLayoutEffect(() => {
     const left = before.current;
     before.current = selected;
-    // The inspector took the focus away with it: the reader goes on at the row that they left.
+    // The inspector had the focus when it closed: the reader continues at the row of before.
     if (selected !== undefined || left === undefined || document.activeElement !== document.body) return;
     const row = table.current?.tBodies[0]?.rows[rows.findIndex((one) => keyOf(one) === left)];
     row?.querySelector<HTMLElement>("a.row-link")?.focus();

@@ -9,7 +9,7 @@ export function Tabs({ tabs, open, onOpen, label }: TabsOf) {
   const name = useId();
   const list = useRef<HTMLDivElement>(null);
   const shown = tabs.find(({ id }) => id === open) ?? tabs[0];
-  // Where the tabs are wider than the screen, the open one is in sight. The page itself stays where it is.
+  // If the tabs are wider than the screen, the open one is scrolled into view. The page itself does not scroll.
   useLayoutEffect(() => {
     const row = list.current;
     const tab = row?.querySelector("[aria-selected='true']")?.getBoundingClientRect();

@@ -7,7 +7,7 @@ function msOf(at: At): number | undefined {
   return at === null || at === undefined ? undefined : new Date(at).getTime();
 }
 
-/** A time as its age, with the exact one for whoever points at it. */
+/** A time as its age, with the exact time when it is pointed at. */
 export function Ago({ at }: { at: At }) {
   const ms = msOf(at);
   if (ms === undefined) return <span class="faint">never</span>;
@@ -18,7 +18,7 @@ export function Ago({ at }: { at: At }) {
   );
 }
 
-/** The time of day, with the whole of it for whoever points at it. */
+/** The time of day, with the complete time when it is pointed at. */
 export function ClockTime({ at }: { at: At }) {
   const ms = msOf(at);
   if (ms === undefined) return <span class="faint">–</span>;
@@ -36,7 +36,7 @@ export function Exact({ at }: { at: At }) {
   return <time dateTime={new Date(ms).toISOString()}>{exact(ms, zone.value === "utc")}</time>;
 }
 
-/** How long it takes until then; a word once it is over. */
+/** The time until then; a word once it is over. */
 export function Countdown({ to, over = "due" }: { to: At; over?: string }) {
   const ms = msOf(to);
   if (ms === undefined) return <span class="faint">–</span>;

@@ -45,7 +45,7 @@ export function usePaused<Value>(
   return shown.value;
 }
 
-/** A request as it is typed; `name` asks only one mapping, `mapping` only that draft. */
+/** A typed request; `name` tries only one mapping, `mapping` only that draft. */
 type TrialInput = { headers: string; payload: string; name?: string | undefined; mapping?: MappingDraft | undefined };
 export type Trial = Result<DryRun>;
 

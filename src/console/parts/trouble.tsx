@@ -9,13 +9,13 @@ const POLL_MS = 2_000;
 
 type TroubleOf = {
   error: unknown;
-  /** Reads again what could not be read. Where the gateway was away, this happens by itself once it is back. */
+  /** Reads again after a failed read. If the gateway was down, this happens automatically when it is back. */
   retry?: (() => void) | undefined;
-  /** Does again what somebody asked for, once they press the button. */
+  /** Repeats an action of the user, when the button is pressed. */
   repeat?: (() => void) | undefined;
 };
 
-/** An error: the cause, the remedy, and the request id to look it up by. */
+/** An error: the cause, the remedy, and the request id for the log. */
 export function TroubleNote({ error, retry, repeat }: TroubleOf) {
   const { name, title, detail, requestId }: Trouble = troubleOf(error);
   const isAway = name === "unreachable";

@@ -50,7 +50,7 @@ export function useLoaded<Value>(
   return { value, error, isLoading, at, reload };
 }
 
-/** Runs something that a person asked for, once at a time, and keeps its error. */
+/** Runs an action of the user, one at a time, and stores its error. */
 export function useAction<Arguments extends unknown[]>(act: (...given: Arguments) => Promise<unknown>) {
   const isRunning = useSignal(false);
   const error = useSignal<unknown>(undefined);

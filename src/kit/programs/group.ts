@@ -7,7 +7,7 @@ import { once } from "#kit/once.ts";
 const BURIAL_MS = 2_000;
 const LONGEST_STEP_MS = 50;
 
-/** A process group: a program that was started as the first of its own, and all that it started and that did not leave. */
+/** A process group: a program that was started as its leader, and all descendants that did not leave the group. */
 type Group = {
   readonly id: number;
   /** Asks it to end, then makes it. Resolves when none of it is left. Asked again, it answers the same. */
@@ -16,13 +16,13 @@ type Group = {
   kill(): Promise<void>;
 };
 
-/** The group that a program has just begun. It does not outlive the gateway. */
+/** The group of a program that was just started. It ends with the gateway. */
 export function createGroup(id: number, clock: Clock): Group {
   watchGroup(id);
   let exited = false;
   let stopping: Promise<void> | undefined;
 
-  /** Sends a signal; true if there was somebody to get it. Once there was nobody, the id may become another's. */
+  /** Sends a signal; true if a process got it. After a false, the id may belong to another group. */
   const send = (signal: NodeJS.Signals | 0): boolean => {
     if (exited) return false;
     try {
@@ -63,8 +63,8 @@ export function createGroup(id: number, clock: Clock): Group {
 }
 
 /**
- * Waits for the end of its input, which is the end of the gateway however that came, and then ends the groups that it was told of.
- * It minds no signal: a supervisor sends those to all at once, and the gateway still has turns to finish.
+ * Waits for the end of its input, which is the end of the gateway for any reason, and then ends the reported groups. It ignores signals: a supervisor
+ * sends them to all processes at once, and the gateway still has turns to finish.
  */
 const SCRIPT = `
 trap '' HUP INT TERM
@@ -82,7 +82,7 @@ for group in $all; do kill -s KILL -- "-$group"; done 2>/dev/null
 const watched = new Set<number>();
 let guard: ChildProcess | undefined;
 
-/** From now on this group does not outlive the gateway, not even where that is killed. Needs a `/bin/sh`; without one nothing is promised. */
+/** From now on this group ends with the gateway, even if the gateway is killed. Requires a `/bin/sh`; without one there is no guarantee. */
 function watchGroup(id: number): void {
   watched.add(id);
   if (guard === undefined) startGuard();

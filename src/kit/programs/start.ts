@@ -7,14 +7,14 @@ import { readStderr, type StderrLine } from "./stderr.ts";
 
 export type ProgramEnd = { code: number | null; signal: NodeJS.Signals | null };
 
-/** A program that runs, in a process group of its own. */
+/** A running program, in a separate process group. */
 export type RunningProgram = {
   readonly pid: number;
   readonly stdin: Writable;
   readonly stdout: Readable;
   /** How its first process ended. The rest of its group is killed then; its output may not have been read yet. */
   readonly ended: Promise<ProgramEnd>;
-  /** The last line that it wrote to standard error, for the log alone. */
+  /** The last line of its standard error, for the log only. */
   lastWords(): string | undefined;
   /** Asks the whole group to end, and after `graceMs` makes it. Resolves when none of it is left. */
   stop(graceMs?: number): Promise<void>;
@@ -56,7 +56,7 @@ export async function startProgram(
   let isStopping = false;
   let resolveExited = () => {};
   const exited = new Promise<void>((resolve) => (resolveExited = resolve));
-  // The exit code tells of a program that ended before it had read all.
+  // The exit code shows that a program ended before it had read everything.
   child.stdin.on("error", () => {});
   const ended = new Promise<ProgramEnd>((resolve) => {
     child.once("exit", (code, signal) => {

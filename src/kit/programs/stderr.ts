@@ -4,15 +4,15 @@ import type { Clock } from "#kit/clock.ts";
 import { createCredit } from "#kit/credit.ts";
 
 const LINE_CHARACTERS = 1_000;
-/** A program that talks more than this is heard no longer, but for so many lines a second. */
+/** After this number of lines, only a limited number of lines per second is read from a program. */
 const LINES = { atOnce: 50, aSecond: 1 };
 
 /** A line that a program wrote to standard error; `unheard`: bytes before it that were left out. */
 export type StderrLine = { line: string; unheard?: number };
 
 /**
- * Reads what a program writes to standard error, always, so that it is never kept waiting, and hands its lines on: cleaned, cut, and no
- * more than a log can bear.
+ * Always reads the standard error of a program, so that it is never blocked, and passes its lines on: cleaned, cut, and in a number that a log can
+ * hold.
  */
 export function readStderr(stream: Readable, clock: Clock, say: (line: StderrLine) => void) {
   let begun = "";
@@ -42,7 +42,7 @@ export function readStderr(stream: Readable, clock: Clock, say: (line: StderrLin
   });
   stream.on("error", () => {});
   return {
-    /** The last line of it that was heard. */
+    /** The last line that was read. */
     last: (): string | undefined => (begun === "" ? last : cleanSentence(begun, LINE_CHARACTERS) || last),
   };
 }

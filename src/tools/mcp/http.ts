@@ -14,14 +14,14 @@ const CONNECT_MS = 10_000;
 const ANSWER_BYTES = 16 * MIB;
 /** The limit of a list of tools, most of which is left out anyway past 1 MiB. */
 const LIST_BYTES = 4 * MIB;
-/** The number of messages in an answer that is no stream. The SDK reads such a list in one go. */
+/** The maximum number of messages in an answer that is not a stream. The SDK reads such a list at once. */
 const MOST_MESSAGES = 64;
 
 type HttpReach = {
   url: string;
   headers: Readonly<Record<string, string>>;
   clock: Clock;
-  /** The time limit for reading an answer: after it nobody waits any more, and the client would leave it open for ever. */
+  /** The time limit for reading an answer: after it no caller waits, and the client would leave it open forever. */
   longestMs: number;
   /** Reports one more event of a stream; false if it is one too many. */
   mayTell: () => boolean;
@@ -75,7 +75,7 @@ export function openHttpTransport({ url, headers, clock, longestMs, mayTell, ref
 /** Statuses of answers that have no body. */
 const NO_BODY = new Set([204, 205]);
 
-/** The hops in the message of a tool call, for servers that look at headers. */
+/** The hops in the message of a tool call, for servers that read headers. */
 function hopsOfMessage(body: string | null): unknown {
   if (!body?.includes(HOPS_KEY)) return undefined;
   const { params } = JSON.parse(body) as { params?: { _meta?: Record<string, unknown> } };

@@ -16,7 +16,7 @@ const TOOLS = 500;
 const TOOL_CHARACTERS = 64 * 1024;
 const ALL_CHARACTERS = 1024 * 1024;
 
-/** The length of the name of a tool that is left out, as it is reported. */
+/** The maximum length of the reported name of an omitted tool. */
 const REPORTED_CHARACTERS = 100;
 
 /**

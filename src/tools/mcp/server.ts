@@ -43,7 +43,7 @@ type Connection = {
 const START_MS = 10_000;
 /** The time in which a server must give a sign of life after a call that took too long. */
 const SIGN_MS = 10_000;
-/** The time after the end of a call at which its request is given up, even if data still comes. */
+/** The time after the end of a call at which its request is aborted, even if data still arrives. */
 const LATE_MS = 1_000;
 /**
  * The limit on requests of a server. We offer it nothing: a ping is answered, and any other request is refused. A server that
@@ -56,7 +56,7 @@ const MESSAGES = { atOnce: 10_000, aSecond: 1_000 };
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** One server of tools. It is started at the first request for its tools, kept, and started again after it has ended. */
+/** One MCP server. It is started at the first request for its tools, kept running, and started again after it has ended. */
 export class ToolServer {
   readonly name: string;
   readonly #settings: ServerSettings;
@@ -274,8 +274,8 @@ async function connect(
 }
 
 /**
- * Passes on answers, and requests while the server may ask. The only notification that matters says that its tools have changed.
- * The client's work for any other one costs much more than sending it.
+ * Passes on answers, and requests while the server may send them. The only relevant notification is the one about changed tools. For any other one,
+ * the client's work costs much more than sending it.
  */
 function filterMessages(transport: Transport, hearing: { mayAsk: () => boolean; onChange: () => void }): void {
   const hear = transport.onmessage;
@@ -316,7 +316,7 @@ function openTransport(
   return { transport, close: () => transport.close() };
 }
 
-/** Its session is over: the next call begins another. */
+/** Its session has ended: the next call starts another. */
 function isExpired(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === 404;
 }

@@ -52,8 +52,8 @@ export function createConnectionLimit({ limit, isProxy, events, clock }: Connect
 const RESERVE = 24;
 
 /**
- * The number of connections that each listener can take before the system has no descriptor left for anything else; undefined
- * where the system does not say.
+ * The number of connections that each listener can accept before the system has no descriptor left for anything else; undefined if the system does
+ * not report it.
  */
 export function connectionsThatFit(listeners: number): number | undefined {
   try {

@@ -89,7 +89,7 @@ export class Http2Response extends Http2ServerResponse {
   }
 }
 
-/** The rest of the request is not wanted. The end of the reply may have a frame of its own, which leaves after its last part. */
+/** The rest of the request is not needed. The end of the reply may be a separate frame after its last part. */
 function refuseRest(this: ServerHttp2Stream): void {
   setImmediate(() => this.readableEnded || this.close(NO_ERROR));
 }

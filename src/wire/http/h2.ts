@@ -17,11 +17,11 @@ export type Http2Parts = {
   requestMs: number;
   /** The time that a connection may stay without a request. */
   idleMs: number;
-  /** The time after which a connection is cut that takes next to nothing of the data that waits for it. */
+  /** The time after which a connection is closed that reads almost nothing of its waiting data. */
   stuckMs: number;
   /** The time that a connection has for its next request while the listener drains. */
   lastRequestsMs: number;
-  /** Counts the requests that an address takes back, on all listeners. */
+  /** Counts the requests that an address cancels, on all listeners. */
   resets: ResetLimit;
 };
 
@@ -48,19 +48,19 @@ const OPTIONS = {
  */
 const FREE_HEAD = 8 * 1024;
 const WIDE_BYTES = 4 * 1024;
-/** The bytes that all streams of a connection may send before they are read. Each has a window of its own, of 64 KiB. */
+/** The bytes that all streams of a connection may send before they are read. Each has its own window of 64 KiB. */
 const WINDOW = 1024 * 1024;
 const FAREWELL_MS = 1_000;
 /** A connection without a request is sent a ping after a second, and closed when that has not left after five. */
 const ASK_MS = 1_000;
 const ASKED_MS = 5_000;
-/** The most streams of one connection that begin in one turn of the event loop. The others wait. A client can open 256 at once. */
+/** The maximum number of streams of one connection that start in one turn of the event loop. The others wait. A client can open 256 at once. */
 const BEGUN_AT_ONCE = 4;
 // As RFC 9113 numbers them.
 const END_STREAM = 1;
 const NO_ERROR = 0;
 const ENHANCE_YOUR_CALM = 11;
-/** Ends no stream: to be followed by the number of the last one that was taken. */
+/** Ends no stream: the number of the last accepted one follows. */
 const ANY_STREAM = 2 ** 31 - 1;
 
 /** The connections of one listener that speak HTTP/2. Each request on them is answered as one over HTTP/1.1 would be. */
@@ -79,13 +79,13 @@ export function createHttp2(parts: Http2Parts) {
       socket.once("close", () => connections.delete(connection));
       if (drainingSince !== undefined) connection.announceEnd();
     },
-    /** To be called every second, as no connection has a timer of its own. */
+    /** Must be called every second, because connections have no timers. */
     check(): void {
       const now = performance.now();
       const isLast = drainingSince !== undefined && now - drainingSince >= parts.lastRequestsMs;
       for (const connection of connections) connection.check(now, isLast);
     },
-    /** Tells every client to open no more streams, and takes the streams that are on their way. */
+    /** Tells every client to open no more streams, and accepts the streams in transit. */
     drain(): void {
       drainingSince ??= performance.now();
       for (const connection of connections) connection.announceEnd();
@@ -121,7 +121,7 @@ class Connection {
   constructor(socket: Socket, parts: Http2Parts) {
     this.#socket = socket;
     this.#parts = parts;
-    // A client that ends its side has gone: half a connection carries no frames.
+    // A client that ends its side has disconnected: half a connection carries no frames.
     socket.allowHalfOpen = false;
     this.#session = performServerHandshake(socket, OPTIONS);
     this.#session.setLocalWindowSize(WINDOW);
@@ -131,7 +131,7 @@ class Connection {
     });
     this.#session.on("error", ignore);
     this.#session.on("stream", this.#take);
-    // Node may end a flood before its streams have begun. They still count against the client's next connection.
+    // Node may end a flood before its streams have started. They still count against the client's next connection.
     this.#session.once("close", () => {
       for (const [stream] of this.#waiting.splice(0)) this.#isTakenBack(stream);
     });
@@ -156,7 +156,7 @@ class Connection {
     for (const arrived of due) if (!this.#isTakenBack(arrived[0])) this.#begin(...arrived);
   };
 
-  /** True if the client has taken the stream back before it was begun. */
+  /** True if the client has cancelled the stream before its start. */
   #isTakenBack(stream: ServerHttp2Stream): boolean {
     if (!stream.closed && !stream.destroyed) return false;
     stream.on("error", ignore);
@@ -200,7 +200,7 @@ class Connection {
   check(now: number, isLast: boolean): void {
     const { headersMs, idleMs } = this.#parts;
     if (this.#session.destroyed) {
-      // Its peer was told, and has not ended its side.
+      // Its peer was notified, and has not ended its side.
       this.#endedAt ||= now;
       if (now - this.#endedAt >= FAREWELL_MS) this.#socket.destroy();
       return;

@@ -23,7 +23,7 @@ export type ListenOptions = {
   maxConnections: number | undefined;
   /** The time in which a request must arrive whole; 30 s by default. */
   requestMs?: number | undefined;
-  /** The time that answers may wait for a reader that takes next to nothing of them; 30 s by default. */
+  /** The time for which answers may wait for a reader that reads almost nothing; 30 s by default. */
   stuckMs?: number | undefined;
   /** True if a new connection may stay; by default any may. Other connections are closed before anything is read. */
   admits?: ((socket: Socket) => boolean) | undefined;
@@ -44,8 +44,8 @@ export type Listening = {
   /** Takes a new certificate; connections that are open keep theirs. */
   setTls(tls: { cert: string; key: string }): void;
   /**
-   * Takes no new connections; resolves when the last one has gone. Idle connections are closed a little later, as a request may
-   * be on its way.
+   * Accepts no new connections; resolves when the last one has closed. Idle connections are closed a little later, because a request may be in
+   * transit.
    */
   stopAccepting(): Promise<void>;
   close(): Promise<void>;
@@ -57,7 +57,7 @@ const KEEP_ALIVE_MS = 65_000;
 const STUCK_MS = 30_000;
 /** The time that an idle connection has for its next request while the listener drains. */
 const IDLE_MS = 1_000;
-/** The time in which the last connections are taken: the system has opened them before it was told to stop. */
+/** The time in which the last connections are accepted: the system opened them before the stop. */
 const LAST_ACCEPTS_MS = 500;
 
 /**
@@ -162,7 +162,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   };
 }
 
-/** TLS 1.3 as Node has it. TLS 1.2 with a key of its own for each connection and authenticated encryption only; no renegotiation. */
+/** TLS 1.3 as in Node. TLS 1.2 only with forward secrecy and authenticated encryption; no renegotiation. */
 async function tlsOptions() {
   const [{ DEFAULT_CIPHERS }, { constants }] = await Promise.all([import("node:tls"), import("node:crypto")]);
   const ofTls13 = DEFAULT_CIPHERS.split(":").filter((suite) => suite.startsWith("TLS_"));
@@ -249,7 +249,7 @@ function wordsFor({ code, message }: NodeJS.ErrnoException, host: string, port: 
 
 const REPORT_EVERY_MS = 10_000;
 
-/** Tells once, not for each connection, that none are taken; and once that they are again. */
+/** Logs once, not for each connection, that none are accepted; and once that they are again. */
 function createPauseReport(events: Events) {
   let since: number | undefined;
   let quiet: NodeJS.Timeout | undefined;

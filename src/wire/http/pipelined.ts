@@ -6,7 +6,7 @@ export const MOST_AHEAD = 256;
 
 type Exchange = { req: IncomingMessage; res: ServerResponse };
 
-/** The requests of each connection of HTTP/1.1, in their order: the first was begun, the others wait for its answer. */
+/** The requests of each connection of HTTP/1.1, in their order: the first was started, the others wait for its answer. */
 const lines = new WeakMap<Socket, Exchange[]>();
 /** The connections on which a request was refused because too many were sent ahead. */
 const full = new WeakSet<Socket>();
@@ -43,9 +43,9 @@ function cutBlocked(this: Socket): void {
 }
 
 /**
- * Begins a request that was sent ahead of its predecessor's answer after this answer. Node begins all that come in one read, and holds
- * their answers until it is their turn: a client could otherwise fill the memory with answers. A request is not started
- * if its answer could not leave, because the client or an earlier answer has ended the connection.
+ * Starts a request that was sent ahead of its predecessor's answer after this answer. Node starts all requests of one read, and holds their answers
+ * until it is their turn: a client could otherwise fill the memory with answers. A request is not started if its answer could not be sent, because
+ * the client or an earlier answer has ended the connection.
  */
 export function createPipelined(onRequest: RequestListener, refuseMore: (socket: Socket) => void): RequestListener {
   return (req, res) => {

@@ -29,8 +29,8 @@ const NO_REQUEST: [ErrorName, string] = ["invalid-request", "The bytes are not a
 const LONG_TARGET: [ErrorName, string] = ["uri-too-long", `The request target is larger than ${HEADER_LIMIT} bytes.`];
 
 /**
- * Answers bytes that are not an HTTP request, as far as the socket still can be answered. A request that came whole before them gets its
- * answer first: theirs would be taken for it, or for a part of it.
+ * Answers bytes that are not an HTTP request, if the socket can still be answered. A complete request before them gets its answer first: theirs would
+ * be mistaken for it, or for a part of it.
  */
 export function createByteRefusal({ newRequestId, events }: { newRequestId: () => string; events: Events }) {
   const ending = new WeakSet<Socket>();
@@ -91,7 +91,7 @@ function endWithRefusal(socket: Socket, error: GatewayError, requestId: string):
   endSlowly(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`);
 }
 
-/** Ends a connection that Node has let go of. It is read for a moment: unread data could make it lose the answer. */
+/** Ends a connection that Node has released. It is read for a moment: unread data could make it lose the answer. */
 export function endSlowly(socket: Socket, last = ""): void {
   socket.end(last);
   socket.resume();

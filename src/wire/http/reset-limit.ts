@@ -17,8 +17,8 @@ const LONGEST_MS = 60_000;
 const SWEEP_MS = 1_000;
 
 /**
- * Counts the requests that each network takes back over HTTP/2, on all of its connections together: they cost their sender nothing, and a
- * new connection does not restart the count.
+ * Counts the requests that each network cancels over HTTP/2, on all of its connections together: they cost their sender nothing, and a new connection
+ * does not restart the count.
  */
 export function createResetLimit({ clock, keyOf }: ResetLimitParts) {
   /** The time at which all resets of an address are forgotten. */

@@ -4,8 +4,8 @@ import type { Socket } from "node:net";
 export const LEAST_TAKEN = 16 * 1024;
 
 /**
- * Cuts the connections of HTTP/1.1 whose answers wait in our memory while their readers take next to nothing: Node would hold them for
- * ever. One that reads little by little is no better than one that does not read.
+ * Closes the connections of HTTP/1.1 whose answers wait in our memory while their readers read almost nothing: Node would hold them forever. One that
+ * reads very slowly is treated like one that does not read.
  */
 export function createSlowReaders(stuckMs: number) {
   const open = new Set<Socket>();
@@ -27,7 +27,7 @@ export function createSlowReaders(stuckMs: number) {
       remove(socket);
       socket.off("close", forget);
     },
-    /** To be called every second, as no connection has a timer of its own. */
+    /** Must be called every second, because connections have no timers. */
     check(): void {
       const now = performance.now();
       for (const socket of open) {
@@ -47,8 +47,8 @@ export function createSlowReaders(stuckMs: number) {
 type Handle = { bytesWritten: number; writeQueueSize: number; _parent?: Handle | null };
 
 /**
- * The bytes that the system has taken. Node also counts bytes as written that it has only offered to the system, and only its handle has
- * the difference. Tried with Node 20.20. `slow-readers.slow.test.ts` fails if a version of Node has no such counts.
+ * The bytes that the system has accepted. Node also counts bytes as written that it has only offered to the system, and only its handle has the
+ * difference. Tested with Node 20.20. `slow-readers.slow.test.ts` fails if a version of Node has no such counts.
  */
 function takenFrom(socket: Socket): number {
   const { _handle: handle } = socket as unknown as { _handle: Handle | null };

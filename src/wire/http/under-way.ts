@@ -9,7 +9,7 @@ type Call = {
   endWait(): void;
 };
 
-/** The calls that have begun and are not answered yet. */
+/** The started calls without an answer. */
 export function createUnderWay() {
   // In no order. A Set would leave a table behind for every few calls, and these keep calls that have ended alive.
   const calls: Call[] = [];

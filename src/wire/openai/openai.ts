@@ -16,7 +16,7 @@ const CODES: Partial<Record<ErrorName, string>> = {
   "rate-limited": "rate_limit_exceeded",
 };
 
-/** An error as clients of OpenAI read it. An internal one says nothing of its cause. */
+/** An error in OpenAI's format. An internal one has no cause. */
 function openAiErrorOf({ name, detail, extra }: GatewayError): OpenAiError {
   const { status, title } = errors[name];
   const pointer = extra.errors?.[0]?.pointer;
@@ -64,7 +64,7 @@ function frameOf(event: unknown): string {
 
 const STOPPED = new GatewayError("shutting-down", "The stream ends because the gateway stops; the turn is stored.");
 
-/** The stream format that clients of OpenAI read. To them a stream without a last word looks whole. */
+/** OpenAI's stream format. For its clients a stream without a last event is complete. */
 export const OPENAI_FRAMING: Framing = {
   frame: frameOf,
   end: "data: [DONE]\n\n",
@@ -78,7 +78,7 @@ export const validateOpenAi: ValidateRequest = async (_asked, body, { operation 
   return { body, query: {} };
 };
 
-/** The one fault that is told. A missing text comes last: a part of another type has none, and its type is the real fault. */
+/** The one reported fault. A missing text comes last: a part of another type has none, and its type is the real fault. */
 function foremostFault(found: readonly ValidationError[]): BodyFault {
   const fault = faultOf(found.find(({ keyword }) => keyword !== "required") ?? found[0]);
   const [, field = ""] = fault.pointer.split("/");

@@ -50,7 +50,7 @@ function exists(file: string): Promise<boolean> {
   );
 }
 
-/** `to` is relative: a proxy may serve the documentation below a path of its own. */
+/** `to` is relative: a proxy may serve the documentation below another path. */
 function redirect({ res, requestId }: WireCall, to: string): void {
   res.writeHead(302, { location: to, "content-length": 0, "x-request-id": requestId, ...PRIVATE }).end();
 }
@@ -79,7 +79,7 @@ async function nothingAt({ path }: WireCall, folder: string, name: string): Prom
   const words = meant === undefined ? `The overview is at ${PREFIX}.` : `Did you mean ${PREFIX}/${meant}.html?`;
   return new GatewayError("not-found", `There is nothing at ${path.slice(0, PATH_LIMIT)}. ${words}`);
 }
-/** Pages that have no address of their own. */
+/** Pages without their own address. */
 const HIDDEN = ["root.html", "404.html"];
 /** The longest path that an error repeats. */
 const PATH_LIMIT = 200;

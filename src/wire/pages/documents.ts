@@ -39,9 +39,8 @@ type Operations = Record<string, { responses?: unknown; description?: unknown }>
 type Components = Record<string, Record<string, unknown>>;
 
 /**
- * The part of the contract that REST requests must keep to: the operations with their parameters and bodies, and the schemas that
- * these name. All else is left out: it is most of the document, nothing here looks at it, and each schema that is there is
- * compiled.
+ * The part of the contract for REST requests: the operations with their parameters and bodies, and the schemas that these name. The rest is omitted:
+ * it is most of the document, it is not used here, and each included schema is compiled.
  */
 export function restPart(document: object): object {
   const all = document as { paths: Record<string, Operations>; components: Components } & Record<string, unknown>;

@@ -14,10 +14,7 @@ const TYPES: Readonly<Record<string, string>> = {
   webp: "image/webp",
 };
 
-/**
- * Sends a built file, in the smallest form that the client takes; false if there is none. Nothing is read before a request, and
- * nothing is kept in memory.
- */
+/** Sends a built file, in the smallest encoding that the client accepts; false if there is none. Files are read at a request, and are not cached. */
 export async function sendFile(
   call: WireCall,
   file: string,

@@ -50,7 +50,7 @@ function rowOf({ prefix, description, isLink }: Place): string {
   return `<dt>${isLink ? `<a href="${shown}">${shown}</a>` : shown}</dt><dd>${description}</dd>`;
 }
 
-/** True if a client asks for a page: it names HTML, and does not rule it out. A client that takes anything gets JSON. */
+/** True if a client asks for a page: it names HTML, and does not exclude it. A client that accepts anything gets JSON. */
 export function wantsPage(accept = ""): boolean {
   return accept.split(",").some((range) => {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());

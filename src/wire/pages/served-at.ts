@@ -9,9 +9,8 @@ const HOST = /^(?:[a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 type ServedRequest = Pick<WireCall, "peer"> & { req: Pick<WireCall["req"], "headers" | "socket"> };
 
 /**
- * The address at which a caller finds a surface: the one that it used itself, as one that the gateway was told to listen on
- * (0.0.0.0, behind a proxy, in a container) may mean nothing to it. If that cannot be known, as the Host is malformed or foreign,
- * the configured address.
+ * The address of a surface for a caller: the one that it used itself, because the configured one (0.0.0.0, behind a proxy, in a container) may be
+ * useless for it. If that is unknown because the Host is malformed or foreign, the configured address.
  */
 export function createServedAt({
   places,
@@ -31,7 +30,7 @@ export function createServedAt({
     const isGood = HOST.test(host) && URL.canParse(used) && isOwnHost(host, here);
     if (isGood && all[here]?.surfaces.includes(surface)) return used;
     if (place === undefined) return "/";
-    // On another port, which no proxy's Host tells of: only a listener of all addresses is there by any name.
+    // On another port, which no proxy's Host names: only a listener of all addresses can be reached by any name.
     return isGood && isAny(place.host) ? withHost(place.url, new URL(used).hostname) : reachable(place);
   };
 }

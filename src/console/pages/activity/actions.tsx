@@ -12,7 +12,7 @@ import { DryRunDialog, EditAndReplay, Effect, useReplayTrial } from "./edit-repl
 
 type Action = "replay" | "edit" | "dry-run" | "announce";
 
-/** The buttons of a request, each with its key. A button that cannot be used says why. */
+/** The buttons of a request, each with its key. A disabled button shows the reason. */
 export function Actions({ delivery, changed }: { delivery: Delivery; changed: () => void }) {
   const asking = useSignal<Action | undefined>(undefined);
   const whyNot: Record<Action, string | undefined> = {

@@ -8,7 +8,7 @@ import { type Trial, TrialResult, useTrial } from "#console/parts/trial.tsx";
 import { Note } from "#console/parts/trouble.tsx";
 import type { Delivery, DryRun } from "#generated/clients/typescript/src/rest.ts";
 
-/** The dry run of a recorded request with this payload; nothing where no mapping is asked. */
+/** The dry run of a recorded request with this payload; empty if no mapping is involved. */
 export function useReplayTrial(delivery: Delivery, payload: string | undefined): Trial {
   const asked = mappedBy(delivery);
   const headers = linesOfHeaders(delivery.headers);

@@ -25,7 +25,7 @@ const OPEN = new Set(["queued", "running"]);
 type InspectorOf = {
   id: string;
   back: () => void;
-  /** Its row in the list, where the list has it. */
+  /** Its row in the list, if the list has it. */
   row: DeliverySummary | undefined;
 };
 
@@ -168,7 +168,7 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
   );
 }
 
-/** The ways to copy a value of a payload: as it is, as a template of a message, and as a line of `match`. */
+/** The ways to copy a value of a payload: unchanged, as a template of a message, and as a line of `match`. */
 function copiesOf(path: (string | number)[], value: unknown): ValueAction[] {
   const place = ["body", ...path].join(".");
   const copy = (word: string, text: string) => ({ word, run: () => void copyText(text, "Copied") });

@@ -19,7 +19,7 @@ const REREAD_MS = 1_000;
 /** The most failing agents whose last error is read. */
 const MOST_ASKED = 20;
 
-/** A number that is worth a look; a zero is not. */
+/** A relevant number; zero is not. */
 function Amount({ value, word }: { value: number; word: string }) {
   return (
     <span class={value === 0 ? "faint" : ""}>
@@ -140,7 +140,7 @@ function NoAgent({ name }: { name: string }) {
   );
 }
 
-/** The error of the last failed turn of an agent, where the identity may read turns. */
+/** The error of the last failed turn of an agent, if the identity may read turns. */
 async function lastErrorOf(agent: string): Promise<readonly [agent: string, error: string] | undefined> {
   const { turns } = await rest()
     .turns.list({ agent, status: "failed", limit: 1 })
@@ -149,7 +149,7 @@ async function lastErrorOf(agent: string): Promise<readonly [agent: string, erro
   return title === undefined ? undefined : [agent, detail ? `${title}: ${detail}` : title];
 }
 
-/** Why agents are degraded, as the health of the gateway says. */
+/** The reasons for degraded agents, from the health of the gateway. */
 function useFaults(agents: readonly Agent[] = []): ReadonlyMap<string, string> {
   const failing = agents.filter(({ state }) => state === "failing").map(({ agentName }) => agentName);
   const health = useLoaded(

@@ -134,7 +134,7 @@ export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
   );
 }
 
-/** The method, marked where the call is not a GET. */
+/** The method, marked if the call is not a GET. */
 export function Method({ of: { method } }: { of: Pick<ApiCall, "method"> }) {
   return (
     <span class="method" data-method={method}>
@@ -143,7 +143,7 @@ export function Method({ of: { method } }: { of: Pick<ApiCall, "method"> }) {
   );
 }
 
-/** The variable of the token that a call takes. */
+/** The variable of the token for a call. */
 function secretOf({ identities, surface }: ApiCall): SecretVariable | undefined {
   if (identities.length === 0) return undefined;
   if (identities.includes("signInCode")) return "SIGN_IN_CODE";

@@ -13,12 +13,12 @@ import { Countdown, Exact } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 
-/** When each agent beats next, by its name; null where its heartbeat is off. */
+/** The time of each agent's next beat, by its name; null if its heartbeat is off. */
 export type Beats = ReadonlyMap<string, string | null>;
 
 type Shown = { id: string; beats: Beats; back: () => void; changed: () => void };
 
-/** One system event: what it says, what became of it, and how to queue it again. */
+/** One system event: its text, its state, and a button to queue it again. */
 export function EventView({ id, beats, back, changed }: Shown) {
   const loaded = useLoaded((signal) => rest().events.get(id, { signal }), [id]);
   useEffect(

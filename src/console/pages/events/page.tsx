@@ -30,7 +30,7 @@ const NO_BEATS: Beats = new Map();
 /** More than a row has room for. */
 const SHOWN_CHARACTERS = 300;
 
-/** When each agent beats next, by its name. Without the console token nobody can ask. */
+/** The time of each agent's next beat, by its name. Only the console token can read it. */
 async function readBeats(): Promise<Beats> {
   if (whyNot("agent.list") !== undefined) return new Map();
   const { agents } = await rpc().agent.list();
@@ -87,7 +87,7 @@ function Page({ params: { event } }: { params: Record<string, string> }) {
       if (!/^(event\.|heartbeat\.ran)/.test(method)) return;
       timer ??= setTimeout(() => {
         timer = undefined;
-        // Nothing may move under whoever reads older ones.
+        // Nothing may move while older events are read.
         if (scrollY > 80 || rows.list.peek().newer.length > 0) void rows.catchUp();
         else void rows.reload();
         void beats.reload();
@@ -199,7 +199,7 @@ function QueueEffect({ events }: { events: readonly SystemEvent[] }) {
   );
 }
 
-/** The command that queues an event, at the path where this gateway takes webhooks. */
+/** The command that queues an event, with this gateway's path of webhooks. */
 function FirstEvent() {
   const index = useLoaded((signal) => rest().ops.index({ signal }));
   const path = index.value.value?.paths.find(({ description }) => description.startsWith("Webhooks"))?.path;

@@ -14,7 +14,7 @@ import { Ago } from "#console/parts/time.tsx";
 /** The most troubles that are shown before the reader asks for all. */
 const MOST_TROUBLES = 3;
 
-/** All that is wrong, a line each, with a link to the place to look at. Shows nothing if nothing is wrong. */
+/** All troubles, one per line, each with a link. Shows nothing if there are none. */
 export function Troubles({ troubles }: { troubles: readonly Trouble[] }) {
   const all = useSignal(false);
   const draining = notReady.value?.word === "Draining" ? notReady.value.detail : undefined;

@@ -85,7 +85,7 @@ async function readRefused(): Promise<Work[]> {
   return (await rest().deliveries.list({ outcome: "refused", from, limit: MOST_REFUSED })).deliveries;
 }
 
-/** The state of the gateway and the refusals of the last hour: read once, then kept up to date by pushes. */
+/** The state of the gateway and the refusals of the last hour: read once, then updated by pushes. */
 export function useNow() {
   const now = useSignal<Now | undefined>(undefined);
   const refused = useSignal<readonly Work[]>([]);

@@ -17,7 +17,7 @@ import { Compact, Compacted, type Compaction, Delete } from "./change.tsx";
 
 type Opened = { id: string; back: () => void };
 
-/** One conversation: what was said, what is said now, and the next message. A session of the console may not exist yet. */
+/** One conversation: its messages, the running reply, and the next message. A session of the console may not exist yet. */
 export function Inspector({ id, back }: Opened) {
   const conversation = useConversation(id);
   const { transcript, loaded } = conversation;

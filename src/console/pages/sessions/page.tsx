@@ -31,7 +31,7 @@ function Page({ params: { session, turn } }: { params: Record<string, string> })
   ) : (
     session && <Inspector key={session} id={session} back={toList} />
   );
-  // A turn is read by REST, where the sessions are not.
+  // A turn is read by REST, but the sessions are not.
   const why = whyNot("session.list");
   if (why !== undefined)
     return (
@@ -93,7 +93,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { name: "Last active", width: "96px", align: "end", cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
 ];
 
-/** The columns that fit beside the inspector. */
+/** The columns that fit next to the inspector. */
 const BESIDE = COLUMNS.filter(({ name }) => ["Session", "State", "Last active"].includes(name));
 
 type Listed = ReturnType<typeof useSessions> & { selected: string | undefined };

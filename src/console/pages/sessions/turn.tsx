@@ -28,7 +28,7 @@ type Opened = {
   found?: (sessionId: string) => void;
 };
 
-/** One run of an agent: its state, its parts in time, and what was said. */
+/** One run of an agent: its state, its parts in time, and its messages. */
 export function TurnInspector({ id, back, found }: Opened) {
   const loaded = useLoaded((signal) => rest().turns.get(id, { signal }), [id]);
   const turn = loaded.value.value;
@@ -79,7 +79,7 @@ function shownOf({ turn_id, status, attempt, error, usage, model, created_at, st
 
 type ShownOf = { turn: Turn; isOpen: boolean; reload: () => Promise<void> };
 
-/** The messages of the turn as they are written. Each change of the turn's state reads the turn again. */
+/** The messages of the turn while they are written. Each change of the turn's state reads the turn again. */
 function Followed({ turn, isOpen, reload }: ShownOf) {
   const { turn_id, session_id, agent } = turn;
   const conversation = useConversation(session_id, turn_id);

@@ -9,7 +9,7 @@ import { useLoaded } from "#console/parts/use.ts";
 import type { Skill } from "./trigger-form.tsx";
 import { TriggerForm } from "./trigger-form.tsx";
 
-/** One skill: a form that triggers it, and what its front matter says. */
+/** One skill: a form that triggers it, and the fields of its front matter. */
 export function SkillView({ skill, back }: { skill: Skill; back: () => void }) {
   return (
     <article aria-label={`Skill ${skill.skill_id}`}>

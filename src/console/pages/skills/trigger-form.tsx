@@ -115,7 +115,7 @@ export function TriggerForm({ skill }: { skill: Skill }) {
 
 type Read = ReturnType<typeof paramsOf>;
 
-/** The params of all fields, and of the JSON beside them. */
+/** The params of all fields, and of the JSON below them. */
 function readForm(fields: ReturnType<typeof fieldsOf>, values: Record<string, string>, hasMore: boolean): Read {
   const read = paramsOf(fields, values);
   const text = values[MORE] ?? "";

@@ -15,7 +15,7 @@ export function Plot({ rows, step }: { rows: readonly UsageRow[]; step: "hour" |
   const every = Math.ceil(rows.length / MOST_WORDS);
   const names = new Intl.DateTimeFormat("en-GB", {
     ...(step === "day" ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" }),
-    // Days begin in UTC.
+    // Days start in UTC.
     ...((step === "day" || zone.value === "utc") && { timeZone: "UTC" }),
   });
   const nameOf = (row: UsageRow | undefined) => names.format(Date.parse(row?.key ?? ""));

@@ -3,7 +3,7 @@ import { type HookRequest, secretVariable, withPair, withPlaces } from "#console
 import type { MappingList } from "#generated/clients/typescript/src/rest.ts";
 import type { SignatureScheme } from "#generated/clients/typescript/src/webhooks.ts";
 
-/** One address that takes webhooks. `shared` is the path of all mappings that have no signature. */
+/** One address for webhooks. `shared` is the path of all mappings without a signature. */
 export type HookAddress = {
   kind: "wake" | "agent" | "shared" | "mapping";
   /** As the page's own address names it. */
@@ -12,18 +12,18 @@ export type HookAddress = {
   path: string;
   verify: SignatureScheme | null;
   does: string;
-  /** The mapping as it is configured. */
+  /** The configured mapping. */
   rule?: Rule;
 };
 export type Rule = MappingList["mappings"][number];
 
 type HookAddresses = Pick<MappingList, "mappings" | "tokens"> & {
   addresses: HookAddress[];
-  /** The address that the console came from serves webhooks, too. */
+  /** The address of the console serves webhooks, too. */
   isServedHere: boolean;
 };
 
-/** Where this gateway takes webhooks. */
+/** The address of this gateway for webhooks. */
 export async function readAddresses(signal: AbortSignal): Promise<HookAddresses> {
   const [{ mappings, tokens }, { paths }] = await Promise.all([
     rest().mappings.list({ signal }),
@@ -56,7 +56,7 @@ export async function readRecent(signal: AbortSignal) {
 
 export type Requests = Awaited<ReturnType<typeof readRecent>>;
 
-/** The requests to an address, newest first: to its path, or taken by its mapping. */
+/** The requests to an address, newest first: to its path, or matched by its mapping. */
 export function requestsOf({ path, kind, name }: HookAddress, recent: Requests): Requests {
   return recent.filter((one) => one.path === path || (kind === "mapping" && one.mapping === name));
 }
@@ -88,7 +88,7 @@ const EXAMPLES = {
 /** A mapping asks for fewer pairs than this, or its example stays incomplete. */
 const MOST_PAIRS = 12;
 
-/** A request that the address takes: for a mapping, one that has every pair of its `match`, found by trying. */
+/** A request that the address accepts: for a mapping, one that matches every pair of its `match`, found by a dry run. */
 export async function exampleFor({ kind, name, rule }: HookAddress, signal?: AbortSignal): Promise<HookRequest> {
   let request: HookRequest = { headers: {}, body: {} };
   if (kind === "wake" || kind === "agent") return { ...request, body: EXAMPLES[kind] };
@@ -96,7 +96,7 @@ export async function exampleFor({ kind, name, rule }: HookAddress, signal?: Abo
     const asked = { headers: { ...request.headers }, body: request.body as Record<string, unknown> };
     const body = { ...asked, ...(kind === "mapping" && { name }) };
     const { mappings } = await rest().mappings.dryRun(body, { ...(signal && { signal }) });
-    // The shared path leads to mappings without a signature alone.
+    // The shared path is only for mappings without a signature.
     const failed = mappings.find(({ verify }) => kind === "mapping" || verify === null)?.failed;
     if (!failed || failed.path === "message") break;
     request = withPair(request, failed.path, failed.expected[0] ?? "");

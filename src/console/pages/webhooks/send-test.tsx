@@ -20,7 +20,7 @@ export function SendTest({ addresses, address, close }: Of) {
   const { kind, path, verify } = address;
   const payload = useSignal("");
   const headers = useSignal("");
-  // Stored nowhere, and gone with the dialog.
+  // Stored nowhere, and lost when the dialog is closed.
   const secret = useSignal("");
   const example = useLoaded((signal) => exampleFor(address, signal), [address.key]);
   useEffect(() => {
