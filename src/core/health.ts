@@ -29,7 +29,7 @@ type HealthParts = CoreParts & {
   process: () => readonly HealthPart[];
 };
 
-/** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
+/** The health of the gateway, part by part. A check never fails. A change is reported on the gateway's stream. */
 export function createHealth(parts: HealthParts) {
   const { node: nodeId, store, agents, clock, events, gatewayStream: stream } = parts;
   const ping = createPing(store, clock);
@@ -185,7 +185,7 @@ function agentPart(store: Store, agent: Agent, delayedBy: string | undefined): H
   return paused === undefined ? wrong : { ...wrong, detail: [paused, ...said].join(" ") };
 }
 
-/** An agent that is paused is no fault: its part stays ok, and says what waits. */
+/** A paused agent is not degraded: its part is ok, and reports the waiting work. */
 function pausedWords({ pausedAt, queued, waitingEvents }: AgentCounts): string | undefined {
   if (pausedAt === undefined) return undefined;
   const waiting = `${plural(queued, "turn")} and ${plural(waitingEvents, "event")} wait until it is resumed`;
@@ -205,7 +205,7 @@ function tokenParts(tokens: readonly DatedToken[], now: number): HealthPart[] {
   return [partOf("webhooks.token", old.length > 0 ? wrong : undefined)];
 }
 
-/** A key that ends is no fault of the gateway: its part is ok, and says what to do. */
+/** An expiring key is not a fault of the gateway: its part is ok, with the next step. */
 function keyParts(keys: readonly EndingKey[], now: number): HealthPart[] {
   const sentenceOf = (isConfigured: boolean, advice: string): string[] => {
     const ending = needingAnother(keys).flatMap((key) => {

@@ -26,12 +26,12 @@ type Pair = {
   lookup: Lookup;
   expected: readonly string[];
   mayBeJson: boolean;
-  /** The compared value may be a secret, as its name says: it is never told. */
+  /** The name says that the compared value may be a secret: it is never shown. */
   hidden: boolean;
 };
 export type Mapping = Omit<MappingSettings, "match"> & { pairs: readonly Pair[]; template: Template };
 
-/** Why a mapping does not match: the pair that failed first. The path `message` means what it would have said. */
+/** The reason why a mapping does not match: the first pair that failed. The path `message` is the rendered message. */
 export type Miss = { path: string; expected: readonly string[]; found: string | null };
 
 /** The result of a mapping for a request. `tooLong`: it matches, but its message would be too long. */
@@ -156,7 +156,7 @@ export type Mappings = ReturnType<typeof createMappings>;
 const TOLD = 20;
 const TOLD_TEXTS = 5;
 
-/** A choice as the timeline tells it: bounded, whatever the configuration and the request hold. */
+/** A choice on the timeline: bounded, whatever the configuration and the request contain. */
 function noteOf({ chosen, missed }: Choice, recordBodies: boolean): string {
   return JSON.stringify({
     matched: chosen?.mapping.name ?? null,

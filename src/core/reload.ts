@@ -67,7 +67,7 @@ export function createReloads(core: Core, readConfig: ReadConfig) {
 
 export type Reloads = ReturnType<typeof createReloads>;
 
-/** A file or folder without the way to it: where on the machine it lies is nobody's business who calls. */
+/** A file or folder without its path, which callers must not learn. */
 function lastOf(path: string): string {
   return path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
 }

@@ -23,7 +23,7 @@ export type CoreSettings = AgentTable & {
   retentionMs: number;
   webhookRetentionMs: number;
   eventRetentionMs: number;
-  /** Tokens past which a session is compacted by itself; 0 is never. */
+  /** The number of tokens above which a session is compacted automatically; 0 is never. */
   compactAt: number;
   /** Whether arguments and results of tool calls are stored. */
   isToolContentStored: boolean;

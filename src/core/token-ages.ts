@@ -9,7 +9,7 @@ export const OLD_DAYS = 90;
 export type DatedToken = { index: number; name: string; since: string };
 type TokenAge = DatedToken & { days: number };
 
-/** How old tokens are, in whole days. A day that there is not, or that is still to come, is no age. */
+/** The ages of tokens in whole days. An invalid or future date has no age. */
 export function agesOf(tokens: readonly DatedToken[], now: number): TokenAge[] {
   return tokens.flatMap((token) => {
     const days = daysSince(token.since, now);
@@ -26,7 +26,7 @@ export function isOld({ days }: TokenAge): boolean {
   return days >= OLD_DAYS;
 }
 
-/** A REST key that ends; those that are near their end, or just past it, are told. */
+/** A REST key that expires; keys near their end, or just past it, are reported. */
 export type EndingKey = {
   name: string;
   expiresAt: number;

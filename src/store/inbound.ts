@@ -8,7 +8,7 @@ const STEP_BYTES = 100;
 /** `next` is the `cursor` of the next page. */
 export type Page<T> = { items: T[]; next: string | undefined };
 
-/** The interface that a request came through. */
+/** The interface of a request. */
 export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";
 
 /** The status of an event that `/hooks/wake` queued for an agent. It stays `queued` while a turn works on the event. */
@@ -17,7 +17,7 @@ export const EVENT = {
   eventId: short,
   agent: short,
   text: text,
-  /** The data beside the text, as JSON. */
+  /** The data next to the text, as JSON. */
   metadata: optional(text),
   /** The name of the token that sent it. */
   caller: short,
@@ -91,11 +91,11 @@ export type AnnouncementResult = {
 };
 export type ClaimedAnnouncement = { claim: AnnouncementClaim; announcement: Announcement };
 
-/** A step of a delivery's timeline that no journal tells: `detail` is data as JSON, or undefined. */
+/** A step of a delivery's timeline that is not in a journal: `detail` is data as JSON, or undefined. */
 export const STEP = { at: number, name: short, detail: optional(text) };
 export type DeliveryStep = TypeOf<typeof STEP>;
 
-/** How a request was answered, where no turn and no event tells it. */
+/** The answer to a request, if it is not in a turn or an event. */
 export type DeliveryAnswer = "accepted" | "repeated" | "unmatched" | "refused" | "challenge";
 
 /** The outcome of a delivery, derived from its answer and its work. */
@@ -190,7 +190,7 @@ export const DELIVERY = {
   replayOf: optional(short),
   /** The id under which its sender knows it. */
   senderId: optional(short),
-  /** The steps of its way in, then the later steps that no journal tells; in order. */
+  /** The steps of its arrival, then the later steps that are not in a journal, in order. */
   steps: listOf(nested(STEP, STEP_BYTES)),
 };
 export type DeliveryContent = {
@@ -201,7 +201,7 @@ export type DeliveryContent = {
 };
 export type Delivery = TypeOf<typeof DELIVERY> & DeliveryContent;
 
-/** `refused` is the number of requests of refused strangers that are kept beside the others. */
+/** `refused` is the maximum number of stored requests of refused unauthenticated callers, in addition to the others. */
 export type RecorderLimits = { entries: number; bytes: number; refused: number };
 
 /** `store.ts` states the guarantees of all methods. */

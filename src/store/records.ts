@@ -29,7 +29,7 @@ export const SESSION = {
   messageCount: number,
   turnsQueued: number,
   usage: typed<Usage>(),
-  /** Grows with each session that is made and is never given twice: it tells a session from an earlier one of the same id. */
+  /** Increases with each created session and is never used twice: it distinguishes a session from an earlier one of the same id. */
   ordinal: number,
   /** The UTF-8 bytes that a next turn reads: the messages that are not compacted, and the summary. */
   contextBytes: number,
@@ -41,7 +41,7 @@ export type Session = TypeOf<typeof SESSION>;
 /** A session and the number of its turns that run. */
 export type ListedSession = Session & { turnsRunning: number };
 
-/** The facts of a session that a watcher is told. */
+/** The facts of a session for a watcher. */
 export type SessionRef = Pick<Session, "sessionId" | "agent" | "ordinal" | "contextBytes">;
 
 export type Message = {
@@ -54,7 +54,7 @@ export type Message = {
   createdAt: number;
   /** Its text came from outside (a webhook's body, a system event) and is fenced when a prompt is built. */
   outside: boolean;
-  /** The data for the agent beside the text, as JSON. */
+  /** The data for the agent next to the text, as JSON. */
   context: string | undefined;
   /** The tools that its agent called to write it; undefined where it called none. */
   toolCalls?: ToolCall[] | undefined;
@@ -149,7 +149,7 @@ export type TurnOrder = {
   caller: string;
   text: string;
   outside: boolean;
-  /** The data beside the text, as JSON. */
+  /** The data next to the text, as JSON. */
   context: string | undefined;
   model: string | undefined;
   /** The model that its message and its end are counted under: its own, the agent's, or the backend's kind. */
@@ -218,7 +218,7 @@ export type ClaimedTurn = {
   replySeq: number;
   /** The duration of its earlier attempts, which were given back: the turn's deadline is for all of them. */
   spentMs: number;
-  /** As its order said. */
+  /** As in its order. */
   hops: number;
   task: TurnTask | undefined;
 };
@@ -231,7 +231,7 @@ export type TurnEnd = {
   /** Kept with the reply. */
   toolCalls?: ToolCall[] | undefined;
   error: TurnError | undefined;
-  /** The model that answered, where it is not the turn's; told only with `usage`. */
+  /** The model that answered, if it is not the turn's; only with `usage`. */
   model?: string | undefined;
   usage: UsageRow | undefined;
   /** Of a turn that compacts, if it completed. */

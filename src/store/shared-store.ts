@@ -19,14 +19,14 @@ export interface SharedStore {
   /** Says which agents this gateway has. It counts as there from now on, until it is closed. */
   haveAgents(agents: readonly string[]): Promise<void>;
   /**
-   * The names in `agents` that no gateway has said to have in the last `withinMs`. A gateway that was closed counts as one that
-   * has said nothing for ten seconds. Nothing older than a day is known.
+   * The names in `agents` that no gateway has reported in the last `withinMs`. A closed gateway counts as one that has reported nothing for ten
+   * seconds. Reports older than a day are forgotten.
    */
   missingAgents(agents: readonly string[], withinMs: number): Promise<string[]>;
 
-  /** Has every other gateway's watchers told that here somebody reads replies as they are written in these sessions. */
+  /** Notifies every other gateway's watchers that this gateway reads replies of these sessions while they are written. */
   askTexts(sessionIds: readonly string[]): Promise<void>;
-  /** Keeps pieces of replies until they are dropped, and tells the other gateways' watchers of their sessions. Text that is kept already changes nothing. */
+  /** Stores pieces of replies until they are dropped, and notifies the other gateways' watchers of their sessions. Known text changes nothing. */
   putTexts(pieces: readonly ReplyText[]): Promise<void>;
   /**
    * The kept text of the newest reply (by `seq`) in each session from the place on, in order; a newer reply from its beginning.

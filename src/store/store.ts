@@ -55,7 +55,7 @@ export type WorkKind = "turn" | "beat" | "announcement";
 export interface StoreWatcher {
   /** New entries of a session, each once, in the order of `seq`. `elsewhere`: another gateway wrote them. */
   entries(session: SessionRef, entries: readonly Entry[], elsewhere?: true): void;
-  /** The session and all it held are gone. `seq` is the one after its last entry. */
+  /** The session and all of its records are deleted. `seq` is the one after its last entry. */
   sessionDeleted(session: SessionRef, end: { seq: number; at: number }): void;
   /** New entries of the gateway's stream, each once, in the order of `seq`. */
   gatewayEntries(entries: readonly GatewayEntry[]): void;
@@ -73,7 +73,7 @@ export interface StoreWatcher {
   /** The connection to the engine was lost. Notifications of deliveries may be missing. */
   deliveriesLost?(): void;
 
-  /** Asked by an engine that several gateways share, and by no other: whether somebody here follows this session, or its agent. */
+  /** Called only by an engine that several gateways share: whether this gateway follows this session, or its agent. */
   wants?(session: Pick<SessionRef, "sessionId" | "agent">): boolean;
   /** The same of the gateway's stream. */
   wantsGateway?(): boolean;
@@ -88,12 +88,12 @@ export interface Store extends InboundStore, AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
   /** True if the records outlive the process. */
   readonly durable: boolean;
-  /** Identifies the store's content: another text whenever it began anew. At most 40 letters, digits, `_` and `-`. */
+  /** Identifies the store's content: a new content has another text. At most 40 letters, digits, `_` and `-`. */
   readonly epoch: string;
   /** Only an engine that several gateways share has it. */
   readonly shared?: SharedStore;
 
-  /** Begins to tell `watcher`; the returned function ends it. */
+  /** Starts to notify `watcher`; the returned function ends it. */
   watch(watcher: StoreWatcher): () => void;
   /** Resolves when the engine answers, throws when it does not. */
   ping(): Promise<void>;
@@ -154,7 +154,7 @@ export interface Store extends InboundStore, AsyncDisposable {
    */
   releaseTurn(claim: Claim, release: { now: number; delayMs: number; usage: UsageRow | undefined }): Promise<boolean>;
 
-  /** Cancels a queued turn at once; tells the watchers of a running one. Answers the turn as it is then; `turn-ended` when it had ended. */
+  /** Cancels a queued turn at once; notifies the watchers of a running one. Returns the turn in its new state; `turn-ended` if it had ended. */
   cancelTurn(turnId: string, now: number): Promise<Turn>;
 
   /**

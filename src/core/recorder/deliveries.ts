@@ -18,7 +18,7 @@ import type {
   TurnAnnouncement,
 } from "#store/store.ts";
 
-/** The flight recorder, read and written: requests that came in, and their results. */
+/** The flight recorder, read and written: received requests and their results. */
 export function createDeliveries({ store, events, settings }: CoreParts) {
   const read = async (deliveryId: string): Promise<RecordedDelivery> => {
     const delivery = await store.getDelivery(deliveryId);
@@ -160,7 +160,7 @@ function readStep({ at, name, detail }: DeliveryStep): TimelineStep {
   return { at, name, detail: detail === undefined ? undefined : (JSON.parse(detail) as Detail) };
 }
 
-/** How it came. Some of its steps were noted before it was put together. */
+/** The arrival of the request. Some of its steps were recorded before the delivery was complete. */
 function arrivalOf({ at, steps, replayOf, caller, address, bytes }: RecordedDelivery): TimelineStep {
   const came = Math.min(at, steps[0]?.at ?? at);
   return replayOf === undefined
@@ -168,7 +168,7 @@ function arrivalOf({ at, steps, replayOf, caller, address, bytes }: RecordedDeli
     : { at: came, name: "request.replayed", detail: { replay_of: replayOf, by: caller, address } };
 }
 
-/** The journal tells when an attempt was given back; why was noted, where that is known. */
+/** The journal has the time of a release; its reason was recorded, if it is known. */
 async function stepsOfTurn(store: TimelineStore, turn: Turn, noted: readonly TimelineStep[]): Promise<TimelineStep[]> {
   return stepsOfEntries(turn, await readTurnEntries(store, turn)).map((step) => {
     const why = noted.find((one) => isSameReturn(one, step));
@@ -216,7 +216,7 @@ function isSameReturn(one: TimelineStep, other: TimelineStep): boolean {
   return isReturn(one) && isReturn(other) && one.detail?.attempt === other.detail?.attempt;
 }
 
-/** An event with the last turn that took it; the notes of its returns tell of the earlier ones. */
+/** An event with the last turn that took it; the recorded returns show the earlier ones. */
 async function stepsOfEvent(
   store: TimelineStore,
   event: SystemEvent,
@@ -264,7 +264,7 @@ function rankOf({ name }: TimelineStep): number {
   return name === "request.received" || name === "request.replayed" ? -2 : rank;
 }
 
-/** By time, but that each of these stays in the order in which it was told: a clock can be put back. */
+/** By time, except that the steps of each source remain in their order: a clock can be set back. */
 function inOrder(...kinds: readonly (readonly TimelineStep[])[]): TimelineStep[] {
   return kinds
     .flatMap((steps) => {

@@ -8,7 +8,7 @@ import { NAMES, OPERATIONS } from "./span-names.ts";
 /** A turn that has ended, with its delivery and timeline. A turn of a heartbeat has no delivery, and an empty timeline. */
 export type TracedTurn = { turn: Turn; delivery: RecordedDelivery | undefined; timeline: readonly TimelineStep[] };
 
-/** Facts that the records do not have: the provider of a model, if a model answers, and the message where content may be told. */
+/** Facts that are not in the records: the provider of a model, if a model answers, and the message if content may be exported. */
 type TurnFacts = { provider: string | undefined; message: string | undefined };
 
 /** The caller's trace, which the turn's spans continue; undefined where the caller named none. */

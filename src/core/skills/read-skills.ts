@@ -29,7 +29,7 @@ const DESCRIPTION_LIMIT = 1024;
 const COMPATIBILITY_LIMIT = 500;
 const FILE_LIMIT = 256 * 1024;
 
-/** Reads the skills of all folders; a folder that is no skill is left out, and told of. Not whole: a folder could not be read. */
+/** Reads the skills of all folders; a folder that is not a skill is omitted and reported. Not complete: a folder could not be read. */
 export async function readSkills(dirs: readonly string[]) {
   const found = new Map<string, Skill>();
   const invalid: InvalidSkill[] = [];
@@ -86,7 +86,7 @@ async function readSkill(dir: string, folder: string): Promise<Skill | string | 
   return typeof params === "string" ? params : { ...skill, params };
 }
 
-/** Reads a front matter. Metadata are texts, as they are written: a version 1.0 is no number. Throws if it is not YAML. */
+/** Reads a front matter. Metadata are texts, as written: a version 1.0 is not a number. Throws if it is not YAML. */
 async function readMatter(text: string): Promise<unknown> {
   const { isMap, isScalar, parseDocument } = await import("yaml");
   const document = parseDocument(text);
@@ -136,14 +136,14 @@ function isTextUpTo(most: number, value: unknown): value is string {
 }
 
 /**
- * The text of a file, where that is no link and no pipe, which would keep who opens it waiting: what is opened is looked at, whatever stood there a moment before. Undefined where
- * there is none; a fault is the rest of a sentence about the file.
+ * The text of a file, unless it is a link or a pipe, which would block its reader: the opened file is checked, whatever had its name a moment before.
+ * Undefined if there is none; a fault is the rest of a sentence about the file.
  */
 export async function readPlainFile(path: string, most: number): Promise<string | { fault: string } | undefined> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     const stats = await file.stat();
-    // A folder says by itself that it cannot be read.
+    // A folder reports itself that it cannot be read.
     if (!stats.isFile() && !stats.isDirectory()) return { fault: "cannot be read (it is not a file)" };
     if (stats.size > most) return { fault: `is larger than ${most / 1024} KiB` };
     return await file.readFile("utf8");
@@ -164,7 +164,7 @@ const PARAMS_LIMIT = 64 * 1024;
 const FAULTS_TOLD = 20;
 const HINTED = 5;
 
-/** The schema beside a SKILL.md; undefined where there is none, and why it is none where it is no schema. */
+/** The schema next to a SKILL.md; undefined if there is none, and the reason if it is not a schema. */
 async function readSkillParams(dir: string): Promise<SkillParams | string | undefined> {
   const text = await readPlainFile(join(dir, PARAMS_FILE), PARAMS_LIMIT);
   if (text === undefined) return undefined;

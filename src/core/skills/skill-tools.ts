@@ -66,7 +66,7 @@ const FILES_LISTED = 200;
 const READ = constants.O_RDONLY | constants.O_NONBLOCK;
 const DEPTH = 4;
 
-/** The files of a skill's folder beside its SKILL.md, by their paths in it. Links are passed over. */
+/** The files of a skill's folder except its SKILL.md, by their paths in it. Links are ignored. */
 async function listSkillFiles(dir: string): Promise<string[]> {
   const found: string[] = [];
   const visit = async (folder: string, depth: number): Promise<void> => {

@@ -5,14 +5,14 @@ import { type InvalidSkill, readSkills, type Skill } from "./read-skills.ts";
 
 export type { InvalidSkill, Skill };
 
-/** The skills by id. A folder that is not valid is left out and told of; it never stops the others. */
+/** The skills by id. An invalid folder is omitted and reported; it never affects the others. */
 export function createSkills() {
   let skills = new Map<string, Skill>();
   let ids: readonly string[] = [];
   let leftOut: readonly LeftOutFolder[] = [];
   return {
     list: (): readonly Skill[] => [...skills.values()],
-    /** In the order of their names; the same list until they are read anew. */
+    /** In the order of their names; the same list until the next read. */
     ids: () => ids,
     find: (skillId: string): Skill | undefined => skills.get(skillId),
     /** Throws `skill-not-found`, with the fault of a folder of this name. */
@@ -33,8 +33,8 @@ export function createSkills() {
         return skill ? [{ skillId, body: skill.body }] : [];
       }),
     /**
-     * Reads all folders anew; answers the folders that were left out. The result counts from `take` on. If a folder cannot be
-     * read, the skills that were read before stay.
+     * Reads all folders again; returns the omitted folders. The result takes effect with `take`. If a folder cannot be read, the previous skills
+     * remain.
      */
     async read(dirs: readonly string[]): Promise<{ invalid: InvalidSkill[]; take: () => void }> {
       const { found, invalid, isWhole } = await readSkills(dirs);
@@ -59,7 +59,7 @@ function leftOutFolderOf({ dir, reason }: InvalidSkill, dirs: readonly string[])
 
 export type Skills = ReturnType<typeof createSkills>;
 
-/** The ids of those that came, went or are different. */
+/** The ids of added, removed and changed skills. */
 export function changedSkills(before: readonly Skill[], after: readonly Skill[]): string[] {
   const texts = (skills: readonly Skill[]) => new Map(skills.map((skill) => [skill.skillId, JSON.stringify(skill)]));
   const [old, now] = [texts(before), texts(after)];

@@ -121,7 +121,7 @@ export function notifyOutcome(records: Records, deliveryId: string | undefined):
   if (deliveryId !== undefined) records.notify({ kind: "outcome", deliveryId });
 }
 
-/** The delivery's work has ended: from now on it may be let go. */
+/** The delivery's work has ended: from now on it may be erased. */
 export function endDelivery(records: Records, deliveryId: string | undefined): void {
   const record = deliveryId === undefined ? undefined : records.deliveries.find(deliveryId);
   if (record && record.endedOrder === undefined) {

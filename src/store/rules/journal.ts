@@ -22,8 +22,8 @@ type SessionChange = {
 };
 
 /**
- * Appends new entries to a session's journal and gives them their `seq`; keeps the session with its change, and tells the watchers. Answers
- * the session with its new `lastSeq`.
+ * Appends new entries to a session's journal and gives them their `seq`; stores the changed session, and notifies the watchers. Returns the session
+ * with its new `lastSeq`.
  */
 export function appendEntries(
   records: Records,

@@ -33,7 +33,7 @@ export function makeDueReady<R extends object>(
   return nextDueAt === undefined ? undefined : nextDueAt - time;
 }
 
-/** The first in order of all that `find` tells of the groups that have a place free. */
+/** The first in order of the results of `find` for the groups with a free place. */
 export function firstOf<R>(
   freeOfGroups: ReadonlyMap<string, number>,
   find: (group: string) => R | undefined,

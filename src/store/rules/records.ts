@@ -55,7 +55,7 @@ export type TurnRecord = {
   readonly turn: Turn;
   /** The ordinal of its session. */
   readonly ordinal: number;
-  /** Its place in its session's queue: smaller than that of everything which came later. */
+  /** Its place in its session's queue: smaller than that of all later ones. */
   readonly place: number;
   /** The `seq` of the entry that holds its reply, which a rule leaves out of `turn`; 0 where there is none. */
   readonly replySeq: number;
@@ -146,7 +146,7 @@ export type DeliveryRecord = Readonly<WorkIds> & {
   readonly delivery: Omit<Delivery, keyof DeliveryContent>;
   readonly contentBytes: number;
   readonly place: number;
-  /** Its place among the deliveries that the recorder may let go; undefined while its work goes on. */
+  /** Its place among the deliveries that the recorder may erase; undefined while its work continues. */
   readonly endedOrder: number | undefined;
   /** True for a refused request of an authenticated caller. Records of earlier versions do not have it. */
   readonly isOfCaller?: true | undefined;
@@ -182,7 +182,7 @@ export type LateAttempt = {
   readonly endsAt: number;
 };
 
-/** The state of an agent beside its counts. */
+/** The state of an agent, except its counts. */
 export type AgentRecord = { readonly agent: string } & Pick<AgentCounts, "lastEndedAt" | "failing" | "pausedAt">;
 
 /** The changes of an agent's counts: its turns, and its events that wait for a turn, that have not ended, and that are dead. */
@@ -201,7 +201,7 @@ export type Totals = ReturnType<Store["stats"]>;
 
 /** The memory of the rules from one order to the next. It belongs to the process: an engine need not keep it. */
 export type Bookmarks = {
-  /** The kind of turn that is claimed next: one that somebody waits for, or another. */
+  /** The kind of turn that is claimed next: one with a waiting caller, or another. */
   readonly isWaitedNext: boolean;
   /** The last session that a sweep has looked at. */
   readonly sweptTo: number;
@@ -273,7 +273,7 @@ export interface Records {
   };
   /** The journal of a session, by its ordinal. */
   journal(ordinal: number): Journal;
-  /** Sessions that are gone, and of whose journal some is left. */
+  /** Deleted sessions with remaining entries in their journals. */
   readonly erasures: {
     /** The smallest ordinal. */
     first(): number | undefined;

@@ -75,15 +75,15 @@ export const deleteSession: Rule<"deleteSession"> = (records, sessionId, now) =>
 };
 
 /**
- * Erases a session and all it held: its queued turns are cancelled, and a running one finds its claim gone. Answers the number of
- * entries that it erased at once.
+ * Erases a session and all of its records: its queued turns are cancelled, and a running one loses its claim. Returns the number of entries that it
+ * erased at once.
  */
 export function forgetSession(
   records: Records,
   { session: { sessionId, ordinal } }: SessionRecord,
   now: number,
 ): number {
-  // From the end of the queue, so that nothing behind what ends is told to begin.
+  // From the end of the queue, so that no turn behind an ended one becomes ready.
   for (const record of [...records.turns.queue(ordinal)].reverse()) {
     if (isCompaction(record)) abandonCompaction(records, record);
     else if (record.turn.status === "queued") finishTurn(records, record, cancelledAt(now));
@@ -109,7 +109,7 @@ function abandonCompaction(records: Records, record: CompactionRecord): void {
   if (status === "running") records.notify({ kind: "cancel", turnId });
 }
 
-/** Takes a running turn from its runner, which is told by nothing but its claim and the end of its session. */
+/** Takes a running turn from its runner, which learns it only from its claim and the end of its session. */
 function abandonTurn(records: Records, record: OpenTurnRecord, now: number): void {
   const { turn, open } = record;
   countEndOfTurn(records, turn, { now, status: "cancelled", error: undefined });
@@ -121,7 +121,7 @@ function abandonTurn(records: Records, record: OpenTurnRecord, now: number): voi
   endEvents(records, record, { now, status: "failed", error: ERASED });
 }
 
-/** Erases the rest of a session that is gone, about `limit` entries of it. Answers the number of erased entries. */
+/** Erases the rest of a deleted session, about `limit` entries of it. Returns the number of erased entries. */
 export function eraseJournal(records: Records, ordinal: number, limit: number): number {
   const journal = records.journal(ordinal);
   const entries = journal.after(0, limit);

@@ -41,7 +41,7 @@ function returnLostTurns(records: Records, { now, maxAttempts, lost }: SweepRequ
   }
 }
 
-/** Goes on erasing sessions that are gone. Answers the number of erased entries. */
+/** Continues to erase deleted sessions. Returns the number of erased entries. */
 function eraseMore(records: Records, limit: number): number {
   let left = limit;
   for (let ordinal = records.erasures.first(); ordinal !== undefined && left > 0; ordinal = records.erasures.first()) {
@@ -56,7 +56,7 @@ function forgetKeys(records: Records, time: number, limit: number): number {
   return ended.length;
 }
 
-/** Erases sessions past their retention, and the heads of journals that go on. Answers whether there is more. */
+/** Erases sessions past their retention, and the heads of journals that continue. Returns true if there is more. */
 function sweepSessions(records: Records, request: SweepRequest, limit: number): boolean {
   const before = Math.max(request.sessionsBefore, request.webhookSessionsBefore);
   let left = limit;
@@ -98,12 +98,12 @@ function sweepSession(
   return { steps: 1 + scanned / ENTRIES_A_STEP, isDone };
 }
 
-/** It is looked at with each sweep: nothing tells when it may go. */
+/** It is checked in each sweep: no notification says when it may be erased. */
 const WITH_EACH_SWEEP = 0;
 
 /**
- * Erases the entries of a journal's head that may go, looking at `limit` entries at most. Answers the number that it looked at,
- * and whether it came to the end of the entries that may go.
+ * Erases the erasable entries of a journal's head, checking at most `limit` entries. Returns the number of checked entries, and whether it reached
+ * the last erasable one.
  */
 function ageHead(
   records: Records,

@@ -17,7 +17,7 @@ export function withReply(records: Records, { turn, ordinal, replySeq }: TurnRec
   return { ...turn, reply: entry?.name === "message.completed" ? entry.text : undefined };
 }
 
-/** The turn, unless its session is gone: then it is about to be erased. */
+/** The turn, unless its session is deleted: then it is about to be erased. */
 export function findTurn(records: Records, turnId: string): TurnRecord | undefined {
   const record = records.turns.find(turnId);
   return record && records.sessions.at(record.ordinal, record.turn.sessionId) && record;

@@ -22,7 +22,7 @@ export type Peer = {
   network: string;
   /** True if no third party could read the token on its way: TLS, this machine, or a network that the configuration trusts. */
   safe: boolean;
-  /** It came over TLS, to us or to a proxy of ours. */
+  /** It arrived over TLS, at the gateway or at a trusted proxy. */
   tls: boolean;
 };
 
@@ -32,7 +32,7 @@ function isLoopback(address: string): boolean {
   return address.startsWith("127.") || address === "::1";
 }
 
-/** An IPv4 address that came in through an IPv6 socket, as itself. */
+/** An IPv4 address on an IPv6 socket, in its own form. */
 export function plain(address: string): string {
   return address.startsWith("::ffff:") ? address.slice(7) : address;
 }

@@ -19,8 +19,8 @@ const MOST_CHARS = 256;
 const hashes = new Map<string, Buffer>();
 
 /**
- * The hash of a token. The newest tokens are remembered, as callers send the same one with each request. A look-up tells nothing by its
- * time: it goes by a hash with a secret seed, and compares only where all of that is the same.
+ * The hash of a token. The newest tokens are cached, because callers send the same one with each request. The duration of a look-up reveals nothing:
+ * it uses a hash with a secret seed, and compares only if this hash is equal.
  */
 function rememberedHashOf(token: string): Buffer {
   const known = hashes.get(token);

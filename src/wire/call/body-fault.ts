@@ -9,7 +9,7 @@ export function faultOf(fault: ValidationError | undefined, body?: unknown): Fau
   return toldFault(fault, fault?.params.known as string[] | undefined, body);
 }
 
-/** The refusal of a request for its faults, of which the foremost is told in a sentence. */
+/** The refusal of a request for its faults, of which the most important one is described in a sentence. */
 export function invalidRequest(faults: readonly FaultText[], nameOf = nameOfPlace): GatewayError {
   const { pointer, message } = foremost(faults) as FaultText;
   return new GatewayError("invalid-request", ended(`${nameOf(pointer) || "The body"} ${message}`), { errors: faults });

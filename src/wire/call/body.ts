@@ -77,7 +77,7 @@ export function parseText(text: string): unknown {
   return parse(text);
 }
 
-/** The same of a large text, in stretches: others are heard in between. */
+/** The same for a large text, in slices with other work between them. */
 export async function parseLargeText(text: string): Promise<unknown> {
   await yieldToOthers();
   requireWithin(text);

@@ -139,7 +139,7 @@ export class OpenCall {
 /** A read-only view of a request, for its door. */
 export type WireCall = Readonly<OpenCall>;
 
-/** The bytes of an unread body that are still taken from a connection that goes on. */
+/** The maximum number of bytes of an unread body that are read from a connection that continues. */
 const DISCARD_LIMIT = 4096;
 
 /** Ends an answer that is under way: half of one must not look like a whole. */
@@ -161,7 +161,7 @@ export function failCall(call: WireCall, thrown: unknown, wording?: Wording, sen
     if (!res.writableEnded) (res.destroyed ? cut : sendLate)(res, error);
     return;
   }
-  // Over HTTP/2 the stream ends with the answer, and the connection goes on.
+  // Over HTTP/2 the stream ends with the answer, and the connection continues.
   if (req.httpVersionMajor === 1 && hasUnreadBody(req)) call.endConnection();
   const { status, headers, body } = refusalOf(error, requestId, wording);
   sendBody(res, status, headers, call.parts.hideInJson(body));

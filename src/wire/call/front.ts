@@ -161,5 +161,5 @@ function headBytesOf({ rawHeaders }: IncomingMessage): number {
 /** `: ` or a line's end. */
 const SEPARATOR = 2;
 
-// A health probe comes by the address, not by a name; and the contract is for everybody, tools in pages too.
+// A health probe uses the address, not a name; and the contract is public, also for tools in pages.
 const PUBLIC = new Set(["/", "/healthz", "/readyz", "/openapi.json", "/openrpc.json", "/docs"]);

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { GatewayError } from "#kit/errors.ts";
 import type { WireCall } from "./call.ts";
 
-/** Refuses a request with two hosts or two Authorization headers: a proxy in front may have gone by the other one. */
+/** Refuses a request with two hosts or two Authorization headers: a proxy in front may have used the other one. */
 export function requireOneOfEach({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">): void {
   let hosts = 0;
   let tokens = 0;
@@ -26,14 +26,11 @@ export type Origins = {
   /** A Host header can mean us. On a loopback listener only this machine's names can, and names that the configuration allows. */
   isOwnHost: (host: string) => boolean;
   /**
-   * Keeps other sites' pages out. An Origin must be our own or one that the configuration allows; on a loopback listener the Host must
-   * be this machine's too, as a name that somebody lets point here would make his page our own.
+   * Refuses pages of other sites. An Origin must be our own or an allowed one; on a loopback listener the Host must be this machine's too, because a
+   * foreign name that resolves to this machine would make its page our own.
    */
   guardHost: (req: IncomingMessage) => void;
-  /**
-   * It comes from a page of another origin that may call us. Answers are made readable to such a page; our own needs nothing, and nobody else
-   * gets anything.
-   */
+  /** The request is from a page of another origin that may call the gateway. Only such a page gets CORS headers. */
   isPage: (req: IncomingMessage) => boolean;
 };
 
@@ -63,7 +60,7 @@ export function createOrigins(
   };
 }
 
-/** The headers of our answers that a page may not read by itself. */
+/** The headers of our answers that a page cannot read without permission. */
 const EXPOSED =
   "Allow, Deprecation, Idempotent-Replayed, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id, X-Should-Retry";
 const METHODS = "GET, POST, DELETE";

@@ -3,7 +3,7 @@ import { errors } from "#generated/errors.ts";
 import type { GatewayError } from "#kit/errors.ts";
 import { endSoon } from "#wire/http/outbox.ts";
 
-/** The wait that a caller is told before it tries again, if the error names no other. */
+/** The time after which a caller may retry, if the error has no other. */
 const RETRY_MS = 1_000;
 
 /** The time after which the same request may succeed, in whole milliseconds; undefined where time does not help. */

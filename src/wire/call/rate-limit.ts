@@ -8,13 +8,12 @@ export type Limit = { maxRequests: number; windowMs: number };
 type RateUse = Limit & { left: number; wholeInMs: number | undefined };
 
 /**
- * Counts a request of a key; throws past the limit, and returns the number of requests that are left. Undefined where there is no
- * limit. A promise only where other gateways count too: a body that breaks off in the packet of its head must be listened to at
- * once.
+ * Counts a request of a key; throws above the limit, and returns the number of remaining requests. Undefined if there is no limit. A promise only if
+ * other gateways count too: a body that ends in the packet of its head must be read at once.
  */
 export type CountRequest = (key: string) => number | undefined | Promise<number | undefined>;
 
-/** The use of the limit by these keys, in their order; undefined where there is no limit. */
+/** The use of the limit by these keys, in their order; undefined if there is no limit. */
 type ReadRates = (keys: readonly string[]) => Promise<(RateUse | undefined)[]>;
 
 type Counted = { left: number } | { waitMs: number };

@@ -109,7 +109,7 @@ function isRecorded(error: string, operation: string): boolean {
   return status === 401 || status === 403;
 }
 
-/** Cuts the texts that a stranger chooses: enough is kept to tell one stranger from another. */
+/** Cuts the texts of unauthenticated callers: enough is stored to distinguish them. */
 export function truncate(delivery: Delivery): Delivery {
   const { method, headers, senderId } = delivery;
   const isLong = headers.length > HEADER_CHARS;

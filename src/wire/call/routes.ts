@@ -34,7 +34,10 @@ export function createMatcher(...surfaces: readonly Surface[]) {
 
 const matchWithKey = createMatcher("rest", "openai");
 
-/** The place of the contract that a stranger asked for. Its own path could hold a token, so only the beginning of an unknown one is told. */
+/**
+ * The place in the contract that an unauthenticated caller requested. Its own path could contain a token, so only the beginning of an unknown one is
+ * used.
+ */
 export function placeOfStranger(method = "", path = ""): { operation: string; path: string } {
   try {
     const found = matchWithKey(method, path);

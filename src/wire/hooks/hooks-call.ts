@@ -10,9 +10,9 @@ import type { HookPlace } from "./hook-exchange.ts";
 
 export type HookReply = { body: object; replayed: boolean };
 
-/** Handles a body that was read and held to the contract. */
+/** Handles a body that was read and validated. */
 export type RunHook = (place: HookPlace, body: unknown, ctx: HookContext) => Promise<HookReply>;
-/** Handles a body as it came, be it from its sender or sent again out of the flight recorder. */
+/** Handles an unchanged body, from its sender or from a replay of the flight recorder. */
 type CallHook = (place: HookPlace, raw: Buffer, ctx: HookContext) => Promise<HookReply>;
 
 type HookCallsParts = {
@@ -57,7 +57,7 @@ function answered(ctx: HookContext, status: number): Delivery {
   return delivery;
 }
 
-/** The body of an operation, held to the contract, with its defaults filled in. */
+/** The body of an operation, validated against the contract, with its defaults filled in. */
 export function readHookBody(operation: HooksOperation, raw: Buffer): unknown {
   const body = parseJson(raw);
   const validate = bodies[operation];

@@ -173,7 +173,7 @@ function answerChallenge({ record }: HooksDoorParts, hook: HookExchange, challen
   return { body: { challenge }, replayed: false };
 }
 
-/** Keeps a refusal, so that "nothing arrived" can be told from "it was refused". A flood of them is only counted. */
+/** Records a refusal, so that "nothing arrived" can be distinguished from "it was refused". A flood of them is only counted. */
 function keepRefusal(parts: HooksDoorParts, hook: HookExchange, thrown: unknown): void {
   const { call } = hook;
   const place = placeIn(parts.path, call.path);

@@ -1,13 +1,13 @@
 import { demandOf, hintOf, insteadOf } from "#kit/fault-words.ts";
 import type { BodyFault } from "#wire/call/body-fault.ts";
 
-/** One fault, as express-openapi-validator tells it: from Ajv's error it keeps the keyword and the message. */
+/** One fault of express-openapi-validator, which takes the keyword and the message from Ajv's error. */
 export type ValidationFault = { path: string; message: string; errorCode?: string };
 
 /** The fields that an object of a request may have: an object in the body, by the way to it, or the query. */
 export type FieldsOf = (where: "body" | "query", way: readonly string[]) => readonly string[];
 
-/** The most faults of a request that are told. */
+/** The maximum number of reported faults of a request. */
 export const MOST_TOLD = 100;
 const HINTED = 5;
 /** The number of characters of an unknown field's name that are repeated: a stranger chooses these names. */
@@ -131,9 +131,8 @@ export function namedIn(document: object) {
 }
 
 /**
- * Shortens a body that the contract refuses: to find each of ten thousand faults would delay every other caller, and a hundred
- * are told. Only parts beyond the contract are cut, and enough of them stays for the body to be refused. A body that keeps to the
- * contract stays as it is.
+ * Shortens a body that the contract refuses: finding each of ten thousand faults would delay every other caller, and a hundred are reported. Only
+ * parts that the contract does not allow are cut, and enough of them remains for the body to be refused. A valid body does not change.
  */
 export function cutDown(body: unknown, schema: Schema | undefined, named: NamedSchema): unknown {
   const of = named(schema);

@@ -93,7 +93,7 @@ export async function createRequestValidation(document: object): Promise<Validat
       // Its validators are stored under the header's whole text: each spelling of the parameters would be compiled again.
       const { "content-type": _, ...others } = headers;
       const type = body === undefined ? {} : { "content-type": "application/json" };
-      // Made for Express, with the prototypes that it would set, and gone with all that it leaves on them. The real ones may be of HTTP/2.
+      // Created for Express, with its prototypes, and discarded with everything that it adds to them. The real ones may be of HTTP/2.
       const req: Settled = Object.assign(Object.create(app.request), {
         method,
         url,

@@ -75,7 +75,7 @@ export function createRestDoor(parts: RestDoorParts) {
     const context = new RestCall(call, caller, matched.route, raw);
     const reply = await handler({ path: matched.params, query, headers, body }, context);
     line.succeeded();
-    // And so is its answer, which may repeat all that came.
+    // As is its answer, which may repeat the request.
     if (isLarge) await yieldToOthers();
     const sending = answer(call, matched, reply, parts.style);
     if (sending) await sending;

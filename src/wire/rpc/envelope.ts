@@ -3,7 +3,7 @@ import type { GatewayError } from "#kit/errors.ts";
 import { memberOf, partsOf } from "#kit/json-limits.ts";
 import { retryOf } from "#wire/call/problem.ts";
 
-/** A text that came in, known to be JSON, and the text of each call of a batch in it. */
+/** A received text that is valid JSON, and the text of each call of a batch in it. */
 export class CallText {
   readonly #whole: string;
   /** Computed on the first access, once for all calls: reading the text once for each call would block other callers. */

@@ -68,7 +68,7 @@ function requirePost(call: WireCall): void {
     throw new GatewayError("method-not-allowed", "This path takes POST.", { allow: "POST" });
 }
 
-/** The id of a call that is not let in, as JSON; null where it cannot be told from a small body that is there already. */
+/** The id of a refused call, as JSON; null if it is not in a small body that has already arrived. */
 async function idOfStranger(call: WireCall): Promise<string> {
   // A caller that waits to be asked for the body is not asked.
   if (call.req.headers.expect !== undefined) return "null";

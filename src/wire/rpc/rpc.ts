@@ -23,7 +23,7 @@ import {
 
 export type RpcCaller = Extract<Caller, { surface: "rpc" }>;
 
-/** One text that came in, be it a call or a batch, as its door knows it. */
+/** One received text, a call or a batch, with the facts of its transport. */
 export type RpcExchange = {
   readonly caller: RpcCaller;
   readonly requestId: string;
@@ -33,11 +33,11 @@ export type RpcExchange = {
   readonly idempotencyKey: string | undefined;
   /** Counted from the headers; the headers of the upgrade hold for all calls of a WebSocket. */
   readonly hops?: number;
-  /** The address at which the caller finds RPC, as it came here itself; the configured address if undefined. */
+  /** The address at which the caller reached RPC; the configured address if undefined. */
   servedAt?(): string;
   /** Absent on HTTP. On a WebSocket it gives the sender the end of its turn, and with `stream` the pieces of the reply. */
   readonly follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
-  /** The request as the flight recorder keeps it. `entry` is the text of the call within a batch; else it is all that came. */
+  /** The request for the flight recorder. `entry` is the text of the call within a batch; otherwise it is the complete text. */
   delivery(operation: string, entry: string | undefined): Delivery;
   /** The dispatcher reports the operation and its outcome here. */
   readonly outcome: Readonly<Outcome>;
@@ -79,8 +79,8 @@ const CONTENT: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Answers a text with the text to send back, or with undefined when nothing is to be sent. It rejects only where there is no answer of the
- * protocol: an idempotency key that came with a batch. Calls begin in the order in which they came.
+ * Answers a text with the text to send back, or with undefined if nothing is to be sent. It rejects only if the protocol has no answer: for an
+ * idempotency key in the header of a batch. Calls start in the order of their arrival.
  */
 export type RpcDispatch = (text: string, exchange: RpcExchange) => Promise<string | undefined>;
 
@@ -277,7 +277,7 @@ function checkHeader(inHeader: string, key: string): void {
     throw new GatewayError("invalid-params", "`idempotencyKey` is not the key of the header Idempotency-Key.");
 }
 
-/** The same for the same params, in whatever order and with whatever key they came. */
+/** The same value for the same params, in any order and with any key. */
 function hashOfParams(params: object): string {
   const pairs = Object.entries(params).filter(([name]) => name !== "idempotencyKey");
   pairs.sort(([a], [b]) => (a < b ? -1 : 1));
