@@ -52,7 +52,9 @@ async function measureCommand({ short, say }: BenchOptions): Promise<Figure[]> {
     ours.push(await timed(file, "--version"));
   }
   const figure = "agent-gateway --version";
-  return [compare(ours, bare, { gate: "P13", figure, unit: "ms", bound: { atMost: 1.5 }, note: "compared with node -e 0" })];
+  return [
+    compare(ours, bare, { gate: "P13", figure, unit: "ms", bound: { atMost: 1.5 }, note: "compared with node -e 0" }),
+  ];
 }
 
 function untilAnswered(url: string, { path, headers, body }: Call): Promise<void> {

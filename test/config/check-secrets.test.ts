@@ -16,15 +16,18 @@ describe("a secret", () => {
   test.each([
     ["short", short, shortSaid],
     ["used on two surfaces", shared, sharedSaid],
-  ])("that is %s causes a warning on loopback, and is refused elsewhere and in production", async (_, sections, said) => {
-    expect(await warned(sections)).toEqual([said]);
-    expect(await refused(sections, { env: { NODE_ENV: "production" } })).toEqual([said]);
-    expect(await refused(sections, { host: "0.0.0.0" })).toEqual([said]);
-    expect(await refused({ ...sections, gateway: { ...sections.gateway, host: "192.0.2.1" } })).toEqual([said]);
-    expect(await warned({ ...sections, gateway: { ...sections.gateway, host: "::1" } })).toEqual([said]);
-    const listeners = [{ port: 1 }, { port: 2, host: "10.0.0.1" }];
-    expect(await refused({ ...sections, gateway: { ...sections.gateway, listeners } })).toEqual([said]);
-  });
+  ])(
+    "that is %s causes a warning on loopback, and is refused elsewhere and in production",
+    async (_, sections, said) => {
+      expect(await warned(sections)).toEqual([said]);
+      expect(await refused(sections, { env: { NODE_ENV: "production" } })).toEqual([said]);
+      expect(await refused(sections, { host: "0.0.0.0" })).toEqual([said]);
+      expect(await refused({ ...sections, gateway: { ...sections.gateway, host: "192.0.2.1" } })).toEqual([said]);
+      expect(await warned({ ...sections, gateway: { ...sections.gateway, host: "::1" } })).toEqual([said]);
+      const listeners = [{ port: 1 }, { port: 2, host: "10.0.0.1" }];
+      expect(await refused({ ...sections, gateway: { ...sections.gateway, listeners } })).toEqual([said]);
+    },
+  );
 
   test("may be a hash for REST, and only there", async () => {
     expect(await refused({ gateway: rest({ key: "sha256:abc" }) })).toEqual([

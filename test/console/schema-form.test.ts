@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fieldsOf, paramsOf, acceptsMore } from "#console/lib/schema-form.ts";
+import { acceptsMore, fieldsOf, paramsOf } from "#console/lib/schema-form.ts";
 
 const schema = {
   type: "object",

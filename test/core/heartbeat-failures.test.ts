@@ -114,19 +114,22 @@ describe("events whose turn fails", () => {
     expect(await core.read(event)).toMatchObject({ status: "handled" });
   });
 
-  it.each(["running", "waiting"])("also return to the queue if their session is deleted while it is %s", async (how) => {
-    await using core = await startBeating();
-    if (how === "waiting") await core.start({ session: MAIN, text: "before" });
-    const events = await core.queueMany(150);
-    await core.beat();
-    await core.store.deleteSession(MAIN, core.clock.now());
-    await core.settle();
-    expect(await core.read(events[0] as SystemEvent)).toMatchObject({ status: "queued", attempts: 1 });
-    for (let n = 0; n < 2; n++) {
-      await core.endAll();
+  it.each(["running", "waiting"])(
+    "also return to the queue if their session is deleted while it is %s",
+    async (how) => {
+      await using core = await startBeating();
+      if (how === "waiting") await core.start({ session: MAIN, text: "before" });
+      const events = await core.queueMany(150);
       await core.beat();
-    }
-    await core.endAll();
-    expect(new Set(await core.statusesOf(events))).toEqual(new Set(["handled"]));
-  });
+      await core.store.deleteSession(MAIN, core.clock.now());
+      await core.settle();
+      expect(await core.read(events[0] as SystemEvent)).toMatchObject({ status: "queued", attempts: 1 });
+      for (let n = 0; n < 2; n++) {
+        await core.endAll();
+        await core.beat();
+      }
+      await core.endAll();
+      expect(new Set(await core.statusesOf(events))).toEqual(new Set(["handled"]));
+    },
+  );
 });

@@ -108,25 +108,28 @@ describe("a reload", () => {
     expect(core.handed()).toEqual([["stays"]]);
   });
 
-  it.each(["completed", "failed"])("lets a turn of a removed agent run; the events end with it when it %s", async (end) => {
-    await using core = await startBeating({ agents: [{ name: "main" }, { name: "gone" }] });
-    const taken = await core.queueMany(100, { agent: "gone" });
-    const waiting = await core.queue("not taken yet", { agent: "gone" });
-    await core.beat();
-    const run = await core.scripted.next();
-    await reload(core, { name: "main", heartbeatMs: EVERY });
-    expect(await core.read(waiting)).toMatchObject({ status: "dead" });
-    expect(await core.read(taken[0] as SystemEvent)).toMatchObject({ status: "queued" });
-    if (end === "failed") run.fail(new Error("broken"));
-    await core.end(run);
-    await core.clock.advance(2_000);
-    for (const event of taken) {
-      expect(await core.read(event)).toMatchObject({ status: end === "failed" ? "dead" : "handled" });
-    }
-    expect(core.scripted.runs).toHaveLength(1);
-    expect(core.nextAt("gone")).toBeUndefined();
-    expect(await core.logged("unexpected.error")).toEqual([]);
-  });
+  it.each(["completed", "failed"])(
+    "lets a turn of a removed agent run; the events end with it when it %s",
+    async (end) => {
+      await using core = await startBeating({ agents: [{ name: "main" }, { name: "gone" }] });
+      const taken = await core.queueMany(100, { agent: "gone" });
+      const waiting = await core.queue("not taken yet", { agent: "gone" });
+      await core.beat();
+      const run = await core.scripted.next();
+      await reload(core, { name: "main", heartbeatMs: EVERY });
+      expect(await core.read(waiting)).toMatchObject({ status: "dead" });
+      expect(await core.read(taken[0] as SystemEvent)).toMatchObject({ status: "queued" });
+      if (end === "failed") run.fail(new Error("broken"));
+      await core.end(run);
+      await core.clock.advance(2_000);
+      for (const event of taken) {
+        expect(await core.read(event)).toMatchObject({ status: end === "failed" ? "dead" : "handled" });
+      }
+      expect(core.scripted.runs).toHaveLength(1);
+      expect(core.nextAt("gone")).toBeUndefined();
+      expect(await core.logged("unexpected.error")).toEqual([]);
+    },
+  );
 
   it("that adds a removed agent again starts its beats again", async () => {
     await using core = await startBeating({ agents: [{ name: "main" }, { name: "gone" }] });

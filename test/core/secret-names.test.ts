@@ -30,20 +30,23 @@ describe("the name of a field", () => {
     expect(hideSecretFields(text)).toBe(text);
   });
 
-  it.each(["max_tokens", "total_tokens", "maxOutputTokens", "tokens", "prompt_tokens"])("is for counted tokens: %s", (name) => {
-    for (const number of ["100", "0", "-1", "1.5e3"]) {
-      for (const text of [
-        `{"${name}": ${number}}`,
-        `{"${name}":${number},"b":1}`,
-        `{"a":"{\\"${name}\\":${number}}"}`,
-        `{"${name}":${number}`,
-      ])
-        expect(hideSecretFields(text)).toBe(text);
-      expect(withoutKeys(`?${name}=${number}`)).toBe(`?${name}=${number}`);
-    }
-    expect(hideSecretFields(`{"${name}":"100"}`)).toBe(`{"${name}":"[hidden]"}`);
-    expect(hideSecretFields(`{"${name}":100x}`)).toContain("[hidden]");
-  });
+  it.each(["max_tokens", "total_tokens", "maxOutputTokens", "tokens", "prompt_tokens"])(
+    "is for counted tokens: %s",
+    (name) => {
+      for (const number of ["100", "0", "-1", "1.5e3"]) {
+        for (const text of [
+          `{"${name}": ${number}}`,
+          `{"${name}":${number},"b":1}`,
+          `{"a":"{\\"${name}\\":${number}}"}`,
+          `{"${name}":${number}`,
+        ])
+          expect(hideSecretFields(text)).toBe(text);
+        expect(withoutKeys(`?${name}=${number}`)).toBe(`?${name}=${number}`);
+      }
+      expect(hideSecretFields(`{"${name}":"100"}`)).toBe(`{"${name}":"[hidden]"}`);
+      expect(hideSecretFields(`{"${name}":100x}`)).toContain("[hidden]");
+    },
+  );
 
   it("does not hide booleans and null", () => {
     const text = '{"password":null,"secret":true,"token":false}';

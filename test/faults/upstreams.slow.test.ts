@@ -120,28 +120,25 @@ describe("F34: an upstream that answers in tiny pieces", async () => {
     sockets = [];
   });
 
-  it.each(Object.entries(ANSWERS))(
-    "MUST have its pieces joined, and yield to other turns: %s",
-    async (_, answer) => {
-      const { agent, type, from, one, to } = answer;
-      const pieces = Array.from(one, chunk)
-        .join("")
-        .repeat(Math.ceil(PIECES / one.length));
-      const begun = head(type) + (from && chunk(from)) + pieces;
-      raw.say({ bytes: begun });
-      const most = mostOfATurn(bytesRead);
-      const sent = gateway.rest.call("chat.send", { body: { message: "hello", agent } });
-      await expect.poll(bytesRead).toBeGreaterThanOrEqual(begun.length);
-      await turn();
-      expect(buffers() - others).toBeLessThan(FEW);
-      // The connection of an A2A agent is read in larger parts, and a few pieces are passed on in each turn: see below.
-      if (agent !== "a2a") expect(most()).toBeLessThanOrEqual(TURN_BYTES);
-      raw.sockets.at(-1)?.write((to && chunk(to)) + LAST);
-      const { json, problem } = await sent;
-      if (agent === "a2a") expect(problem.detail).toContain("has no agent card");
-      else expect(String(json.reply).replace("all", "")).toBe(one === "a" ? "a".repeat(PIECES) : "");
-    },
-  );
+  it.each(Object.entries(ANSWERS))("MUST have its pieces joined, and yield to other turns: %s", async (_, answer) => {
+    const { agent, type, from, one, to } = answer;
+    const pieces = Array.from(one, chunk)
+      .join("")
+      .repeat(Math.ceil(PIECES / one.length));
+    const begun = head(type) + (from && chunk(from)) + pieces;
+    raw.say({ bytes: begun });
+    const most = mostOfATurn(bytesRead);
+    const sent = gateway.rest.call("chat.send", { body: { message: "hello", agent } });
+    await expect.poll(bytesRead).toBeGreaterThanOrEqual(begun.length);
+    await turn();
+    expect(buffers() - others).toBeLessThan(FEW);
+    // The connection of an A2A agent is read in larger parts, and a few pieces are passed on in each turn: see below.
+    if (agent !== "a2a") expect(most()).toBeLessThanOrEqual(TURN_BYTES);
+    raw.sockets.at(-1)?.write((to && chunk(to)) + LAST);
+    const { json, problem } = await sent;
+    if (agent === "a2a") expect(problem.detail).toContain("has no agent card");
+    else expect(String(json.reply).replace("all", "")).toBe(one === "a" ? "a".repeat(PIECES) : "");
+  });
 });
 
 describe("F34: tiny pieces", () => {

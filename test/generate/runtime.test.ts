@@ -40,8 +40,11 @@ const values = [
 ];
 // If it is loaded as an ES module, its default export is the function itself, in contrast to its types.
 const sameForAjv = ajvEqual as unknown as (a: unknown, b: unknown) => boolean;
-test.each(values.map((value) => ({ value })))("two values are equal for the validators if they are for Ajv: %j", ({ value }) => {
-  for (const other of values.map((one) => structuredClone(one))) {
-    expect(equal(value, other), JSON.stringify(other)).toBe(sameForAjv(value, other));
-  }
-});
+test.each(values.map((value) => ({ value })))(
+  "two values are equal for the validators if they are for Ajv: %j",
+  ({ value }) => {
+    for (const other of values.map((one) => structuredClone(one))) {
+      expect(equal(value, other), JSON.stringify(other)).toBe(sameForAjv(value, other));
+    }
+  },
+);

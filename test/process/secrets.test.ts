@@ -89,20 +89,23 @@ async function garbage(url: string, bytes: string): Promise<void> {
   await connection.closed;
 }
 
-test.each(["json", "pretty"])("no secret is in the log, wherever it was sent or configured (%s)", async (LOG_FORMAT) => {
-  await using gateway = await startProcess({ config: config(), env: { LOG_LEVEL: "debug", LOG_FORMAT } });
-  const minted = await createRest(gateway.url, secrets.console).call("keys.create", { body: { name: "made" } });
-  const all = [...Object.values(secrets), String(minted.json.key)];
-  for (const secret of all) await spread(gateway, secret);
+test.each(["json", "pretty"])(
+  "no secret is in the log, wherever it was sent or configured (%s)",
+  async (LOG_FORMAT) => {
+    await using gateway = await startProcess({ config: config(), env: { LOG_LEVEL: "debug", LOG_FORMAT } });
+    const minted = await createRest(gateway.url, secrets.console).call("keys.create", { body: { name: "made" } });
+    const all = [...Object.values(secrets), String(minted.json.key)];
+    for (const secret of all) await spread(gateway, secret);
 
-  gateway.configure(config("short-secret"));
-  await gateway.until(() => gateway.output.includes("config.reloaded"));
-  gateway.configure(JSON.stringify(config()).replace(`"${secrets.rpc}"`, secrets.rpc));
-  await gateway.until(() => gateway.output.includes("config.refused"));
-  gateway.kill("SIGTERM");
-  await gateway.exited;
+    gateway.configure(config("short-secret"));
+    await gateway.until(() => gateway.output.includes("config.reloaded"));
+    gateway.configure(JSON.stringify(config()).replace(`"${secrets.rpc}"`, secrets.rpc));
+    await gateway.until(() => gateway.output.includes("config.refused"));
+    gateway.kill("SIGTERM");
+    await gateway.exited;
 
-  const lines = gateway.output.split("\n");
-  expect(lines.length).toBeGreaterThan(all.length * 20);
-  for (const secret of [...all, "short-secret"]) expect(lines.filter((line) => line.includes(secret))).toEqual([]);
-});
+    const lines = gateway.output.split("\n");
+    expect(lines.length).toBeGreaterThan(all.length * 20);
+    for (const secret of [...all, "short-secret"]) expect(lines.filter((line) => line.includes(secret))).toEqual([]);
+  },
+);

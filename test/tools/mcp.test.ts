@@ -102,13 +102,16 @@ describe("an MCP server over standard input and output", () => {
     expect(await files.call("ask", { text: `${what} 5` })).toBe(Array.from({ length: 5 }, () => answer).join());
   });
 
-  it.each(["ping", "roots/list"])("F35: MUST be ended if it requests too much, and is started again: %s", async (what) => {
-    await using files = open(program("good"));
-    const reason = "it sent too many requests of its own, and was ended";
-    await expect(files.call("ask", { text: `${what} 20000` })).rejects.toThrow(`The call failed: ${reason}.`);
-    expect(files.failures).toEqual([reason]);
-    expect(await files.call("say", { text: "a" })).toBe("You said a.");
-  });
+  it.each(["ping", "roots/list"])(
+    "F35: MUST be ended if it requests too much, and is started again: %s",
+    async (what) => {
+      await using files = open(program("good"));
+      const reason = "it sent too many requests of its own, and was ended";
+      await expect(files.call("ask", { text: `${what} 20000` })).rejects.toThrow(`The call failed: ${reason}.`);
+      expect(files.failures).toEqual([reason]);
+      expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    },
+  );
 
   it("F35: MUST be ended if it notifies too much, and is started again", async () => {
     await using files = open(program("good"));

@@ -209,7 +209,8 @@ export function createSessionStreams(given: Omit<StreamParts, "streams">) {
       if (waiters.size > 0)
         for (const entry of entries) if (isTurnEnd(entry)) notifyEnd({ turnId: entry.turnId, sessionId }, entry);
       const [first] = entries;
-      if (first && ofAgent.size > 0) notifyListeners(ofAgent, agent, (one) => one.joinByAgent(sessionId, first.seq - 1));
+      if (first && ofAgent.size > 0)
+        notifyListeners(ofAgent, agent, (one) => one.joinByAgent(sessionId, first.seq - 1));
       streams.get(sessionId)?.entries(session, entries);
     },
     sessionDeleted(session, end) {

@@ -32,7 +32,13 @@ function resultOf({ status, error, compaction }: CompactionTurnEnd): CompactionR
   return { before, after, reason, isCompacted: compacted !== undefined, error: undefined };
 }
 
-function storeSummary(records: Records, before: SessionRecord, turnId: string, compacted: Compacted, now: number): void {
+function storeSummary(
+  records: Records,
+  before: SessionRecord,
+  turnId: string,
+  compacted: Compacted,
+  now: number,
+): void {
   const { before: sizeBefore, after: sizeAfter, freedBytes, summary: text, outside, except } = compacted;
   const { ordinal, contextBytes } = before.session;
   const through = Math.max(compacted.through, records.summaries.find(ordinal)?.through ?? 0);

@@ -1,6 +1,6 @@
 import type { GatewayEntry, Store, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
-import { requestBeat, batchOf, endBatch } from "./beats.ts";
-import { addDeliveryStep, endDelivery, storeDelivery, notifyOutcome } from "./deliveries.ts";
+import { batchOf, endBatch, requestBeat } from "./beats.ts";
+import { addDeliveryStep, endDelivery, notifyOutcome, storeDelivery } from "./deliveries.ts";
 import { appendNews } from "./gateway.ts";
 import { NO_SEQ } from "./journal.ts";
 import { findKey, storeKey } from "./keys.ts";
@@ -174,7 +174,12 @@ export function endEvents(
   endBatch(records, turn, { dead, returned }, { now, streamKeep });
 }
 
-function recordReturn(records: Records, { deliveryId, attempts, reason }: SystemEvent, turnId: string, at: number): void {
+function recordReturn(
+  records: Records,
+  { deliveryId, attempts, reason }: SystemEvent,
+  turnId: string,
+  at: number,
+): void {
   if (deliveryId === undefined) return;
   const detail = JSON.stringify({ turn_id: turnId, attempts, reason });
   addDeliveryStep(records, deliveryId, { at, name: "event.returned", detail });

@@ -13,5 +13,9 @@ export function refuse(name: ErrorName, detail: string): GatewayError {
 export function checkBytes({ totals, bookmarks, deliveries }: Records, storeBytes: number): void {
   const unfinished = Math.max(0, deliveries.shelf(false).bytes - bookmarks.recorderBytes);
   const bytes = totals.bytes + unfinished;
-  if (bytes >= storeBytes) throw refuse("store-full", `limits.storeBytes is reached: the store holds ${bytes} bytes. Delete sessions, or raise the limit.`);
+  if (bytes >= storeBytes)
+    throw refuse(
+      "store-full",
+      `limits.storeBytes is reached: the store holds ${bytes} bytes. Delete sessions, or raise the limit.`,
+    );
 }

@@ -2,7 +2,7 @@ import type { Store } from "#store/store.ts";
 import { setPaused } from "./agents.ts";
 import { announceAgain, claimAnnouncements, endAnnouncement, releaseAnnouncement } from "./announcements.ts";
 import { startBeat } from "./beat-turns.ts";
-import { removeBeat, dueBeats, planBeat, readBeat } from "./beats.ts";
+import { dueBeats, planBeat, readBeat, removeBeat } from "./beats.ts";
 import { startCompaction } from "./compaction-turns.ts";
 import { readSummary } from "./compactions.ts";
 import { addDeliveryStep, getDelivery, listDeliveries, readDeliveries, recordDelivery } from "./deliveries.ts";

@@ -105,7 +105,10 @@ function checkRoom(
   }
   const messages = messageCount - compactedCount;
   if (messages >= limits.messagesPerSession) {
-    throw refuse("session-full", `limits.messagesPerSession is reached: the session holds ${messages} messages. ${SESSION_FREES}`);
+    throw refuse(
+      "session-full",
+      `limits.messagesPerSession is reached: the session holds ${messages} messages. ${SESSION_FREES}`,
+    );
   }
 }
 

@@ -91,7 +91,9 @@ export function ageingTests(engine: Engine): void {
       expect(await seqs(world)).toEqual([8, 9]);
     });
 
-    it("does not exist any more for a repeated key and for its delivery, as with a deleted session", async ({ world }) => {
+    it("does not exist any more for a repeated key and for its delivery, as with a deleted session", async ({
+      world,
+    }) => {
       const { turnId } = await world.start({ key: "k1", delivery: deliveryOf("dlv_1", "secret") });
       await world.end(await world.claimNext());
       await compact(world);
@@ -140,7 +142,9 @@ export function ageingTests(engine: Engine): void {
       expect(await seqs(world)).toEqual(Array.from({ length: lastSeq - from + 1 }, (_, n) => from + n));
     });
 
-    it("is erased repeatedly in a session that is always in use; the rest is deleted with the session", async ({ world }) => {
+    it("is erased repeatedly in a session that is always in use; the rest is deleted with the session", async ({
+      world,
+    }) => {
       const kept: string[] = [];
       for (let round = 0; round < 5; round++) {
         const [turnId = ""] = (await talk(world, [`${round} a`, `${round} b`])).slice(-1);
@@ -223,7 +227,9 @@ export function ageingTests(engine: Engine): void {
       expect(await isKept(world, [announced])).toEqual([false]);
     });
 
-    it("deletes a turn with its first entry, and leaves the turn's later entries to the next sweep", async ({ world }) => {
+    it("deletes a turn with its first entry, and leaves the turn's later entries to the next sweep", async ({
+      world,
+    }) => {
       const { turnId: first } = await world.start({ text: "one", key: "k1", delivery: deliveryOf("dlv_1", "secret") });
       const claimed = await world.claimNext();
       const { turnId: second } = await world.start({ text: "two" });

@@ -91,7 +91,9 @@ export function announcingTests(engine: Engine): void {
       expect(world.store.stats().announcements).toBe(0);
     });
 
-    it("stores one announcement however often the turn was tried, and none for a late end of the turn", async ({ world }) => {
+    it("stores one announcement however often the turn was tried, and none for a late end of the turn", async ({
+      world,
+    }) => {
       await world.start({ announce: { channel: "ops", hops: 0 } });
       const slow = await world.claimNext();
       await world.clock.advance(LEASE_MS);
@@ -102,7 +104,9 @@ export function announcingTests(engine: Engine): void {
       expect(world.store.stats().announcements).toBe(1);
     });
 
-    it("returns the oldest first, up to the requested number and the free places of their channels", async ({ world }) => {
+    it("returns the oldest first, up to the requested number and the free places of their channels", async ({
+      world,
+    }) => {
       const ids: string[] = [];
       for (let n = 0; n < 6; n++) {
         ids.push(await announce(world, { announce: { channel: n % 3 === 0 ? "slow" : "ops", hops: 0 } }));
@@ -130,9 +134,7 @@ export function announcingTests(engine: Engine): void {
       expect((await world.store.getDelivery("dlv_1"))?.steps).toHaveLength(2);
     });
 
-    it("is retried after its delay with one more attempt, before younger waiting ones", async ({
-      world,
-    }) => {
+    it("is retried after its delay with one more attempt, before younger waiting ones", async ({ world }) => {
       const first = await announce(world, { delivery: deliveryOf("dlv_1") });
       const of = await claimNext(world);
       expect(await end(world, of, 1_000)).toBe(true);
@@ -155,7 +157,9 @@ export function announcingTests(engine: Engine): void {
       expect((await world.store.getDelivery("dlv_1"))?.steps).toEqual([STEP]);
     });
 
-    it("can be claimed again when its lease has expired, and the earlier claim is then not valid", async ({ world }) => {
+    it("can be claimed again when its lease has expired, and the earlier claim is then not valid", async ({
+      world,
+    }) => {
       const turnId = await announce(world);
       const slow = await claimNext(world);
       await world.clock.advance(LEASE_MS - 1);
@@ -270,9 +274,7 @@ export function announcingTests(engine: Engine): void {
       expect(announcement).toEqual({ ...of, createdAt: world.clock.now(), attempts: 0 });
     });
 
-    it("sends again with the hops of the later request, and never with fewer than before", async ({
-      world,
-    }) => {
+    it("sends again with the hops of the later request, and never with fewer than before", async ({ world }) => {
       const turnId = await announce(world, { announce: { channel: "ops", hops: 1 } });
       for (const [asked, sent] of [
         [0, 1],
@@ -319,7 +321,9 @@ export function announcingTests(engine: Engine): void {
       expect(await giveBack()).toMatchObject({ state: "retrying", reason: "HTTP 503" });
     });
 
-    it("is not announced again if it is waiting or being sent, was not announced, or does not exist", async ({ world }) => {
+    it("is not announced again if it is waiting or being sent, was not announced, or does not exist", async ({
+      world,
+    }) => {
       const again = (turnId: string) =>
         world.store.announceAgain(turnId, { now: world.clock.now(), by: "ops", hops: 0 });
       const refused = expect.objectContaining({ name: "reply-not-announceable" });

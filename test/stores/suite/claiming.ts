@@ -250,7 +250,9 @@ export function claimingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(next.turnId);
     });
 
-    it("can be followed by a cancellation during the delay, and the next turn of the session continues", async ({ world }) => {
+    it("can be followed by a cancellation during the delay, and the next turn of the session continues", async ({
+      world,
+    }) => {
       const { turnId } = await world.start();
       const next = await world.start();
       await world.release(await world.claimNext(), 500);

@@ -75,7 +75,9 @@ export function deletingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(turn.turnId);
     });
 
-    it("does not affect a later session with the same id, whatever still arrives for the deleted one", async ({ world }) => {
+    it("does not affect a later session with the same id, whatever still arrives for the deleted one", async ({
+      world,
+    }) => {
       const { store, clock } = world;
       await world.start();
       await world.end(await world.claimNext());
@@ -125,7 +127,9 @@ export function deletingTests(engine: Engine): void {
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual(before);
     });
 
-    it("counts the usage of its running turn until the deletion, once, and the turn as cancelled", async ({ world }) => {
+    it("counts the usage of its running turn until the deletion, once, and the turn as cancelled", async ({
+      world,
+    }) => {
       await world.start();
       const claimed = await world.claimNext();
       await world.store.deleteSession("chat:a", world.clock.now());

@@ -229,9 +229,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(await outcomeOf(world, "dlv_new")).toBe("queued");
     });
 
-    it("count their unfinished bytes above the recorder's limit against the store's limit", async ({
-      world,
-    }) => {
+    it("count their unfinished bytes above the recorder's limit against the store's limit", async ({ world }) => {
       const recorder = { entries: 1_000, bytes: 50_000, refused: 10 };
       const limits = { storeBytes: world.store.stats().bytes + 100_000 };
       const body = "x".repeat(20_000);

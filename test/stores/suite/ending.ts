@@ -139,7 +139,9 @@ export function endingTests(engine: Engine): void {
   });
 
   describe("failing an agent's queued turns", () => {
-    it("fails each of them and returns their number, but no running turn and no turn of another agent", async ({ world }) => {
+    it("fails each of them and returns their number, but no running turn and no turn of another agent", async ({
+      world,
+    }) => {
       const running = await world.start({ agent: "gone", session: "chat:1" });
       await world.claimNext();
       const behind = await world.start({ agent: "gone", session: "chat:1" });

@@ -120,7 +120,9 @@ export function handlingEventsTests(engine: Engine): void {
       },
     );
 
-    it("makes an event dead after the maximum number of failed turns, and the stream reports the reason", async ({ world }) => {
+    it("makes an event dead after the maximum number of failed turns, and the stream reports the reason", async ({
+      world,
+    }) => {
       const { eventId } = await queueEvent(world);
       await failEvent(world, eventId, 2);
       expect(await world.store.getEvent(eventId)).toMatchObject({ status: "queued", attempts: 2 });
@@ -192,7 +194,9 @@ export function handlingEventsTests(engine: Engine): void {
       expect(await world.store.getEvent(eventId)).toEqual(event);
     });
 
-    it("makes an event without further attempts dead when its turn's session is deleted, and notifies watchers", async ({ world }) => {
+    it("makes an event without further attempts dead when its turn's session is deleted, and notifies watchers", async ({
+      world,
+    }) => {
       const { eventId } = await queueEvent(world);
       await takeEvents(world, [eventId], { session: "beat:1", maxAttempts: 1 });
       world.told.length = 0;
@@ -236,7 +240,9 @@ export function handlingEventsTests(engine: Engine): void {
       expect(await waiting(world)).toEqual([]);
     });
 
-    it("include waiting events of an agent that were failed, the oldest first and in batches, with the reason", async ({ world }) => {
+    it("include waiting events of an agent that were failed, the oldest first and in batches, with the reason", async ({
+      world,
+    }) => {
       const ids: string[] = [];
       for (let n = 0; n < 4; n++) ids.push((await queueEvent(world)).eventId);
       const other = await queueEvent(world, { agent: "other" });

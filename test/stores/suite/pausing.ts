@@ -53,9 +53,7 @@ export function pausingTests(engine: Engine): void {
       expect(world.told).toEqual([]);
     });
 
-    it("accepts turns, and returns none to claims until it is resumed, then all in their order", async ({
-      world,
-    }) => {
+    it("accepts turns, and returns none to claims until it is resumed, then all in their order", async ({ world }) => {
       const before = await world.start({ session: "chat:a" });
       await pause(world);
       const ids = [before.turnId];
@@ -196,9 +194,7 @@ export function pausingTests(engine: Engine): void {
     });
 
     if (engine.reopen)
-      it("survives a restart of the store with the waiting turns; so does the end of the pause", async ({
-        world,
-      }) => {
+      it("survives a restart of the store with the waiting turns; so does the end of the pause", async ({ world }) => {
         const { pausedAt } = await pause(world);
         await pause(world, "never-had-a-turn");
         const turn = await world.start();
@@ -258,7 +254,9 @@ export function pausingTests(engine: Engine): void {
       expect(world.store.agentCounts("main").lastEndedAt).toBe(world.clock.now());
     });
 
-    it("marks the agent as failing from a turn that failed in its backend until a turn completes", async ({ world }) => {
+    it("marks the agent as failing from a turn that failed in its backend until a turn completes", async ({
+      world,
+    }) => {
       const run = async (how: Parameters<typeof world.end>[1]) => {
         await world.start();
         await world.end(await world.claimNext(), how);

@@ -179,7 +179,9 @@ export function readingTests(engine: Engine): void {
       expect((await pagesOf(world, 100))[0]?.[3]).toEqual(await world.store.getSession("chat:3"));
     });
 
-    it("shows the last message of a session and whether a turn runs, in the session and in lists", async ({ world }) => {
+    it("shows the last message of a session and whether a turn runs, in the session and in lists", async ({
+      world,
+    }) => {
       await world.start({ session: "chat:a", text: "first" });
       await world.start({ session: "chat:a", text: " second\n time" });
       await world.claimNext();

@@ -90,7 +90,9 @@ export function sweepingTests(engine: Engine): void {
       expect(await world.store.getTurn(turnId)).toMatchObject({ status: "queued" });
     });
 
-    it("deletes sessions that were not used since the start of the retention, with a separate retention for webhooks", async ({ world }) => {
+    it("deletes sessions that were not used since the start of the retention, with a separate retention for webhooks", async ({
+      world,
+    }) => {
       for (const session of ["chat:old", "webhook:old", "chat:used"]) await endOne(world, session);
       await world.clock.advance(1_000);
       const before = world.clock.now() - 1;

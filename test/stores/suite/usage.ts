@@ -61,7 +61,9 @@ export function usageTests(engine: Engine): void {
       expect(await read(hours[1] ?? 0, (hours[1] ?? 0) + 1)).toEqual(hours.slice(1, 2));
     });
 
-    it("counts how each turn ended, and every attempt; an attempt that is retried does not end the turn", async ({ world }) => {
+    it("counts how each turn ended, and every attempt; an attempt that is retried does not end the turn", async ({
+      world,
+    }) => {
       await run(world, {}, used(1, 0), "completed");
       await run(world, {}, used(1, 0), "failed");
       await run(world, {}, used(1, 0), "cancelled");
@@ -234,9 +236,7 @@ export function usageTests(engine: Engine): void {
   });
 
   describe("cached and reasoning tokens, costs, and the model that answered", () => {
-    it("are added up in the turn, its entry, its session and the counters", async ({
-      world,
-    }) => {
+    it("are added up in the turn, its entry, its session and the counters", async ({ world }) => {
       const { turnId } = await world.start();
       await world.release(await world.claimNext(), 0, usedMore(100, 0, 12_345));
       const first = { input: 101, output: 1, more: { cached: 100, reasoning: 0, cost: 12_345 } };

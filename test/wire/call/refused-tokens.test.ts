@@ -29,22 +29,25 @@ const doors = [
   ["POST", "/hooks/wake", `\`/hooks\` ${HOOKS}`, gateway.rpcToken],
 ] as const;
 
-test.each(doors)("401 of %s %s says which token is required, and what was sent instead", async (method, path, takes, otherDoors) => {
-  const json = { "content-type": "application/json" };
-  const missing = await send(method, path, json);
-  expect(missing.status).toBe(401);
-  expect(missing.text).toContain(
-    JSON.stringify(`${takes} The request has none, or one that is not valid here.`).slice(1, -1),
-  );
-  const bare = ({ text }: { text: string }) => text.replace(/req_[0-9A-Z]{26}/, "req");
-  // A token of another surface looks like any other token, in any header.
-  for (const token of ["wrong", otherDoors]) {
-    expect(bare(await send(method, path, { ...json, authorization: `Bearer ${token}` }))).toBe(bare(missing));
-    const { text } = await send(method, path, { ...json, "x-api-key": token });
-    expect(text).toContain("You sent `x-api-key`, which this path does not read.");
-    expect(text).not.toContain(token);
-  }
-});
+test.each(doors)(
+  "401 of %s %s says which token is required, and what was sent instead",
+  async (method, path, takes, otherDoors) => {
+    const json = { "content-type": "application/json" };
+    const missing = await send(method, path, json);
+    expect(missing.status).toBe(401);
+    expect(missing.text).toContain(
+      JSON.stringify(`${takes} The request has none, or one that is not valid here.`).slice(1, -1),
+    );
+    const bare = ({ text }: { text: string }) => text.replace(/req_[0-9A-Z]{26}/, "req");
+    // A token of another surface looks like any other token, in any header.
+    for (const token of ["wrong", otherDoors]) {
+      expect(bare(await send(method, path, { ...json, authorization: `Bearer ${token}` }))).toBe(bare(missing));
+      const { text } = await send(method, path, { ...json, "x-api-key": token });
+      expect(text).toContain("You sent `x-api-key`, which this path does not read.");
+      expect(text).not.toContain(token);
+    }
+  },
+);
 
 test("tls-required names the ways to be accepted", async () => {
   const { json } = await send("GET", "/api/v1/skills/list", { "x-forwarded-proto": "http" });

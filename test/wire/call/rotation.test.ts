@@ -35,35 +35,38 @@ const DOORS: [string, Door][] = [
   ],
 ];
 
-test.each(DOORS)("F16: %s are rotated 100 times under load, and no valid request fails", async (_, { configOf, send }) => {
-  await using gateway = await startGateway({ config: configOf(0, 1) });
-  let current = 0;
-  let answered = 0;
-  let isOver = false;
-  /** The oldest token of a request in progress. */
-  const onTheWay = new Map<number, number>();
-  const work = async (worker: number): Promise<void> => {
-    while (!isOver) {
-      onTheWay.set(worker, current);
-      expect((await send(gateway, tokenAt(current))).status).toBe(200);
-      onTheWay.delete(worker);
-      answered++;
+test.each(DOORS)(
+  "F16: %s are rotated 100 times under load, and no valid request fails",
+  async (_, { configOf, send }) => {
+    await using gateway = await startGateway({ config: configOf(0, 1) });
+    let current = 0;
+    let answered = 0;
+    let isOver = false;
+    /** The oldest token of a request in progress. */
+    const onTheWay = new Map<number, number>();
+    const work = async (worker: number): Promise<void> => {
+      while (!isOver) {
+        onTheWay.set(worker, current);
+        expect((await send(gateway, tokenAt(current))).status).toBe(200);
+        onTheWay.delete(worker);
+        answered++;
+      }
+    };
+    const workers = Promise.all([1, 2, 3, 4].map(work));
+    for (let n = 1; n <= 100; n++) {
+      // Every caller uses the newer token before the older one is removed.
+      current = n;
+      while ([...onTheWay.values()].some((token) => token < n)) await new Promise(setImmediate);
+      await gateway.reload(configOf(n, n + 1));
     }
-  };
-  const workers = Promise.all([1, 2, 3, 4].map(work));
-  for (let n = 1; n <= 100; n++) {
-    // Every caller uses the newer token before the older one is removed.
-    current = n;
-    while ([...onTheWay.values()].some((token) => token < n)) await new Promise(setImmediate);
-    await gateway.reload(configOf(n, n + 1));
-  }
-  isOver = true;
-  await workers;
-  expect(answered).toBeGreaterThan(100);
-  expect(gateway.linesOf("auth.failed")).toEqual([]);
-  for (const [n, status] of [0, 99, 100, 101].map((n) => [n, n < 100 ? 401 : 200] as const))
-    expect([n, (await send(gateway, tokenAt(n))).status]).toEqual([n, status]);
-});
+    isOver = true;
+    await workers;
+    expect(answered).toBeGreaterThan(100);
+    expect(gateway.linesOf("auth.failed")).toEqual([]);
+    for (const [n, status] of [0, 99, 100, 101].map((n) => [n, n < 100 ? 401 : 200] as const))
+      expect([n, (await send(gateway, tokenAt(n))).status]).toEqual([n, status]);
+  },
+);
 
 test("F16: a hundred keys are created one after another: no valid request fails, and a revoked key fails at once", async () => {
   await using gateway = await startGateway();

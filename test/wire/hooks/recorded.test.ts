@@ -152,13 +152,16 @@ describe("a refused webhook is recorded", () => {
     ["a mapping that is not there", (hooks) => hooks.named("two", { a: 1 }), '{"a":1}'],
   ];
 
-  test.each(known)("because it was %s: with the sender, and with the body as far as it was read", async (_, send, body) => {
-    await using gateway = await start();
-    const reply = await send(gateway.hooks);
-    const delivery = await deliveryOf(gateway, reply);
-    expect(delivery).toMatchObject({ outcome: "refused", status: reply.status, caller: "shared", body });
-    expect(stepsOf(delivery)?.map(({ name }) => name)).toEqual(["token.accepted", "request.refused"]);
-  });
+  test.each(known)(
+    "because it was %s: with the sender, and with the body as far as it was read",
+    async (_, send, body) => {
+      await using gateway = await start();
+      const reply = await send(gateway.hooks);
+      const delivery = await deliveryOf(gateway, reply);
+      expect(delivery).toMatchObject({ outcome: "refused", status: reply.status, caller: "shared", body });
+      expect(stepsOf(delivery)?.map(({ name }) => name)).toEqual(["token.accepted", "request.refused"]);
+    },
+  );
 
   test("because there were too many, or the store was full", async () => {
     await using limited = await start({ webhooks: { rateLimit: { maxRequests: 1 } } });

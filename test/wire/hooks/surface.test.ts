@@ -11,15 +11,18 @@ function start(config: SomeConfig) {
 }
 
 describe("webhooks.path", () => {
-  test.each(["/in", "/a/b/c", "/web.hooks_of~us", "/hooksy"])("is the path where they are received: %s", async (path) => {
-    await using gateway = await start({ webhooks: { path, mappings: { one: { match: {}, message: "hi" } } } });
-    const client = createHooks(gateway.url, path);
-    expect((await client.wake(EVENT)).status).toBe(200);
-    expect((await client.agent({ message: "hi" })).status).toBe(200);
-    expect((await client.mapped({})).json.mapping).toBe("one");
-    expect((await client.named("one", {})).json.mapping).toBe("one");
-    expect((await gateway.hooks.wake(EVENT, NOWHERE)).error).toBe("not-found");
-  });
+  test.each(["/in", "/a/b/c", "/web.hooks_of~us", "/hooksy"])(
+    "is the path where they are received: %s",
+    async (path) => {
+      await using gateway = await start({ webhooks: { path, mappings: { one: { match: {}, message: "hi" } } } });
+      const client = createHooks(gateway.url, path);
+      expect((await client.wake(EVENT)).status).toBe(200);
+      expect((await client.agent({ message: "hi" })).status).toBe(200);
+      expect((await client.mapped({})).json.mapping).toBe("one");
+      expect((await client.named("one", {})).json.mapping).toBe("one");
+      expect((await gateway.hooks.wake(EVENT, NOWHERE)).error).toBe("not-found");
+    },
+  );
 
   test("is in the served contract, and nothing else changes there", async () => {
     await using gateway = await start({ webhooks: { path: "/in" } });

@@ -38,15 +38,18 @@ test.each([
   ["sends a ping of the wrong size", frame(TYPE.ping, FLAG.none, 0, Buffer.alloc(3))],
   ["sends a head that cannot be read", frame(TYPE.headers, FLAG.endStream | FLAG.endHeaders, 1, Buffer.alloc(9, 255))],
   ["sends a body without a request", frame(TYPE.data, FLAG.none, 1, Buffer.alloc(4))],
-])("a connection whose client %s is closed after five seconds, even if its client keeps its half open", async (_, bytes) => {
-  const { port, accepted } = await listenHere(echo, OFTEN);
-  const { socket } = await open(port, { allowHalfOpen: true });
-  socket.write(Buffer.concat([PREFACE, settings]));
-  await once(socket, "data");
-  socket.write(bytes);
-  age(5_000);
-  await untilClosed(accepted[0]);
-});
+])(
+  "a connection whose client %s is closed after five seconds, even if its client keeps its half open",
+  async (_, bytes) => {
+    const { port, accepted } = await listenHere(echo, OFTEN);
+    const { socket } = await open(port, { allowHalfOpen: true });
+    socket.write(Buffer.concat([PREFACE, settings]));
+    await once(socket, "data");
+    socket.write(bytes);
+    age(5_000);
+    await untilClosed(accepted[0]);
+  },
+);
 
 test("an idle connection is sent one ping, and remains open", async () => {
   const { port } = await listenHere(echo, OFTEN);

@@ -72,19 +72,22 @@ describe("bytes that are not a request", async () => {
       { method: "POST", path: "/hooks/wake" },
       { ...json, authorization: `Bearer ${SECRETS.webhookToken}` },
     ],
-  ])("in the middle of a body are answered by the call that waits for the body: %s", async (operation, place, headers) => {
-    await using connection = await openConnection(gateway.url);
-    connection.write(requestText(place, { ...headers, "transfer-encoding": "chunked" }, "xyz\r\n"));
-    const { requestId, error } = await connection.reply(place);
-    expect(error).toBe("invalid-request");
-    expect(await gateway.logged("request", { requestId })).toMatchObject({
-      operation,
-      status: 400,
-      error,
-    });
-    expect(gateway.linesOf("request", { status: 499 })).toEqual([]);
-    await connection.closed;
-  });
+  ])(
+    "in the middle of a body are answered by the call that waits for the body: %s",
+    async (operation, place, headers) => {
+      await using connection = await openConnection(gateway.url);
+      connection.write(requestText(place, { ...headers, "transfer-encoding": "chunked" }, "xyz\r\n"));
+      const { requestId, error } = await connection.reply(place);
+      expect(error).toBe("invalid-request");
+      expect(await gateway.logged("request", { requestId })).toMatchObject({
+        operation,
+        status: 400,
+        error,
+      });
+      expect(gateway.linesOf("request", { status: 499 })).toEqual([]);
+      await connection.closed;
+    },
+  );
 
   test("in an incomplete head are 408, and an unstarted head gets no answer", async () => {
     await using impatient = await startGateway({ requestMs: 50 });

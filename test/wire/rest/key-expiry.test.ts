@@ -43,11 +43,14 @@ describe("a key that expires", () => {
     expect(problem.errors).toEqual([{ pointer: "/expires_at", message }]);
   });
 
-  it.each(["2027-03-01T00:00:00Z", "2027-03-01"])("has an error that describes the form of its end: %s", async (expires_at) => {
-    await using gateway = await startGateway();
-    const { problem } = await gateway.console.call("keys.create", { body: { name: "odd", expires_at } });
-    expect(problem.detail).toBe("expires_at must be a time in UTC, written as 2026-11-21T00:00:00.000Z.");
-  });
+  it.each(["2027-03-01T00:00:00Z", "2027-03-01"])(
+    "has an error that describes the form of its end: %s",
+    async (expires_at) => {
+      await using gateway = await startGateway();
+      const { problem } = await gateway.console.call("keys.create", { body: { name: "odd", expires_at } });
+      expect(problem.detail).toBe("expires_at must be a time in UTC, written as 2026-11-21T00:00:00.000Z.");
+    },
+  );
 
   it("MUST be accepted from the configuration, too, and end with a reload", async () => {
     await using gateway = await startGateway();

@@ -3,7 +3,7 @@ import { rest } from "#console/app/api.ts";
 import { useKeys } from "#console/app/keys.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { curlOf } from "#console/lib/curl.ts";
-import { fieldsOf, paramsOf, acceptsMore } from "#console/lib/schema-form.ts";
+import { acceptsMore, fieldsOf, paramsOf } from "#console/lib/schema-form.ts";
 import { TurnInspector } from "#console/pages/sessions/turn.tsx";
 import { CodeField } from "#console/parts/code-field.tsx";
 import { ActionButton, Field, Select } from "#console/parts/fields.tsx";
