@@ -11,7 +11,7 @@ export interface HooksCalls {
   "hooks.mappedByName": { path: { name: string }; headers: { "idempotency-key"?: IdempotencyKey }; body: MappedPayload };
 }
 
-/** The answer of each operation. Where it can answer in several ways, `as` says which. */
+/** The answer of each operation. `as` selects one of several kinds. */
 export interface HooksReplies {
   "hooks.wake": { as: "ok"; body: WakeReply; replayed: boolean };
   "hooks.agent": { as: "ok"; body: AgentHookReply; replayed: boolean };
@@ -19,7 +19,7 @@ export interface HooksReplies {
   "hooks.mappedByName": { as: "ok"; body: MappedByNameReply; replayed: boolean };
 }
 
-/** One body for each operation; it may answer at once. `Ctx` is what the server gives a handler beside the call. */
+/** One body for each operation; it may answer at once. `Ctx` is the context that the server adds to the call. */
 export interface HooksHandlers<Ctx> {
   /** Queue a system event */
   "hooks.wake": (call: HooksCalls["hooks.wake"], ctx: Ctx) => Answer<HooksReplies["hooks.wake"]>;

@@ -5,11 +5,11 @@ import type { RpcMethod } from "./rpc-types.ts";
 export interface MethodRow {
   /** The permission that a token needs to call it. */
   permission: RpcMethod;
-  /** Every error that it can answer with. */
+  /** All of its errors. */
   errors: readonly ErrorName[];
   params: readonly string[];
   required: readonly string[];
-  /** Takes `idempotencyKey` and answers `replayed`. */
+  /** Accepts `idempotencyKey` and returns `replayed`. */
   idempotent: boolean;
 }
 

@@ -10,14 +10,14 @@ export interface OpenAiCalls {
   "models.get": { path: { model: string } };
 }
 
-/** The answer of each operation. Where it can answer in several ways, `as` says which. */
+/** The answer of each operation. `as` selects one of several kinds. */
 export interface OpenAiReplies {
   "completions.create": { as: "completed"; body: ChatCompletion; replayed: boolean } | { as: "events"; body: AsyncIterable<ChatCompletionChunk>; replayed: boolean };
   "models.list": ModelList;
   "models.get": Model;
 }
 
-/** One body for each operation. `Ctx` is what the server gives a handler beside the call. */
+/** One body for each operation. `Ctx` is the context that the server adds to the call. */
 export interface OpenAiHandlers<Ctx> {
   /** Send a conversation to an agent, like to a model of OpenAI */
   "completions.create": (call: OpenAiCalls["completions.create"], ctx: Ctx) => Promise<OpenAiReplies["completions.create"]>;

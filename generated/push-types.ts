@@ -387,7 +387,7 @@ export interface components {
             /** @description The cost by the prices of the models that answered, in their currency, to a billionth. */
             cost?: number;
             /**
-             * @description The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent.
+             * @description The usage of the completed turns was not reported: the zeros mean that it is unknown. Otherwise absent.
              * @constant
              */
             unknown?: true;

@@ -36,7 +36,7 @@ export interface RestCalls {
   "codes.redeem": Record<never, never>;
 }
 
-/** The answer of each operation. Where it can answer in several ways, `as` says which. */
+/** The answer of each operation. `as` selects one of several kinds. */
 export interface RestReplies {
   "chat.send": { as: "completed"; body: ChatCompleted; replayed: boolean } | { as: "events"; body: AsyncIterable<TurnEvent>; replayed: boolean } | { as: "accepted"; body: ChatAccepted; replayed: boolean };
   "skills.list": SkillList;
@@ -69,7 +69,7 @@ export interface RestReplies {
   "codes.redeem": SignIn;
 }
 
-/** One body for each operation. `Ctx` is what the server gives a handler beside the call. */
+/** One body for each operation. `Ctx` is the context that the server adds to the call. */
 export interface RestHandlers<Ctx> {
   /** Send a message to an agent */
   "chat.send": (call: RestCalls["chat.send"], ctx: Ctx) => Promise<RestReplies["chat.send"]>;

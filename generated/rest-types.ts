@@ -229,7 +229,7 @@ export interface paths {
         /**
          * Pause an agent
          * @description Stops the agent from starting work until it is resumed: messages and system events are accepted and wait in its queues, but no turn and no
-         *     heartbeat starts. A running turn continues to its end. Callers who wait for a reply wait as behind a long queue. The
+         *     heartbeat starts. A running turn continues to its end. A call that waits for a reply ends when its usual waiting time is over. The
          *     pause is stored: it survives a restart if the store does, and is valid for every gateway on the same store. An agent that is already
          *     paused keeps its `paused_at`. The call takes no body or an empty object.
          */
@@ -378,8 +378,8 @@ export interface paths {
         put?: never;
         /**
          * Queue a dead system event again
-         * @description Queues a dead event again, after all others of its agent and without counted attempts. The agent handles it at its next heartbeat, or immediately
-         *     if its heartbeat is off. The call takes no body or an empty object.
+         * @description Queues a dead event again, behind all other events of its agent, and sets its attempts to 0. The agent handles it at its next heartbeat,
+         *     or immediately if its heartbeat is off. The call takes no body or an empty object.
          */
         post: operations["events.replay"];
         delete?: never;
@@ -397,8 +397,8 @@ export interface paths {
         };
         /**
          * List mappings
-         * @description The mappings of the configuration, in the order in which they are tried, without their secrets; the rest of each rate limit, and
-         *     the age of the shared tokens.
+         * @description The mappings of the configuration, in the order in which they are tried, without their secrets; the remaining requests of each
+         *     rate limit, and the age of the shared tokens.
          */
         get: operations["mappings.list"];
         put?: never;
@@ -1303,7 +1303,7 @@ export interface components {
             /** @description Their cost, if prices are configured. */
             cost?: number;
             /**
-             * @description The agent did not report its usage, so the zeros do not count. Otherwise absent.
+             * @description The agent did not report its usage: the zeros mean that it is unknown. Otherwise absent.
              * @constant
              */
             unknown?: true;
@@ -1379,7 +1379,7 @@ export interface components {
             delivery: components["schemas"]["DeliveryMode"];
             announce_to: components["schemas"]["AnnounceTo"];
             verify: components["schemas"]["VerifyType"];
-            /** @description Its own rate limit; null if that of the shared token counts, or if none is set. */
+            /** @description The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set. */
             rate_limit: components["schemas"]["RateLimitUse"] | null;
         };
         /**
@@ -1879,7 +1879,7 @@ export interface components {
         /** @description A replacement for a key. */
         KeyRotation: {
             /**
-             * @description The time for which the old key still works; never longer than without the replacement.
+             * @description The time for which the old key still works. If the old key expires earlier, its expiry does not change.
              * @default 86400
              * @example 86400
              */
@@ -2133,7 +2133,7 @@ export interface components {
         };
         /** @description The errors in the configuration; empty if there are none. */
         Problems: components["schemas"]["ConfigProblem"][];
-        /** @description `webhooks.rateLimit`, and its current rest, counted over all gateways that share a store. */
+        /** @description `webhooks.rateLimit` and the remaining requests, counted over all gateways that share a store. */
         RateLimitUse: {
             /** @description The maximum number of requests in a window. */
             limit: number;
@@ -2696,7 +2696,7 @@ export interface components {
             /** @description The cost by the prices of the models that answered, in their currency, to a billionth. */
             cost?: number;
             /**
-             * @description The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent.
+             * @description The usage of the completed turns was not reported: the zeros mean that it is unknown. Otherwise absent.
              * @constant
              */
             unknown?: true;
@@ -2905,7 +2905,7 @@ export interface components {
         /** @description A replacement for a key. */
         KeyRotationSent: {
             /**
-             * @description The time for which the old key still works; never longer than without the replacement.
+             * @description The time for which the old key still works. If the old key expires earlier, its expiry does not change.
              * @example 86400
              */
             overlap_seconds?: number;
@@ -3003,7 +3003,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent. */
+        /** @description No agent has this name. */
         AgentNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3012,7 +3012,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent; or the event of this idempotency key is no longer stored. */
+        /** @description No agent has this name, or the event of this idempotency key is no longer stored. */
         AgentOrEventNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3021,7 +3021,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent; or the turn of this idempotency key is no longer stored. */
+        /** @description No agent has this name, or the turn of this idempotency key is no longer stored. */
         AgentOrTurnNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3052,7 +3052,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent, it has no such skill, or the turn is no longer stored. */
+        /** @description No agent has this name, the agent does not have the skill, or the turn is no longer stored. */
         ChatTargetNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3081,7 +3081,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such delivery. */
+        /** @description No delivery has this id. */
         DeliveryNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3099,7 +3099,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such system event. */
+        /** @description No system event has this id. */
         EventNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3108,7 +3108,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such system event, or its agent was removed from the configuration. */
+        /** @description No system event has this id, or its agent was removed from the configuration. */
         EventOrAgentNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3272,7 +3272,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such key. */
+        /** @description No key has this id. */
         KeyNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3301,7 +3301,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such mapping. */
+        /** @description No mapping has this name. */
         MappingNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3455,7 +3455,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description There is no such agent, it has no such model, or this listener does not serve the OpenAI-compatible API. */
+        /** @description No agent has this name, the agent does not have the model, or this listener does not serve the OpenAI-compatible API. */
         OpenAiModelNotFound: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3510,7 +3510,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent, it has no such model, the turn is no longer stored, or this listener does not serve the OpenAI-compatible API. */
+        /** @description No agent has this name, the agent does not have the model, the turn is no longer stored, or this listener does not serve the OpenAI-compatible API. */
         OpenAiTargetNotFound: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -3682,7 +3682,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such skill, or it is not valid. */
+        /** @description No skill has this id, or the skill is not valid. */
         SkillNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3730,7 +3730,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such turn. */
+        /** @description No turn has this id. */
         TurnNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3893,7 +3893,7 @@ export interface components {
         /** @description `true` if an earlier request with the same `Idempotency-Key` started the work; otherwise absent. */
         IdempotentReplayed: "true";
         /**
-         * @description The rest of the quota, and the time until it is restored: `r` requests, `t` seconds. Only with `rate-limited`.
+         * @description The remaining quota, and the time until it is restored: `r` requests, `t` seconds. Only with `rate-limited`.
          * @example "token";r=0;t=12
          */
         RateLimit: string;

@@ -5,21 +5,21 @@ export interface Route {
   operation: string;
   surface: "rest" | "openai" | "hooks" | "public";
   method: "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
-  /** As the contract writes it: `{turn_id}` stands for a part that varies. */
+  /** In the contract's form: `{turn_id}` is a parameter. */
   path: string;
-  /** The scope that a REST key needs; `console` is the console's token alone. Null where no REST key is asked for. */
+  /** The required scope of a REST key; `console` is only the console's token. Null if no REST key is required. */
   scope: "chat" | "admin" | "console" | null;
-  /** Every error that it can answer with. */
+  /** All of its errors. */
   errors: readonly ErrorName[];
-  /** Takes `Idempotency-Key` and answers `Idempotent-Replayed`. */
+  /** Accepts `Idempotency-Key` and returns `Idempotent-Replayed`. */
   idempotent: boolean;
-  /** The key of `limits` in the configuration that bounds its body; null where it takes none. */
+  /** The key of `limits` in the configuration for its body; null if it has none. */
   bodyLimit: "restBody" | "webhookBody" | null;
-  /** Must have a body. */
+  /** Requires a body. */
   needsBody: boolean;
   /** Can answer with a stream of events. */
   stream: boolean;
-  /** How each reply of its handler is sent; the type is null where nothing is in the body. */
+  /** The status and type of each reply of its handler; the type is null for an empty body. */
   replies: Readonly<Record<string, { status: number; type: string | null }>>;
 }
 

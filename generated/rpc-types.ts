@@ -585,7 +585,7 @@ export interface components {
             /** @description The cost by the prices of the models that answered, in their currency, to a billionth. */
             cost?: number;
             /**
-             * @description The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent.
+             * @description The usage of the completed turns was not reported: the zeros mean that it is unknown. Otherwise absent.
              * @constant
              */
             unknown?: true;
@@ -621,7 +621,7 @@ export interface components {
                 failed: number;
                 /** @description Cancelled turns. */
                 cancelled: number;
-                /** @description The completed turns without reported usage, which are not in `tokens`: those of an hour, agent, model, surface and token without a single token. Absent if there are none. */
+                /** @description The number of completed turns without reported usage, which `tokens` does not include. Turns of the same hour, agent, model, surface and token count together, and only if their tokens are 0. Absent if there are none. */
                 untold?: number;
             };
             /** @description The number of attempts that reached a backend. */

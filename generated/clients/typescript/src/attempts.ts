@@ -4,12 +4,12 @@ import type { CallOptions, Settings } from "./settings.ts";
 
 interface Attempts {
   operation: string;
-  /** Doing the call twice is doing it once. */
+  /** A second call has no further effect. */
   isRepeatable: boolean;
   idempotencyKey?: string | undefined;
 }
 
-/** A longer pause is not waited for: the caller gets the error. */
+/** A longer pause is not waited for: the call fails with the error. */
 const LONGEST_PAUSE_MS = 60_000;
 
 /** Makes a call, and retries it if that is useful and safe. Every failure is thrown as a GatewayError, except the caller's own abort. */
@@ -21,7 +21,7 @@ export async function attempt<Result>(
 ): Promise<Result> {
   for (let tried = 0; ; tried += 1) {
     signal?.throwIfAborted();
-    // A stream goes on after its call: the time is over once the answer begins.
+    // A stream continues after its call: the timeout ends once the answer starts.
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), timeoutMs);
     try {

@@ -5,7 +5,7 @@ export type ErrorName =
   | "parse-error"
   /** The request does not match the contract: a required field is missing, or a field is unknown or has the wrong type. The details name the field. */
   | "invalid-request"
-  /** There is no such RPC method. rpc.discover lists all methods. */
+  /** No RPC method has this name. rpc.discover lists all methods. */
   | "method-not-found"
   /** A param is unknown, of the wrong type, or out of its range; data.detail names it. */
   | "invalid-params"

@@ -3,7 +3,7 @@ import { type ErrorName, retriedNames } from "./error-names.ts";
 import type { Fault } from "./rest-types.ts";
 import { BrokenAnswer, isObject, jsonOf, stringOr } from "./body.ts";
 
-/** The reasons for which a call fails before the gateway answers it, or with an answer that is not the gateway's. */
+/** The reasons for a failure before the gateway answers, or with an answer that is not the gateway's. */
 export type ClientErrorName =
   | "bad-signature"
   | "closed"
@@ -26,7 +26,7 @@ interface Facts {
 
 /** A call failed. Decide by `name`. A name that this client does not know yet comes from a newer gateway. */
 export class GatewayError extends Error {
-  /** A name of the gateway's error table, such as `session-busy`, or one of this client's own. */
+  /** A name of the gateway's error table, such as `session-busy`, or a name of this client. */
   override readonly name: ErrorName | ClientErrorName | (string & {});
   /** The call, such as `chat.send`. */
   readonly operation: string | undefined;
@@ -34,19 +34,19 @@ export class GatewayError extends Error {
   readonly status: number | undefined;
   /** The JSON-RPC error code of an RPC call. */
   readonly code: number | undefined;
-  /** The short text of the error, the same each time. */
+  /** The short text of the error, always the same. */
   readonly title: string;
-  /** What went wrong this time. */
+  /** The details of this error. */
   readonly detail: string | undefined;
-  /** The gateway's log and flight recorder have the call under it. */
+  /** The id of the call in the gateway's log and flight recorder. */
   readonly requestId: string | undefined;
   /** The turn that the error is about. */
   readonly turnId: string | undefined;
   /** When the same call may succeed. */
   readonly retryAfterMs: number | undefined;
-  /** Each fault of a request that the contract refuses. */
+  /** Each fault of a request that does not match the contract. */
   readonly faults: readonly Fault[];
-  /** The key of the call. Call again with it, and nothing is started twice. */
+  /** The idempotency key of the call. A repeat with this key starts nothing twice. */
   idempotencyKey: string | undefined;
 
   /** Whether a thrown value is an error with one of these names. Narrows the type of the value and of its `name`. */
@@ -102,7 +102,7 @@ export function rpcError(
   });
 }
 
-/** The error that a response which is no success stands for. */
+/** The error for a response that is not a success. */
 export async function responseError(response: Response, operation: string, token?: string): Promise<GatewayError> {
   const { status, headers } = response;
   if (response.type === "opaqueredirect" || (status >= 300 && status < 400)) return redirected(response, operation);
@@ -196,7 +196,7 @@ function typeOf({ headers }: Response): string {
   return headers.get("content-type")?.split(";")[0] ?? "no content";
 }
 
-/** `Retry-After` in milliseconds, whether it is written in seconds or as a date. */
+/** `Retry-After` in milliseconds, from seconds or a date. */
 function retryAfterOf(headers: Headers): number | undefined {
   const text = headers.get("retry-after");
   if (text === null) return undefined;
@@ -205,10 +205,10 @@ function retryAfterOf(headers: Headers): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** Codes of connections that were never made: nothing was sent. */
+/** Codes of connections that were never opened: nothing was sent. */
 const UNSENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"];
 
-/** No answer came: `fetch` or a WebSocket failed. */
+/** There was no answer: `fetch` or a WebSocket failed. */
 export function connectionError(cause: unknown, operation: string | undefined, url: string): GatewayError {
   if (cause instanceof GatewayError) return cause;
   const { host } = new URL(url);
@@ -224,7 +224,7 @@ export function connectionError(cause: unknown, operation: string | undefined, u
   return new GatewayError("connection-failed", "Connection failed", { operation, detail, cause });
 }
 
-/** `fetch` says no more than that it failed; its cause says why. */
+/** `fetch` only reports a failure; its cause has the reason. */
 function reasonOf(error: unknown): { code?: string | undefined; message: string } {
   if (!(error instanceof Error)) return { message: String(error) };
   const inner = error.cause ?? (error as { errors?: unknown[] }).errors?.[0];
@@ -233,12 +233,12 @@ function reasonOf(error: unknown): { code?: string | undefined; message: string 
   return { code: typeof code === "string" ? code : undefined, message: error.message || String(code ?? error.name) };
 }
 
-/** Whether the same call may succeed. `isRepeatable` says that doing it twice is doing it once. */
+/** Whether the same call may succeed. `isRepeatable`: a second call has no further effect. */
 export function isWorthRetrying(error: GatewayError, isRepeatable: boolean): boolean {
   const { name, status = 0, turnId, cause } = error;
   if (name === "connection-failed") return isRepeatable || UNSENT.includes(reasonOf(cause).code ?? "");
   if ((retriedNames as readonly string[]).includes(name)) return true;
-  // The turn has ended: a repeat would only tell its end again.
+  // The turn has ended: a repeat would only report its end again.
   if (turnId !== undefined) return false;
   if (status === 408 || status === 429 || status === 503) return true;
   return isRepeatable && status >= 500;

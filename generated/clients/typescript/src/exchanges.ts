@@ -36,7 +36,7 @@ export function createExchanges() {
       });
     },
     answer(response: RpcResponse): void {
-      // A null id refuses a whole message. Responses come in any order, so it may refuse any open message.
+      // A null id refuses a complete message. Responses arrive in any order, so it may refuse any open message.
       for (const exchange of open) {
         if (response.id !== null && !exchange.ids.delete(String(response.id))) continue;
         exchange.responses.push(response);

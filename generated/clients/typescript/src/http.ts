@@ -13,11 +13,11 @@ export interface Operation {
   method: string;
   path: string;
   token: Token;
-  /** What stands before the options in a call, behind the path's values. */
+  /** The arguments of a call before the options and after the values of the path. */
   input?: "body" | "query";
   isIdempotent?: boolean;
   isRepeatable?: boolean;
-  /** The field that a page's items are in. */
+  /** The field with the items of a page. */
   items?: string;
   /** The statuses of failures that have the same body as a success. */
   replyStatuses?: number[];
@@ -50,7 +50,7 @@ function bind(settings: Settings, operation: Operation, name: string): Call {
     const sent = input && (given[inPath] as Input | undefined);
     const options = (given[inPath + (input ? 1 : 0)] ?? {}) as StartOptions;
     refuseUnknown(name, operation, input === "query" ? sent : undefined, options);
-    // The event behind which a stream begins goes into a header.
+    // The event after which a stream starts is sent in a header.
     const isFollowing = kind === "stream" && input === "query";
     const request = requestOf(settings, operation, name, values, isFollowing ? undefined : sent, options);
     if (kind === "stream") return streamOf(request, operation, sent, options);
@@ -82,7 +82,7 @@ function requestOf(
     ...(idempotencyKey && { "idempotency-key": idempotencyKey }),
   });
 
-  /** Sends it and gives the response, as soon as it begins. */
+  /** Sends the request and returns the response as soon as it starts. */
   const send = (accept: string, extra: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> => {
     const headers: Record<string, string> = { ...settings.headers, ...options.headers, accept, ...extra };
     if (operation.token !== "none") headers.authorization = `Bearer ${settings.tokenOf(operation.token, name)}`;
@@ -112,21 +112,21 @@ function requestOf(
     name,
     settings,
     idempotencyKey,
-    /** The whole reply. */
+    /** The complete reply. */
     exchange: (): Promise<Exchange<never>> =>
       once(kind === "text" ? "*/*" : "application/json", {}, async (response) => ({
         data: (await dataOf(response, name, operation)) as never,
         response,
         requestId: response.headers.get("x-request-id") ?? "",
       })),
-    /** The response that a stream of events comes in. */
+    /** The response with a stream of events. */
     open: (extra: Record<string, string>): Promise<Response> =>
       once("text/event-stream", extra, async (response) => {
         if (response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
         await response.body?.cancel();
         throw notAGateway(response, name, "a stream of events");
       }),
-    /** The error that a stream ends with. */
+    /** The error that ends a stream. */
     failure: (cause: unknown) => connectionError(cause, name, settings.url),
   };
 }
@@ -145,7 +145,7 @@ async function dataOf(response: Response, name: string, { kind, items }: Operati
 
 const LONGEST_PAUSE_BETWEEN_ASKS_MS = 5_000;
 
-/** The least time between the starts of two calls for the reply of one turn. The second call follows the first at once. */
+/** The minimum time between the starts of two calls for the reply of one turn. The second call follows the first at once. */
 function pauseBeforeAsking(asked: number): number {
   return asked === 0 ? 0 : Math.min(LONGEST_PAUSE_BETWEEN_ASKS_MS, 125 * 2 ** asked);
 }
@@ -214,7 +214,7 @@ function segmentOf(value: string): string {
   return encodeURIComponent(value);
 }
 
-/** The events of a turn: by a POST that starts it, or of one that is there. */
+/** The events of a turn, by a POST that starts it or of an existing turn. */
 function streamOf(request: HttpRequest, operation: Operation, input: unknown, options: StartOptions): TurnStream {
   const { settings, name } = request;
   if (operation.input !== "body")

@@ -7,7 +7,7 @@ export type { Push, Pushes, PushName, Subscribe, Unsubscribe } from "./push-type
 export * from "./rest.ts";
 export * as webhooks from "./webhooks.ts";
 
-/** One client for all doors of a gateway. */
+/** One client for all surfaces of a gateway. */
 export class Gateway extends RestClient {
   /** The RPC methods. */
   readonly rpc: RpcClient;

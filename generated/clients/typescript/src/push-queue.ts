@@ -40,7 +40,7 @@ export function createPushQueue(onEnd: (queue: PushQueue) => void): PushQueue {
       if (ended === undefined) return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
       if (!("error" in ended)) return { done: true, value: undefined };
       const { error } = ended;
-      ended = {}; // It is thrown once; after that the reader is at its end.
+      ended = {}; // It is thrown once; after that the reader has ended.
       throw error;
     },
     async return() {

@@ -216,7 +216,7 @@ export interface Usage {
   reasoning?: number;
   /** The cost by the prices of the models that answered, in their currency, to a billionth. */
   cost?: number;
-  /** The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent. */
+  /** The usage of the completed turns was not reported: the zeros mean that it is unknown. Otherwise absent. */
   unknown?: true;
 }
 
@@ -429,5 +429,5 @@ export interface Pushes {
 
 export type PushName = keyof Pushes;
 
-/** A push as the socket carries it. */
+/** A push in the form of the socket. */
 export type Push = { [Name in PushName]: { jsonrpc: "2.0"; method: Name; params: Pushes[Name] } }[PushName];

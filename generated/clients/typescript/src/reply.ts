@@ -1,7 +1,7 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/reply.ts; do not edit.
 import { otherAnswer } from "./error.ts";
 
-/** A reply with the request's id, under which the gateway's log and flight recorder have the call. */
+/** A reply with the request's id, which is also in the gateway's log and flight recorder. */
 export type Received<Data> = Data extends object ? Data & { readonly requestId: string } : Data;
 
 export interface Exchange<Data> {
@@ -43,7 +43,7 @@ export class Reply<Data> implements Promise<Received<Data>> {
   }
 }
 
-/** A page of a list. Await it for that page alone, or read all pages with `for await`. */
+/** A page of a list. Await it for only that page, or read all pages with `for await`. */
 export class Page<Data, Item> extends Reply<Data> implements AsyncIterable<Item> {
   readonly #itemsOf: (data: Data) => readonly Item[];
   readonly #next: (data: Data) => Page<Data, Item> | undefined;
@@ -90,7 +90,7 @@ export function pagesOf(
   );
 }
 
-/** The id is not among the fields of the reply, so that a copy or `JSON.stringify` holds the reply alone. */
+/** The id is not among the fields of the reply, so that a copy or `JSON.stringify` has only the reply. */
 function received<Data>({ data, requestId }: Exchange<Data>): Received<Data> {
   if (typeof data === "object" && data !== null && !("requestId" in data))
     Object.defineProperty(data, "requestId", { value: requestId, configurable: true });

@@ -210,7 +210,7 @@ export interface ConfiguredMapping {
   delivery: DeliveryMode;
   announce_to: AnnounceTo;
   verify: VerifyType;
-  /** Its own rate limit; null if that of the shared token counts, or if none is set. */
+  /** The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set. */
   rate_limit: RateLimitUse | null;
 }
 
@@ -546,7 +546,7 @@ export interface KeyRequest {
 
 /** A replacement for a key. */
 export interface KeyRotation {
-  /** The time for which the old key still works; never longer than without the replacement. */
+  /** The time for which the old key still works. If the old key expires earlier, its expiry does not change. */
   overlap_seconds?: number;
   expires_at?: WantedExpiry;
 }
@@ -718,7 +718,7 @@ export interface Problem {
 /** The errors in the configuration; empty if there are none. */
 export type Problems = ConfigProblem[];
 
-/** `webhooks.rateLimit`, and its current rest, counted over all gateways that share a store. */
+/** `webhooks.rateLimit` and the remaining requests, counted over all gateways that share a store. */
 export interface RateLimitUse {
   /** The maximum number of requests in a window. */
   limit: number;
@@ -1177,7 +1177,7 @@ export interface Usage {
   reasoning?: number;
   /** The cost by the prices of the models that answered, in their currency, to a billionth. */
   cost?: number;
-  /** The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent. */
+  /** The usage of the completed turns was not reported: the zeros mean that it is unknown. Otherwise absent. */
   unknown?: true;
 }
 

@@ -106,7 +106,7 @@ export interface AgentsCalls {
    * Pause an agent.
    *
    * Stops the agent from starting work until it is resumed: messages and system events are accepted and wait in its queues, but no turn and no
-   * heartbeat starts. A running turn continues to its end. Callers who wait for a reply wait as behind a long queue. The
+   * heartbeat starts. A running turn continues to its end. A call that waits for a reply ends when its usual waiting time is over. The
    * pause is stored: it survives a restart if the store does, and is valid for every gateway on the same store. An agent that is already
    * paused keeps its `paused_at`. The call takes no body or an empty object.
    */
@@ -165,8 +165,8 @@ export interface EventsCalls {
   /**
    * Queue a dead system event again.
    *
-   * Queues a dead event again, after all others of its agent and without counted attempts. The agent handles it at its next heartbeat, or immediately
-   * if its heartbeat is off. The call takes no body or an empty object.
+   * Queues a dead event again, behind all other events of its agent, and sets its attempts to 0. The agent handles it at its next heartbeat,
+   * or immediately if its heartbeat is off. The call takes no body or an empty object.
    */
   replay(eventId: string, options?: CallOptions): Reply<SystemEvent>;
 }
@@ -175,8 +175,8 @@ export interface MappingsCalls {
   /**
    * List mappings.
    *
-   * The mappings of the configuration, in the order in which they are tried, without their secrets; the rest of each rate limit, and
-   * the age of the shared tokens.
+   * The mappings of the configuration, in the order in which they are tried, without their secrets; the remaining requests of each
+   * rate limit, and the age of the shared tokens.
    */
   list(options?: CallOptions): Reply<MappingList>;
   /**
@@ -418,7 +418,7 @@ const operations: Record<string, Record<string, Operation>> = {
   },
 };
 
-/** The REST calls, the webhooks, and the pages that tell how the gateway is. */
+/** The REST calls, the webhooks, and the pages with the state of the gateway. */
 export class RestClient {
   declare readonly chat: ChatCalls;
   declare readonly skills: SkillsCalls;

@@ -8,10 +8,10 @@ import { type Exchange, type Page, pagesOf, Reply } from "./reply.ts";
 import { isResponse, type RpcRequest, type RpcResponse, responseTo } from "./rpc-message.ts";
 import type { CallOptions, Settings, StartOptions } from "./settings.ts";
 
-/** A method, and what of it a call needs. */
+/** The parts of a method that a call needs. */
 export interface Method {
   isIdempotent?: boolean;
-  /** The field that a page's items are in. */
+  /** The field with the items of a page. */
   items?: string;
 }
 
@@ -19,18 +19,18 @@ export interface Method {
 export type BatchCall = {
   [Name in RpcMethod]: readonly [method: Name, params?: RpcMethods[Name]["params"]];
 }[RpcMethod];
-/** The result of one call of a batch, or the error that it ended with. */
+/** The result or the error of one call of a batch. */
 export type BatchResult<Call> = Call extends readonly [infer Name extends RpcMethod, ...unknown[]]
   ? { ok: true; result: RpcMethods[Name]["result"] } | { ok: false; error: GatewayError }
   : never;
 
-/** The params, which may be left out where none is required, and the options. */
+/** The params, which are optional if none is required, and the options. */
 type Given<Name extends RpcMethod> =
   Record<never, never> extends RpcMethods[Name]["params"]
     ? [params?: RpcMethods[Name]["params"], options?: StartOptions]
     : [params: RpcMethods[Name]["params"], options?: StartOptions];
 
-/** Sends one message and gives the responses to its requests. Over HTTP it gives the HTTP response, too. */
+/** Sends one message and returns the responses to its requests. Over HTTP it also returns the HTTP response. */
 export type Send = (
   message: RpcRequest | RpcRequest[],
   operation: string,
@@ -39,7 +39,7 @@ export type Send = (
 ) => Promise<{ responses: RpcResponse[]; response?: Response }>;
 
 export interface RpcCalls {
-  /** Makes a call without asking for an answer. Nobody learns whether it was done. */
+  /** Makes a call without an answer. Its result is unknown. */
   notify<Name extends RpcMethod>(method: Name, ...given: Given<Name>): Promise<void>;
   /** Sends several calls as one message. Each call succeeds or fails separately. The results are in the order of the calls. */
   batch<const Calls extends readonly BatchCall[]>(
@@ -56,9 +56,9 @@ function requestOf(method: string, params: object): RpcRequest & { id: string } 
 
 type Input = Record<string, unknown>;
 
-/** The methods by noun and verb, `{ agent: { list } }`, and the calls that are about several. */
+/** The methods by noun and verb, `{ agent: { list } }`, and the calls for several methods. */
 export function bindMethods(settings: Settings, methods: Record<string, Method>, send: Send) {
-  /** The params with an idempotency key, where the method takes one: the same for each attempt. */
+  /** The params with an idempotency key, if the method accepts one: the same for each attempt. */
   const withKey = (method: string, params: Input, key?: string): Input =>
     methods[method]?.isIdempotent ? { idempotencyKey: key ?? crypto.randomUUID(), ...params } : params;
 

@@ -13,7 +13,7 @@ import { createSubscriptions } from "./subscriptions.ts";
 
 /** The calls that exist only on a WebSocket. */
 export interface SocketCalls {
-  /** Begins streams, or goes on with them. The client remembers them, and how far each has come, over lost connections. */
+  /** Starts streams, or continues them. The client remembers the streams and their positions over lost connections. */
   subscribe(request: Subscribe, options?: CallOptions): Promise<void>;
   unsubscribe(request: Unsubscribe, options?: CallOptions): Promise<void>;
   /**
@@ -54,7 +54,7 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
       },
       onLost(error) {
         exchanges.fail(error); // The calls may have been carried out.
-        return { goOn: readers.size > 0 };
+        return { reconnect: readers.size > 0 };
       },
       onGone(error) {
         for (const reader of readers) reader.fail(error);
@@ -67,7 +67,7 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
     for (const reader of readers) reader.add(message);
   };
 
-  /** `apply` gets the result as it comes: pushes that came with it are noted after it, and must not be undone. */
+  /** `apply` gets the result when it arrives: pushes that arrived with it are recorded after it, and must not be undone. */
   const control = async (
     socket: SocketLike,
     method: string,
@@ -130,7 +130,7 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
   return { send, calls };
 }
 
-/** Stops waiting when the signal says so. */
+/** Stops waiting when the signal is aborted. */
 async function withSignal<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
   signal.throwIfAborted();
   return new Promise((resolve, reject) => {

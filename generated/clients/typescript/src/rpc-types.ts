@@ -412,7 +412,7 @@ export interface Usage {
   reasoning?: number;
   /** The cost by the prices of the models that answered, in their currency, to a billionth. */
   cost?: number;
-  /** The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent. */
+  /** The usage of the completed turns was not reported: the zeros mean that it is unknown. Otherwise absent. */
   unknown?: true;
 }
 
@@ -428,7 +428,7 @@ export interface UsageCounts {
     failed: number;
     /** Cancelled turns. */
     cancelled: number;
-    /** The completed turns without reported usage, which are not in `tokens`: those of an hour, agent, model, surface and token without a single token. Absent if there are none. */
+    /** The number of completed turns without reported usage, which `tokens` does not include. Turns of the same hour, agent, model, surface and token count together, and only if their tokens are 0. Absent if there are none. */
     untold?: number;
   };
   /** The number of attempts that reached a backend. */

@@ -63,7 +63,7 @@ export interface SessionMethods {
   /**
    * Delete a session.
    *
-   * Cancels the session's turns and erases its messages, its journal and the recorded bodies of its requests. Its usage stays counted. A repeated call answers that the session is not found.
+   * Cancels the session's turns and erases its messages, its journal and the recorded bodies of its requests. The usage statistics still include its turns. A repeated call answers that the session is not found.
    */
   delete(params: SessionDeleteParams, options?: CallOptions): Reply<SessionDeletion>;
 }
@@ -106,7 +106,7 @@ export interface RpcNouns {
   readonly usage: UsageMethods;
 }
 
-/** The same methods over a WebSocket, where there is no HTTP response. */
+/** The same methods over a WebSocket, without an HTTP response. */
 type OverSocket<Nouns> = {
   [Noun in keyof Nouns]: {
     [Verb in keyof Nouns[Noun]]: Nouns[Noun][Verb] extends (...given: infer Given) => Reply<infer Result>
@@ -143,7 +143,7 @@ export class RpcClient {
     Object.assign(this, bindMethods(this.#settings, methods, sendByHttp(this.#settings)));
   }
 
-  /** A WebSocket with the same methods, and with pushes. It is opened by the first call. */
+  /** A WebSocket with the same methods, and with pushes. The first call opens it. */
   connect(): RpcSocket {
     const { send, calls } = openSocket(this.#settings);
     return { ...bindMethods(this.#settings, methods, send), ...calls } as unknown as RpcSocket;

@@ -5,7 +5,7 @@ import { GatewayError } from "./error.ts";
 /** A function that sends a request, like the global `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** The part of a WebSocket that is needed: a browser's, Node's own (from 22) and the `ws` package's all have it. */
+/** The part of a WebSocket that the client uses. A browser's, Node's own (from 22) and the `ws` package's all have it. */
 export interface SocketLike {
   send(data: string): void;
   close(code?: number, reason?: string): void;
@@ -24,7 +24,7 @@ export interface Reconnect {
   minMs?: number;
   /** The longest pause; 30 000. */
   maxMs?: number;
-  /** Called with each pause as it begins, so that a page can say when the next attempt is. */
+  /** Called at the start of each pause, so that a page can show the time of the next attempt. */
   onPause?: (ms: number) => void;
 }
 
@@ -43,16 +43,16 @@ export interface GatewayOptions {
   webhookPath?: string | undefined;
   /** How long one attempt may take; 120 000. */
   timeoutMs?: number | undefined;
-  /** How often a call is tried again; 2. */
+  /** The number of retries; 2. */
   maxRetries?: number | undefined;
   /** Headers for each call. */
   headers?: Record<string, string> | undefined;
-  /** The client makes only calls that need no token, such as `ops.healthz`. Without it, a client with no token is refused. */
+  /** The client makes only calls without a token, such as `ops.healthz`. Otherwise a client without a token is refused. */
   anonymous?: boolean | undefined;
   fetch?: Fetch | undefined;
-  /** Needed where there is no global WebSocket, as in Node 20. The class of the `ws` package fits. */
+  /** Required without a global WebSocket, as in Node 20. The class of the `ws` package works. */
   WebSocket?: SocketClass | undefined;
-  /** How a lost WebSocket is opened again. */
+  /** The settings for reopening a lost WebSocket. */
   reconnect?: Reconnect | undefined;
 }
 
@@ -60,7 +60,7 @@ export interface GatewayOptions {
 export type AgentGatewayOptions = GatewayOptions;
 
 export interface CallOptions {
-  /** Gives up the call. Work that it has started goes on. */
+  /** Aborts the call. Work that it has started continues. */
   signal?: AbortSignal | undefined;
   timeoutMs?: number | undefined;
   maxRetries?: number | undefined;
@@ -68,7 +68,7 @@ export interface CallOptions {
 }
 
 export interface StartOptions extends CallOptions {
-  /** A key of your own, for a call that you may repeat yourself. */
+  /** Your own idempotency key, for a call that you may repeat. */
   idempotencyKey?: string | undefined;
 }
 
@@ -199,7 +199,7 @@ const warned = new Set<string>();
 
 type Process = { env?: Record<string, string | undefined>; emitWarning?: (words: string, type: string) => void };
 
-/** A variable of the environment, where there is one: a browser has none. An empty variable is not set. */
+/** A variable of the environment, if there is one: a browser has none. An empty variable is not set. */
 function variable(name: keyof typeof OLD_NAMES): string | undefined {
   const { process } = globalThis as { process?: Process };
   const old = OLD_NAMES[name];

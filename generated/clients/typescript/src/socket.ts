@@ -5,16 +5,16 @@ import { isResponse } from "./rpc-message.ts";
 import type { Reconnect, SocketLike } from "./settings.ts";
 
 interface Events {
-  /** A new connection stands. Nothing else is sent before this has ended. */
+  /** A new connection is open. Nothing else is sent before this call has ended. */
   onOpen(socket: SocketLike): Promise<void>;
   onFrame(frame: unknown): void;
-  /** The connection is lost; with `goOn` it is wanted back at once. */
-  onLost(error: GatewayError): { goOn: boolean };
-  /** It did not come back. */
+  /** The connection is lost. `reconnect` opens it again at once. */
+  onLost(error: GatewayError): { reconnect: boolean };
+  /** The connection could not be opened again. */
   onGone(error: unknown): void;
 }
 
-/** The protocol, and the token in the only form that a browser can send it in. */
+/** The protocol, and the token in the only form that a browser can send. */
 export function protocolsFor(token: string): string[] {
   return ["agent-gateway.v1", `bearer.${base64url(token)}`];
 }
@@ -29,13 +29,13 @@ function base64url(text: string): string {
 /** The close code for a token that is no longer valid: a new connection with it would be refused. */
 const TOKEN_GONE = 4401;
 
-/** When a gateway that restarts wants to be asked again: another moment for each client. */
+/** The time after which a restarting gateway wants the next attempt, different for each client. */
 function hintOf(reason: string): number | undefined {
   const ms = /\bretry-after-ms=(\d{1,6})\b/.exec(reason)?.[1];
   return ms === undefined ? undefined : Number(ms);
 }
 
-/** The `ws` package hands over the answer that it got in place of a connection; a browser keeps it to itself. */
+/** The `ws` package passes on the answer that refused a connection; a browser hides it. */
 interface TellsResponse {
   on?(
     event: "unexpected-response",
@@ -62,7 +62,7 @@ async function refusalIn(response: AsyncIterable<Uint8Array>): Promise<GatewayEr
   }
 }
 
-/** One connection at a time: opened when it is first needed, and again after it was lost. */
+/** One connection at a time: opened when it is first used, and again after it was lost. */
 export function createConnection(
   open: () => SocketLike,
   { attempts = 10, minMs = 250, maxMs = 30_000, onPause }: Reconnect,
@@ -109,10 +109,10 @@ export function createConnection(
       socket.addEventListener("close", ({ code, reason: said }) => {
         const error = refusal ?? lostError(`The connection ended with ${code} ${said || reason}`.trimEnd());
         if (current === socket) current = undefined;
-        const { goOn } = events.onLost(error);
+        const { reconnect } = events.onLost(error);
         reject(error);
         if (!stands) return;
-        const isWanted = goOn && !closed;
+        const isWanted = reconnect && !closed;
         connected = isWanted && code !== TOKEN_GONE ? connectAgain(hintOf(said)) : undefined;
         if (isWanted && code === TOKEN_GONE) events.onGone(error);
       });
@@ -137,7 +137,7 @@ export function createConnection(
         }
       }
     })();
-    trying.catch(() => {}); // Whoever waits for it learns of it; nobody has to.
+    trying.catch(() => {}); // The callers that wait for the connection get the error; without one it is ignored.
     return trying;
   };
 

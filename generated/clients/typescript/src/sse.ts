@@ -13,7 +13,7 @@ const SILENCE_MS = 45_000;
 /** A larger event ends the stream. */
 const MOST_EVENT_BYTES = 16 * 1024 * 1024;
 
-/** The events of a response, as the WHATWG describes them. An event that is cut off is left out. */
+/** The events of a response, as specified by the WHATWG. An incomplete event is omitted. */
 export async function* readEvents({ body }: Response): AsyncGenerator<ServerEvent> {
   let event = "";
   let id = "";
@@ -29,7 +29,7 @@ export async function* readEvents({ body }: Response): AsyncGenerator<ServerEven
       continue;
     }
     const colon = line.indexOf(":");
-    // A comment before an event is not a part of it.
+    // A comment before an event is not part of it.
     if (colon === 0 && data.length === 0) continue;
     size += line.length;
     if (size > MOST_EVENT_BYTES) throw tooLarge();

@@ -3,27 +3,27 @@ import type { Push, Subscribe, Subscribed, Unsubscribe } from "./push-types.ts";
 
 export type { Subscribe, Subscribed, Unsubscribe };
 
-/** The gateway takes no more sessions than this on a connection. */
+/** The maximum number of sessions per connection of the gateway. */
 const mostSessions = 1000;
 
-/** Remembers what is subscribed to and how far each stream has come, so that a new connection can go on there. */
+/** Remembers the subscriptions and the position of each stream, so that a new connection can continue there. */
 export function createSubscriptions() {
   const sessions = new Map<string, string | null>();
-  /** Sessions that come by way of their agent. */
+  /** Sessions that are pushed because of their agent. */
   const seen = new Map<string, string>();
   const agents = new Set<string>();
   let gateway: string | null | undefined;
   let deliveries = false;
 
   return {
-    /** Keeps the streams that were asked for, and the cursors at which the gateway said that they begin. Pushes come after these. */
+    /** Stores the requested streams, and the cursors at which they start. Pushes come after these. */
     add(request: Subscribe, { sessions: begins, gateway: begin }: Subscribed = {}) {
       for (const [id, cursor] of Object.entries(request.sessions ?? {})) sessions.set(id, begins?.[id] ?? cursor);
       for (const name of request.agents ?? []) agents.add(name);
       if (request.gateway !== undefined) gateway = begin ?? request.gateway;
       if (request.deliveries) deliveries = true;
     },
-    /** Where streams go on after a lost connection, as the gateway said. */
+    /** The positions at which streams continue after a lost connection, as the gateway reported them. */
     moved({ sessions: begins = {}, gateway: begin }: Subscribed) {
       for (const [id, cursor] of Object.entries(begins)) (sessions.has(id) ? sessions : seen).set(id, cursor);
       if (begin !== undefined) gateway = begin;
@@ -35,7 +35,7 @@ export function createSubscriptions() {
       if (request.gateway) gateway = undefined;
       if (request.gateway || request.deliveries) deliveries = false;
     },
-    /** Takes note of the cursor of a push. */
+    /** Stores the cursor of a push. */
     note({ method, params }: Push) {
       const { sessionId, cursor } = params as { sessionId?: string; cursor?: string };
       if (cursor === undefined) return;

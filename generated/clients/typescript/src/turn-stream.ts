@@ -5,16 +5,16 @@ import { isObject, stringOr } from "./body.ts";
 import { GatewayError, isWorthRetrying, otherAnswer } from "./error.ts";
 import { readEvents, type ServerEvent } from "./sse.ts";
 
-/** Opens the stream, behind an event of a turn or from its start. */
+/** Opens the stream, after an event of a turn or from its start. */
 type Open = (from: { turnId: string; after: string } | undefined) => Promise<Response>;
 
-/** The most times that a lost stream is reopened without a new event in between. */
+/** The maximum number of attempts to reopen a lost stream without a new event in between. */
 const ATTEMPTS = 5;
 const LAST_EVENTS: readonly TurnEvent["event"][] = ["turn.completed", "turn.failed", "turn.cancelled"];
 
 /**
- * The events of a turn until its end. The call is made when the reading begins. A stream that is lost goes on behind its last event. Who
- * stops reading ends the stream, not the turn.
+ * The events of a turn until its end. The call is made when the reading starts. A lost stream continues after its last event. A reader that stops
+ * ends the stream, not the turn.
  */
 export class TurnStream implements AsyncIterable<TurnEvent> {
   readonly #open: Open;
@@ -51,8 +51,8 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
   }
 
   /**
-   * The reply, piece by piece. A turn that runs again, after a crash of the gateway for instance, goes on where its new reply passes the old
-   * one; a reply that differs is given from its start. Throws a GatewayError where the turn ends without one.
+   * The reply, piece by piece. If a turn runs again, for example after a crash of the gateway, the reply continues where the new text is longer than
+   * the old one; a different reply is yielded from its start. Throws a GatewayError if the turn ends without a reply.
    */
   async *text(): AsyncGenerator<string, void, undefined> {
     let given = "";
@@ -60,7 +60,7 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
     for await (const { event, data } of this) {
       if (event === "turn.started") reply = "";
       if (event === "message.delta" || event === "message.completed") {
-        // A turn that has ended is told without its pieces.
+        // The reply of an ended turn has no pieces.
         reply = event === "message.delta" ? reply.slice(0, data.offset) + data.text : data.text;
         const isBehind = given.startsWith(reply);
         const piece = reply.startsWith(given) ? reply.slice(given.length) : reply;
@@ -106,7 +106,7 @@ function isOfTurn(event: string, { turn_id, text, offset, error }: Record<string
   return event !== "turn.failed" || (isObject(error) && typeof error.name === "string");
 }
 
-/** The gateway has answered, and would answer so again. */
+/** The gateway has answered, and would give the same answer again. */
 function isRefusal(error: unknown): boolean {
   return error instanceof GatewayError && !isWorthRetrying(error, true);
 }

@@ -2,26 +2,26 @@
 import type { Announcement } from "./rest-types.ts";
 import { GatewayError } from "./error.ts";
 
-/** Headers of a request, in any form that a server has them in. */
+/** Headers of a request, in any form of a server. */
 export type HeadersLike = Headers | Record<string, string | readonly string[] | undefined>;
 
-/** How senders sign. A mapping's `verify.type` has the same words. */
+/** The signature schemes. They have the names of a mapping's `verify.type`. */
 export type SignatureScheme = "standard-webhooks" | "github" | "stripe" | "slack";
 
 export interface SignOptions {
   scheme?: SignatureScheme;
-  /** The delivery's id, which the gateway takes as the idempotency key; a new one. */
+  /** The delivery's id, which the gateway uses as the idempotency key. Default: a new one. */
   id?: string;
-  /** Seconds since 1970; now. */
+  /** Seconds since 1970. Default: now. */
   timestamp?: number;
 }
 
 const TOLERANCE_S = 300;
 
 /**
- * Verifies an announcement of the gateway and gives what it says. `body` must be the request's bytes or text as they came. With several
- * secrets, one must match, so that a secret can be changed. Throws a GatewayError, `bad-signature`, if the request cannot be trusted, and a
- * TypeError if a secret is empty or damaged.
+ * Verifies an announcement of the gateway and returns its content. `body` must be the unchanged bytes or text of the request. With several secrets,
+ * one must match, so that a secret can be changed. Throws a GatewayError, `bad-signature`, if the request cannot be trusted, and a TypeError if a
+ * secret is empty or damaged.
  */
 export async function unwrap(
   body: string | Uint8Array,
@@ -47,7 +47,7 @@ export async function unwrap(
   );
 }
 
-/** The headers that a sender must set, so that a mapping with `verify` takes the request. `body` is exactly what is sent. */
+/** The headers that a sender must set for a mapping with `verify`. `body` is exactly the sent text. */
 export async function sign(
   body: string | Uint8Array,
   secret: string,
@@ -133,7 +133,7 @@ function hex(bytes: Uint8Array): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Compares without telling by its time where two texts differ. */
+/** Compares in constant time. */
 function isSame(a: string, b: string): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;

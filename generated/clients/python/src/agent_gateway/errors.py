@@ -112,7 +112,7 @@ class InvalidRequestError(BadRequestError):
 
 
 class MethodNotFoundError(NotFoundError):
-    """There is no such RPC method. rpc.discover lists all methods."""
+    """No RPC method has this name. rpc.discover lists all methods."""
 
     name = "method-not-found"
 

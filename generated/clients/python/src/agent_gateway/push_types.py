@@ -261,7 +261,7 @@ class Usage(Reply):
     cost: Optional[float]
     """The cost by the prices of the models that answered, in their currency, to a billionth."""
     unknown: Optional[Literal[True]]
-    """The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent."""
+    """The usage of the completed turns was not reported: the zeros mean that it is unknown. Otherwise absent."""
 
 
 class MessageCreatedParams(Reply):

@@ -346,8 +346,8 @@ class AgentsCalls:
 
         Stops the agent from starting work until it is resumed: messages and system events are accepted and wait in its
         queues, but no turn and no
-        heartbeat starts. A running turn continues to its end. Callers who wait for a reply wait as behind a long queue.
-        The
+        heartbeat starts. A running turn continues to its end. A call that waits for a reply ends when its usual waiting
+        time is over. The
         pause is stored: it survives a restart if the store does, and is valid for every gateway on the same store. An
         agent that is already
         paused keeps its `paused_at`. The call takes no body or an empty object.
@@ -474,9 +474,9 @@ class EventsCalls:
     def replay(self, event_id: str) -> SystemEvent:
         """Queue a dead system event again.
 
-        Queues a dead event again, after all others of its agent and without counted attempts. The agent handles it at
-        its next heartbeat, or immediately
-        if its heartbeat is off. The call takes no body or an empty object.
+        Queues a dead event again, behind all other events of its agent, and sets its attempts to 0. The agent handles
+        it at its next heartbeat,
+        or immediately if its heartbeat is off. The call takes no body or an empty object.
         """
         return self._http.call(_operations.EVENTS_REPLAY, (event_id,))
 
@@ -488,9 +488,9 @@ class MappingsCalls:
     def list(self) -> MappingList:
         """List mappings.
 
-        The mappings of the configuration, in the order in which they are tried, without their secrets; the rest of each
-        rate limit, and
-        the age of the shared tokens.
+        The mappings of the configuration, in the order in which they are tried, without their secrets; the remaining
+        requests of each
+        rate limit, and the age of the shared tokens.
         """
         return self._http.call(_operations.MAPPINGS_LIST)
 

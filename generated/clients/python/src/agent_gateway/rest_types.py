@@ -430,7 +430,7 @@ class ConfiguredMapping(Reply):
     announce_to: AnnounceTo
     verify: VerifyType
     rate_limit: Optional[RateLimitUse]
-    """Its own rate limit; null if that of the shared token counts, or if none is set."""
+    """The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set."""
 
 
 class Delivery(Reply):
@@ -755,7 +755,7 @@ class KeyRotation(TypedDict, total=False):
     """A replacement for a key."""
 
     overlap_seconds: int
-    """The time for which the old key still works; never longer than without the replacement."""
+    """The time for which the old key still works. If the old key expires earlier, its expiry does not change."""
     expires_at: WantedExpiry
 
 
@@ -909,7 +909,7 @@ class Problem(Reply):
 
 
 class RateLimitUse(Reply):
-    """`webhooks.rateLimit`, and its current rest, counted over all gateways that share a store."""
+    """`webhooks.rateLimit` and the remaining requests, counted over all gateways that share a store."""
 
     limit: int
     """The maximum number of requests in a window."""
@@ -1382,7 +1382,7 @@ class Usage(Reply):
     cost: Optional[float]
     """The cost by the prices of the models that answered, in their currency, to a billionth."""
     unknown: Optional[Literal[True]]
-    """The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent."""
+    """The usage of the completed turns was not reported: the zeros mean that it is unknown. Otherwise absent."""
 
 
 class WakeReply(Reply):

@@ -171,8 +171,8 @@ class SessionMethods:
     def delete(self, *, session_id: SessionId) -> SessionDeletion:
         """Delete a session.
 
-        Cancels the session's turns and erases its messages, its journal and the recorded bodies of its requests. Its
-        usage stays counted. A repeated call answers that the session is not found.
+        Cancels the session's turns and erases its messages, its journal and the recorded bodies of its requests. The
+        usage statistics still include its turns. A repeated call answers that the session is not found.
         """
         return self._rpc.call("session.delete", given({"sessionId": session_id}))
 

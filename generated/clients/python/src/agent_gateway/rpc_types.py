@@ -481,7 +481,7 @@ class Usage(Reply):
     cost: Optional[float]
     """The cost by the prices of the models that answered, in their currency, to a billionth."""
     unknown: Optional[Literal[True]]
-    """The usage of the completed turns was not reported, so the zeros do not count. Otherwise absent."""
+    """The usage of the completed turns was not reported: the zeros mean that it is unknown. Otherwise absent."""
 
 
 class UsageCountsTurns(Reply):
@@ -492,8 +492,8 @@ class UsageCountsTurns(Reply):
     cancelled: int
     """Cancelled turns."""
     untold: Optional[int]
-    """The completed turns without reported usage, which are not in `tokens`: those of an hour, agent, model, surface and
-    token without a single token. Absent if there are none.
+    """The number of completed turns without reported usage, which `tokens` does not include. Turns of the same hour,
+    agent, model, surface and token count together, and only if their tokens are 0. Absent if there are none.
     """
 
 
