@@ -50,6 +50,23 @@ export type SessionRecord = {
   readonly headDueAt: number | undefined;
 };
 
+/** The time from which the retention of a session, or of the head of its journal, is counted. */
+export function idleAt({ session: { updatedAt }, headDueAt = Infinity }: SessionRecord): number {
+  return Math.min(updatedAt, headDueAt);
+}
+
+/** Sessions of webhooks have a retention of their own. */
+export function isOfWebhook(sessionId: string): boolean {
+  return sessionId.startsWith("webhook:");
+}
+
+/** The times before which sessions are idle for longer than their retention. */
+export type SessionBounds = Pick<Parameters<Store["sweep"]>[0], "sessionsBefore" | "webhookSessionsBefore">;
+
+export function boundOf(sessionId: string, { sessionsBefore, webhookSessionsBefore }: SessionBounds): number {
+  return isOfWebhook(sessionId) ? webhookSessionsBefore : sessionsBefore;
+}
+
 /** A turn. `open` holds the fields that only an unfinished turn needs. */
 export type TurnRecord = {
   readonly turn: Turn;
@@ -203,8 +220,8 @@ export type Totals = ReturnType<Store["stats"]>;
 export type Bookmarks = {
   /** The kind of turn that is claimed next: one with a waiting caller, or another. */
   readonly isWaitedNext: boolean;
-  /** The last session that a sweep has looked at. */
-  readonly sweptTo: number;
+  /** The last session that a sweep has looked at; undefined if the next sweep begins with the first. */
+  readonly sweptTo: SessionRecord | undefined;
   /** The bytes that the recorder may hold, by the last order. */
   readonly recorderBytes: number;
 };
@@ -266,10 +283,10 @@ export interface Records {
     /** Sessions with a smaller ordinal, newest first; of one agent or of all. */
     before(ordinal: number, limit: number, agent?: string): SessionRecord[];
     /**
-     * Sessions with a greater ordinal, oldest first. An engine may leave out the ones that were used after `unusedSince` and whose head is not
-     * due before it, and ends only with an empty answer.
+     * The sessions after `last`, in the order of their ordinals or of their idle times. An engine may leave out sessions within their retention, and
+     * ends only with an empty answer.
      */
-    after(ordinal: number, limit: number, unusedSince: number): SessionRecord[];
+    after(last: SessionRecord | undefined, limit: number, bounds: SessionBounds): SessionRecord[];
   };
   /** The journal of a session, by its ordinal. */
   journal(ordinal: number): Journal;

@@ -3,7 +3,7 @@ import { freeLostAnnouncements } from "./announcements.ts";
 import { forgetEventsBefore } from "./events.ts";
 import { forgetNewsBefore } from "./gateway.ts";
 import { marksOf } from "./journal.ts";
-import type { Records, Rule, SessionRecord, TurnRecord } from "./records.ts";
+import { boundOf, idleAt, type Records, type Rule, type SessionRecord, type TurnRecord } from "./records.ts";
 import { eraseJournal, eraseTurn, forgetSession } from "./sessions.ts";
 import { endOpenTurn, requeueTurn } from "./turn-ends.ts";
 import { bySession } from "./turns.ts";
@@ -61,37 +61,37 @@ function sweepSessions(records: Records, request: SweepRequest, limit: number): 
   const before = Math.max(request.sessionsBefore, request.webhookSessionsBefore);
   let left = limit;
   for (;;) {
-    const found = records.sessions.after(records.bookmarks.sweptTo, SESSIONS_A_SLICE, before);
+    const found = records.sessions.after(records.bookmarks.sweptTo, SESSIONS_A_SLICE, request);
     for (const record of found) {
       if (left <= 0) return true;
       // The sessions behind it were made later still.
-      if (record.session.createdAt > before) {
-        records.setBookmarks({ sweptTo: 0 });
+      if (record.session.createdAt > before && idleAt(record) > before) {
+        records.setBookmarks({ sweptTo: undefined });
         return false;
       }
       const { steps, isDone } = sweepSession(records, record, request, left);
       left -= steps;
       if (!isDone) return true;
-      records.setBookmarks({ sweptTo: record.session.ordinal });
+      records.setBookmarks({ sweptTo: record });
     }
     if (found.length === 0) break;
   }
-  records.setBookmarks({ sweptTo: 0 });
+  records.setBookmarks({ sweptTo: undefined });
   return left <= 0;
 }
 
 function sweepSession(
   records: Records,
   record: SessionRecord,
-  { now, sessionsBefore, webhookSessionsBefore }: SweepRequest,
+  request: SweepRequest,
   left: number,
 ): { steps: number; isDone: boolean } {
   const { sessionId, ordinal, updatedAt } = record.session;
-  const bound = sessionId.startsWith("webhook:") ? webhookSessionsBefore : sessionsBefore;
+  const bound = boundOf(sessionId, request);
   const isUnfinished =
     records.turns.firstInQueue(ordinal) !== undefined || records.announcements.ofSession(ordinal).length > 0;
   if (updatedAt <= bound && !isUnfinished) {
-    return { steps: 1 + forgetSession(records, record, now) / ENTRIES_A_STEP, isDone: true };
+    return { steps: 1 + forgetSession(records, record, request.now) / ENTRIES_A_STEP, isDone: true };
   }
   if (record.headDueAt === undefined || record.headDueAt > bound) return { steps: 1, isDone: true };
   const { scanned, isDone } = ageHead(records, record, bound, Math.ceil(left) * ENTRIES_A_STEP);

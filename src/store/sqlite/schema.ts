@@ -122,11 +122,13 @@ create table sessions (
   ordinal integer primary key,
   session_id text not null,
   agent text,
-  used integer,
-  head integer,
+  is_webhook integer,
+  idle_at integer,
+  idle_minute integer,
   body text not null
 );
-insert into sessions select ordinal, session_id, agent, used, head, body from old_sessions;
+insert into sessions select ordinal, session_id, agent, substr(session_id, 1, 8) = 'webhook:', idle_at, idle_at / 60000, body
+from (select *, min(used, ifnull(head, used)) as idle_at from old_sessions);
 create unique index sessions_by_key on sessions (session_id);
 create index sessions_of_agent on sessions (agent, ordinal) where ordinal is not null;
 

@@ -54,7 +54,7 @@ export function sessionRecords(table: RecordTable<SessionRecord>): Records["sess
       return found?.session.ordinal === ordinal ? found : undefined;
     },
     before: (below, limit, of) => table.scan(of === undefined ? all : ofAgent, { of, below, limit, newestFirst: true }),
-    after: (above, limit) => table.scan(all, { above, limit }),
+    after: (last, limit) => table.scan(all, { above: last?.session.ordinal, limit }),
   };
 }
 

@@ -12,7 +12,9 @@ import {
   type BeatRecord,
   type ContentRecord,
   type DeliveryRecord,
+  idleAt,
   isOfStranger,
+  isOfWebhook,
   KEY,
   type KeyRecord,
   type LateAttempt,
@@ -59,6 +61,11 @@ export function weighDelivery({ delivery, contentBytes, refusal }: DeliveryRecor
 // Tables that may become large. An engine may store them in a file.
 
 const weighSession = weigherOf(SESSION_BYTES, SESSION);
+const MINUTE = 60_000;
+
+export function minuteOf(time: number): number {
+  return Math.floor(time / MINUTE);
+}
 
 export const SESSIONS = {
   table: "sessions",
@@ -67,8 +74,9 @@ export const SESSIONS = {
     ordinal: ["integer", ({ session }) => session.ordinal, "fixed"],
     session_id: ["text", ({ session }) => session.sessionId],
     agent: ["text", ({ session }) => session.agent, "fixed"],
-    used: ["integer", ({ session }) => session.updatedAt],
-    head: ["integer", ({ headDueAt }) => headDueAt],
+    is_webhook: ["boolean", ({ session }) => isOfWebhook(session.sessionId), "fixed"],
+    idle_at: ["integer", idleAt],
+    idle_minute: ["integer", (record) => minuteOf(idleAt(record))],
   },
   orders: { all: { by: "ordinal" }, ofAgent: { by: "ordinal", of: "agent" } },
   weigh: ({ session }) => weighSession(session),

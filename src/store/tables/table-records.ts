@@ -81,7 +81,7 @@ export function totalsOf({ sessions, bytes, shelves, open, announcements }: Stat
 
 /** The bookmarks of a process that has just started. */
 export function newBookmarks(): Bookmarks {
-  return { isWaitedNext: true, sweptTo: 0, recorderBytes: Number.MAX_SAFE_INTEGER };
+  return { isWaitedNext: true, sweptTo: undefined, recorderBytes: Number.MAX_SAFE_INTEGER };
 }
 
 /** The parts of the records in which engines differ. */

@@ -2,8 +2,12 @@ import { LARGE_LAYOUTS, LIVE_LAYOUTS } from "#store/tables/layouts.ts";
 import { postgresSchema } from "#store/tables/schema.ts";
 import { newState } from "#store/tables/table-records.ts";
 
-/** The tables of records, their journals and the state of the store. */
+/**
+ * The tables of records, their journals and the state of the store. Sweeps find idle sessions by the minute, because PostgreSQL writes to all
+ * indexes of a row whenever an indexed value changes.
+ */
 export const RECORD_TABLES = `${postgresSchema([...LARGE_LAYOUTS, ...LIVE_LAYOUTS])}
+create index sessions_idle on sessions (is_webhook, idle_minute, ordinal);
 insert into gateway_state (body) values ('${JSON.stringify(newState())}');
 `;
 

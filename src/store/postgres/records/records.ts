@@ -1,13 +1,14 @@
 import type { News } from "#store/rules/news.ts";
-import type {
-  AgentCount,
-  AgentRecord,
-  BeatRecord,
-  Bookmarks,
-  DeliveryRecord,
-  OpenTurnRecord,
-  Records,
-  SessionRecord,
+import {
+  type AgentCount,
+  type AgentRecord,
+  type BeatRecord,
+  type Bookmarks,
+  type DeliveryRecord,
+  idleAt,
+  type OpenTurnRecord,
+  type Records,
+  type SessionRecord,
 } from "#store/rules/records.ts";
 import type { UsageCount } from "#store/store.ts";
 import { gatewayStream } from "#store/tables/journal-rows.ts";
@@ -19,6 +20,7 @@ import {
   counterOf,
   DELIVERIES,
   hourOf,
+  minuteOf,
   OPEN_TURNS,
   SESSIONS,
   TURNS,
@@ -30,7 +32,7 @@ import { turnsAhead } from "./ahead.ts";
 import { Journals } from "./journal.ts";
 import type { Memory } from "./memory.ts";
 import { Rates } from "./rates.ts";
-import { integer, json, quote, type Row, sql, textList } from "./sql.ts";
+import { integer, json, quote, type Row, sql, textList, truth } from "./sql.ts";
 import { FIRST_OF_GROUP, PostgresTable } from "./table.ts";
 import type { NamedSql, Statement, Transaction } from "./transaction.ts";
 
@@ -199,15 +201,19 @@ export class PostgresRecords extends TableRecords {
     this.moment = { now: transaction.now, time: transaction.time };
   }
 
-  /** A sweep reads only the sessions that may have something to erase. */
+  /** A sweep reads only the sessions that are past their retention, in the order of their idle times. */
   override get sessions(): Records["sessions"] {
     const table = this.#whole.tableOf<SessionRecord>(SESSIONS);
     this.#swept ??= {
       ...super.sessions,
-      after: (above, limit, unusedSince) => {
-        const unused = sql`select body from sessions where ordinal > ${integer(above)} and least(used, head) <= ${integer(unusedSince)}
-          order by ordinal limit ${integer(limit)}`;
-        return table.take(this.transaction.read("sessions_scan_unused", unused));
+      after: (last, limit, { sessionsBefore, webhookSessionsBefore }) => {
+        const place = last ? [minuteOf(idleAt(last)), last.session.ordinal] : [-1, 0];
+        const idle = (isWebhook: boolean, before: number) => sql`(select body, idle_minute, ordinal from sessions
+          where is_webhook = ${truth(isWebhook)} and (idle_minute, ordinal) > (${place.map(integer).join(", ")})
+          and idle_minute <= ${integer(minuteOf(before))} and idle_at <= ${integer(before)} order by idle_minute, ordinal limit ${integer(limit)})`;
+        const both = sql`${idle(false, sessionsBefore)} union all ${idle(true, webhookSessionsBefore)}`;
+        const found = sql`select body from (${both}) as of order by idle_minute, ordinal limit ${integer(limit)}`;
+        return table.take(this.transaction.read("sessions_scan_idle", found));
       },
     };
     return this.#swept;

@@ -1,3 +1,4 @@
+import { boundOf } from "#store/rules/records.ts";
 import type { AgentCounts } from "#store/store.ts";
 import { gatewayStream } from "#store/tables/journal-rows.ts";
 import { AGENTS, BEATS, COUNTS } from "#store/tables/layouts.ts";
@@ -81,15 +82,13 @@ export class SqliteRecords extends TableRecords {
   #readSessions(db: Database): void {
     const { sessions } = this;
     const query = db.query(
-      `SELECT ${freeBytesOf("session_id")}, used, head FROM sessions WHERE ordinal > ? ORDER BY ordinal LIMIT ?`,
+      `SELECT ${freeBytesOf("session_id")}, idle_at FROM sessions WHERE ordinal > ? ORDER BY ordinal LIMIT ?`,
     );
-    sessions.after = (ordinal, limit, unusedSince) => {
+    sessions.after = (last, limit, bounds) => {
       this.flush();
-      const rows = query.all<[sessionId: string, used: number, head: number | null]>([ordinal, ROWS_A_SCAN]);
-      const found = rows.filter(([, used, head], n) => {
-        const isLast = n === rows.length - 1;
-        return isLast || used <= unusedSince || (head !== null && head <= unusedSince);
-      });
+      const rows = query.all<[sessionId: string, idleAt: number]>([last?.session.ordinal ?? 0, ROWS_A_SCAN]);
+      const isLast = (n: number) => n === rows.length - 1;
+      const found = rows.filter(([sessionId, idleAt], n) => isLast(n) || idleAt <= boundOf(sessionId, bounds));
       return found.slice(0, limit).flatMap(([sessionId]) => sessions.find(sessionId) ?? []);
     };
   }

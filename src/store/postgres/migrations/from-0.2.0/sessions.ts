@@ -1,8 +1,8 @@
 import { free, moreOf, object, report, usage, value, when, whole } from "./json.ts";
 
 export const SESSIONS = /* sql */ `
-insert into sessions (session_id, ordinal, agent, used, head, body)
-select session_id, ordinal, agent, updated_at, head_due, (${object({
+insert into sessions (session_id, ordinal, agent, is_webhook, idle_at, idle_minute, body)
+select session_id, ordinal, agent, session_id ~ '^(\\x01")?webhook:', least(updated_at, head_due), least(updated_at, head_due) / 60000, (${object({
   session: object({
     sessionId: free("session_id"),
     agent: value("agent"),
