@@ -29,7 +29,7 @@ await postgresTests((server) => {
       sent.length = 0;
       await one.start({ session: "chat:unfinished" });
       await one.sweep({ sessionsBefore: now });
-      const statements = sent.flatMap((text) => /prepare sessions_scan_idle as ([^;]*)/.exec(text)?.[1] ?? []);
+      const statements = sent.flatMap(({ text }) => /prepare sessions_scan_idle as ([^;]*)/.exec(text)?.[1] ?? []);
       expect(new Set(statements).size).toBe(1);
       const client = await new Servers([url]).find();
       await client.query(`prepare search as ${statements[0]}`);

@@ -22,6 +22,8 @@ const LOST = /^(08|57P0[12])/;
 const CLASH = /^(40001|40P01|55P03|25P03)$/;
 
 export function failureOf(error: unknown): Failure {
+  // These are errors of this process, such as that of a text that is too long.
+  if (error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError) return "broken";
   const code = (error as { code?: unknown } | undefined)?.code;
   if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return "lost";
   if (LOST.test(code) || code === OUTDATED) return "lost";

@@ -37,7 +37,8 @@ const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
   startBeat: ({ batch }: BeatOrder) => batch.bytes,
   queueEvent: ({ text, delivery }: EventOrder) => text.length + (delivery?.bytes ?? 0),
   recordDelivery: ({ bytes }: Delivery) => bytes,
-  endTurn: (_: unknown, { reply }: TurnEnd) => reply.length,
+  endTurn: (_: unknown, { reply, toolCalls, compaction }: TurnEnd) =>
+    reply.length + JSON.stringify([toolCalls, compaction]).length,
 };
 
 /**

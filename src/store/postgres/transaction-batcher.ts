@@ -1,6 +1,7 @@
 import type pg from "pg";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { drop } from "./connect.ts";
 import { failureOf, unavailable } from "./errors.ts";
 import type { Pool } from "./pool.ts";
 import type { Memory } from "./records/memory.ts";
@@ -10,7 +11,14 @@ import { type NamedSql, type Statement, Transaction } from "./records/transactio
 
 type Rule = (records: PostgresRecords) => unknown;
 /** A call: the rule to run in a transaction, and the callbacks for its result. */
-type Order = { rule: Rule; bytes: number; resolve(answer: unknown): void; reject(error: unknown): void };
+type Order = {
+  rule: Rule;
+  bytes: number;
+  /** True if the caller has its answer, so that the order does not run again. */
+  isOver?: true;
+  resolve(answer: unknown): void;
+  reject(error: unknown): void;
+};
 type Outcome = { order: Order; answer: unknown; error?: unknown };
 
 /** The most waiting orders. Further ones are rejected. */
@@ -173,7 +181,7 @@ class Attempt {
 
   constructor(parts: BatcherParts, orders: readonly Order[]) {
     this.#parts = parts;
-    this.#orders = orders;
+    this.#orders = orders.filter(({ isOver }) => !isOver);
     this.#records = new TransactionRecords(new Transaction(parts.clock), parts.memory, parts.lock !== undefined);
   }
 
@@ -198,16 +206,20 @@ class Attempt {
       this.id = id;
       await query(client, [...saved, ...notificationsOf(this.#records.changes()), COMMIT]);
     } catch (error) {
-      if (failureOf(error) !== "lost") await client.query("rollback").catch(() => {});
+      if (failureOf(error) !== "lost") await rollback(client);
       throw error;
     }
     return this.succeed();
   }
 
-  /** Reports the changes as committed, and returns the outcomes. */
+  /** Reports the changes as committed, and returns the outcomes. If a watcher throws, all calls get its error, but no order runs again. */
   succeed(): Outcome[] {
     this.#records.remember();
-    this.#parts.committed(this.#records.changes());
+    try {
+      this.#parts.committed(this.#records.changes());
+    } catch (error) {
+      return this.#outcomes.map((outcome) => ({ ...outcome, error }));
+    }
     return this.#outcomes;
   }
 
@@ -221,6 +233,7 @@ class Attempt {
       if (wanted.length > 0 || !broken) return wanted;
       // The broken order may have changed records, so the others run again without it.
       broken.order.reject(broken.error);
+      broken.order.isOver = true;
       this.#orders = this.#orders.filter((order) => order !== broken.order);
     }
   }
@@ -241,35 +254,43 @@ function outcomeOf(order: Order, records: PostgresRecords): Outcome {
   }
 }
 
-/** The prepared statements of a connection: their names by text, and the number of statements with each name. */
-type Plans = { names: Map<string, string>; readonly given: Map<string, number> };
-const plansOf = new WeakMap<pg.Client, Plans>();
+/** The names of the prepared statements of a connection, by their texts. */
+const plansOf = new WeakMap<pg.Client, Map<string, string>>();
 
 /** Sends several statements together. Returns the rows of each. */
 async function query(client: pg.Client, statements: readonly NamedSql[]): Promise<Row[][]> {
-  const plans = plansOf.get(client) ?? { names: new Map(), given: new Map() };
+  const plans = plansOf.get(client) ?? new Map<string, string>();
   plansOf.set(client, plans);
-  const { names } = plans;
-  // If the query fails, it is unknown which of its statements were prepared.
-  plans.names = new Map();
   const sent = statements.flatMap(({ name, sql }) => {
     if (UNPREPARED.has(name)) return sql;
     const { text, values } = planOf(sql);
-    const known = names.get(text);
-    const plan = known ?? planName(plans, name);
+    const known = plans.get(text);
+    const plan = known ?? newName(plans, name);
+    plans.set(text, plan);
     const run = `execute ${plan}${values.length > 0 ? `(${values.join(", ")})` : ""}`;
-    names.set(text, plan);
     return known ? run : [`prepare ${plan} as ${text}`, run];
   });
   const answer: unknown = await client.query(sent.join(";\n"));
-  plans.names = names;
   const answers = (Array.isArray(answer) ? answer : [answer]) as pg.QueryResult<Row>[];
   return answers.filter(({ command }) => command !== "PREPARE").map(({ rows }) => rows);
 }
 
 /** The name of a statement, with a number if the connection has another statement of the same name. */
-function planName({ given }: Plans, name: string): string {
-  const count = given.get(name) ?? 0;
-  given.set(name, count + 1);
-  return count === 0 ? name : `${name}_${count}`;
+function newName(plans: ReadonlyMap<string, string>, name: string): string {
+  const given = new Set(plans.values());
+  let plan = name;
+  for (let n = 1; given.has(plan); n++) plan = `${name}_${n}`;
+  return plan;
+}
+
+/** Ends a failed transaction. It may have failed before it had prepared all its statements. */
+async function rollback(client: pg.Client): Promise<void> {
+  try {
+    const answer: unknown = await client.query("rollback; select name from pg_prepared_statements");
+    const prepared = new Set((answer as pg.QueryResult[])[1]?.rows.map(({ name }) => name));
+    const plans = plansOf.get(client) ?? new Map<string, string>();
+    for (const [text, plan] of plans) if (!prepared.has(plan)) plans.delete(text);
+  } catch {
+    drop(client);
+  }
 }

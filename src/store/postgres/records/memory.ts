@@ -10,7 +10,7 @@ const REMEMBERED = 5_000;
  * may have changed them since, so guesses decide only what the first pass of a transaction loads.
  */
 export class Memory {
-  bookmarks: Bookmarks = newBookmarks();
+  readonly bookmarks: Bookmarks = newBookmarks();
   /** The last known state, as JSON. */
   state = JSON.stringify(newState());
   readonly #tables = new Map<object, Map<Key, object>>();

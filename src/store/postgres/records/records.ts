@@ -67,7 +67,8 @@ export class TransactionRecords {
   #state: State;
   /** The ordinal of the newest session before the transaction. */
   #newest = 0;
-  #bookmarks: Bookmarks;
+  /** The bookmarks that the last pass has set. The memory has the others, which transactions at the same time may set. */
+  #bookmarks: Partial<Bookmarks> = {};
   #records: PostgresRecords | undefined;
   #changes: CommittedChanges | undefined;
 
@@ -80,7 +81,6 @@ export class TransactionRecords {
       this.#state.bytes += bytes;
     });
     this.#state = JSON.parse(memory.state);
-    this.#bookmarks = memory.bookmarks;
   }
 
   /** Begins a pass. */
@@ -88,10 +88,10 @@ export class TransactionRecords {
     this.transaction.reset();
     this.#state = JSON.parse(this.transaction.state ?? this.#memory.state);
     this.#newest = this.#state.numbers.session;
-    this.#bookmarks = { ...this.#memory.bookmarks };
+    this.#bookmarks = Object.create(this.#memory.bookmarks);
     this.#records = new PostgresRecords(this, this.#rates, {
       state: this.#state,
-      bookmarks: this.#bookmarks,
+      bookmarks: this.#bookmarks as Bookmarks,
       table: this.#tableWith,
       journal: (ordinal) => this.#journals.of(ordinal),
       gateway: gatewayStream(this.#journals, this.#state.gateway),
@@ -126,7 +126,7 @@ export class TransactionRecords {
 
   /** Remembers what the next transactions may need, after the commit. */
   remember(): void {
-    this.#memory.bookmarks = this.#bookmarks;
+    Object.assign(this.#memory.bookmarks, this.#bookmarks);
     this.#memory.state = JSON.stringify(this.#state);
     for (const layout of REMEMBERED) {
       for (const [key, record] of this.#tables.get(layout)?.changed() ?? []) this.#memory.learn(layout, key, record);
