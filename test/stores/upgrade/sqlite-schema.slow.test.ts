@@ -15,13 +15,19 @@ import { fixture } from "./released.ts";
 
 type AnyLayout = Layout<Record<string, never>>;
 
-/** A file of version 0.2.0 after these statements, upgraded. */
-function upgraded(statements = ""): Database {
+/** A file of version 0.2.0 after these statements. */
+function released(statements = ""): { db: Database; path: string } {
   const path = newPath();
   for (const suffix of ["", "-wal"]) writeFileSync(`${path}${suffix}`, fixture(`sqlite${suffix}`));
   const db = openDatabase(path);
   onTestFinished(() => db.close());
   db.exec(statements);
+  return { db, path };
+}
+
+/** The same, upgraded. */
+function upgraded(statements = ""): Database {
+  const { db, path } = released(statements);
   expect(migrate(db, path, 1)).toBe(4);
   return db;
 }
@@ -108,4 +114,24 @@ it("counts the records of version 0.2.0 as this version does", () => {
       name,
     ).toBe(total);
   }
+});
+
+it.each([
+  ["deliveries", "delivery_id", "body = replace(body, '}', '')"],
+  ["deliveries", "delivery_id", `body = replace(body, '"headers"', '"headerz"')`],
+  ["events", "event_id", "body = substr(body, 2)"],
+  ["events", "event_id", `body = replace(body, '"event":', '"evnt":')`],
+  ["live", "id", "body = substr(body, 2)", "kind = 'turn'"],
+  ["meta", "name", "value = substr(value, 2)", "name = 'state'"],
+])("names a damaged record of version 0.2.0 in the table %s, and leaves the file as it is", (table, key, damage, of = "true") => {
+  const { db, path } = released();
+  const [name] = db.query(`SELECT ${freeBytesOf(key)} FROM ${table} WHERE ${of} ORDER BY ${key} LIMIT 1`).get<[string]>([]) ?? [];
+  db.exec(`UPDATE ${table} SET ${damage} WHERE ${key} = '${name}'`);
+  const reason = `the record ${name} of the table ${table} is damaged. Restore a backup, or correct or delete this record`;
+  expect(() => migrate(db, path, 1)).toThrow(
+    `The SQLite file ${path} could not be upgraded from version 4 to 5 (${reason}). It still has version 4.`,
+  );
+  expect(db.query("PRAGMA user_version").get([])).toEqual([4]);
+  db.exec(`DELETE FROM ${table} WHERE ${key} = '${name}' AND ${of} AND '${table}' <> 'meta'`);
+  if (table !== "meta") expect(migrate(db, path, 1)).toBe(4);
 });

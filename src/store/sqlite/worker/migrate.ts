@@ -1,7 +1,7 @@
 import { newBareId } from "#kit/ids.ts";
 import { counterOf, LONGEST_NAMES } from "#store/tables/layouts.ts";
 import { migrations, OLDEST, start } from "../schema.ts";
-import { bytesOf, toSql } from "../text.ts";
+import { bytesOf, freeBytesOf, toSql } from "../text.ts";
 import type { Database } from "./database.ts";
 import { kindOf, OpenFailure } from "./failures.ts";
 
@@ -73,10 +73,32 @@ function step(db: Database, path: string, from: number, to: number, run: () => v
     db.commit();
   } catch (error) {
     db.rollback();
-    if (kindOf(error) !== "unexpected") throw error;
+    const kind = kindOf(error);
+    if (kind !== "unexpected" && kind !== "damaged") throw error;
+    const damaged = from === OLDEST ? findDamage(db) : undefined;
     throw new OpenFailure(
-      `The SQLite file ${path} could not be upgraded from version ${from} to ${to} (${(error as Error).message}). It still has version ${from}.`,
+      `The SQLite file ${path} could not be upgraded from version ${from} to ${to} (${damaged ?? (error as Error).message}). It still has version ${from}.`,
       { cause: error },
     );
   }
+}
+
+/** The tables of version 4 that the upgrade reads: the key and the column of their records, and a value that each record has. */
+const READ = [
+  ["deliveries", "delivery_id", "body", "body -> '$.delivery.headers'"],
+  ["events", "event_id", "body", "body -> '$.event'"],
+  ["live", "id", "body", "body"],
+  ["usage", "counter", "body", "body"],
+  ["meta", "name", "value", "value"],
+] as const;
+
+/** Names the first record that the upgrade cannot read. Undefined if there is none. */
+function findDamage(db: Database): string | undefined {
+  for (const [table, key, column, value] of READ) {
+    const damaged = `CASE WHEN json_valid(${column}) THEN ${value} IS NULL ELSE ${key} <> 'epoch' END`;
+    const [found] = db.query(`SELECT ${freeBytesOf(key)} FROM ${table} WHERE ${damaged} LIMIT 1`).get<[string]>([]) ?? [];
+    if (found !== undefined)
+      return `the record ${found} of the table ${table} is damaged. Restore a backup, or correct or delete this record`;
+  }
+  return undefined;
 }

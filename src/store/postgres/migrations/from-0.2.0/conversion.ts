@@ -2,7 +2,7 @@
 import { RECORD_TABLES } from "../schema.ts";
 import { DELIVERIES, EVENTS, IS_OF_STRANGER, shelf } from "./inbound.ts";
 import { GATEWAY, JOURNAL } from "./journal.ts";
-import { bytesOf, bytesOfString, lengthOf, object, REPORT, stringIn, whole } from "./json.ts";
+import { bytesOf, bytesOfString, FUNCTIONS, lengthOf, object, stringIn, whole } from "./json.ts";
 import { SESSIONS, TURNS } from "./sessions.ts";
 import { AGENTS, countsWith, SMALL_TABLES } from "./small-tables.ts";
 
@@ -71,7 +71,7 @@ update gateway_state set body = (${object({
 const DROPPED = /* sql */ `
 drop table if exists ${OLD_TABLES.map((name) => `old_${name}`).join(", ")};
 drop sequence if exists event_ordinals, announcement_ordinals, ready_orders, news_ids;
-drop function pg_temp.report, pg_temp.counted;
+drop function pg_temp.report, pg_temp.counted, pg_temp.record, pg_temp.bytes, pg_temp.damaged;
 analyze ${NEW_TABLES.replaceAll(" ", ", ")};
 `;
 
@@ -80,7 +80,7 @@ analyze ${NEW_TABLES.replaceAll(" ", ", ")};
  * those of version 8: a later version that changes the layouts must first store their text here.
  */
 export const CONVERSION = [
-  REPORT,
+  FUNCTIONS,
   RENAMED,
   RECORD_TABLES,
   BASE,

@@ -4,6 +4,7 @@ import {
   type Json,
   object,
   otherIn,
+  record,
   report,
   STRING,
   stringIn,
@@ -14,7 +15,7 @@ import {
 
 export const EVENTS = /* sql */ `
 insert into events (event_id, ordinal, agent, is_queued, ended_at, body)
-select event_id, ordinal, agent, state = 'queued', ended_at, (${object({
+select event_id, ordinal, agent, state = 'queued', ended_at, ${record("events", "event_id", object({
   eventId: value("event_id"),
   agent: value("agent"),
   text: free("text"),
@@ -28,13 +29,13 @@ select event_id, ordinal, agent, state = 'queued', ended_at, (${object({
   reason: free("reason"),
   deliveryId: free("delivery_id"),
   ordinal: whole("ordinal"),
-})})::json from old_events;
+}))} from old_events;
 ${report("events", "events", "old_events")}`;
 
 /** A body is stored as UTF-8 or in Base64, and becomes a text with a character for each byte. */
 const BODY = `case left(body, 1) when 't' then to_json(convert_from(convert_to(substr(body, 2), 'UTF8'), 'LATIN1'))::text
-  when 'b' then '"' || regexp_replace(encode(decode(substr(body, 2), 'base64'), 'hex'), '(..)', '\\\\u00\\1', 'g') || '"' end`;
-const BODY_BYTES = `case left(body, 1) when 't' then octet_length(substr(body, 2)) when 'b' then octet_length(decode(substr(body, 2), 'base64')) else 0 end`;
+  when 'b' then '"' || regexp_replace(encode(pg_temp.bytes(delivery_id, substr(body, 2)), 'hex'), '(..)', '\\\\u00\\1', 'g') || '"' end`;
+const BODY_BYTES = `case left(body, 1) when 't' then octet_length(substr(body, 2)) when 'b' then octet_length(pg_temp.bytes(delivery_id, substr(body, 2))) else 0 end`;
 const HEADERS = stringIn("record", "headers");
 /** Each character of a header is a byte. */
 const HEADER_BYTES = `coalesce(length(${withoutEscapes(HEADERS, "x")}) - 2, 0)`;
@@ -46,9 +47,9 @@ select ordinal, row_number() over (order by is_refused, place, n) as n
 from (select f.is_refused, f.place, of.ordinal, of.n from old_finished_deliveries f cross join unnest(f.ordinals) with ordinality as of (ordinal, n)) as f;
 
 insert into contents (place, body)
-select ordinal, (${object({ place: whole("ordinal"), headers: HEADERS, body: BODY })})::json from old_deliveries;
+select ordinal, ${record("deliveries", "delivery_id", object({ place: whole("ordinal"), headers: HEADERS, body: BODY }))} from old_deliveries;
 insert into deliveries (delivery_id, place, refused, ended_order, body)
-select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, (${object({
+select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, ${record("deliveries", "delivery_id", object({
   delivery: object({
     deliveryId: free("delivery_id"),
     at: whole("at"),
@@ -78,7 +79,7 @@ select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, (${object({
   endedOrder: whole("ended"),
   isOfCaller: otherIn("record", "isOfCaller"),
   refusal: REFUSAL,
-})})::json from (select d.*, e.n as ended from old_deliveries d left join ended e on e.ordinal = d.ordinal) as d;
+}))} from (select d.*, e.n as ended from old_deliveries d left join ended e on e.ordinal = d.ordinal) as d;
 ${report("deliveries", "deliveries", "old_deliveries")}`;
 
 /** The numbers of a shelf of the recorder, as the layouts count them. */

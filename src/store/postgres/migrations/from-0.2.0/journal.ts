@@ -1,4 +1,4 @@
-import { free, type Json, object, otherIn, report, STRING, stringIn, usage, value, when, whole } from "./json.ts";
+import { free, type Json, object, otherIn, record, report, STRING, stringIn, usage, value, when, whole } from "./json.ts";
 
 const ENDS = "('turn.completed', 'turn.failed', 'turn.cancelled')";
 /** The columns of the entry after a message, with the prefix \`n_\`. */
@@ -32,6 +32,8 @@ const ENTRY = entry("", {
   after: whole("sizes -> 1"),
 });
 
+const OF_ENTRY = "session || '/' || seq";
+
 /** The number of sessions, by their ordinals, whose journals are converted together. */
 const SESSIONS_AT_ONCE = 10_000;
 
@@ -46,8 +48,9 @@ begin
   for done in 0..newest by ${SESSIONS_AT_ONCE} loop
     insert into journal (session, first_seq, at, body, calls)
     select session, seq, case when is_pair then n_at else at end,
-      ('[' || concat_ws(',', ${ENTRY}, ${when("is_pair", entry("n_", {}))}) || ']')::json,
-      case when name = 'message.completed' and context is not null then ('{"' || seq || '":' || context || '}')::json end
+      ${record("entries", OF_ENTRY, `'[' || concat_ws(',', ${ENTRY}, ${when("is_pair", entry("n_", {}))}) || ']'`)},
+      case when name = 'message.completed' and context is not null
+        then ${record("entries", OF_ENTRY, `'{"' || seq || '":' || context || '}'`)} end
     from (select *, coalesce(name = 'message.completed' and n_seq = seq + 1 and n_name in ('turn.completed', 'turn.cancelled')
           and n_message_id is not null, false) as is_pair,
         coalesce(p_name = 'message.completed' and p_seq = seq - 1 and name in ('turn.completed', 'turn.cancelled')
@@ -81,8 +84,12 @@ const DEAD = object({
 });
 export const GATEWAY = /* sql */ `
 insert into journal (session, first_seq, at, body)
-select 0, g.first, g.at, ('[' || (select string_agg('{"seq":' || g.first + n - 1 || ',"at":' || g.at || ',' || substr(
+select 0, g.first, g.at, ${record(
+  "gateway_entries",
+  "g.first",
+  `'[' || (select string_agg('{"seq":' || g.first + n - 1 || ',"at":' || g.at || ',' || substr(
     case when one.news[1] like '{"name":"event.dead"%' then ${DEAD} else one.news[1] end, 2), ',' order by n)
-  from regexp_matches(g.news, '(${NEWS})', 'g') with ordinality as one (news, n)) || ']')::json
+  from regexp_matches(g.news, '(${NEWS})', 'g') with ordinality as one (news, n)) || ']'`,
+)}
 from old_gateway_entries g;
 ${report("rows of the gateway's stream", "journal where session = 0", "old_gateway_entries").replace("gateway's", "gateway''s")}`;

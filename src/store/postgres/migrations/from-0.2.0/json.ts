@@ -21,6 +21,10 @@ export function object(fields: { readonly [name: string]: Json }): Json {
   const parts = Object.entries(fields).map(([name, json]) => `'"${name}":' || (${json})`);
   return `'{' || concat_ws(',', ${parts.join(", ")}) || '}'`;
 }
+/** A record of version 0.2.0 as `json`. If it cannot be composed, the error names the table and the key. */
+export function record(table: string, key: string, json: Json): string {
+  return `pg_temp.record('${table}', (${key})::text, ${json})`;
+}
 export function when(condition: string, json: Json): Json {
   return `case when ${condition} then ${json} end`;
 }
@@ -61,8 +65,27 @@ export function stringIn(column: string, name: string): Json {
 export function otherIn(column: string, name: string): Json {
   return `substring(${column} from '"${name}":(true|false|-?[0-9.eE+-]+)')`;
 }
-/** Raises a notice with the number of converted records, or an error if some are missing. */
-export const REPORT = /* sql */ `
+/** Functions: two that read a record or raise an error with its key, and one that raises a notice with a number of records, or an error if some are missing. */
+export const FUNCTIONS = /* sql */ `
+create function pg_temp.damaged(of_table text, of_key text, why text) returns void language plpgsql as $$
+begin
+  raise exception 'the record % of the table % is damaged: %. Restore a backup, or correct or delete this record', of_key, of_table, why;
+end $$;
+create function pg_temp.record(of_table text, of_key text, body text) returns json language plpgsql as $$
+begin
+  if body is null then
+    perform pg_temp.damaged(of_table, of_key, 'a value is missing');
+  end if;
+  return body::json;
+exception when data_exception then
+  perform pg_temp.damaged(of_table, of_key, sqlerrm);
+end $$;
+create function pg_temp.bytes(of_key text, body text) returns bytea language plpgsql as $$
+begin
+  return decode(body, 'base64');
+exception when data_exception then
+  perform pg_temp.damaged('deliveries', of_key, sqlerrm);
+end $$;
 create function pg_temp.report(what text, made bigint, expected bigint) returns void language plpgsql as $$
 begin
   if made <> expected then

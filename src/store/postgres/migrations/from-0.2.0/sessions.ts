@@ -1,8 +1,8 @@
-import { free, moreOf, object, report, usage, value, when, whole } from "./json.ts";
+import { free, moreOf, object, record, report, usage, value, when, whole } from "./json.ts";
 
 export const SESSIONS = /* sql */ `
 insert into sessions (session_id, ordinal, agent, is_webhook, idle_at, idle_minute, body)
-select session_id, ordinal, agent, session_id ~ '^(\\x01")?webhook:', least(updated_at, head_due), least(updated_at, head_due) / 60000, (${object({
+select session_id, ordinal, agent, session_id ~ '^(\\x01")?webhook:', least(updated_at, head_due), least(updated_at, head_due) / 60000, ${record("sessions", "session_id", object({
   session: object({
     sessionId: free("session_id"),
     agent: value("agent"),
@@ -21,15 +21,15 @@ select session_id, ordinal, agent, session_id ~ '^(\\x01")?webhook:', least(upda
   }),
   compactedCount: whole("compacted_count"),
   headDueAt: whole("head_due"),
-})})::json from old_sessions;
+}))} from old_sessions;
 ${report("sessions", "sessions", "old_sessions")}
 insert into summaries (session, body)
-select ordinal, (${object({
+select ordinal, ${record("sessions", "session_id", object({
   ordinal: whole("ordinal"),
   summary: object({ text: free("summary"), outside: "case when summary_outside then 'true' else 'false' end" }),
   through: whole("summary_through"),
   except: value("summary_except"),
-})})::json from old_sessions where summary is not null;
+}))} from old_sessions where summary is not null;
 `;
 
 /** The ids of the skills. Each id may be encoded. */
@@ -66,10 +66,10 @@ select b.turn_id, b.agent, b.most_attempts, b.stream_keep, b.ordinals,
   (select json_agg(e.event_id order by e.ordinal)::text from old_events e where e.ordinal = any (b.ordinals)) as ids
 from old_event_batches b join old_turns t on t.turn_id = b.turn_id where t.ended_at is null;
 
-insert into turns (turn_id, body) select turn_id, (${object(OF_TURN)})::json from old_turns where ended_at is not null;
+insert into turns (turn_id, body) select turn_id, ${record("turns", "turn_id", object(OF_TURN))} from old_turns where ended_at is not null;
 ${report("ended turns", "turns", "old_turns where ended_at is not null")}
 insert into open_turns (id, session, agent, place, waited, other, compact, ready, due, lease_ends, cancelled, body)
-select turn_id, session, agent, seq, waited, not waited, false, ready, due, case when status = 'running' then lease_ends end, is_cancelled, (${object(
+select turn_id, session, agent, seq, waited, not waited, false, ready, due, case when status = 'running' then lease_ends end, is_cancelled, ${record("turns", "turn_id", object(
   {
     ...OF_TURN,
     open: object({
@@ -88,7 +88,7 @@ select turn_id, session, agent, seq, waited, not waited, false, ready, due, case
       lease: when("status = 'running'", object({ node: value("node"), endsAt: value("lease_ends") })),
     }),
   },
-)})::json
+))}
 from (select t.*, b.ids, b.most_attempts, b.stream_keep,
     case when t.ready_at <= base.now then t.ready_order
       when t.ready_at is null and t.status = 'queued'
