@@ -51,7 +51,10 @@ export function requestBeat(records: Records, agent: string): void {
   records.notify({ kind: "work", of: "beat" });
 }
 
-/** Called when a turn of the agent's beat has ended. Any gateway can continue the beat. */
+/**
+ * Called when a turn of the agent's beat has ended. Any gateway can continue the beat. Version 0.2.0 may have left a second turn, which then has the
+ * range of events alone.
+ */
 export function endBatch(
   records: Records,
   { agent, turnId }: { agent: string; turnId: string },
@@ -59,9 +62,14 @@ export function endBatch(
   end: { now: number; streamKeep: number },
 ): void {
   const record = records.beats.find(agent);
-  if (record?.run?.openTurnId !== turnId) return;
-  const run = { ...record.run, openTurnId: undefined, dead, returned: record.run.returned + returned };
+  const before = record?.run;
+  if (!before?.turnIds.includes(turnId)) return;
+  const later = before.turnIds.slice(before.turnIds.indexOf(turnId) + 1);
+  const openTurnId =
+    before.openTurnId === turnId ? later.find((id) => records.turns.find(id)?.open) : before.openTurnId;
+  const run = { ...before, openTurnId, dead: [...before.dead, ...dead], returned: before.returned + returned };
   putBeat(records, { ...record, run });
+  if (openTurnId !== undefined) return;
   if (run.isLast) endRun(records, agent, run, { ...end, delayMs: undefined });
   records.notify({ kind: "work", of: "beat" });
 }

@@ -32,18 +32,19 @@ const BEATS = `
 update live set body = json_remove(json_set(body, '$.open.task', json_set(body -> '$.open.events', '$.kind', 'beat')), '$.open.events')
 where kind = 'turn' and body ->> '$.open.events' is not null;
 
-create temp table runs as select body ->> '$.turn.agent' as agent, max(id) as turn_id, json_object(
+create temp table runs as select agent, json_object(
   'began', unixepoch() * 1000,
   'through', coalesce((select value ->> '$.numbers.event' from meta where name = 'state'), 0),
   'before', 0,
   'after', 0,
-  'events', json_array_length(body, '$.open.task.ids'),
+  'events', sum(events),
   'returned', 0,
-  'turnIds', json_array(id),
-  'openTurnId', id,
+  'turnIds', json_group_array(id),
+  'openTurnId', min(id),
   'dead', json_array(),
   'isLast', json('false')) as run
-from live where kind = 'turn' and body ->> '$.open.task' is not null group by agent;
+from (select id, body ->> '$.turn.agent' as agent, json_array_length(body, '$.open.task.ids') as events
+  from live where kind = 'turn' and body ->> '$.open.task' is not null order by id) group by agent;
 update runs set run = json_set(run, '$.before', lowest - 1, '$.after', highest, '$.returned',
   (select count(*) from events where agent = of_agent and is_free = 1 and ordinal < highest))
 from (select agent as of_agent, min(ordinal) as lowest, max(ordinal) as highest from events where is_free = 0 and ended_at is null group by agent)

@@ -1,22 +1,26 @@
 import type pg from "pg";
 import { describe, expect, it } from "vitest";
+import { systemClock } from "#kit/clock.ts";
 import { Servers } from "#store/postgres/connect.ts";
 import { migrate } from "#store/postgres/migrate.ts";
+import { createPostgresStore } from "#store/postgres/postgres.ts";
 import { encodeKey, encodeText } from "#store/postgres/texts.ts";
 import { upgrade } from "#store/postgres/upgrade.ts";
 import type { ContentRecord, DeliveryRecord, OpenTurnRecord } from "#store/rules/records.ts";
-import type { Entry } from "#store/store.ts";
+import type { BeatTask, Entry, TurnEnd } from "#store/store.ts";
 import { type AnyEntry, decodeEntries, GATEWAY } from "#store/tables/journal-rows.ts";
 import * as layouts from "#store/tables/layouts.ts";
 import type { Layout } from "#store/tables/table.ts";
 import { newState, type State } from "#store/tables/table-records.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
+import { LEASE_MS, sweepOrder } from "../world.ts";
 import { BINARY, CALLS, DEAD, HARD, HARD_SESSION, HEALTH, HOSTILE } from "./hard-cases.ts";
 import { fixture } from "./released.ts";
 import { expectWhole } from "./shapes.ts";
 
 const { LARGE_LAYOUTS, LIVE_LAYOUTS } = layouts;
 const ALL: readonly Layout<never>[] = [...LARGE_LAYOUTS, ...LIVE_LAYOUTS];
+const COMPLETED: Omit<TurnEnd, "now"> = { status: "completed", reply: "hi", error: undefined, usage: undefined };
 
 /** The columns of all tables, and their indexes, without those of the migrations. */
 const CATALOG = `select c.relname as table, a.attname as name, format_type(a.atttypid, a.atttypmod) as type, a.attnotnull as required,
@@ -33,7 +37,7 @@ await postgresTests((server) => {
 
   const connect = async (url: string) => {
     const client = await new Servers([url]).find();
-    return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
+    return Object.assign(client, { url, [Symbol.asyncDispose]: () => client.end() });
   };
 
   /** A converted database. `change` is run on the schema of version 0.2.0. */
@@ -222,6 +226,23 @@ await postgresTests((server) => {
       });
     });
 
+    it.each([
+      ["deliveries", "dlv_hard", "update deliveries set record = replace(record, '}', '') where delivery_id = 'dlv_hard'"],
+      ["deliveries", "dlv_hard", "update deliveries set body = 'b!' where delivery_id = 'dlv_hard'"],
+      ["entries", `${HARD_SESSION}/2`, `update entries set context = '[' where session = ${HARD_SESSION} and seq = 2`],
+      ["turns", "turn_hard", "update turns set model = chr(1) || 'x' where turn_id = 'turn_hard'"],
+      ["gateway_entries", "500", "update gateway_entries set news = '[' where first = 500"],
+    ])("is not made if a record in %s is damaged, and the error names the record", async (table, key, damage) => {
+      const url = await server.createDatabase();
+      await server.run(url, `${fixture("postgres.sql")} ${HARD} ${damage}`);
+      await using client = await connect(url);
+      await expect(upgrade(client, () => {})).rejects.toThrow(
+        new RegExp(`\\(the record ${key} of the table ${table} is damaged: .*\\. Restore a backup, or correct or delete this record\\)`),
+      );
+      const { rows } = await client.query("select max(version) as version from gateway_migrations");
+      expect(rows).toEqual([{ version: 6 }]);
+    });
+
     it("may be in a schema with any name, next to tables of other programs", async () => {
       const url = await server.createDatabase();
       await server.run(url, fixture("postgres.sql").toString());
@@ -244,7 +265,7 @@ await postgresTests((server) => {
       await using client = await converted(HARD);
       const { rows } = await client.query("select body from beats where id = 'watch'");
       const turnIds = ["turn_01M8J7FQEXPCFFVDXN1X5C17PX", "turn_z"];
-      const run = { before: 12, after: 114, events: 102, turnIds, openTurnId: "turn_z" };
+      const run = { before: 12, after: 114, events: 102, turnIds, openTurnId: turnIds[0] };
       expect(rows[0].body).toMatchObject({ isAsked: true, run });
       const turns = await bodies<OpenTurnRecord>(client, "open_turns");
       const openOf = (turnId: string) => turns.find(({ turn }) => turn.turnId === turnId)?.open;
@@ -257,6 +278,33 @@ await postgresTests((server) => {
         "select to_regclass('counts') as counts, to_regclass('entries') as entries",
       );
       expect(tables).toEqual([{ counts: null, entries: null }]);
+    });
+
+    it("continues a beat with two turns after the end of both, even if the later turn is cancelled first", async () => {
+      await using client = await converted(HARD);
+      await using store = await createPostgresStore({ clock: systemClock, url: [client.url], connections: 2 });
+      const free = async () => {
+        const events = await store.readQueuedEvents({ agent: "watch", after: 0, through: 1e9, limit: 1e3, bytes: 1e9 });
+        return events.map(({ eventId }) => eventId);
+      };
+      const [first] = (await bodies<OpenTurnRecord>(client, "open_turns")).filter(
+        ({ turn, open }) => turn.agent === "watch" && open.task?.kind === "beat" && turn.turnId !== "turn_z",
+      );
+      const { ids } = first?.open.task as BeatTask;
+      const before = await free();
+      await store.cancelTurn("turn_z", Date.now());
+      expect(await store.dueBeats(["watch"])).toEqual({ due: [], nextDueInMs: undefined });
+      expect(await free()).toEqual(before);
+      await store.sweep(sweepOrder(Date.now()));
+      const freeOf = (agent: string) => (agent === "watch" ? 1 : 0);
+      const newMessageId = () => "msg_1";
+      const claim = { now: Date.now(), node: "node_a", leaseMs: LEASE_MS, free: 8, freeOf, newMessageId };
+      const { turns } = await store.claimTurns(claim);
+      expect(turns.map(({ turn }) => turn.turnId)).toEqual([first?.turn.turnId]);
+      for (const { claim } of turns) await store.endTurn(claim, { ...COMPLETED, now: Date.now() });
+      expect((await Promise.all(ids.map((id) => store.getEvent(id)))).map((event) => event?.status)).toEqual(ids.map(() => "handled"));
+      expect(await store.dueBeats(["watch"])).toMatchObject({ due: ["watch"] });
+      expect(store.agentCounts("watch").waitingEvents).toBe((await free()).length);
     });
   });
 });

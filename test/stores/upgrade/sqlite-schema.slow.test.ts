@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import Libsql from "libsql";
 import { expect, it, onTestFinished } from "vitest";
-import { isOfStranger } from "#store/rules/records.ts";
+import { type BeatRecord, isOfStranger } from "#store/rules/records.ts";
 import { start } from "#store/sqlite/schema.ts";
 import { freeBytesOf } from "#store/sqlite/text.ts";
 import { type Database, openDatabase } from "#store/sqlite/worker/database.ts";
@@ -134,4 +134,18 @@ it.each([
   expect(db.query("PRAGMA user_version").get([])).toEqual([4]);
   db.exec(`DELETE FROM ${table} WHERE ${key} = '${name}' AND ${of} AND '${table}' <> 'meta'`);
   if (table !== "meta") expect(migrate(db, path, 1)).toBe(4);
+});
+
+it("gives a beat of version 0.2.0 all its open turns, and first waits for the oldest", () => {
+  const { db, path } = released();
+  const from = "live WHERE kind = 'turn' AND body ->> '$.open.events' IS NOT NULL";
+  const [turn] = bodiesOf<{ turn: { turnId: string; agent: string }; open: { events: { ids: string[] } } }>(db, from);
+  if (!turn) throw new Error("the file has an open turn of a beat");
+  const { turnId, agent } = turn.turn;
+  const later = `json_set(body, '$.turn.turnId', 'turn_z', '$.open.events.ids', json('["evt_z"]'))`;
+  db.exec(`INSERT INTO live (kind, id, body) SELECT kind, 'turn_z', ${later} FROM ${from}`);
+  migrate(db, path, 1);
+  const [beat] = bodiesOf<BeatRecord>(db, `live WHERE kind = 'beats' AND id = '${agent}'`);
+  const events = turn.open.events.ids.length + 1;
+  expect(beat?.run).toMatchObject({ events, turnIds: [turnId, "turn_z"], openTurnId: turnId });
 });

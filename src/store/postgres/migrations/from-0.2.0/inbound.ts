@@ -9,6 +9,7 @@ import {
   STRING,
   stringIn,
   value,
+  when,
   whole,
   withoutEscapes,
 } from "./json.ts";
@@ -49,7 +50,7 @@ from (select f.is_refused, f.place, of.ordinal, of.n from old_finished_deliverie
 insert into contents (place, body)
 select ordinal, ${record("deliveries", "delivery_id", object({ place: whole("ordinal"), headers: HEADERS, body: BODY }))} from old_deliveries;
 insert into deliveries (delivery_id, place, refused, ended_order, body)
-select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, ${record("deliveries", "delivery_id", object({
+select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, ${record("deliveries", "delivery_id", when(`${record("deliveries", "delivery_id", "record")} is not null`, object({
   delivery: object({
     deliveryId: free("delivery_id"),
     at: whole("at"),
@@ -79,7 +80,7 @@ select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, ${record("deliveries", "d
   endedOrder: whole("ended"),
   isOfCaller: otherIn("record", "isOfCaller"),
   refusal: REFUSAL,
-}))} from (select d.*, e.n as ended from old_deliveries d left join ended e on e.ordinal = d.ordinal) as d;
+})))} from (select d.*, e.n as ended from old_deliveries d left join ended e on e.ordinal = d.ordinal) as d;
 ${report("deliveries", "deliveries", "old_deliveries")}`;
 
 /** The numbers of a shelf of the recorder, as the layouts count them. */

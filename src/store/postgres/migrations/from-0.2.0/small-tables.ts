@@ -101,7 +101,7 @@ from (select coalesce(b.agent, r.agent) as agent, b.due, b.noted, b.is_asked, co
     returned: `(select count(*) from old_events e where e.agent = b.agent and e.state = 'queued' and not ${IS_TAKEN}
       and e.ordinal < (select max(o) from batches x cross join unnest(x.ordinals) o where x.agent = b.agent))::text`,
     turnIds: "json_agg(turn_id order by turn_id)::text",
-    openTurnId: value("max(turn_id)"),
+    openTurnId: value("min(turn_id)"),
     dead: "'[]'",
     isLast: "'false'",
   })} as run from batches b cross join base group by agent) as r on r.agent = b.agent cross join base) as b;
