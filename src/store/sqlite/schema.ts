@@ -70,7 +70,7 @@ create table deliveries (
 );
 insert into deliveries select delivery_id, place, refused, ended_order, json_set(json_remove(body, '$.delivery.headers', '$.delivery.body'),
   '$.contentBytes', length(replace(escaped, '\\', '')) - 2 * (length(escaped) - length(replace(escaped, '\\u', ''))),
-  '$.delivery.showsWords', json(ifnull(body -> '$.delivery.showsWords', iif(body -> '$.delivery.body' is null, 'false', 'true'))))
+  '$.delivery.showsWords', json(iif(body -> '$.delivery.body' is null, 'false', 'true')))
 from (select *, replace(substr(headers, 2, length(headers) - 2) || substr(content, 2, length(content) - 2), '\\\\', 'x') as escaped
   from (select *, body -> '$.delivery.headers' as headers, ifnull(body -> '$.delivery.body', '""') as content from old_deliveries));
 create unique index deliveries_by_key on deliveries (delivery_id);

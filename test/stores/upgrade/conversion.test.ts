@@ -205,8 +205,6 @@ await postgresTests((server) => {
           steps: [{ detail: HOSTILE }, { name: "y" }],
         },
         contentBytes: 12,
-        isOfCaller: true,
-        refusal: { name: "invalid-params", detail: HOSTILE },
       });
       const { place } = await one<DeliveryRecord>("deliveries", "delivery_id = 'dlv_hard'");
       expect(await one("contents", `place = ${place}`)).toEqual({

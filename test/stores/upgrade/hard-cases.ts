@@ -46,8 +46,6 @@ insert into deliveries (delivery_id, at, surface, kept, request_id, mapping, sen
       headers: "host: é",
       bytes: 5,
       status: 400,
-      isOfCaller: true,
-      refusal: { name: "invalid-params", detail: HOSTILE },
     }),
   )}, ${quoted(
     JSON.stringify([

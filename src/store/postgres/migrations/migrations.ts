@@ -1,5 +1,4 @@
 import { CONVERSION } from "./from-0.2.0/conversion.ts";
-import { PREVIEWS } from "./previews.ts";
 import { RECORD_TABLES, SHARED_TABLES } from "./schema.ts";
 
 /**
@@ -23,6 +22,5 @@ export type Migration = {
 export const MIGRATIONS: readonly Migration[] = [
   // The oldest version that can be upgraded. Its schema is not created any more.
   { version: 6, oldest: 6, release: "0.2.0", sql: "" },
-  { version: 7, oldest: 6, sql: PREVIEWS },
   { version: 8, oldest: 8, sql: CONVERSION, schema: `${RECORD_TABLES}${SHARED_TABLES}` },
 ];

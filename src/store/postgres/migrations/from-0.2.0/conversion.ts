@@ -1,12 +1,12 @@
-/** The conversion of the schema of version 7, which is that of release 0.2.0 with previews. */
+/** The conversion of the schema of version 6, which is that of release 0.2.0. */
 import { RECORD_TABLES } from "../schema.ts";
-import { DELIVERIES, EVENTS, IS_OF_STRANGER, shelf } from "./inbound.ts";
+import { DELIVERIES, EVENTS, IS_REFUSED, shelf } from "./inbound.ts";
 import { GATEWAY, JOURNAL } from "./journal.ts";
-import { bytesOf, bytesOfString, FUNCTIONS, lengthOf, object, stringIn, whole } from "./json.ts";
+import { bytesOf, FUNCTIONS, lengthOf, object, whole } from "./json.ts";
 import { SESSIONS, TURNS } from "./sessions.ts";
 import { AGENTS, countsWith, SMALL_TABLES } from "./small-tables.ts";
 
-/** The tables of version 7 that are replaced. Their names get a prefix first, and so do the names of their indexes. */
+/** The tables of version 6 that are replaced. Their names get a prefix first, and so do the names of their indexes. */
 const OLD_TABLES =
   "agent_ends announcements api_keys beats compactions counts deliveries entries erased_sessions event_batches events finished_deliveries gateway_entries gateway_place idempotency_keys late_attempts news sessions turns usage_counts".split(
     " ",
@@ -40,10 +40,9 @@ create temp table base on commit drop as select greatest(
 
 /** The weights of records, as the layouts count them. */
 const WEIGHTS = [
-  `select 800 + ${lengthOf("session_id")} + ${lengthOf("channel")} + ${lengthOf("user_id")} + ${bytesOf("preview")} from old_sessions`,
+  `select 800 + ${lengthOf("session_id")} + ${lengthOf("channel")} + ${lengthOf("user_id")} from old_sessions`,
   `select 200 + ${bytesOf("summary")} + 8 * cardinality(summary_except) from old_sessions where summary is not null`,
-  `select 640 + ${bytesOf("detail")} + ${bytesOf("preview")} + ${bytesOf("reply_preview")} + case when ended_at is null then 200 else 0 end
-    + case when announcement is null then 0 else 60 + ${bytesOfString(stringIn("announcement", "reason"))} end from old_turns`,
+  `select 640 + ${bytesOf("detail")} + case when ended_at is null then 200 else 0 end from old_turns`,
   `select 110 + case when name like 'message.%' then ${bytesOf("text")} + ${bytesOf("context")} else 0 end from old_entries`,
   `select 400 + ${bytesOf("text")} + ${bytesOf("metadata")} + ${bytesOf("reason")} from old_events`,
   "select 200 + octet_length(key) + octet_length(hash) from old_idempotency_keys",
@@ -61,7 +60,7 @@ update gateway_state set body = (${object({
   }),
   sessions: "(select count(*) from sessions)::text",
   bytes: `(select coalesce(sum(bytes), 0) from (${WEIGHTS.join(" union all ")}) as of (bytes))::text`,
-  shelves: object({ refused: shelf(IS_OF_STRANGER), others: shelf(`not (${IS_OF_STRANGER})`) }),
+  shelves: object({ refused: shelf(IS_REFUSED), others: shelf(`not (${IS_REFUSED})`) }),
   open: `(select ${object(countsWith("sum"))} from counted)`,
   announcements: "(select count(*) from announcements)::text",
   gateway: `(select ${object({ first: whole("first"), last: whole("last") })} from old_gateway_place)`,

@@ -40,8 +40,7 @@ const BODY_BYTES = `case left(body, 1) when 't' then octet_length(substr(body, 2
 const HEADERS = stringIn("record", "headers");
 /** Each character of a header is a byte. */
 const HEADER_BYTES = `coalesce(length(${withoutEscapes(HEADERS, "x")}) - 2, 0)`;
-const REFUSAL = `substring(record from '"refusal":(\\{(?:[^"{}]|${STRING})*\\})')`;
-export const IS_OF_STRANGER = `kept = 'refused' and ${otherIn("record", "isOfCaller")} is null`;
+export const IS_REFUSED = "kept = 'refused'";
 export const DELIVERIES = /* sql */ `
 create temp table ended on commit drop as
 select ordinal, row_number() over (order by is_refused, place, n) as n
@@ -50,7 +49,7 @@ from (select f.is_refused, f.place, of.ordinal, of.n from old_finished_deliverie
 insert into contents (place, body)
 select ordinal, ${record("deliveries", "delivery_id", object({ place: whole("ordinal"), headers: HEADERS, body: BODY }))} from old_deliveries;
 insert into deliveries (delivery_id, place, refused, ended_order, body)
-select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, ${record("deliveries", "delivery_id", when(`${record("deliveries", "delivery_id", "record")} is not null`, object({
+select delivery_id, ordinal, ${IS_REFUSED}, ended, ${record("deliveries", "delivery_id", when(`${record("deliveries", "delivery_id", "record")} is not null`, object({
   delivery: object({
     deliveryId: free("delivery_id"),
     at: whole("at"),
@@ -61,7 +60,7 @@ select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, ${record("deliveries", "d
     address: stringIn("record", "address"),
     requestId: free("request_id"),
     caller: stringIn("record", "caller"),
-    showsWords: `coalesce(${otherIn("record", "showsWords")}, ${value("body is not null")})`,
+    showsWords: value("body is not null"),
     bytes: otherIn("record", "bytes"),
     answer: value("case when kept in ('repeated', 'unmatched', 'refused', 'challenge') then kept else 'accepted' end"),
     status: otherIn("record", "status"),
@@ -78,8 +77,6 @@ select delivery_id, ordinal, ${IS_OF_STRANGER}, ended, ${record("deliveries", "d
   messageId: stringIn("record", "messageId"),
   agent: stringIn("record", "agent"),
   endedOrder: whole("ended"),
-  isOfCaller: otherIn("record", "isOfCaller"),
-  refusal: REFUSAL,
 })))} from (select d.*, e.n as ended from old_deliveries d left join ended e on e.ordinal = d.ordinal) as d;
 ${report("deliveries", "deliveries", "old_deliveries")}`;
 
@@ -87,7 +84,7 @@ ${report("deliveries", "deliveries", "old_deliveries")}`;
 export function shelf(condition: string): Json {
   const steps = `(select coalesce(sum(${bytesOfString("detail[1]")}), 0) from regexp_matches(steps, '"detail":(${STRING})', 'g') as of (detail))`;
   const bytes = `500 + ${HEADER_BYTES} + ${BODY_BYTES} + ${bytesOfString(stringIn("record", "path"))}
-    + ${bytesOfString(stringIn("record", "detail"))} + 100 * step_count + ${steps}`;
+    + 100 * step_count + ${steps}`;
   const all = `from old_deliveries where ${condition}`;
   const fields = object({
     size: "count(*)::text",

@@ -17,7 +17,6 @@ select session_id, ordinal, agent, session_id ~ '^(\\x01")?webhook:', least(upda
     usage: usage("input", "output", moreOf("more")),
     ordinal: whole("ordinal"),
     contextBytes: whole("context_bytes"),
-    preview: free("preview"),
   }),
   compactedCount: whole("compacted_count"),
   headDueAt: whole("head_due"),
@@ -53,9 +52,6 @@ const TURN = object({
   error: when("error is not null", object({ name: value("error"), detail: free("detail") })),
   usage: when("input is not null", usage("input", "output", moreOf("more"))),
   deliveryId: free("delivery_id"),
-  preview: free("preview"),
-  replyPreview: free("reply_preview"),
-  announcement: "announcement",
 });
 const OF_TURN = { turn: TURN, ordinal: whole("session"), place: whole("seq"), replySeq: "coalesce(reply_at, 0)::text" };
 
