@@ -241,6 +241,18 @@ await postgresTests((server) => {
       expect(rows).toEqual([{ version: 6 }]);
     });
 
+    it.each([
+      ["create view busy as select agent from live_turns", /\(these views use tables that the upgrade replaces: busy\. Drop them now/],
+      ["create materialized view used as select * from usage_counts", /: used\. Drop them now/],
+      ["create table usage (note text)", /\(the schema has other tables with the names of new tables: usage\. Rename them/],
+    ])("is not made if objects of an operator are in the way, and the error names them: %s", async (create, reason) => {
+      const url = await server.createDatabase();
+      await server.run(url, `${fixture("postgres.sql")} ${create}`);
+      await using client = await connect(url);
+      await expect(upgrade(client, () => {})).rejects.toThrow(reason);
+      expect((await client.query("select count(*) from turns")).rows).toEqual([{ count: 102 }]);
+    });
+
     it("may be in a schema with any name, next to tables of other programs", async () => {
       const url = await server.createDatabase();
       await server.run(url, fixture("postgres.sql").toString());

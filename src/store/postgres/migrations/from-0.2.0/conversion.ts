@@ -1,4 +1,5 @@
 /** The conversion of the schema of version 6, which is that of release 0.2.0. */
+import { LARGE_LAYOUTS, LIVE_LAYOUTS } from "#store/tables/layouts.ts";
 import { RECORD_TABLES } from "../schema.ts";
 import { DELIVERIES, EVENTS, IS_REFUSED, shelf } from "./inbound.ts";
 import { GATEWAY, JOURNAL } from "./journal.ts";
@@ -11,17 +12,35 @@ const OLD_TABLES =
   "agent_ends announcements api_keys beats compactions counts deliveries entries erased_sessions event_batches events finished_deliveries gateway_entries gateway_place idempotency_keys late_attempts news sessions turns usage_counts".split(
     " ",
   );
-const NEW_TABLES =
-  "sessions summaries turns open_turns journal events deliveries contents idempotency_keys usage announcements beats agents agent_counts api_keys";
+const NEW_TABLES = [...[...LARGE_LAYOUTS, ...LIVE_LAYOUTS].map(({ table }) => table), "journal", "gateway_state"];
+const ADDED = NEW_TABLES.filter((name) => !OLD_TABLES.includes(name));
+const IN_SCHEMA = "relnamespace = quote_ident(current_schema())::regnamespace";
+
+/** Refuses a schema with objects of an operator that the conversion would meet. */
+const CHECKED = /* sql */ `
+do $$ declare found text; begin
+  select string_agg(distinct v.oid::regclass::text, ', ') into found
+  from pg_depend d join pg_rewrite r on r.oid = d.objid join pg_class v on v.oid = r.ev_class join pg_class c on c.oid = d.refobjid
+  where d.classid = 'pg_rewrite'::regclass and d.refclassid = 'pg_class'::regclass and c.oid <> v.oid and v.relname <> 'live_turns'
+    and c.${IN_SCHEMA} and c.relname = any ('{live_turns,${OLD_TABLES.join(",")}}');
+  if found is not null then
+    raise exception 'these views use tables that the upgrade replaces: %. Drop them now, and create them for the new tables after the upgrade', found;
+  end if;
+  select string_agg(c.relname, ', ') into found from pg_class c where c.${IN_SCHEMA} and c.relname = any ('{${ADDED.join(",")}}');
+  if found is not null then
+    raise exception 'the schema has other tables with the names of new tables: %. Rename them, or move them to another schema', found;
+  end if;
+end $$;
+`;
 
 const RENAMED = /* sql */ `
 select set_config(name, 'on', true) from pg_settings where name in ('enable_seqscan', 'enable_sort', 'enable_hashjoin', 'enable_mergejoin');
 drop view if exists live_turns;
 do $$ declare of record; begin
-  for of in select c.relname as name, c.relkind as kind from pg_class c where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'r'
+  for of in select c.relname as name, c.relkind as kind from pg_class c where c.${IN_SCHEMA} and c.relkind = 'r'
     and c.relname = any ('{${OLD_TABLES.join(",")}}')
   union all select i.relname, i.relkind from pg_class c join pg_index x on x.indrelid = c.oid join pg_class i on i.oid = x.indexrelid
-    where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relname = any ('{${OLD_TABLES.join(",")}}')
+    where c.${IN_SCHEMA} and c.relname = any ('{${OLD_TABLES.join(",")}}')
   loop
     execute format('alter %s %I rename to %I', case of.kind when 'r' then 'table' else 'index' end, of.name, 'old_' || of.name);
   end loop;
@@ -71,7 +90,7 @@ const DROPPED = /* sql */ `
 drop table if exists ${OLD_TABLES.map((name) => `old_${name}`).join(", ")};
 drop sequence if exists event_ordinals, announcement_ordinals, ready_orders, news_ids;
 drop function pg_temp.report, pg_temp.counted, pg_temp.record, pg_temp.bytes, pg_temp.damaged;
-analyze ${NEW_TABLES.replaceAll(" ", ", ")};
+analyze ${NEW_TABLES.join(", ")};
 `;
 
 /**
@@ -79,6 +98,7 @@ analyze ${NEW_TABLES.replaceAll(" ", ", ")};
  * those of version 8: a later version that changes the layouts must first store their text here.
  */
 export const CONVERSION = [
+  CHECKED,
   FUNCTIONS,
   RENAMED,
   RECORD_TABLES,
