@@ -1,4 +1,4 @@
-import { countsOf, isOpen } from "#store/rules/agents.ts";
+import { countsOf, hasOpenWork } from "#store/rules/agents.ts";
 import type { AgentCount, AgentRecord, BeatRecord, BeatRun } from "#store/rules/records.ts";
 import type { AgentCounts, Store } from "#store/store.ts";
 import { newState, type State, totalsOf } from "#store/tables/table-records.ts";
@@ -68,7 +68,7 @@ export class CachedCounts {
   }
 
   openAgents(): string[] {
-    return [...this.#counts.values()].flatMap(({ record }) => (isOpen(record) ? record.agent : []));
+    return [...this.#counts.values()].flatMap(({ record }) => (hasOpenWork(record) ? record.agent : []));
   }
 
   /** True if a beat is running whose agent is not paused. */

@@ -29,7 +29,7 @@ export function countsOf(count: AgentCount | undefined, agent?: AgentRecord, bea
 }
 
 /** True for an agent with turns or events that have not ended. */
-export function isOpen({ queued, running, compactions, waitingEvents }: Pick<Counts, OpenCount>): boolean {
+export function hasOpenWork({ queued, running, compactions, waitingEvents }: Pick<Counts, OpenCount>): boolean {
   return queued + running + compactions + waitingEvents > 0;
 }
 

@@ -1,4 +1,4 @@
-import { countsOf, isOpen, NOTHING_OPEN } from "#store/rules/agents.ts";
+import { countsOf, hasOpenWork, NOTHING_OPEN } from "#store/rules/agents.ts";
 import type { News } from "#store/rules/news.ts";
 import type { AgentCount, Bookmarks, Counts, GatewayStream, Journal, Records, Totals } from "#store/rules/records.ts";
 import type { AgentCounts, UsageCount } from "#store/store.ts";
@@ -236,7 +236,7 @@ export class TableRecords implements Records {
 
   /** Agents with turns or events that have not ended. */
   openAgents(): string[] {
-    return this.#counts.scan(COUNTS.orders.all, {}).flatMap((counts) => (isOpen(counts) ? counts.agent : []));
+    return this.#counts.scan(COUNTS.orders.all, {}).flatMap((counts) => (hasOpenWork(counts) ? counts.agent : []));
   }
 
   get #counts(): RecordTable<AgentCount> {
