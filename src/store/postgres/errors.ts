@@ -8,6 +8,8 @@ type Failure =
   | "clash"
   /** The server accepts no writes or no connections. Another server, or a later retry, may succeed. */
   | "refused"
+  /** A prepared plan of the connection is from before a change of the schema, so a new connection is needed. Nothing was committed. */
+  | "outdated"
   /** A retry will fail again. */
   | "broken";
 
@@ -15,7 +17,6 @@ const RETRY_MS = 1_000;
 
 /** The SQLSTATEs that describe the server rather than the statement. */
 const REFUSED = /^(53|57P03|25006|58)/;
-/** A prepared plan of the connection is from before a change of the schema, so a new connection is needed. */
 const OUTDATED = "0A000";
 /** The server closed the connection, possibly after it had committed the call. */
 const LOST = /^(08|57P0[12])/;
@@ -26,13 +27,10 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError) return "broken";
   const code = (error as { code?: unknown } | undefined)?.code;
   if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return "lost";
-  if (LOST.test(code) || code === OUTDATED) return "lost";
+  if (LOST.test(code)) return "lost";
+  if (code === OUTDATED) return "outdated";
   if (CLASH.test(code)) return "clash";
   return REFUSED.test(code) || code === "57014" ? "refused" : "broken";
-}
-
-export function isOutdated(error: unknown): boolean {
-  return (error as { code?: unknown } | undefined)?.code === OUTDATED;
 }
 
 export function unavailable(why: string, cause?: unknown): GatewayError {

@@ -11,6 +11,7 @@ import { EntryReorderer } from "./entry-reorderer.ts";
 import { type Change, newsOf, type PeerNews, payloadsOf, sessionOf } from "./payloads.ts";
 import type { CommittedChanges, PostgresRecords } from "./records/records.ts";
 import { quote, sql } from "./records/sql.ts";
+import { NOW } from "./records/transaction.ts";
 
 /** The sessions with entries since a time, and the `seq` of the first entry since then. */
 const MISSED = `select s.body, j.from_seq from (
@@ -281,9 +282,6 @@ type PeerSnapshot = Parameters<CachedCounts["replace"]>[0] & {
   /** The running turns that were cancelled. */
   cancelled: readonly string[];
 };
-
-/** The current time of the database's clock, in milliseconds. Gateways compare their times by this clock. */
-const NOW = "(select extract(epoch from clock_timestamp())::double precision * 1000)";
 
 /** The statements that delete old rows. */
 const CLEANUP = {

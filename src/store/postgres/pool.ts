@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { drop, type Servers, withTimeout } from "./connect.ts";
-import { failureOf, isOutdated, unavailable } from "./errors.ts";
+import { failureOf, unavailable } from "./errors.ts";
 
 /** The time limit of a call. `Notifications` usually detects a dead server sooner. */
 const SILENT_MS = 15_000;
@@ -46,7 +46,7 @@ export class Pool {
     } catch (error) {
       const failure = failureOf(error);
       if (failure === "lost" || failure === "refused") this.#drop(client);
-      if (isOutdated(error)) this.#dropPlans();
+      if (failure === "outdated") this.#dropPlans();
       throw error;
     } finally {
       this.#giveBack(client);

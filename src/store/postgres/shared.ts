@@ -3,8 +3,8 @@ import type { PeerNews } from "./payloads.ts";
 import type { PeerSync } from "./peer-sync.ts";
 import type { Rate } from "./records/rates.ts";
 import type { PostgresRecords } from "./records/records.ts";
-import { double, json, number, quote, type Row, type Sql, sql, text, textList } from "./records/sql.ts";
-import { encodeText } from "./texts.ts";
+import { double, json, quote, type Row, type Sql, sql, textList } from "./records/sql.ts";
+import { decodeText, encodeText } from "./texts.ts";
 import type { TransactionBatcher } from "./transaction-batcher.ts";
 
 type Limit = { maxRequests: number; windowMs: number };
@@ -72,16 +72,16 @@ export function sharedStore({ node, reader, writer, others }: Parts): SharedStor
         where t.seq >= of.seq and (t.seq > of.seq or t.place + t.length > of.place) order by t.session_id, t.place`,
       );
       return found.map((row): ReplyText => {
-        const sessionId = text(row.session_id);
+        const sessionId = decodeText(row.session_id as string);
         const place = wanted.get(sessionId);
-        const known = place && place.seq === row.seq ? Math.max(place.offset - number(row.place), 0) : 0;
+        const known = place && place.seq === row.seq ? Math.max(place.offset - (row.place as number), 0) : 0;
         const of = {
           sessionId,
-          seq: number(row.seq),
+          seq: row.seq as number,
           turnId: row.turn_id as string,
           messageId: row.message_id as string,
         };
-        return { ...of, offset: number(row.place) + known, text: text(row.text).slice(known) };
+        return { ...of, offset: (row.place as number) + known, text: decodeText(row.text as string).slice(known) };
       });
     },
 

@@ -242,7 +242,7 @@ export interface Journal extends Stream<Entry> {
 }
 
 /** The gateway's own entries. */
-export interface GatewayStream extends Stream<GatewayEntry> {
+export interface GatewayStream extends Pick<Stream<GatewayEntry>, "append" | "after"> {
   /** The `seq` of the oldest stored entry. If none is stored, the `seq` of the next entry. */
   readonly first: number;
   /** The `seq` of the last appended entry, even if it is erased. */

@@ -72,7 +72,6 @@ export function gatewayStream(journals: Journals, ends: GatewayEnds): GatewayStr
       ends.last += entries.length;
     },
     after: (seq, limit) => rows.after(Math.max(seq, ends.first - 1), limit),
-    before: (seq, limit) => rows.before(seq, limit).filter((entry) => entry.seq >= ends.first),
     eraseBefore: (seq) => {
       const before = ends.first;
       ends.first = Math.max(before, Math.min(seq, ends.last + 1));

@@ -28,6 +28,7 @@ import {
   EVENTS,
   hourOf,
   KEYS,
+  LANE_ORDERS,
   LATE_ATTEMPTS,
   lateAttemptKey,
   OPEN_TURNS,
@@ -59,8 +60,7 @@ export function sessionRecords(table: RecordTable<SessionRecord>): Records["sess
 }
 
 export function turnRecords(open: RecordTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] {
-  const { all, ofAgent, queue, waited, other, compact } = OPEN_TURNS.orders;
-  const lanes = { waited, other, compact };
+  const { all, ofAgent, queue } = OPEN_TURNS.orders;
   return {
     ...leased(open, OPEN_TURNS.orders, ({ open: { dueAt } }) => dueAt),
     find: (turnId) => open.find(turnId) ?? ended.find(turnId),
@@ -87,8 +87,8 @@ export function turnRecords(open: RecordTable<OpenTurnRecord>, ended: RecordTabl
         .sort((a, b) => (a.turn.turnId < b.turn.turnId ? 1 : -1))
         .slice(0, limit);
     },
-    readyAgents: () => [...new Set(Object.values(lanes).flatMap((lane) => open.groups(lane)))] as string[],
-    firstReady: (of, lane) => open.first(lanes[lane], of),
+    readyAgents: () => [...new Set(Object.values(LANE_ORDERS).flatMap((lane) => open.groups(lane)))] as string[],
+    firstReady: (of, lane) => open.first(LANE_ORDERS[lane], of),
   };
 }
 

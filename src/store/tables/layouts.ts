@@ -219,6 +219,10 @@ export const OPEN_TURNS = {
   isSaved: (before, after) => before.turn !== after.turn || !isOnlyExtended(before.open, after.open),
 } satisfies Layout<OpenTurnRecord>;
 
+const { waited, other, compact } = OPEN_TURNS.orders;
+/** The order of the turns of each lane that can be claimed. */
+export const LANE_ORDERS = { waited, other, compact };
+
 export function lateAttemptKey(turnId: string, fence: number): string {
   return `${turnId} ${fence}`;
 }

@@ -1,5 +1,5 @@
 import { encodeText } from "../texts.ts";
-import { arrayOf, double, number, quote, type Row, sql } from "./sql.ts";
+import { arrayOf, double, quote, type Row, sql } from "./sql.ts";
 import type { NamedSql, Part, Transaction } from "./transaction.ts";
 
 /** The number of requests of a key in each slice of a window. `widthMs` is the duration of a slice. */
@@ -48,7 +48,7 @@ function readRate(row: Row): Rate {
   return {
     slices: (row.slices as string[]).map(Number),
     counts: row.counts as number[],
-    widthMs: number(row.width_ms),
-    endsAt: number(row.ends_at),
+    widthMs: row.width_ms as number,
+    endsAt: row.ends_at as number,
   };
 }

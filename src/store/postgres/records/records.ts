@@ -10,7 +10,7 @@ import {
   type Records,
   type SessionRecord,
 } from "#store/rules/records.ts";
-import type { UsageCount } from "#store/store.ts";
+import type { Lane, UsageCount } from "#store/store.ts";
 import { gatewayStream } from "#store/tables/journal-rows.ts";
 import {
   AGENTS,
@@ -20,6 +20,7 @@ import {
   counterOf,
   DELIVERIES,
   hourOf,
+  LANE_ORDERS,
   minuteOf,
   OPEN_TURNS,
   SESSIONS,
@@ -40,9 +41,8 @@ import type { NamedSql, Statement, Transaction } from "./transaction.ts";
 const REMEMBERED: readonly object[] = [SESSIONS, OPEN_TURNS, TURNS, BEATS];
 /** The number of usage counters that a call reads together. */
 const COUNTERS_A_PAGE = 10_000;
-const LANES = ["waited", "other", "compact"] as const;
 
-type AnyTable = { readonly isChanged: boolean; changed(): Iterable<readonly [Key, object | undefined]> };
+type AnyTable = { readonly changed: ReadonlyMap<Key, object | undefined> };
 
 /** The changes of a transaction. */
 export type CommittedChanges = {
@@ -63,7 +63,7 @@ export class TransactionRecords {
   readonly isWriting: boolean;
   readonly #tables = new Map<object, AnyTable>();
   readonly #journals: Journals;
-  readonly #rates: Rates;
+  readonly rates: Rates;
   #state: State;
   /** The ordinal of the newest session before the transaction. */
   #newest = 0;
@@ -76,7 +76,7 @@ export class TransactionRecords {
     this.isWriting = isWriting;
     this.transaction = transaction;
     this.#memory = memory;
-    this.#rates = new Rates(transaction);
+    this.rates = new Rates(transaction);
     this.#journals = new Journals(transaction, (bytes) => {
       this.#state.bytes += bytes;
     });
@@ -89,7 +89,7 @@ export class TransactionRecords {
     this.#state = JSON.parse(this.transaction.state ?? this.#memory.state);
     this.#newest = this.#state.numbers.session;
     this.#bookmarks = Object.create(this.#memory.bookmarks);
-    this.#records = new PostgresRecords(this, this.#rates, {
+    this.#records = new PostgresRecords(this, {
       state: this.#state,
       bookmarks: this.#bookmarks as Bookmarks,
       table: this.#tableWith,
@@ -102,7 +102,7 @@ export class TransactionRecords {
   /** The statements that save the changes of the last pass. */
   saved(): NamedSql[] {
     const saved = this.transaction.saved();
-    const isChanged = this.#journals.isChanged || [...this.#tables.values()].some((table) => table.isChanged);
+    const isChanged = this.#journals.isChanged || [...this.#tables.values()].some(({ changed }) => changed.size > 0);
     if (!isChanged && JSON.stringify(this.#state) === this.transaction.state) return saved;
     this.#state.version++;
     return [...saved, { name: "gateway_state_update", sql: sql`update gateway_state set body = ${json(this.#state)}` }];
@@ -110,16 +110,15 @@ export class TransactionRecords {
 
   /** The changes of the last pass. */
   changes(): CommittedChanges {
+    const agents = this.tableOf<AgentRecord>(AGENTS);
     this.#changes ??= {
       news: this.#records?.takeWantedNews() ?? [],
       state: this.#state,
       counts: this.#changed(COUNTS),
       agents: this.#changed(AGENTS),
       beats: this.#changed(BEATS),
-      areKeysChanged: this.tableOf(API_KEYS).isChanged,
-      areAgentsPaused: [...this.tableOf(AGENTS).changes()].some(
-        ([after, before]) => after?.pausedAt !== before?.pausedAt,
-      ),
+      areKeysChanged: this.tableOf(API_KEYS).changed.size > 0,
+      areAgentsPaused: [...agents.changed].some(([key, after]) => after?.pausedAt !== agents.loaded(key)?.pausedAt),
     };
     return this.#changes;
   }
@@ -129,7 +128,7 @@ export class TransactionRecords {
     Object.assign(this.#memory.bookmarks, this.#bookmarks);
     this.#memory.state = JSON.stringify(this.#state);
     for (const layout of REMEMBERED) {
-      for (const [key, record] of this.#tables.get(layout)?.changed() ?? []) this.#memory.learn(layout, key, record);
+      for (const [key, record] of this.#tables.get(layout)?.changed ?? []) this.#memory.learn(layout, key, record);
     }
   }
 
@@ -174,7 +173,7 @@ export class TransactionRecords {
   }
 
   #changed<R extends object>(layout: Layout<R>): R[] {
-    return [...this.tableOf(layout).changes()].flatMap(([after]) => after ?? []);
+    return [...this.tableOf(layout).changed.values()].flatMap((record) => record ?? []);
   }
 }
 
@@ -191,9 +190,9 @@ export class PostgresRecords extends TableRecords {
   /** The most turns that a claim of this pass may take. */
   claiming = 0;
 
-  constructor(whole: TransactionRecords, rates: Rates, parts: Parts) {
+  constructor(whole: TransactionRecords, parts: Parts) {
     super(parts);
-    const { transaction } = whole;
+    const { transaction, rates } = whole;
     this.#whole = whole;
     this.transaction = transaction;
     this.rates = rates;
@@ -243,10 +242,8 @@ export class PostgresRecords extends TableRecords {
   override get turns(): Records["turns"] {
     if (!this.#whole.isWriting) return super.turns;
     const turns = this.#whole.tableOf<OpenTurnRecord>(OPEN_TURNS);
-    const { waited, other, compact } = OPEN_TURNS.orders;
-    const lanes = { waited, other, compact };
     this.#ahead ??= turnsAhead(super.turns, {
-      loaded: (agent, lane) => turns.loadedIn(lanes[lane], agent, this.claiming),
+      loaded: (agent, lane) => turns.loadedIn(LANE_ORDERS[lane], agent, this.claiming),
       request: (record) => this.#request(record),
     });
     return this.#ahead;
@@ -271,7 +268,7 @@ export class PostgresRecords extends TableRecords {
 
   #mayHaveWork(): boolean {
     const turns = super.turns;
-    const hasReady = turns.readyAgents().some((agent) => LANES.some((lane) => turns.firstReady(agent, lane)));
+    const hasReady = turns.readyAgents().some((agent) => (Object.keys(LANE_ORDERS) as Lane[]).some((lane) => turns.firstReady(agent, lane)));
     return hasReady || turns.nextDueAt() !== undefined || this.transaction.wanted().length > 0;
   }
 

@@ -1,5 +1,3 @@
-import { decodeText } from "../texts.ts";
-
 /** A row of a result. */
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -70,11 +68,3 @@ export function integer(value: number): Sql {
 }
 
 const MOST = Number.MAX_SAFE_INTEGER;
-
-// Conversions of column values.
-export function text(value: unknown): string {
-  return decodeText(value as string);
-}
-export function number(value: unknown): number {
-  return value as number;
-}

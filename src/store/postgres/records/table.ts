@@ -95,17 +95,9 @@ export class PostgresTable<R extends object> implements RecordTable<R>, Part {
     return [...groups];
   }
 
-  /** The changes of this pass, each with the record as it was loaded. */
-  *changes(): Iterable<readonly [after: R | undefined, before: R | undefined]> {
-    for (const [key, record] of this.#changed) yield [record, this.#loaded.get(key)];
-  }
-
-  changed(): Iterable<readonly [Key, R | undefined]> {
+  /** The records that this pass has changed, by their keys. */
+  get changed(): ReadonlyMap<Key, R | undefined> {
     return this.#changed;
-  }
-
-  get isChanged(): boolean {
-    return this.#changed.size > 0;
   }
 
   /** The record, if it is loaded. */

@@ -2,6 +2,9 @@ import type { Clock } from "#kit/clock.ts";
 import { systemClock } from "#kit/clock.ts";
 import { double, type Row, type Sql, sql } from "./sql.ts";
 
+/** The current time of the database's clock, in milliseconds. Gateways compare their times by this clock. */
+export const NOW = sql`(select extract(epoch from clock_timestamp())::double precision * 1000)`;
+
 /** A statement. Its name says what it does, and is the name of its prepared plan. */
 export type NamedSql = { readonly name: string; readonly sql: Sql };
 /** A statement, and the function that processes its rows. */
@@ -35,10 +38,7 @@ export class Transaction {
   constructor(clock: Clock) {
     this.now = clock.now();
     this.#testTime = clock === systemClock ? undefined : clock.monotonic();
-    this.sqlTime =
-      this.#testTime === undefined
-        ? sql`(select extract(epoch from clock_timestamp())::double precision * 1000)`
-        : sql`${double(this.#testTime)}`;
+    this.sqlTime = this.#testTime === undefined ? NOW : double(this.#testTime);
   }
 
   add<P extends Part>(part: P): P {
