@@ -1,8 +1,11 @@
-import { LARGE_LAYOUTS } from "#store/tables/layouts.ts";
+import { CONTENTS, DELIVERIES, EVENTS, KEYS, LARGE_LAYOUTS, SESSIONS, USAGE } from "#store/tables/layouts.ts";
 import { sqliteSchema } from "#store/tables/schema.ts";
 
 /** The oldest version that is upgraded: that of 0.2.0. */
 export const OLDEST = 4;
+
+/** Records that are completely in memory, by table, and the numbers of the whole store. */
+const LIVE_TABLE = "create table live (kind text, id, body text not null, primary key (kind, id)) without rowid;";
 
 /** The tables of a new file. Each record is a row with the columns that queries need and the record as JSON. */
 export const start = {
@@ -10,8 +13,7 @@ export const start = {
   sql: `
 create table meta (name text primary key, value) without rowid;
 
--- Records that are completely in memory, by table, and the numbers of the whole store.
-create table live (kind text, id, body text not null, primary key (kind, id)) without rowid;
+${LIVE_TABLE}
 
 -- Entries that were appended in one batch, from first_seq on. The gateway's stream has the session 0.
 create table journal (
@@ -56,30 +58,20 @@ drop table runs;
 `;
 
 /** Sizes are counted in the escaped JSON text, because `length` stops at a NUL character. */
-const CONTENTS = `
-create table contents (place integer primary key, body text not null);
+const DELIVERIES_OF_4 = `
 insert into contents select place, '{"place":' || place || ',"headers":' || (body -> '$.delivery.headers') ||
   ifnull(',"body":' || (body -> '$.delivery.body'), '') || '}' from old_deliveries;
 
-create table deliveries (
-  delivery_id text not null,
-  place integer primary key,
-  refused integer,
-  ended_order integer,
-  body text not null
-);
 insert into deliveries select delivery_id, place, refused, ended_order, json_set(json_remove(body, '$.delivery.headers', '$.delivery.body'),
   '$.contentBytes', length(replace(escaped, '\\', '')) - 2 * (length(escaped) - length(replace(escaped, '\\u', ''))),
   '$.delivery.showsWords', json(iif(body -> '$.delivery.body' is null, 'false', 'true')))
 from (select *, replace(substr(headers, 2, length(headers) - 2) || substr(content, 2, length(content) - 2), '\\\\', 'x') as escaped
   from (select *, body -> '$.delivery.headers' as headers, ifnull(body -> '$.delivery.body', '""') as content from old_deliveries));
-create unique index deliveries_by_key on deliveries (delivery_id);
-create index deliveries_ended on deliveries (refused, ended_order) where ended_order is not null;
 `;
 
 /** API keys get a `place` from the order of their rows. The counts of agents and of the store become flat. */
 const LIVE = `
-create table live (kind text, id, body text not null, primary key (kind, id)) without rowid;
+${LIVE_TABLE}
 insert into live select case kind when 'turn' then 'open_turns' when 'beat' then 'beats' when 'agent' then 'agents' when 'announcement' then 'announcements'
   when 'erasure' then 'erasures' else 'late_attempts' end, id, body from old_live where kind not in ('counts', 'key');
 insert into live select 'api_keys', id, '{"key":' || body || ',"place":' || (place - 1 - (select max(place) from old_live)) || '}'
@@ -114,53 +106,25 @@ const INDEXES = [
   "usage_by_hour",
 ];
 
+/** The new tables, and their indexes. A later version that changes the layouts must first store these texts here. */
+const NEW = sqliteSchema([SESSIONS, EVENTS, DELIVERIES, CONTENTS, KEYS, USAGE]).split(/(?<=;)\n/);
+const NEW_TABLES = NEW.filter((statement) => statement.includes("create table"));
+const NEW_INDEXES = NEW.filter((statement) => statement.includes(" index "));
+
 const FROM_4 = `
 ${BEATS}
 ${INDEXES.map((name) => `drop index ${name};`).join("\n")}
 ${CHANGED.map((name) => `alter table ${name} rename to old_${name};`).join("\n")}
-${CONTENTS}${LIVE}
-create table sessions (
-  ordinal integer primary key,
-  session_id text not null,
-  agent text,
-  is_webhook integer,
-  idle_at integer,
-  idle_minute integer,
-  body text not null
-);
+${NEW_TABLES.join("\n")}
+${DELIVERIES_OF_4}${LIVE}
 insert into sessions select ordinal, session_id, agent, substr(session_id, 1, 8) = 'webhook:', idle_at, idle_at / 60000, body
 from (select *, min(used, ifnull(head, used)) as idle_at from old_sessions);
-create unique index sessions_by_key on sessions (session_id);
-create index sessions_of_agent on sessions (agent, ordinal) where ordinal is not null;
-
-create table events (
-  event_id text not null,
-  ordinal integer primary key,
-  agent text,
-  is_queued integer,
-  ended_at integer,
-  body text not null
-);
 insert into events select event_id, ordinal, agent, ended_at is null, ended_at, body -> '$.event' from old_events;
-create unique index events_by_key on events (event_id);
-create index events_queued on events (agent, ordinal) where is_queued = 1 and ordinal is not null;
-create index events_ended on events (ended_at, event_id) where ended_at is not null;
-
-create table idempotency_keys (
-  key text primary key,
-  expires_at integer,
-  body text not null
-) without rowid;
 insert into idempotency_keys select key, expires_at, body from old_idempotency_keys;
-create index idempotency_keys_by_end on idempotency_keys (expires_at, key) where expires_at is not null;
-
-create table usage (
-  counter text primary key,
-  body text not null
-) without rowid;
 insert into usage select counter, body from old_usage;
 
 ${CHANGED.map((name) => `drop table old_${name};`).join("\n")}
+${NEW_INDEXES.join("\n")}
 `;
 
 /** Statements, in order, and never changed once released. The first upgrades a file from the oldest version to the next. */
