@@ -61,8 +61,8 @@ export function endBatch(
   { dead, returned }: { dead: readonly string[]; returned: number },
   end: { now: number; streamKeep: number },
 ): void {
-  const record = records.beats.find(agent);
-  const before = record?.run;
+  const record = findBeat(records, agent);
+  const before = record.run;
   if (!before?.turnIds.includes(turnId)) return;
   const later = before.turnIds.slice(before.turnIds.indexOf(turnId) + 1);
   const openTurnId =

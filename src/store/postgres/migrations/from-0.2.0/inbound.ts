@@ -9,14 +9,13 @@ import {
   STRING,
   stringIn,
   value,
-  when,
   whole,
   withoutEscapes,
 } from "./json.ts";
 
 export const EVENTS = /* sql */ `
 insert into events (event_id, ordinal, agent, is_queued, ended_at, body)
-select event_id, ordinal, agent, state = 'queued', ended_at, ${record("events", "event_id", object({
+select event_id, ordinal, agent, state = 'queued', ended_at, ${record("events", "event_id", {
   eventId: value("event_id"),
   agent: value("agent"),
   text: free("text"),
@@ -30,7 +29,7 @@ select event_id, ordinal, agent, state = 'queued', ended_at, ${record("events", 
   reason: free("reason"),
   deliveryId: free("delivery_id"),
   ordinal: whole("ordinal"),
-}))} from old_events;
+})} from old_events;
 ${report("events", "events", "old_events")}`;
 
 /** A body is stored as UTF-8 or in Base64, and becomes a text with a character for each byte. */
@@ -47,9 +46,9 @@ select ordinal, row_number() over (order by is_refused, place, n) as n
 from (select f.is_refused, f.place, of.ordinal, of.n from old_finished_deliveries f cross join unnest(f.ordinals) with ordinality as of (ordinal, n)) as f;
 
 insert into contents (place, body)
-select ordinal, ${record("deliveries", "delivery_id", object({ place: whole("ordinal"), headers: HEADERS, body: BODY }))} from old_deliveries;
+select ordinal, ${record("deliveries", "delivery_id", { place: whole("ordinal"), headers: HEADERS, body: BODY })} from old_deliveries;
 insert into deliveries (delivery_id, place, refused, ended_order, body)
-select delivery_id, ordinal, ${IS_REFUSED}, ended, ${record("deliveries", "delivery_id", when(`${record("deliveries", "delivery_id", "record")} is not null`, object({
+select delivery_id, ordinal, ${IS_REFUSED}, ended, ${record("deliveries", "delivery_id", {
   delivery: object({
     deliveryId: free("delivery_id"),
     at: whole("at"),
@@ -77,7 +76,8 @@ select delivery_id, ordinal, ${IS_REFUSED}, ended, ${record("deliveries", "deliv
   messageId: stringIn("record", "messageId"),
   agent: stringIn("record", "agent"),
   endedOrder: whole("ended"),
-})))} from (select d.*, e.n as ended from old_deliveries d left join ended e on e.ordinal = d.ordinal) as d;
+})} from (select d.*, e.n as ended from old_deliveries d left join ended e on e.ordinal = d.ordinal) as d
+where ${record("deliveries", "delivery_id", "record")} is not null;
 ${report("deliveries", "deliveries", "old_deliveries")}`;
 
 /** The numbers of a shelf of the recorder, as the layouts count them. */

@@ -1,4 +1,17 @@
-import { free, type Json, object, otherIn, record, report, STRING, stringIn, usage, value, when, whole } from "./json.ts";
+import {
+  free,
+  type Json,
+  object,
+  otherIn,
+  record,
+  report,
+  STRING,
+  stringIn,
+  usage,
+  value,
+  when,
+  whole,
+} from "./json.ts";
 
 const ENDS = "('turn.completed', 'turn.failed', 'turn.cancelled')";
 /** The columns of the entry after a message, with the prefix \`n_\`. */

@@ -22,8 +22,8 @@ export function object(fields: { readonly [name: string]: Json }): Json {
   return `'{' || concat_ws(',', ${parts.join(", ")}) || '}'`;
 }
 /** A record of version 0.2.0 as `json`. If it cannot be composed, the error names the table and the key. */
-export function record(table: string, key: string, json: Json): string {
-  return `pg_temp.record('${table}', (${key})::text, ${json})`;
+export function record(table: string, key: string, of: Json | Parameters<typeof object>[0]): string {
+  return `pg_temp.record('${table}', (${key})::text, ${typeof of === "string" ? of : object(of)})`;
 }
 export function when(condition: string, json: Json): Json {
   return `case when ${condition} then ${json} end`;

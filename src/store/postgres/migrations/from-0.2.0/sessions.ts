@@ -2,33 +2,37 @@ import { free, moreOf, object, record, report, usage, value, when, whole } from 
 
 export const SESSIONS = /* sql */ `
 insert into sessions (session_id, ordinal, agent, is_webhook, idle_at, idle_minute, body)
-select session_id, ordinal, agent, session_id ~ '^(\\x01")?webhook:', least(updated_at, head_due), least(updated_at, head_due) / 60000, ${record("sessions", "session_id", object({
-  session: object({
-    sessionId: free("session_id"),
-    agent: value("agent"),
-    channel: free("channel"),
-    userId: free("user_id"),
-    createdAt: whole("created_at"),
-    updatedAt: whole("updated_at"),
-    lastSeq: whole("last_seq"),
-    firstSeq: whole("first_seq"),
-    messageCount: whole("message_count"),
-    turnsQueued: whole("turns_queued"),
-    usage: usage("input", "output", moreOf("more")),
-    ordinal: whole("ordinal"),
-    contextBytes: whole("context_bytes"),
-  }),
-  compactedCount: whole("compacted_count"),
-  headDueAt: whole("head_due"),
-}))} from old_sessions;
+select session_id, ordinal, agent, session_id ~ '^(\\x01")?webhook:', least(updated_at, head_due), least(updated_at, head_due) / 60000, ${record(
+  "sessions",
+  "session_id",
+  {
+    session: object({
+      sessionId: free("session_id"),
+      agent: value("agent"),
+      channel: free("channel"),
+      userId: free("user_id"),
+      createdAt: whole("created_at"),
+      updatedAt: whole("updated_at"),
+      lastSeq: whole("last_seq"),
+      firstSeq: whole("first_seq"),
+      messageCount: whole("message_count"),
+      turnsQueued: whole("turns_queued"),
+      usage: usage("input", "output", moreOf("more")),
+      ordinal: whole("ordinal"),
+      contextBytes: whole("context_bytes"),
+    }),
+    compactedCount: whole("compacted_count"),
+    headDueAt: whole("head_due"),
+  },
+)} from old_sessions;
 ${report("sessions", "sessions", "old_sessions")}
 insert into summaries (session, body)
-select ordinal, ${record("sessions", "session_id", object({
+select ordinal, ${record("sessions", "session_id", {
   ordinal: whole("ordinal"),
   summary: object({ text: free("summary"), outside: "case when summary_outside then 'true' else 'false' end" }),
   through: whole("summary_through"),
   except: value("summary_except"),
-}))} from old_sessions where summary is not null;
+})} from old_sessions where summary is not null;
 `;
 
 /** The ids of the skills. Each id may be encoded. */
@@ -62,10 +66,12 @@ select b.turn_id, b.agent, b.most_attempts, b.stream_keep, b.ordinals,
   (select json_agg(e.event_id order by e.ordinal)::text from old_events e where e.ordinal = any (b.ordinals)) as ids
 from old_event_batches b join old_turns t on t.turn_id = b.turn_id where t.ended_at is null;
 
-insert into turns (turn_id, body) select turn_id, ${record("turns", "turn_id", object(OF_TURN))} from old_turns where ended_at is not null;
+insert into turns (turn_id, body) select turn_id, ${record("turns", "turn_id", OF_TURN)} from old_turns where ended_at is not null;
 ${report("ended turns", "turns", "old_turns where ended_at is not null")}
 insert into open_turns (id, session, agent, place, waited, other, compact, ready, due, lease_ends, cancelled, body)
-select turn_id, session, agent, seq, waited, not waited, false, ready, due, case when status = 'running' then lease_ends end, is_cancelled, ${record("turns", "turn_id", object(
+select turn_id, session, agent, seq, waited, not waited, false, ready, due, case when status = 'running' then lease_ends end, is_cancelled, ${record(
+  "turns",
+  "turn_id",
   {
     ...OF_TURN,
     open: object({
@@ -84,7 +90,7 @@ select turn_id, session, agent, seq, waited, not waited, false, ready, due, case
       lease: when("status = 'running'", object({ node: value("node"), endsAt: value("lease_ends") })),
     }),
   },
-))}
+)}
 from (select t.*, b.ids, b.most_attempts, b.stream_keep,
     case when t.ready_at <= base.now then t.ready_order
       when t.ready_at is null and t.status = 'queued'

@@ -4,31 +4,37 @@ const NAMES = `'[' || concat_ws(',', ${value("agent")}, ${free("model")}, ${valu
 const COUNTED = "messages completed failed cancelled attempts input output cached reasoning cost".split(" ");
 export const SMALL_TABLES = /* sql */ `
 insert into idempotency_keys (key, expires_at, body)
-select key, expires_at, ${record("idempotency_keys", "key", object({
+select key, expires_at, ${record("idempotency_keys", "key", {
   key: value("key"),
   hash: value("hash"),
   expiresAt: whole("expires_at"),
   turnId: value("turn_id"),
   eventId: value("event_id"),
-}))} from old_idempotency_keys;
+})} from old_idempotency_keys;
 ${report("idempotency keys", "idempotency_keys", "old_idempotency_keys")}
 insert into usage (counter, body)
 select lpad(hour::text, 13, '0') || ' ' || case when ${lengthOf("names")} <= 250 then names
-    else rtrim(translate(encode(sha256(convert_to(names, 'UTF8')), 'base64'), '+/', '-_'), '=') end, ${record("usage_counts", "names", object({
-      hour: whole("hour"),
-      agent: value("agent"),
-      model: free("model"),
-      surface: value("surface"),
-      caller: free("caller"),
-      ...Object.fromEntries(COUNTED.map((name) => [name, whole(name)])),
-      latencyMs: value("latency_ms"),
-    }))}
+    else rtrim(translate(encode(sha256(convert_to(names, 'UTF8')), 'base64'), '+/', '-_'), '=') end, ${record(
+      "usage_counts",
+      "names",
+      {
+        hour: whole("hour"),
+        agent: value("agent"),
+        model: free("model"),
+        surface: value("surface"),
+        caller: free("caller"),
+        ...Object.fromEntries(COUNTED.map((name) => [name, whole(name)])),
+        latencyMs: value("latency_ms"),
+      },
+    )}
 from (select hour, agent, model, surface, caller, ${NAMES} as names, sum(latency_ms) as latency_ms,
     ${COUNTED.map((name) => `sum(${name}) as ${name}`).join(", ")}
   from old_usage_counts group by hour, agent, model, surface, caller) as u;
 ${report("counters of usage", "usage", "(select distinct hour, agent, model, surface, caller from old_usage_counts) as u")}
 insert into announcements (id, session, channel, place, ready, due, lease_ends, body)
-select turn_id, session_ordinal, channel, ordinal, not is_claimed and later is null, later, case when is_claimed then lease_ends end, ${record("announcements", "turn_id", object(
+select turn_id, session_ordinal, channel, ordinal, not is_claimed and later is null, later, case when is_claimed then lease_ends end, ${record(
+  "announcements",
+  "turn_id",
   {
     announcement: object({
       turnId: value("turn_id"),
@@ -46,11 +52,11 @@ select turn_id, session_ordinal, channel, ordinal, not is_claimed and later is n
     fence: whole("fence"),
     lease: when("is_claimed", object({ node: value("node"), endsAt: value("lease_ends") })),
   },
-))}
+)}
 from (select a.*, case when not is_claimed and due > base.now then due end as later from old_announcements a cross join base) as a;
 ${report("announcements", "announcements", "old_announcements")}
 insert into api_keys (id, place, body)
-select key_id, ordinal, ${record("api_keys", "key_id", object({
+select key_id, ordinal, ${record("api_keys", "key_id", {
   key: object({
     keyId: value("key_id"),
     name: free("name"),
@@ -63,7 +69,7 @@ select key_id, ordinal, ${record("api_keys", "key_id", object({
     replacedBy: value("replaced_by"),
   }),
   place: whole("ordinal"),
-}))} from old_api_keys;
+})} from old_api_keys;
 ${report("API keys", "api_keys", "old_api_keys")}
 insert into late_attempts (id, ends_at, body)
 select turn_id || ' ' || attempt, until, (${object({
