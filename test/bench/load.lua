@@ -1,7 +1,7 @@
--- Sends one request again and again. Arguments: the request as it goes over the wire, how many sessions there are, a seed, and for how
--- many milliseconds a connection rests before each request, on average; none without it. In the request `{session}` is one of the
--- sessions at random, in seven digits; `{passing}` the same, but after every 10 requests the first of them goes and another comes;
--- `{address}` an address of the seed's own, another after every 20 requests; `{guess}` a number that no request before had.
+-- Sends one request again and again. Arguments: the raw request, the number of sessions, a seed, and the average pause of a connection
+-- before each request in milliseconds; no pause without it. In the request `{session}` is a random session, in seven digits; `{passing}`
+-- the same, but after every 10 requests the first session is replaced by another; `{address}` an address of the seed, another one after
+-- every 20 requests; `{guess}` a number that no earlier request had.
 
 local FREE = 20
 local MESSAGES_EACH = 10
@@ -23,7 +23,7 @@ function init(args)
   parts, sessions, seed = {}, tonumber(args[2]), tonumber(args[3])
   math.randomseed(seed)
   local rest = tonumber(args[4])
-  -- wrk looks whether there is such a function; even where it answers 0 it costs a timer.
+  -- wrk checks if this function exists; even if it returns 0 it costs a timer.
   if rest then delay = function() return math.random(0, 2 * rest) end end
   local at = 1
   for from, name, to in args[1]:gmatch("(){(%a+)}()") do

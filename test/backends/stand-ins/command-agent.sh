@@ -1,4 +1,4 @@
-# A program as somebody would write one: a turn on standard input, as JSON, and the reply on standard output. Does as its arguments say.
+# A typical program: a turn on standard input, as JSON, and the reply on standard output. Its arguments select its behaviour.
 what=$1
 output=$2
 read -r turn

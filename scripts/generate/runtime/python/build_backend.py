@@ -1,4 +1,4 @@
-"""Builds the wheel and the source distribution, with nothing but the standard library (PEP 517)."""
+"""Builds the wheel and the source distribution, with only the standard library (PEP 517)."""
 
 from __future__ import annotations
 
