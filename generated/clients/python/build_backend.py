@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/build_backend.py; do not edit.
-"""Builds the wheel and the source distribution, with nothing but the standard library (PEP 517)."""
+"""Builds the wheel and the source distribution, with only the standard library (PEP 517)."""
 
 from __future__ import annotations
 

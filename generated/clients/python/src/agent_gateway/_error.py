@@ -25,19 +25,19 @@ class GatewayError(Exception):
     code: Optional[int]
     """The JSON-RPC error code of an RPC call."""
     title: str
-    """The short text of the error, the same each time."""
+    """The short text of the error, always the same."""
     detail: Optional[str]
     """The fault of this call, in words."""
     request_id: Optional[str]
-    """The gateway's log and flight recorder have the call under it."""
+    """The id of the call in the gateway's log and flight recorder."""
     turn_id: Optional[str]
     """The turn that the error is about."""
     retry_after: Optional[float]
     """The number of seconds after which the same call may succeed."""
     faults: List[Fault]
-    """Each fault of a request that the contract refuses."""
+    """Each fault of a request that does not match the contract."""
     idempotency_key: Optional[str]
-    """The key of the call. Call again with it, and nothing is started twice."""
+    """The idempotency key of the call. A repeat with this key starts nothing twice."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ConnectionFailedError(APIConnectionError):
 
     name = "connection-failed"
     is_unsent: bool = False
-    """The connection was never made: nothing was sent."""
+    """The connection was never opened: nothing was sent."""
 
 
 class TimedOutError(APIConnectionError):
@@ -103,7 +103,7 @@ class NoTokenError(GatewayError):
 
 
 class BadSignatureError(GatewayError):
-    """The request is not to be trusted."""
+    """The request cannot be trusted."""
 
     name = "bad-signature"
 

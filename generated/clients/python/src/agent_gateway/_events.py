@@ -25,7 +25,7 @@ ServerEvent = Tuple[str, str, str]
 
 
 class EventParser:
-    """Finds events in the pieces of a ``text/event-stream``, as the WHATWG describes them. An event that is cut off is left out."""
+    """Finds events in the pieces of a ``text/event-stream``, as specified by the WHATWG. An incomplete event is omitted."""
 
     def __init__(self) -> None:
         self._name = self._id = ""

@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_failures.py; do not edit.
-"""Makes errors of answers, and decides which calls are tried again."""
+"""Turns answers into errors, and decides which calls are retried."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def named_error(name: str, title: str, **facts: Any) -> GatewayError:
 
 
 def rpc_error(error: Mapping[str, Any], operation: Optional[str], status: Optional[int] = None) -> GatewayError:
-    """The error that the ``error`` of a JSON-RPC response stands for."""
+    """The error for the ``error`` of a JSON-RPC response."""
     found: Any = error.get("data")
     data = cast("Dict[str, Any]", found) if isinstance(found, dict) else {}
     code = error.get("code")
@@ -73,7 +73,7 @@ def _problem_in(body: Optional[bytes]) -> Optional[Dict[str, Any]]:
 
 
 def problem_error(problem: Mapping[str, Any], operation: str, status: int, after: Optional[float] = None) -> GatewayError:
-    """The error that an answer of the type ``application/problem+json`` stands for."""
+    """The error for an answer of the type ``application/problem+json``."""
     own_after = _seconds(problem.get("retry_after_ms"))
     return named_error(
         (_text(problem.get("type")) or "unknown").split("#")[-1],
@@ -129,7 +129,7 @@ def _kind(head: Head) -> str:
 
 
 def _retry_after(head: Head) -> Optional[float]:
-    """``Retry-After`` in seconds, whether it is written in seconds or as a date."""
+    """``Retry-After`` in seconds, from seconds or a date."""
     text = head.headers.get("retry-after")
     if text is None:
         return None
@@ -147,7 +147,7 @@ _UNSENT = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
 
 
 def connection_error(cause: BaseException, operation: Optional[str], url: str) -> GatewayError:
-    """The error for a call without a whole answer."""
+    """The error for a call without a complete answer."""
     if isinstance(cause, GatewayError):
         return cause
     address = urlsplit(url)
@@ -179,19 +179,19 @@ def timeout_error(operation: str, timeout: float) -> GatewayError:
 
 
 def is_worth_retrying(error: GatewayError, is_repeatable: bool) -> bool:
-    """Tells if the same call may succeed. ``is_repeatable`` says that doing it twice is doing it once."""
+    """Returns true if the same call may succeed. ``is_repeatable``: a second call has no further effect."""
     if isinstance(error, ConnectionFailedError):
         return is_repeatable or error.is_unsent
     if error.name in RETRIED:
         return True
-    if error.turn_id is not None:  # The turn has ended: a repeat would only tell its end again.
+    if error.turn_id is not None:  # The turn has ended: a repeat would only report its end again.
         return False
     status = error.status or 0
     return status in (408, 429, 503) or (is_repeatable and status >= 500)
 
 
 _LONGEST_PAUSE_S = 60.0
-"""A longer pause is not waited for: the caller gets the error."""
+"""A longer pause is not waited for: the call fails with the error."""
 
 
 def pause_before(tried: int, error: GatewayError, is_repeatable: bool) -> Optional[float]:
@@ -208,7 +208,7 @@ _LONGEST_PAUSE_BETWEEN_ASKS_S = 5.0
 
 
 def pause_before_asking(asked: int) -> float:
-    """The least time between the starts of two calls for the reply of one turn. The second call follows the first at once."""
+    """The minimum time between the starts of two calls for the reply of one turn. The second call follows the first at once."""
     return 0.0 if asked == 0 else min(_LONGEST_PAUSE_BETWEEN_ASKS_S, 0.125 * 2 ** min(asked, 10))
 
 

@@ -39,7 +39,7 @@ class FrameParser:
         self._bytes += data
 
     def next(self) -> Optional[Tuple[int, bytes]]:
-        """The next whole message or control frame. Raises Disconnected, with the code to close by, for what the protocol forbids."""
+        """The next complete message or control frame. Raises Disconnected, with the close code, for a violation of the protocol."""
         while True:
             frame = self._frame()
             if frame is None:

@@ -41,7 +41,7 @@ def notification_of(method: str, params: Mapping[str, Any]) -> Message:
 
 
 def with_key(method: str, params: Mapping[str, Any], idempotent: FrozenSet[str], key: Optional[str] = None) -> Message:
-    """The params with an idempotency key, where the method takes one: the same for each attempt."""
+    """The params with an idempotency key, if the method accepts one: the same for each attempt."""
     return {**({"idempotencyKey": key or str(uuid.uuid4())} if method in idempotent else {}), **params}
 
 
@@ -65,7 +65,7 @@ def is_push(message: Any) -> bool:
 
 
 def response_to(own_id: str, responses: Sequence[Message], operation: str, status: Optional[int]) -> Message:
-    """The response to one request. Raises the error by which the message as a whole was refused."""
+    """The response to one request. Raises the error by which the complete message was refused."""
     for response in responses:
         if response["id"] == own_id:
             return response

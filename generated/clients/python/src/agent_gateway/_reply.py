@@ -31,7 +31,7 @@ class Reply(Dict[str, Any]):
 
     if TYPE_CHECKING:  # Each shape has its own fields for type checkers.
         request_id: str
-        """The id of the request that was answered, as the gateway's log has it. Empty on a part of a reply."""
+        """The id of the answered request in the gateway's log. Empty on a part of a reply."""
     else:
 
         def __getattr__(self, name: str) -> Any:
@@ -49,7 +49,7 @@ class Reply(Dict[str, Any]):
 
 
 def _field_of(reply: Dict[str, Any], name: str) -> Optional[str]:
-    """The field under its own name, or under that in Python: ``agent_name`` for ``agentName``, ``from_`` for ``from``."""
+    """The field by its own name, or by its name in Python: ``agent_name`` for ``agentName``, ``from_`` for ``from``."""
     if name.startswith("__"):
         return None
     first, *others = name.rstrip("_").split("_")
@@ -75,7 +75,7 @@ def kind_of(value: Any) -> str:
 
 
 def request_id_of(reply: object) -> str:
-    """The id under which the gateway's log and flight recorder have the request of this reply. Empty for a value that is not a reply."""
+    """The id of this reply's request in the gateway's log and flight recorder. Empty for a value that is not a reply."""
     return getattr(reply, "_request_id", "")
 
 
@@ -90,7 +90,7 @@ def note_response(response: ResponseInfo) -> None:
 
 @contextlib.contextmanager
 def responses_noted() -> Generator[List[ResponseInfo], None, None]:
-    """The responses that come meanwhile."""
+    """The responses that arrive meanwhile."""
     heard: List[ResponseInfo] = []
     token = _heard.set(heard)
     try:

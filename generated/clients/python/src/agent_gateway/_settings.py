@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_settings.py; do not edit.
-"""The settings that a client was made with."""
+"""The settings of a client."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Settings:
                 raise ValueError(f"`{argument}` ({name}) holds a line break or another control character, or a space at an end.")
 
     def token_of(self, door: str, operation: str) -> str:
-        """The token of a door. Raises NoTokenError where there is none."""
+        """The token of a surface. Raises NoTokenError if there is none."""
         what, argument, name = _TOKENS[door]
         token = self.tokens.get(door)
         if token:
@@ -100,7 +100,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def tokens_of(key: Optional[str], rpc_token: Optional[str], webhook_token: Optional[str], *, anonymous: bool) -> Dict[str, Optional[str]]:
-    """The tokens that were given, or else are in the environment. Raises NoTokenError where there is none at all."""
+    """The given tokens, or else those of the environment. Raises NoTokenError if there are none."""
     given = {"rest": key, "rpc": rpc_token, "webhook": webhook_token}
     tokens = {door: given[door] or variable(name) for door, (_, _, name) in _TOKENS.items()}
     if not anonymous and not any(tokens.values()):
@@ -125,7 +125,7 @@ def address_of(url: Optional[str]) -> str:
     if not _is_whole(url):
         raise ValueError(f'The gateway\'s url "{shown}" is not a url. {_FORM}.')
     parts = urlsplit(url)
-    # A user and a password in it would end up in errors and logs.
+    # Its user and password would appear in errors and logs.
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme.lower()}://{host}{parts.path.rstrip('/')}"
 

@@ -1,26 +1,26 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_subscriptions.py; do not edit.
-"""Remembers what is subscribed to and how far each stream has come, so that a new connection can go on there."""
+"""Remembers the subscriptions and the position of each stream, so that a new connection can continue there."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Optional, Set, cast
 
 _MOST_SESSIONS = 1000
-"""The gateway takes no more sessions than this on a connection."""
+"""The maximum number of sessions per connection of the gateway."""
 
 
 class Subscriptions:
     def __init__(self) -> None:
         self._sessions: Dict[str, Optional[str]] = {}
         self._seen: Dict[str, str] = {}
-        """Sessions that come by way of their agent."""
+        """Sessions that are pushed because of their agent."""
         self._agents: Set[str] = set()
         self._gateway: Optional[str] = None
         self._wants_gateway = False
         self._deliveries = False
 
     def add(self, request: Mapping[str, Any], begun: Mapping[str, Any]) -> None:
-        """Keeps the streams that were asked for, and the cursors at which the gateway said that they begin. Pushes come after these."""
+        """Stores the requested streams, and the cursors at which they start. Pushes come after these."""
         begins = _sessions_of(begun)
         for session_id, cursor in _sessions_of(request).items():
             self._sessions[session_id] = begins.get(session_id, cursor)
@@ -31,7 +31,7 @@ class Subscriptions:
         self._deliveries = self._deliveries or bool(request.get("deliveries"))
 
     def moved(self, _: Mapping[str, Any], begun: Mapping[str, Any]) -> None:
-        """Where streams go on after a lost connection, as the gateway said."""
+        """The positions at which streams continue after a lost connection, as the gateway reported them."""
         for session_id, cursor in _sessions_of(begun).items():
             if session_id in self._sessions or cursor is None:
                 self._sessions[session_id] = cursor
@@ -51,7 +51,7 @@ class Subscriptions:
             self._deliveries = False
 
     def note(self, push: Mapping[str, Any]) -> None:
-        """Takes note of the cursor of a push."""
+        """Stores the cursor of a push."""
         params: Mapping[str, Any] = push.get("params") or {}
         session_id, cursor = _text(params.get("sessionId")), _text(params.get("cursor"))
         if cursor is None:

@@ -33,7 +33,7 @@ class Waiting:
         self._on_done = on_done
 
     def take(self, response: Message) -> bool:
-        """Takes a response, and returns whether it was the last. It is applied before any later message is read."""
+        """Adds a response, and returns true if it was the last. It is applied before any later message is read."""
         self.responses.append(response)
         self.ids.discard(str(response["id"]))
         if response["id"] is not None and self.ids:
@@ -49,7 +49,7 @@ class Waiting:
 
 
 def answer(waiting: List[Waiting], response: Message) -> None:
-    """A null id refuses a whole message. Answers come in any order, so it may mean any open call."""
+    """A null id refuses a complete message. Answers arrive in any order, so it may refuse any open call."""
     for call in list(waiting):
         if response["id"] is not None and str(response["id"]) not in call.ids:
             continue
@@ -65,7 +65,7 @@ def ids_of(message: Union[Message, List[Message]]) -> Set[str]:
 
 
 def pause_before_reconnect(tried: int, reason: str) -> float:
-    """Grows with each attempt, with jitter against other clients; the first pause is as long as the gateway asks for."""
+    """Grows with each attempt, with jitter against other clients; the first pause is as long as the gateway requests."""
     hint = re.search(r"\bretry-after-ms=(\d{1,6})\b", reason)
     if tried == 0 and hint is not None:
         return min(_LONGEST_PAUSE_S, int(hint.group(1)) / 1000)

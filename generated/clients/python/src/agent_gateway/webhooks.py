@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/webhooks.py; do not edit.
-"""Verifies the announcements of the gateway, and signs webhooks as other senders do."""
+"""Verifies the announcements of the gateway, and signs webhooks like other senders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .rest_types import Announcement
 
 SignatureScheme = Literal["standard-webhooks", "github", "stripe", "slack"]
-"""How senders sign. A mapping's ``verify.type`` has the same words."""
+"""The signature schemes. They have the names of a mapping's ``verify.type``."""
 
 _TOLERANCE_S = 300
 
@@ -61,10 +61,10 @@ def sign(
     id: Optional[str] = None,
     timestamp: Optional[int] = None,
 ) -> Dict[str, str]:
-    """The headers that a sender must set, so that a mapping with ``verify`` takes the request.
+    """The headers that a sender must set for a mapping with ``verify``.
 
-    ``body`` is exactly what is sent. ``id`` is the delivery's id, which the gateway takes as the idempotency key; without it a new one.
-    ``timestamp`` is in seconds since 1970; without it now.
+    ``body`` is exactly the sent text. ``id`` is the delivery's id, which the gateway uses as the idempotency key; by default a new one.
+    ``timestamp`` is in seconds since 1970; by default now.
     """
     content, key = _bytes_of(body), _checked(secret)
     moment = str(int(time.time()) if timestamp is None else timestamp)

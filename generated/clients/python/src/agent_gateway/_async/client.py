@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_both/client.py; do not edit.
-"""One client for all doors of a gateway."""
+"""One client for all surfaces of a gateway."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AsyncGateway(AsyncRestCalls):
     :param headers: Headers for each call.
     :param ssl_context: Trusts other certificates than the system's.
     :param anonymous: The client makes only calls that need no token, such as ``ops.healthz``. Without it, a client with no token is refused.
-    :param max_connections: How many calls and streams may be under way at once; others wait for their turn, as long as for an answer.  # async only
+    :param max_connections: The maximum number of calls and streams at once; others wait, as long as for an answer.  # async only
     """
 
     rpc: AsyncRpc
@@ -100,7 +100,7 @@ class AsyncGateway(AsyncRestCalls):
     async def with_response(
         self, call: Callable[Given, Awaitable[Result]], *args: Given.args, **kwargs: Given.kwargs
     ) -> Tuple[Result, ResponseInfo]:
-        """Makes a call of this client over HTTP, and gives the HTTP response beside the reply.
+        """Makes a call of this client over HTTP, and returns the HTTP response with the reply.
 
         ``reply, response = await gateway.with_response(gateway.chat.send, message="Hello")``
         """

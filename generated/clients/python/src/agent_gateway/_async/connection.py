@@ -89,7 +89,7 @@ class AsyncPushes:
     async def __anext__(self) -> Push:
         while not self._pushes:
             if self._is_ended:
-                error, self._error = self._error, None  # It is raised once; after that the reader is at its end.
+                error, self._error = self._error, None  # It is raised once; after that the reader has ended.
                 raise error if error is not None else StopAsyncIteration
             await self._wait()
         return self._pushes.popleft()
@@ -103,7 +103,7 @@ class AsyncPushes:
             raise no_push_error(self._timeout or 0) from None
         except BaseException:
             if reader.done() and not reader.cancelled():
-                self._wake()  # Another reader takes what this one was woken for.
+                self._wake()  # Another reader gets the push that woke this one.
             raise
 
     async def __aenter__(self) -> AsyncPushes:
@@ -258,7 +258,7 @@ class AsyncConnection:
                     self._take(message)
 
     async def _read(self, websocket: AsyncWebSocket) -> None:
-        """Reads until the connection is lost and is not to be reopened."""
+        """Reads until the connection is lost and is not reopened."""
         current: Optional[AsyncWebSocket] = websocket
         while current is not None:
             try:
@@ -271,7 +271,7 @@ class AsyncConnection:
 
     async def _lost(self, websocket: AsyncWebSocket, cause: Exception) -> Optional[AsyncWebSocket]:
         self._websocket, self._end = None, cause
-        self._fail_calls(cause)  # Whether they were done is not known.
+        self._fail_calls(cause)  # Their results are unknown.
         await websocket.close()
         if self._is_closed or not self._readers:
             return None

@@ -24,7 +24,7 @@ class AsyncSocketCalls:
         gateway: Union[str, None, Omit] = OMIT,
         deliveries: bool = False,
     ) -> None:
-        """Subscribes to streams. A cursor continues after the push that had it; None begins now.
+        """Subscribes to streams. A cursor continues after its push; None starts now.
 
         The client remembers them, and how far each has come, over lost connections.
         """

@@ -24,7 +24,7 @@ _IDLE_S = 30.0
 """A connection that was idle for longer is not reused: the other side may be about to close it."""
 _MOST_IDLE = 32
 _MOST_INFORMATIONAL = 10
-"""The most 1xx responses before the final one. More of them close the connection."""
+"""The maximum number of 1xx responses before the final one. More of them close the connection."""
 _LAST_WORD_S = 1.0
 """The time to send the last bytes of a connection. The rest is dropped."""
 _PIECE = 65536
@@ -43,7 +43,7 @@ class AsyncResponse(Head):
         self._length = self._body_length()
 
     async def read(self) -> bytes:
-        """The whole body."""
+        """The complete body."""
         try:
             body = await _in_time(self._read_all(), self._deadline)
         except BaseException:
@@ -282,7 +282,7 @@ class AsyncWire:
         self._lock = asyncio.Lock()
 
     async def send(self, data: bytes) -> None:
-        """Sends bytes. Raises a timeout if the other side does not take them in time."""
+        """Sends bytes. Raises a timeout if the other side does not accept them in time."""
         self._streams[1].write(data)
         await in_time(self._drain(), self._timeout)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..rest_types import TurnEvent
 
 _ATTEMPTS = 5
-"""The most times that a lost stream is reopened without a new event in between."""
+"""The maximum number of attempts to reopen a lost stream without a new event in between."""
 _SILENCE_S = 45.0
 """The gateway sends something every 15 seconds. A stream that is silent for longer than this is lost."""
 _LAST_EVENTS = ("turn.completed", "turn.failed", "turn.cancelled")

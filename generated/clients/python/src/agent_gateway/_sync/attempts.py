@@ -1,5 +1,5 @@
 # Made by "npm run generate" from scripts/generate/runtime/python/_both/attempts.py; do not edit.
-"""Makes a call, and again where that is worth it and safe."""
+"""Makes a call, and retries it if that is useful and safe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def attempt(
     is_repeatable: bool,
     idempotency_key: Optional[str] = None,
 ) -> Result:
-    """Makes a call. Whatever goes wrong is raised as a GatewayError."""
+    """Makes a call. Every failure is raised as a GatewayError."""
     tried = 0
     while True:
         try:

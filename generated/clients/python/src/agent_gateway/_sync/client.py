@@ -1,5 +1,5 @@
 # Made by "npm run generate" from scripts/generate/runtime/python/_both/client.py; do not edit.
-"""One client for all doors of a gateway."""
+"""One client for all surfaces of a gateway."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Gateway(RestCalls):
     def with_response(
         self, call: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
     ) -> Tuple[Result, ResponseInfo]:
-        """Makes a call of this client over HTTP, and gives the HTTP response beside the reply.
+        """Makes a call of this client over HTTP, and returns the HTTP response with the reply.
 
         ``reply, response = gateway.with_response(gateway.chat.send, message="Hello")``
         """

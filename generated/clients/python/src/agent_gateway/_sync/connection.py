@@ -233,7 +233,7 @@ class Connection:
             watch.cancel()
 
     def _read(self, websocket: WebSocket) -> None:
-        """Reads until the connection is lost and not wanted back, in a thread of its own."""
+        """Reads until the connection is lost and is not reopened, in a separate thread."""
         current: Optional[WebSocket] = websocket
         while current is not None:
             try:
@@ -247,7 +247,7 @@ class Connection:
         error = connection_error(cause, None, self._settings.url)
         end = end_of(cause)
         with self._changed:
-            self._fail_calls(cause)  # Whether they were done is not known.
+            self._fail_calls(cause)  # Their results are unknown.
             self._websocket, self._end = None, cause
             is_wanted = bool(self._readers) and not self._is_closed
             self._is_connecting = is_wanted and end.code != TOKEN_GONE

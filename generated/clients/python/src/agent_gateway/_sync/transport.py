@@ -69,7 +69,7 @@ class Response(Head):
         super().__init__(url, self._response.status, {name.lower(): value for name, value in self._response.getheaders()})
 
     def read(self) -> bytes:
-        """The whole body."""
+        """The complete body."""
         parts: List[bytes] = []
         size = 0
         try:
@@ -85,7 +85,7 @@ class Response(Head):
             self.close()
             raise
         body = b"".join(parts)
-        # `read1` takes an end that comes too early for the end.
+        # `read1` does not report a premature end.
         if self._response.length not in (None, 0):
             self.close()
             raise http.client.IncompleteRead(body, self._response.length)
@@ -166,7 +166,7 @@ class Transport:
                 if not self._idle:
                     return None
                 since, connection = self._idle.pop()
-            # One that has something to read was closed by the other side.
+            # A connection with readable bytes was closed by the other side.
             if time.monotonic() - since < _IDLE_S and not _has_something_to_read(connection.sock):
                 return connection
             connection.close()
@@ -193,7 +193,7 @@ class Wire:
         self._lock = threading.Lock()
 
     def send(self, data: bytes) -> None:
-        """Sends bytes. If the other side does not take them in time, closes the connection, because a part of them may be sent."""
+        """Sends bytes. If the other side does not accept them in time, closes the connection, because a part of them may be sent."""
         if not self._lock.acquire(timeout=self._timeout):
             raise socket.timeout("timed out")
         try:
