@@ -6,13 +6,13 @@ import type { Store } from "#store/store.ts";
 import { createAgents } from "./agents/agents.ts";
 import { createCountedModels } from "./agents/counted-models.ts";
 import { createRemovedAgents } from "./agents/removed-agents.ts";
-import { createAnnouncements } from "./announcements.ts";
 import { createCodes } from "./codes.ts";
 import { GatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
 import { Heartbeat } from "./heartbeat/heartbeat.ts";
 import { createSystemEvents } from "./heartbeat/system-events.ts";
 import { Keys } from "./keys.ts";
+import { createOutbox } from "./outbox/outbox.ts";
 import type { CoreParts } from "./parts.ts";
 import { createDeliveries } from "./recorder/deliveries.ts";
 import { DeliveryFeed } from "./recorder/delivery-feed.ts";
@@ -55,7 +55,7 @@ export async function createCore(options: CoreOptions) {
   let current = options.settings;
   const settings = () => current;
   const nouns = createNouns(options, settings);
-  const { announcements, deliveryFeed, heartbeat, keys, removedAgents, runner } = nouns;
+  const { deliveryFeed, heartbeat, keys, outbox, removedAgents, runner } = nouns;
   let changed: Promise<unknown> = Promise.resolve();
   /** Changes of settings and skills run one after the other. */
   const inTurn = <T>(change: () => Promise<T>): Promise<T> => {
@@ -74,7 +74,7 @@ export async function createCore(options: CoreOptions) {
   await removedAgents.begin();
   // Stored work starts after all skills are read.
   runner.wake();
-  announcements.wake();
+  outbox.wake();
   const stopTelling = reportOldTokens({ tokens: () => current.datedTokens, keys: () => keys.ending(), clock, events });
   const stopSweeps = startSweeps({ store, clock, events, settings });
 
@@ -93,7 +93,7 @@ export async function createCore(options: CoreOptions) {
         current = next;
         take();
         keys.configure(next.keys);
-        announcements.reconfigured();
+        outbox.reconfigured();
         inForce();
       });
       await removedAgents.left();
@@ -113,7 +113,7 @@ export async function createCore(options: CoreOptions) {
       await removedAgents.close();
       await heartbeat[Symbol.asyncDispose]();
       nouns.compactions[Symbol.dispose]();
-      await announcements.drain(0);
+      await outbox.drain(0);
       nouns.health.close();
       unwatch();
       nouns.sharedReplies?.close();
@@ -152,13 +152,13 @@ function createNouns(
   const runner = new Runner({ ...common, retries: createRetryBudget(), turnsPerMinute });
   const turns = createTurns({ ...common, runner });
   const compactions = new Compactions(common);
-  const announcements = createAnnouncements(common);
+  const outbox = createOutbox(common);
   const systemEvents = createSystemEvents(common);
   const heartbeat = new Heartbeat({ ...common, runner, makeRoom: (sessionId) => compactions.makeRoom(sessionId) });
   const keys = new Keys({ store, clock, events, configured: settings().keys });
   const gatewayStream = new GatewayStream(common);
   const process = processHealth;
-  const health = createHealth({ ...common, gatewayStream, systemEvents, heartbeat, keys, announcements, process });
+  const health = createHealth({ ...common, gatewayStream, systemEvents, heartbeat, keys, outbox, process });
   return {
     ...common,
     sharedReplies,
@@ -166,7 +166,7 @@ function createNouns(
     turns,
     turnsPerMinute,
     compactions,
-    announcements,
+    outbox,
     systemEvents,
     heartbeat,
     keys,
@@ -185,12 +185,12 @@ function createNouns(
 
 /** Subscribes the parts of the core to the store. Returns a function that ends this. */
 function watchStore(store: Store, nouns: Nouns): () => void {
-  const { streams, compactions, gatewayStream, runner, announcements, heartbeat, keys } = nouns;
+  const { streams, compactions, gatewayStream, runner, outbox, heartbeat, keys } = nouns;
   const { sharedReplies, deliveryFeed } = nouns;
   const worker = {
     turn: () => runner.wake(),
     beat: (dueInMs?: number) => heartbeat.expect(dueInMs),
-    announcement: () => announcements.wake(),
+    outgoing: () => outbox.wake(),
   };
   return store.watch({
     ...sharedReplies?.watcher,

@@ -3,11 +3,11 @@ import { type Clock, sleep } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { AgentCounts, EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
 import { type Agent, restMsOf } from "./agents/agents.ts";
-import type { Announcements } from "./announcements.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
 import type { Heartbeat } from "./heartbeat/heartbeat.ts";
 import type { SystemEvents } from "./heartbeat/system-events.ts";
 import type { Keys } from "./keys.ts";
+import type { Outbox } from "./outbox/outbox.ts";
 import type { CoreParts } from "./parts.ts";
 import { agesOf, type DatedToken, type EndingKey, isOld, needingAnother } from "./token-ages.ts";
 
@@ -24,7 +24,7 @@ type HealthParts = CoreParts & {
   systemEvents: SystemEvents;
   heartbeat: Heartbeat;
   keys: Keys;
-  announcements: Announcements;
+  outbox: Outbox;
   /** Parts of the process: memory, the event loop. */
   process: () => readonly HealthPart[];
 };
@@ -47,7 +47,7 @@ export function createHealth(parts: HealthParts) {
       eventsPart(store, limits.store, parts.systemEvents.refused()),
       ...parts.process(),
       ...agents.list().map((agent) => agentPart(store, agent, parts.heartbeat.delayedBy(agent.name))),
-      ...parts.announcements.health(),
+      ...parts.outbox.health(),
       ...tokenParts(datedTokens, clock.now()),
       ...keyParts(parts.keys.ending(), clock.now()),
     ];

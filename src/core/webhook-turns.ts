@@ -1,8 +1,8 @@
 import { newBareId } from "#kit/ids.ts";
 import type { Turn } from "#store/store.ts";
-import { announceOf } from "./announcements.ts";
 import type { HookContext } from "./call.ts";
 import type { Mapping } from "./mappings.ts";
+import { announceOf } from "./outbox/announcements.ts";
 import type { CoreParts } from "./parts.ts";
 import type { Turns } from "./turns/turns.ts";
 

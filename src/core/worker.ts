@@ -1,7 +1,7 @@
 import type { Clock } from "#kit/clock.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
-import type { AnnouncementClaim, Claim, Store } from "#store/store.ts";
+import type { Claim, OutgoingClaim, Store } from "#store/store.ts";
 
 /** The longest time of consecutive claims before other events of the process are handled. */
 const SLICE_MS = 3;
@@ -45,15 +45,19 @@ type Queue<W> = {
 /** The leases of running work. `extend` returns the work whose lease was lost. */
 export type Lease<W> = { operation: string; ms: number; extend: (works: readonly W[]) => Promise<readonly W[]> };
 
-/** The lease of turns and of announcements. */
-export function leaseOfClaims<W extends { claim: Claim | AnnouncementClaim }>(store: Store): Lease<W> {
+/** The lease of turns and of outgoing messages. */
+export function leaseOfClaims<W extends { claim: Claim | OutgoingClaim }>(store: Store): Lease<W> {
   const ms = leaseMsOf(store);
   const extend = async (works: readonly W[]): Promise<readonly W[]> => {
     const claims = works.map(({ claim }) => claim);
     const lost = await store.extendClaims(claims, ms);
-    return works.filter(({ claim }) => lost.some((one) => one.turnId === claim.turnId && one.fence === claim.fence));
+    return works.filter(({ claim }) => lost.some((one) => idOf(one) === idOf(claim) && one.fence === claim.fence));
   };
   return { operation: "extendClaims", ms, extend };
+}
+
+function idOf(claim: Claim | OutgoingClaim): string {
+  return "id" in claim ? claim.id : claim.turnId;
 }
 
 /**
@@ -74,7 +78,7 @@ type Drain = {
 
 /**
  * Runs work that a store assigns with leases. It claims work after a notification, when work is due and when there is room, extends the leases
- * while the work runs, and gives the work back when the gateway stops. Turns, announcements and due beats each have a worker.
+ * while the work runs, and gives the work back when the gateway stops. Turns, outgoing messages and due beats each have a worker.
  */
 export class Worker<W> {
   readonly #parts: WorkerParts<W>;

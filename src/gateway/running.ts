@@ -118,7 +118,7 @@ export async function drain(running: Running, cause: string, ms: number): Promis
   core.heartbeat.stop();
   const [handedBack] = await Promise.all([core.runner.drain(ms), lastRequests]);
   // Turns that have just ended are announced, too.
-  const announced = core.announcements.drain(Math.max(ms - (clock.monotonic() - from), Math.min(ms, LAST_ANSWERS_MS)));
+  const announced = core.outbox.drain(Math.max(ms - (clock.monotonic() - from), Math.min(ms, LAST_ANSWERS_MS)));
   await core.failQueued();
   // A follower of one of these turns is notified of its end before its stream is ended.
   await yieldToOthers();

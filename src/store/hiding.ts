@@ -1,9 +1,9 @@
 import { hashOf } from "#kit/secrets.ts";
 import type {
-  AnnouncementResult,
   Delivery,
   DeliveryStep,
   GatewayNews,
+  OutgoingResult,
   Store,
   ToolCall,
   TurnError,
@@ -50,7 +50,7 @@ export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hi
     const model = hide(usage.model);
     return model === usage.model ? usage : { ...usage, model };
   };
-  const hideInResult = <R extends AnnouncementResult>(result: R): R => ({
+  const hideInResult = <R extends OutgoingResult>(result: R): R => ({
     ...result,
     reason: hideIn(result.reason),
     step: hideInStep(result.step),
@@ -90,8 +90,8 @@ export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hi
       return store.queueEvent(order);
     },
     failQueuedEvents: (agent, reason, end) => store.failQueuedEvents(agent, hide(reason), end),
-    endAnnouncement: (claim, end) => store.endAnnouncement(claim, hideInResult(end)),
-    releaseAnnouncement: (claim, release) => store.releaseAnnouncement(claim, hideInResult(release)),
+    endOutgoing: (claim, end) => store.endOutgoing(claim, hideInResult(end)),
+    releaseOutgoing: (claim, release) => store.releaseOutgoing(claim, hideInResult(release)),
     appendGatewayEntry: (news, append) =>
       store.appendGatewayEntry(JSON.parse(hideInJson(JSON.stringify(news))) as GatewayNews, append),
     recordDelivery(delivery, recorder, work) {

@@ -69,9 +69,11 @@ export const TURN_ANNOUNCEMENT = {
 };
 export type TurnAnnouncement = TypeOf<typeof TURN_ANNOUNCEMENT>;
 
-/** A reply on its way to a channel; one for each turn that asked for it and completed. */
-export type Announcement = {
-  turnId: string;
+/** A message on its way to an endpoint: the reply of a turn that asked for its announcement and completed. */
+export type Outgoing = {
+  /** The id of its turn. It is the same at each attempt. */
+  id: string;
+  endpoint: `channel:${string}`;
   sessionId: string;
   agent: string;
   channel: string;
@@ -82,14 +84,14 @@ export type Announcement = {
   /** The number of earlier attempts. */
   attempts: number;
 };
-export type AnnouncementClaim = { turnId: string; node: string; fence: number };
+export type OutgoingClaim = { id: string; node: string; fence: number };
 /** The result of an attempt. Without a `state`, the turn's state and reason do not change. `step` is added to the timeline of its delivery. */
-export type AnnouncementResult = {
+export type OutgoingResult = {
   state: AnnouncementState | undefined;
   reason: string | undefined;
   step: DeliveryStep;
 };
-export type ClaimedAnnouncement = { claim: AnnouncementClaim; announcement: Announcement };
+export type ClaimedMessage = { claim: OutgoingClaim; message: Outgoing };
 
 /** A step of a delivery's timeline that is not in a journal: `detail` is data as JSON, or undefined. */
 export const STEP = { at: number, name: short, detail: optional(text) };
@@ -261,19 +263,20 @@ export interface InboundStore {
   removeBeat(agent: string, drop: { now: number; streamKeep: number }): Promise<void>;
 
   /**
-   * Claims announcements that can be tried now, at most `freeOf(channel)` of a channel (0: none), oldest first. `nextDueInMs` is
-   * the time until one that was given back with a delay can be tried.
+   * Claims messages that can be sent now, oldest first: at most `free[endpoint]` for an endpoint. For each endpoint that `free` does not name, at most
+   * `others.free` messages that were created before `others.before`. `nextDueInMs` is the time until a message that was released with a delay can
+   * be claimed.
    */
-  claimAnnouncements(request: {
+  claimOutgoing(request: {
     node: string;
     leaseMs: number;
-    limit: number;
-    freeOf(channel: string): number;
-  }): Promise<{ announcements: ClaimedAnnouncement[]; nextDueInMs: number | undefined }>;
-  /** Ends an announcement. Returns false and stores nothing if the claim is no longer valid or the session was deleted. */
-  endAnnouncement(claim: AnnouncementClaim, end: AnnouncementResult): Promise<boolean>;
-  /** Returns an announcement to the queue with one more attempt. It can be claimed again after `delayMs`. Returns false as `endAnnouncement` does. */
-  releaseAnnouncement(claim: AnnouncementClaim, release: AnnouncementResult & { delayMs: number }): Promise<boolean>;
+    free: Readonly<Record<string, number>>;
+    others: { free: number; before: number };
+  }): Promise<{ claimed: ClaimedMessage[]; nextDueInMs: number | undefined }>;
+  /** Ends a message. Returns false and stores nothing if the claim is no longer valid or the session was deleted. */
+  endOutgoing(claim: OutgoingClaim, end: OutgoingResult): Promise<boolean>;
+  /** Returns a message to its queue with one more attempt. It can be claimed again after `delayMs`. Returns false as `endOutgoing` does. */
+  releaseOutgoing(claim: OutgoingClaim, release: OutgoingResult & { delayMs: number }): Promise<boolean>;
 
   /**
    * Records a request that started nothing. `refused` ones have a ring of their own, of `recorder.refused` entries and an eighth of

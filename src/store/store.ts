@@ -8,7 +8,7 @@
  * - A refusal is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
-import type { AnnouncementClaim, InboundStore, Page } from "./inbound.ts";
+import type { InboundStore, OutgoingClaim, Page } from "./inbound.ts";
 import type {
   AgentCounts,
   ApiKey,
@@ -44,8 +44,8 @@ export type * from "./inbound.ts";
 export type * from "./records.ts";
 export type * from "./shared-store.ts";
 
-/** `turn`, `announcement`: one can be claimed. `beat`: one is due earlier than planned, or can continue. */
-export type WorkKind = "turn" | "beat" | "announcement";
+/** `turn`, `outgoing`: one can be claimed. `beat`: one is due earlier than planned, or can continue. */
+export type WorkKind = "turn" | "beat" | "outgoing";
 
 /**
  * The news that an engine tells its process, after the transaction that caused them is kept. Listeners never throw and never
@@ -139,8 +139,8 @@ export interface Store extends InboundStore, AsyncDisposable {
     },
   ): Promise<{ turns: ClaimedTurn[]; nextDueInMs: number | undefined }>;
 
-  /** Extends the leases of valid claims of turns and announcements. Returns the claims that are no longer valid. */
-  extendClaims(claims: readonly (Claim | AnnouncementClaim)[], leaseMs: number): Promise<(Claim | AnnouncementClaim)[]>;
+  /** Extends the leases of valid claims of turns and outgoing messages. Returns the claims that are no longer valid. */
+  extendClaims(claims: readonly (Claim | OutgoingClaim)[], leaseMs: number): Promise<(Claim | OutgoingClaim)[]>;
 
   /**
    * Ends a turn, with its reply, its usage and its entries. False, and nothing kept but the usage, when the claim does not hold any
@@ -264,7 +264,7 @@ export interface Store extends InboundStore, AsyncDisposable {
    * Handles all that is past its time: claims whose lease ended go back to their queue (or fail with `lost` after
    * `maxAttempts`) session by session as they were made, idempotency keys whose time
    * ended by `keysBefore`, sessions past their retention without unfinished turns or announcements, usage past its days, entries
-   * of the gateway's stream past theirs, events that ended before `eventsBefore`, announcements whose lease ended. A
+   * of the gateway's stream past theirs, events that ended before `eventsBefore`, outgoing messages whose lease ended. A
    * slice at a time: true when there is more.
    *
    * In a session that goes on it erases the head of the journal: all entries before the first that is later than the session's

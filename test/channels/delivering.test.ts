@@ -28,8 +28,8 @@ async function startDelivering(kind: keyof typeof kinds, behave: readonly Behavi
     return isOurs;
   };
   const spied: WrapStore = (store) => ({
-    endAnnouncement: (...args) => ended(store.endAnnouncement(...args)),
-    releaseAnnouncement: (...args) => ended(store.releaseAnnouncement(...args)),
+    endOutgoing: (...args) => ended(store.endOutgoing(...args)),
+    releaseOutgoing: (...args) => ended(store.releaseOutgoing(...args)),
   });
   const core = await startAnnouncing({ ops: { channel, calls: [], waiting: new Set() } }, { clock, wrapStore: spied });
   return {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { announceOf } from "#core/announcements.ts";
+import { announceOf } from "#core/outbox/announcements.ts";
 import { hopsOf, MAX_HOPS } from "#kit/hops.ts";
 
 const channels = new Set(["ops", "dev"]);

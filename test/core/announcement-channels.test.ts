@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Outcome } from "#channels/channel.ts";
 import { createPlayedChannel, DELIVERED, failing } from "#test/channels/played.ts";
 import { startAnnouncing } from "./start-announcing.ts";
 
@@ -10,10 +11,27 @@ describe("one channel", () => {
     for (let n = 0; n < 100; n++) await core.announce({ channel: "dead", session: `webhook:${n}` });
     for (let n = 0; n < 10; n++) await core.announce({ channel: "live", session: `webhook:live-${n}` });
     expect([dead.calls.length, live.calls.length]).toEqual([4, 10]);
-    dead.calls[0]?.answer(failing());
+    dead.calls[0]?.answer(DELIVERED);
     await core.clock.settle();
     expect(dead.calls).toHaveLength(5);
     expect(dead.waiting.size).toBe(4);
+  });
+
+  it("gets one announcement at a time after a failure, until it accepts one", async () => {
+    const ops = createPlayedChannel();
+    await using core = await startAnnouncing({ ops });
+    for (let n = 0; n < 10; n++) await core.announce({ session: `webhook:${n}` });
+    const answer = async (outcome: Outcome) => {
+      const [first] = ops.waiting;
+      first?.answer(outcome);
+      await core.clock.settle();
+      return ops.waiting.size;
+    };
+    const underWay: number[] = [];
+    for (let n = 0; n < 6; n++) underWay.push(await answer(failing()));
+    expect(underWay).toEqual([3, 2, 1, 1, 1, 1]);
+    expect(ops.calls).toHaveLength(7);
+    expect(await answer(DELIVERED)).toBe(3);
   });
 
   it("is degraded in health while its last announcement failed", async () => {
@@ -32,15 +50,14 @@ describe("one channel", () => {
   });
 });
 
-it("share a limit of 64 announcements in progress", async () => {
-  const channels = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`c${n}`, createPlayedChannel()]));
-  await using core = await startAnnouncing(channels);
-  for (const channel of Object.keys(channels)) {
-    for (let n = 0; n < 4; n++) await core.announce({ channel, session: `webhook:${channel}-${n}` });
+it("channels that hang, however many, do not delay another one", async () => {
+  const hanging = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`c${n}`, createPlayedChannel()]));
+  const live = createPlayedChannel(Array.from({ length: 10 }, () => DELIVERED));
+  await using core = await startAnnouncing({ ...hanging, live });
+  for (const channel of Object.keys(hanging)) {
+    for (let n = 0; n < 5; n++) await core.announce({ channel, session: `webhook:${channel}-${n}` });
   }
-  const underWay = () => Object.values(channels).reduce((sum, { waiting }) => sum + waiting.size, 0);
-  expect(underWay()).toBe(64);
-  for (const { waiting } of Object.values(channels)) for (const call of waiting) call.answer(DELIVERED);
-  await core.clock.settle();
-  expect(underWay()).toBe(16);
+  for (let n = 0; n < 10; n++) await core.announce({ channel: "live", session: `webhook:live-${n}` });
+  expect(new Set(Object.values(hanging).map(({ waiting }) => waiting.size))).toEqual(new Set([4]));
+  expect(live.calls).toHaveLength(10);
 });

@@ -13,7 +13,7 @@ describe("a gateway that stops", () => {
     const ops = createPlayedChannel();
     await using core = await startAnnouncing({ ops });
     for (let n = 0; n < 6; n++) await core.announce({ session: `webhook:${n}` });
-    const drained = core.core.announcements.drain(30_000);
+    const drained = core.core.outbox.drain(30_000);
     for (let n = 0; n < 6; n++) {
       ops.calls[n]?.answer(DELIVERED);
       await core.clock.settle();
@@ -28,7 +28,7 @@ describe("a gateway that stops", () => {
     const durable = () => ({ durable: true });
     await using core = await startAnnouncing({ ops }, { wrapStore: durable });
     for (let n = 0; n < 6; n++) await core.announce({ session: `webhook:${n}` });
-    const drained = core.core.announcements.drain(30_000);
+    const drained = core.core.outbox.drain(30_000);
     for (const { answer } of ops.calls) answer(DELIVERED);
     await drained;
     expect(ops.calls).toHaveLength(4);
@@ -40,7 +40,7 @@ describe("a gateway that stops", () => {
     const hanging = createPlayedChannel();
     await using first = await startAnnouncing({ ops: hanging }, { clock });
     const { turnId, deliveryId } = await first.announce();
-    const drained = first.core.announcements.drain(30_000);
+    const drained = first.core.outbox.drain(30_000);
     await clock.advance(29_999);
     expect(hanging.calls[0]?.signal.aborted).toBe(false);
     await clock.advance(1);
@@ -62,7 +62,7 @@ describe("a gateway that stops", () => {
     expect(await stateOf()).toMatchObject(retrying);
     await core.clock.block(10_000);
     expect(ops.calls).toHaveLength(2);
-    const drained = core.core.announcements.drain(1_000);
+    const drained = core.core.outbox.drain(1_000);
     await core.clock.advance(1_000);
     await drained;
     expect(await stateOf()).toMatchObject(retrying);
@@ -75,7 +75,7 @@ describe("a gateway that stops", () => {
     const memory = createMemoryStore({ clock });
     const mortal: WrapStore = () => ({
       ...memory,
-      claimAnnouncements: (request) => (isDead ? new Promise(() => {}) : memory.claimAnnouncements(request)),
+      claimOutgoing: (request) => (isDead ? new Promise(() => {}) : memory.claimOutgoing(request)),
       extendClaims: (...claims) => (isDead ? new Promise(() => {}) : memory.extendClaims(...claims)),
     });
     const first = await startAnnouncing({ ops: hanging }, { clock, wrapStore: mortal });
@@ -106,22 +106,22 @@ describe("a gateway that stops", () => {
     for (const channel of ["dead", "busy"]) {
       for (let n = 0; n < 6; n++) await core.announce({ channel, session: `webhook:${channel}-${n}` });
     }
-    expect([dead.waiting.size, busy.waiting.size]).toEqual([4, 4]);
-    const drained = core.core.announcements.drain(30_000);
-    for (const call of busy.waiting) call.answer(failing());
+    expect([dead.waiting.size, busy.waiting.size]).toEqual([1, 1]);
+    const drained = core.core.outbox.drain(30_000);
+    for (const call of busy.waiting) call.answer(DELIVERED);
     await core.clock.settle();
-    expect([dead.calls.length, busy.calls.length]).toEqual([5, 6]);
+    expect([dead.calls.length, busy.waiting.size]).toEqual([2, 4]);
     expect(dead.calls[1]?.signal.aborted).toBe(false);
     for (const call of busy.waiting) call.answer(DELIVERED);
     await drained;
-    expect([dead.calls.length, busy.calls.length]).toEqual([5, 6]);
+    expect([dead.calls.length, busy.calls.length]).toEqual([2, 6]);
     expect(dead.calls[1]?.signal.aborted).toBe(true);
   });
 
   it("also stops if the store does not answer", async () => {
-    const silent: WrapStore = () => ({ claimAnnouncements: () => new Promise(() => {}) });
+    const silent: WrapStore = () => ({ claimOutgoing: () => new Promise(() => {}) });
     const core = await startAnnouncing(undefined, { wrapStore: silent });
-    const drained = core.core.announcements.drain(0);
+    const drained = core.core.outbox.drain(0);
     await core.clock.advance(1_000);
     await drained;
   });
@@ -131,7 +131,7 @@ describe("a gateway that stops", () => {
       const clock = createManualClock();
       await using core = await startAnnouncing({ ops: createPlayedChannel([outcome]) }, { clock });
       await core.announce();
-      await core.core.announcements.drain(0);
+      await core.core.outbox.drain(0);
       return clock.timers();
     };
     expect(await timersAfter(failing(HOUR))).toBe(await timersAfter(DELIVERED));

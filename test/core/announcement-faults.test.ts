@@ -7,9 +7,9 @@ describe("a store that fails", () => {
   const brokenFor = (times: number): WrapStore => {
     let left = times;
     return (store) => ({
-      endAnnouncement: async (...args) => {
+      endOutgoing: async (...args) => {
         if (left-- > 0) throw new Error("the store is away");
-        return store.endAnnouncement(...args);
+        return store.endOutgoing(...args);
       },
     });
   };
@@ -30,16 +30,16 @@ describe("a store that fails", () => {
     await core.clock.advance(70_000);
     expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([turnId, turnId]);
     expect(await core.namesOf({ deliveryId })).toEqual(["delivered"]);
-    expect(core.figures()).toContain('gateway_store_failures_total{operation="endAnnouncement"} 5\n');
+    expect(core.figures()).toContain('gateway_store_failures_total{operation="endOutgoing"} 5\n');
   });
 
   it("delays announcements only while it fails", async () => {
     const ops = createPlayedChannel([DELIVERED]);
     let isAway = true;
     const away: WrapStore = (store) => ({
-      claimAnnouncements: async (...args) => {
+      claimOutgoing: async (...args) => {
         if (isAway) throw new Error("the store is away");
-        return store.claimAnnouncements(...args);
+        return store.claimOutgoing(...args);
       },
     });
     await using core = await startAnnouncing({ ops }, { wrapStore: away });

@@ -1,5 +1,5 @@
 import { createEchoBackend } from "#backends/echo.ts";
-import { announceOf } from "#core/announcements.ts";
+import { announceOf } from "#core/outbox/announcements.ts";
 import type { DeliveryStep } from "#store/store.ts";
 import { createPlayedChannel, type PlayedChannel } from "#test/channels/played.ts";
 import { deliveryOf } from "#test/stores/world.ts";

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect } from "vitest";
-import type { ClaimedTurn } from "#store/store.ts";
+import type { ClaimedMessage, ClaimedTurn } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { claimBeat, queueEvent, queueOrder, startBeat } from "./inbound.ts";
 import { type Two, testsOnTwo } from "./two-stores.ts";
@@ -96,6 +96,23 @@ await postgresTests((server) => {
         if (begun) await one.end(begun);
       }
       await one.claim();
+      await one.start({ session: session("announced"), announce: { channel: "ops", hops: 0 }, ...recorded() });
+      const [announced] = (await one.claim()).turns;
+      await one.end(announced as ClaimedTurn, { usage });
+      let message: ClaimedMessage | undefined;
+      found.claimOutgoing = await exchangesOf(async () => {
+        const request = {
+          node: "node_a",
+          leaseMs: LEASE_MS,
+          free: { "channel:ops": 1 },
+          others: { free: 0, before: 0 },
+        };
+        [message] = (await one.store.claimOutgoing(request)).claimed;
+      });
+      const step = { at: claim.now, name: "announcement.delivered", detail: undefined };
+      found.endOutgoing = await exchangesOf(() =>
+        one.store.endOutgoing((message as ClaimedMessage).claim, { state: "delivered", reason: undefined, step }),
+      );
       return found;
     };
 
@@ -118,6 +135,8 @@ await postgresTests((server) => {
         extend: 2,
         endBeatTurn: 3,
         endBeat: 2,
+        claimOutgoing: 3,
+        endOutgoing: 2,
       });
     });
   });

@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest";
 import type { BeatRecord } from "#store/rules/records.ts";
 import type { ClaimedTurn, GatewayEntry, RateCount, WorkKind } from "#store/store.ts";
-import { ANNOUNCEMENTS, API_KEYS, BEATS } from "#store/tables/layouts.ts";
+import { API_KEYS, BEATS, OUTGOING } from "#store/tables/layouts.ts";
 import { newState } from "#store/tables/table-records.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
@@ -67,7 +67,7 @@ await postgresTests((server) => {
 
     it("notify each other of beats, announcements and keys", async ({ on }) => {
       const keysChanged = new Promise<void>((resolve) => on.two.store.watch({ ...silent, keysChanged: resolve }));
-      const heard = [nextWork("beat", on), nextWork("announcement", on), keysChanged];
+      const heard = [nextWork("beat", on), nextWork("outgoing", on), keysChanged];
       await queueEvent(on.one, { beatNow: true });
       await on.one.start({ announce: { channel: "ops", hops: 0 } });
       await on.one.end(await on.one.claimNext());
@@ -93,16 +93,16 @@ await postgresTests((server) => {
 
     it("find changes automatically if a notification was lost", async ({ on }) => {
       const keysChanged = new Promise<void>((resolve) => on.two.store.watch({ ...silent, keysChanged: resolve }));
-      const heard = [nextWork("beat", on), nextWork("announcement", on), keysChanged];
+      const heard = [nextWork("beat", on), nextWork("outgoing", on), keysChanged];
       const entries = new Promise<readonly GatewayEntry[]>((resolve) => {
         on.two.store.watch({ ...silent, wantsGateway: () => true, gatewayEntries: resolve });
       });
       await using other = await connect(on.url);
       await putRow(other, BEATS, beatOf("main"));
-      const of = { turnId: "turn_x", sessionId: "chat:a", agent: "main", channel: "ops", hops: 0 };
-      const announcement = { ...of, createdAt: 1, attempts: 0, deliveryId: undefined };
+      const of = { id: "turn_x", endpoint: "channel:ops", sessionId: "chat:a", agent: "main", channel: "ops" } as const;
+      const message = { ...of, hops: 0, createdAt: 1, attempts: 0, deliveryId: undefined };
       const unclaimed = { dueAt: undefined, fence: 0, lease: undefined };
-      await putRow(other, ANNOUNCEMENTS, { announcement, ordinal: 1, place: 1, ...unclaimed });
+      await putRow(other, OUTGOING, { message, ordinal: 1, place: 1, ...unclaimed });
       const key = { keyId: "key_1", name: "ci", prefix: "gw_1", hash: "", scopes: [], createdAt: 1 };
       await putRow(other, API_KEYS, { key: { ...key, lastUsedAt: undefined }, place: 1 });
       const state = JSON.stringify({ ...newState(), version: 1_000, gateway: { first: 1, last: 1 } });

@@ -2,15 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { expect } from "vitest";
 import { GatewayError } from "#kit/errors.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
-import type {
-  AnnouncementClaim,
-  Claim,
-  ClaimedTurn,
-  DeliveryAnswer,
-  DeliveryResult,
-  Store,
-  Turn,
-} from "#store/store.ts";
+import type { Claim, ClaimedTurn, DeliveryAnswer, DeliveryResult, OutgoingClaim, Store, Turn } from "#store/store.ts";
 import { createRandom, type Random } from "#test/harness/random.ts";
 import { allAnswers } from "./all-answers.ts";
 import { startCompaction } from "./compactions.ts";
@@ -19,7 +11,7 @@ import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, silent, used, usedM
 
 const AGENTS = ["one", "two"];
 const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d", ...AGENTS.map((agent) => `agent:${agent}:main`)];
-const CHANNELS = ["ops", "slow"];
+const CHANNELS = ["ops", "slow"] as const;
 const KEYS = ["a", "b", "c"];
 const TEXTS = ["hello", "ü 漢 🙂", "\u0000\ufeff\r\n", "x".repeat(5_000)];
 const ANSWERS = ["repeated", "unmatched", "refused", "challenge"] as const satisfies readonly DeliveryAnswer[];
@@ -117,7 +109,7 @@ function createSteps(worlds: Both<World>, random: Random) {
   const now = () => clock.now();
   /** All claims that both stores returned; most are not valid any more. */
   const turns: Both<ClaimedTurn>[] = [];
-  const announcements: Both<AnnouncementClaim>[] = [];
+  const announcements: Both<OutgoingClaim>[] = [];
   let replies = 0;
 
   /** The same call to both, which give the same answer or the same refusal. */
@@ -288,34 +280,29 @@ function createSteps(worlds: Both<World>, random: Random) {
     const [agent, paused] = [random.pick(AGENTS), random.chance(0.3)];
     await call((world) => world.store.setPaused(agent, { paused, now: now(), streamKeep: STREAM_KEEP }));
   };
-  const claimAnnouncements: Step = async () => {
-    const places = new Map(CHANNELS.map((channel) => [channel, random.below(3)]));
-    const request = {
-      node: "node_a",
-      leaseMs: LEASE_MS,
-      limit: random.below(4),
-      freeOf: (name: string) => places.get(name) ?? 0,
-    };
-    const [known, found] = (await call((world) => world.store.claimAnnouncements(request))) ?? [];
-    for (const [n, { claim }] of known?.announcements.entries() ?? [])
-      announcements.push([claim, found?.announcements[n]?.claim as AnnouncementClaim]);
+  const claimOutgoing: Step = async () => {
+    const free = Object.fromEntries(CHANNELS.map((channel) => [`channel:${channel}`, random.below(3)]));
+    const request = { node: "node_a", leaseMs: LEASE_MS, free, others: { free: 0, before: 1e15 } };
+    const [known, found] = (await call((world) => world.store.claimOutgoing(request))) ?? [];
+    for (const [n, { claim }] of known?.claimed.entries() ?? [])
+      announcements.push([claim, found?.claimed[n]?.claim as OutgoingClaim]);
   };
-  const endAnnouncement: Step = async () => {
+  const endOutgoing: Step = async () => {
     if (announcements.length === 0) return;
     const [claim, state] = [some(announcements), random.pick(["delivered", "failed"] as const)];
     const step = { at: now(), name: `announcement.${state}`, detail: undefined };
     const reason = state === "delivered" ? undefined : "HTTP 503";
-    await call((world, n) => world.store.endAnnouncement(claim[n], { state, reason, step }));
+    await call((world, n) => world.store.endOutgoing(claim[n], { state, reason, step }));
   };
-  const releaseAnnouncement: Step = async () => {
+  const releaseOutgoing: Step = async () => {
     if (announcements.length === 0) return;
     const [claim, delayMs] = [some(announcements), random.pick([0, 50, 7_000])];
     const step = { at: now(), name: "announcement.retried", detail: undefined };
     const state = random.pick(["retrying", undefined] as const);
-    await call((world, n) => world.store.releaseAnnouncement(claim[n], { delayMs, state, reason: "HTTP 503", step }));
+    await call((world, n) => world.store.releaseOutgoing(claim[n], { delayMs, state, reason: "HTTP 503", step }));
   };
   const extend: Step = async () => {
-    const claims: Both<Claim | AnnouncementClaim>[] = [
+    const claims: Both<Claim | OutgoingClaim>[] = [
       ...turns.slice(-4).map(([known, found]): Both<Claim> => [known.claim, found.claim]),
       ...announcements.slice(-4),
     ];
@@ -361,10 +348,10 @@ function createSteps(worlds: Both<World>, random: Random) {
     startAnotherBeat: startNextBeat,
     removeBeat,
     setPaused,
-    claimAnnouncements,
+    claimOutgoing,
     announceAgain,
-    endAnnouncement,
-    releaseAnnouncement,
+    endOutgoing,
+    releaseOutgoing,
     extend,
     recordDelivery,
     addDeliveryStep,

@@ -80,7 +80,7 @@ function reads(store: Store, { turnId, eventId }: { turnId: string; eventId: str
     () => store.listEvents({ limit: 100 }),
     () => store.readQueuedEvents({ agent: "main", after: 0, through: 1e9, limit: 100, bytes: 1e6 }),
     () => store.findReplay({ key: "k", hash: "hash" }, 1),
-    () => store.claimAnnouncements({ ...more, limit: 10, freeOf: () => 10 }),
+    () => store.claimOutgoing({ ...more, free: {}, others: { free: 10, before: 1e15 } }),
     () => store.getDelivery("dlv_hook"),
     () => store.listDeliveries({ limit: 100 }),
   ];

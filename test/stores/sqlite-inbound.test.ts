@@ -77,13 +77,13 @@ describe("a file that is opened again", () => {
   it("releases the announcements of its previous owner in the first sweep, and rejects the owner's claims", async () => {
     await using world = await openWorld(sqlite);
     const claimAnnouncements = () =>
-      world.store.claimAnnouncements({ node: "node_a", leaseMs: LEASE_MS, limit: 9, freeOf: () => 9 });
+      world.store.claimOutgoing({ node: "node_a", leaseMs: LEASE_MS, free: {}, others: { free: 9, before: 1e15 } });
     await world.start({ announce: { channel: "ops", hops: 0 } });
     await world.end(await world.claimNext());
-    const [sent] = (await claimAnnouncements()).announcements;
+    const [sent] = (await claimAnnouncements()).claimed;
     await world.reopen();
     await world.sweep();
-    const [announcement] = (await claimAnnouncements()).announcements;
+    const [announcement] = (await claimAnnouncements()).claimed;
     expect(announcement?.claim.fence).toBeGreaterThan(sent?.claim.fence ?? Infinity);
     const lost = sent ? [sent.claim] : [];
     expect(await world.store.extendClaims(lost, LEASE_MS)).toEqual(lost);

@@ -25,7 +25,7 @@ export function turns(core: Core): Bodies {
     "turns.cancel": async ({ path }, { caller }) =>
       turnFor(caller, turnOf(await core.turns.cancel(path.turn_id), core.hide)),
     "turns.announce": async ({ path }, { caller, hops }) =>
-      turnOf(await core.announcements.announceAgain(path.turn_id, caller.name, hops), core.hide),
+      turnOf(await core.outbox.announceAgain(path.turn_id, caller.name, hops), core.hide),
   };
 }
 

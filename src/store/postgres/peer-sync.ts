@@ -154,7 +154,7 @@ export class PeerSync {
   /** Records that this gateway is alive, and reads the state of the others for `applySnapshot`. */
   readonly snapshot = (records: PostgresRecords): PeerSnapshot => {
     const { node } = this.#parts;
-    const { transaction, turns, announcements, moment } = records;
+    const { transaction, turns, outgoing, moment } = records;
     const [peers] = transaction.read(
       "nodes_count_others",
       sql`select count(*) as nodes from nodes where node <> ${quote(node)} and seen > ${NOW} - ${UNSEEN_MS}`,
@@ -176,7 +176,7 @@ export class PeerSync {
       time: moment.time,
       nodes: (peers?.nodes as number | undefined) ?? 0,
       hasTurns: turns.readyAgents().some(isReady) || isDue(turns.nextDueAt()),
-      hasAnnouncements: announcements.readyChannels().length > 0 || isDue(announcements.nextDueAt()),
+      hasOutgoing: outgoing.readyEndpoints().length > 0 || isDue(outgoing.nextDueAt()),
       keys: records.apiKeys
         .all()
         .map(({ key }) => [key.keyId, key.expiresAt])
@@ -191,7 +191,7 @@ export class PeerSync {
     // The other gateways may have sent no notifications, because they did not count this one.
     if (this.#wasUnseen) this.#deliveriesLost();
     this.#wasUnseen = before > 0 && this.#snapshotAt - before > UNSEEN_MS;
-    const { nodes, keys, cancelled, state, hasTurns, hasAnnouncements, time } = snapshot;
+    const { nodes, keys, cancelled, state, hasTurns, hasOutgoing, time } = snapshot;
     this.#peers = nodes;
     const dueIn = this.#parts.known.replace(snapshot, time);
     const areKeysNew = this.#keys !== undefined && this.#keys !== keys;
@@ -199,7 +199,7 @@ export class PeerSync {
     for (const watcher of this.watchers) {
       if (dueIn !== undefined) watcher.work("beat", dueIn);
       if (hasTurns) watcher.work("turn");
-      if (hasAnnouncements) watcher.work("announcement");
+      if (hasOutgoing) watcher.work("outgoing");
       if (areKeysNew) watcher.keysChanged?.();
     }
     this.#stopped = new Set([...this.#stopped].filter((id) => cancelled.includes(id)));
@@ -274,9 +274,9 @@ type PeerSnapshot = Parameters<CachedCounts["replace"]>[0] & {
   time: number;
   /** The number of other gateways. */
   nodes: number;
-  /** True if a turn or an announcement can be claimed. */
+  /** True if a turn or an outgoing message can be claimed. */
   hasTurns: boolean;
-  hasAnnouncements: boolean;
+  hasOutgoing: boolean;
   /** Changes whenever a key is created, expires or is revoked. */
   keys: string;
   /** The running turns that were cancelled. */

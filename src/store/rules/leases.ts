@@ -1,5 +1,5 @@
 /**
- * Turns and announcements are leased: claimed, extended, released and ended. Claimed work has a lease, delayed work a `dueAt`; other work can be claimed,
+ * Turns and outgoing messages are leased: claimed, extended, released and ended. Claimed work has a lease, delayed work a `dueAt`; other work can be claimed,
  * unless earlier work of its queue blocks it.
  */
 import type { Lane } from "#store/store.ts";

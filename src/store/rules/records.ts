@@ -16,7 +16,6 @@
 import { number, optional, short, type TypeOf, text } from "#store/fields.ts";
 import type {
   AgentCounts,
-  Announcement,
   ApiKey,
   CompactionTask,
   Delivery,
@@ -25,6 +24,7 @@ import type {
   Entry,
   GatewayEntry,
   Lane,
+  Outgoing,
   Session,
   Store,
   Summary,
@@ -149,8 +149,9 @@ export type BeatRun = {
 };
 
 /** It can be claimed where it has neither a lease nor a time at which it is due. */
-export type AnnouncementRecord = {
-  readonly announcement: Announcement;
+export type OutgoingRecord = {
+  readonly message: Outgoing;
+  /** The ordinal of its session. */
   readonly ordinal: number;
   /** The oldest goes first. */
   readonly place: number;
@@ -336,13 +337,13 @@ export interface Records {
     endedBefore(time: number, limit: number): SystemEvent[];
   };
   readonly beats: Omit<StoredRecords<BeatRecord>, "delete">;
-  readonly announcements: StoredRecords<AnnouncementRecord> &
-    Leased<AnnouncementRecord> & {
-      ofSession(ordinal: number): AnnouncementRecord[];
-      /** Channels that have announcements which can be claimed. */
-      readyChannels(): string[];
-      /** The announcement with the smallest place among all that can be claimed. */
-      firstReady(channel: string): AnnouncementRecord | undefined;
+  readonly outgoing: StoredRecords<OutgoingRecord> &
+    Leased<OutgoingRecord> & {
+      ofSession(ordinal: number): OutgoingRecord[];
+      /** The endpoints with messages that can be claimed. */
+      readyEndpoints(): string[];
+      /** The message of an endpoint with the smallest place among all that can be claimed. */
+      firstReady(endpoint: string): OutgoingRecord | undefined;
     };
 
   readonly deliveries: StoredRecords<DeliveryRecord> & {

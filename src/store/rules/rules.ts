@@ -1,6 +1,6 @@
 import type { Store } from "#store/store.ts";
 import { setPaused } from "./agents.ts";
-import { announceAgain, claimAnnouncements, endAnnouncement, releaseAnnouncement } from "./announcements.ts";
+import { announceAgain } from "./announcements.ts";
 import { startBeat } from "./beat-turns.ts";
 import { dueBeats, planBeat, readBeat, removeBeat } from "./beats.ts";
 import { startCompaction } from "./compaction-turns.ts";
@@ -18,6 +18,7 @@ import {
 import { appendGatewayEntry, readGatewayEntries } from "./gateway.ts";
 import { readEntries, readMessages } from "./journal.ts";
 import { createKey, listKeys, replaceKey, revokeKey, touchKey } from "./keys.ts";
+import { claimOutgoing, endOutgoing, releaseOutgoing } from "./outbox.ts";
 import type { Rule, RuleInPieces } from "./records.ts";
 import { deleteSession, getSession, listSessions } from "./sessions.ts";
 import { sweep } from "./sweep.ts";
@@ -83,9 +84,9 @@ const writing = {
   planBeat,
   startBeat,
   removeBeat,
-  claimAnnouncements,
-  endAnnouncement,
-  releaseAnnouncement,
+  claimOutgoing,
+  endOutgoing,
+  releaseOutgoing,
   announceAgain,
   recordDelivery,
   addDeliveryStep,

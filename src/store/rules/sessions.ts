@@ -90,7 +90,7 @@ export function forgetSession(
   }
   const running = records.turns.firstInQueue(ordinal);
   if (running) abandonTurn(records, running, now);
-  for (const announcement of records.announcements.ofSession(ordinal)) records.announcements.delete(announcement);
+  for (const message of records.outgoing.ofSession(ordinal)) records.outgoing.delete(message);
   records.summaries.delete(ordinal);
   const last = records.sessions.find(sessionId) as SessionRecord;
   records.sessions.delete(last);

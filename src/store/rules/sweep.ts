@@ -1,8 +1,8 @@
 import type { Entry, Store } from "#store/store.ts";
-import { freeLostAnnouncements } from "./announcements.ts";
 import { forgetEventsBefore } from "./events.ts";
 import { forgetNewsBefore } from "./gateway.ts";
 import { marksOf } from "./journal.ts";
+import { freeLostMessages } from "./outbox.ts";
 import { boundOf, idleAt, type Records, type Rule, type SessionRecord, type TurnRecord } from "./records.ts";
 import { eraseJournal, eraseTurn, forgetSession } from "./sessions.ts";
 import { endOpenTurn, requeueTurn } from "./turn-ends.ts";
@@ -20,7 +20,7 @@ type SweepRequest = Parameters<Store["sweep"]>[0];
 /** Handles all that is past its time. Answers true if there is more. */
 export const sweep: Rule<"sweep"> = (records, request) => {
   returnLostTurns(records, request);
-  freeLostAnnouncements(records);
+  freeLostMessages(records);
   for (const late of records.lateAttempts.endedBy(records.moment.time)) records.lateAttempts.delete(late);
   forgetUsageBefore(records, request.usageBefore);
   forgetNewsBefore(records, request.gatewayBefore);
@@ -89,7 +89,7 @@ function sweepSession(
   const { sessionId, ordinal, updatedAt } = record.session;
   const bound = boundOf(sessionId, request);
   const isUnfinished =
-    records.turns.firstInQueue(ordinal) !== undefined || records.announcements.ofSession(ordinal).length > 0;
+    records.turns.firstInQueue(ordinal) !== undefined || records.outgoing.ofSession(ordinal).length > 0;
   if (updatedAt <= bound && !isUnfinished) {
     return { steps: 1 + forgetSession(records, record, request.now) / ENTRIES_A_STEP, isDone: true };
   }
@@ -153,7 +153,7 @@ function retainedUntil(
 ): number | "gone" | undefined {
   if (!record) return "gone";
   const { turn, open, replySeq } = record;
-  if (open || records.announcements.find(turn.turnId)) return WITH_EACH_SWEEP;
+  if (open || records.outgoing.find(turn.turnId)) return WITH_EACH_SWEEP;
   if (turn.endedAt !== undefined && turn.endedAt > bound) return turn.endedAt;
   return isCompacted(turn.seq - 1) && (replySeq === 0 || isCompacted(replySeq)) ? "gone" : undefined;
 }

@@ -11,12 +11,12 @@ import type {
   TurnStart,
 } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
-import { extendAnnouncement } from "./announcements.ts";
 import { storeDelivery } from "./deliveries.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, storeKey } from "./keys.ts";
 import { firstOf, holds, laneOf, leaseFor, makeDueReady } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
+import { extendOutgoing } from "./outbox.ts";
 import { previewOf } from "./previews.ts";
 import {
   isCompaction,
@@ -305,7 +305,7 @@ function messageBefore(entry: Entry | undefined): ClaimedTurn["message"] {
 export const extendClaims: Rule<"extendClaims"> = (records, claims, leaseMs) =>
   claims.filter((claim) => {
     const lease = leaseFor(records, claim.node, leaseMs);
-    if (!("sessionId" in claim)) return !extendAnnouncement(records, claim, lease);
+    if (!("sessionId" in claim)) return !extendOutgoing(records, claim, lease);
     const record = turnOfClaim(records, claim);
     if (record) records.turns.put({ ...record, open: { ...record.open, lease } });
     return !record;

@@ -69,11 +69,15 @@ from (select *, replace(substr(headers, 2, length(headers) - 2) || substr(conten
   from (select *, body -> '$.delivery.headers' as headers, ifnull(body -> '$.delivery.body', '""') as content from old_deliveries));
 `;
 
+/** An announcement becomes a message for the endpoint of its channel. */
+const MESSAGE = `json_set(json_remove(body, '$.announcement'), '$.message', json_remove(json_set(json(body -> '$.announcement'),
+  '$.id', body ->> '$.announcement.turnId', '$.endpoint', json('"channel:' || substr(body -> '$.announcement.channel', 2))), '$.turnId'))`;
+
 /** API keys get a `place` from the order of their rows. The counts of agents and of the store become flat. */
 const LIVE = `
 ${LIVE_TABLE}
-insert into live select case kind when 'turn' then 'open_turns' when 'beat' then 'beats' when 'agent' then 'agents' when 'announcement' then 'announcements'
-  when 'erasure' then 'erasures' else 'late_attempts' end, id, body from old_live where kind not in ('counts', 'key');
+insert into live select case kind when 'turn' then 'open_turns' when 'beat' then 'beats' when 'agent' then 'agents' when 'announcement' then 'outgoing'
+  when 'erasure' then 'erasures' else 'late_attempts' end, id, case kind when 'announcement' then ${MESSAGE} else body end from old_live where kind not in ('counts', 'key');
 insert into live select 'api_keys', id, '{"key":' || body || ',"place":' || (place - 1 - (select max(place) from old_live)) || '}'
 from old_live where kind = 'key';
 
@@ -85,7 +89,7 @@ insert into live select 'agent_counts', agent, json_object('agent', agent, 'queu
 insert into live select 'all', 'state', json_remove(json_set(value, '$.version', 0,
   '$.open', (select json_object('queued', ifnull(sum(queued), 0), 'running', ifnull(sum(running), 0), 'compactions', 0,
     'waitingEvents', ifnull(sum(waiting), 0), 'openEvents', ifnull(sum(open), 0), 'deadEvents', ifnull(sum(dead), 0)) from counted),
-  '$.announcements', (select count(*) from live where kind = 'announcements')), '$.bookmarks') from meta where name = 'state';
+  '$.announcements', (select count(*) from live where kind = 'outgoing')), '$.bookmarks') from meta where name = 'state';
 delete from meta where name = 'state';
 drop table counted;
 `;

@@ -47,7 +47,7 @@ export async function createSqliteStore({
     watch: (watcher) => link.watch(watcher),
     ping: () => link.call("ping"),
     ...rulesOf(link),
-    ...callsWithFunctions(link),
+    claimTurns: claimTurnsOf(link),
     stats: () => link.totals,
     agentCounts: (agent) => link.agents.get(agent) ?? NO_COUNTS,
     openAgents: async () => [...link.agents].flatMap(([agent, counts]) => (isOpen(counts) ? agent : [])),
@@ -80,28 +80,20 @@ function rulesOf(link: WorkerLink): Pick<Store, RuleName> {
   ) as unknown as Pick<Store, RuleName>;
 }
 
-/** A function cannot go to another thread: it is called here, for all that it may be asked about. */
-function callsWithFunctions(link: WorkerLink): Pick<Store, "claimTurns" | "claimAnnouncements"> {
-  return {
-    claimTurns: async ({ free, freeOf: freeOfAgent, newMessageId, ...request }) => {
-      const freeOf = new Map<string, FreeOf>();
-      let most = 0;
-      for (const [agent, { queued, compactions }] of link.agents) {
-        if (queued + compactions === 0) continue;
-        const places = { other: freeOfAgent(agent, "other"), compact: freeOfAgent(agent, "compact") };
-        freeOf.set(agent, places);
-        most += Math.min(places.other, queued) + Math.min(places.compact, compactions);
-      }
-      // Turns that are queued meanwhile are told of, and claimed then.
-      if (freeOf.size === 0) return { turns: [], nextDueInMs: undefined };
-      const messageIds = Array.from({ length: Math.max(Math.min(most, free), 0) }, newMessageId);
-      return await link.call("claimTurns", { ...request, free, freeOf, messageIds });
-    },
-    claimAnnouncements: async ({ freeOf: freeOfChannel, ...request }) => {
-      if (link.totals.announcements === 0) return { announcements: [], nextDueInMs: undefined };
-      const channels = await link.call<string[]>("channels");
-      const freeOf = new Map(channels.map((channel) => [channel, freeOfChannel(channel)]));
-      return await link.call("claimAnnouncements", { ...request, freeOf });
-    },
+/** A function cannot be passed to another thread: it is called here, for all agents that it may be called for. */
+function claimTurnsOf(link: WorkerLink): Store["claimTurns"] {
+  return async ({ free, freeOf: freeOfAgent, newMessageId, ...request }) => {
+    const freeOf = new Map<string, FreeOf>();
+    let most = 0;
+    for (const [agent, { queued, compactions }] of link.agents) {
+      if (queued + compactions === 0) continue;
+      const places = { other: freeOfAgent(agent, "other"), compact: freeOfAgent(agent, "compact") };
+      freeOf.set(agent, places);
+      most += Math.min(places.other, queued) + Math.min(places.compact, compactions);
+    }
+    // Turns that are queued meanwhile are told of, and claimed then.
+    if (freeOf.size === 0) return { turns: [], nextDueInMs: undefined };
+    const messageIds = Array.from({ length: Math.max(Math.min(most, free), 0) }, newMessageId);
+    return await link.call("claimTurns", { ...request, free, freeOf, messageIds });
   };
 }

@@ -220,7 +220,7 @@ export class WorkerLink {
         await this.open();
         this.#reopens = 0;
         this.#start.notice({ name: "available", detail: `${this.#start.path} was opened again.` });
-        for (const kind of ["turn", "beat", "announcement"] as const) this.tell((watcher) => watcher.work(kind));
+        for (const kind of ["turn", "beat", "outgoing"] as const) this.tell((watcher) => watcher.work(kind));
         this.tell((watcher) => watcher.deliveriesLost?.());
       } catch (error) {
         this.#failure = error instanceof Error ? error.message : String(error);

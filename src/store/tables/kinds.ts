@@ -3,7 +3,6 @@ import { NOTHING_OPEN } from "#store/rules/agents.ts";
 import {
   type AgentCount,
   type AgentRecord,
-  type AnnouncementRecord,
   type ApiKeyRecord,
   type CountChange,
   type Counts,
@@ -13,6 +12,7 @@ import {
   type KeyRecord,
   type LateAttempt,
   type OpenTurnRecord,
+  type OutgoingRecord,
   type Records,
   type SessionRecord,
   type TurnRecord,
@@ -20,7 +20,6 @@ import {
 import type { SystemEvent, UsageCount } from "#store/store.ts";
 import { NO_COUNTS } from "#store/usage-counts.ts";
 import {
-  ANNOUNCEMENTS,
   API_KEYS,
   counterOf,
   DELIVERIES,
@@ -32,6 +31,7 @@ import {
   LATE_ATTEMPTS,
   lateAttemptKey,
   OPEN_TURNS,
+  OUTGOING,
   SESSIONS,
   TURNS,
   USAGE,
@@ -186,13 +186,13 @@ export function agentRecords(
   };
 }
 
-export function announcementRecords(table: RecordTable<AnnouncementRecord>): Records["announcements"] {
-  const { ofSession, ready } = ANNOUNCEMENTS.orders;
+export function outgoingRecords(table: RecordTable<OutgoingRecord>): Records["outgoing"] {
+  const { ofSession, ready } = OUTGOING.orders;
   return {
     ...storedIn(table),
-    ...leased(table, ANNOUNCEMENTS.orders, ({ dueAt }) => dueAt),
+    ...leased(table, OUTGOING.orders, ({ dueAt }) => dueAt),
     ofSession: (of) => table.scan(ofSession, { of }),
-    readyChannels: () => table.groups(ready) as string[],
+    readyEndpoints: () => table.groups(ready) as string[],
     firstReady: (of) => table.first(ready, of),
   };
 }

@@ -7,7 +7,6 @@ import { laneOf } from "#store/rules/leases.ts";
 import {
   type AgentCount,
   type AgentRecord,
-  type AnnouncementRecord,
   type ApiKeyRecord,
   type BeatRecord,
   type ContentRecord,
@@ -20,6 +19,7 @@ import {
   type LateAttempt,
   type Lease,
   type OpenTurnRecord,
+  type OutgoingRecord,
   type SessionRecord,
   type SummaryRecord,
   type TurnRecord,
@@ -33,7 +33,7 @@ const SESSION_BYTES = 800;
 const TURN_BYTES = 640;
 const OPEN_BYTES = 200;
 const ENTRY_BYTES = 110;
-const ANNOUNCEMENT_BYTES = 500;
+const MESSAGE_BYTES = 500;
 const EVENT_BYTES = 400;
 const SUMMARY_BYTES = 200;
 const KEY_BYTES = 200;
@@ -261,14 +261,14 @@ export const BEATS = {
   columns: { id: ["text", ({ agent }) => agent] },
 } satisfies Layout<BeatRecord>;
 
-export const ANNOUNCEMENTS = {
-  table: "announcements",
+export const OUTGOING = {
+  table: "outgoing",
   key: "id",
   isLive: true,
   columns: {
-    id: ["text", ({ announcement }) => announcement.turnId],
+    id: ["text", ({ message }) => message.id],
     session: ["integer", ({ ordinal }) => ordinal, "fixed"],
-    channel: ["text", ({ announcement }) => announcement.channel, "fixed"],
+    endpoint: ["text", ({ message }) => message.endpoint, "fixed"],
     place: ["integer", ({ place }) => place],
     ready: ["boolean", ({ lease, dueAt }) => !lease && dueAt === undefined],
     due: ["number", ({ dueAt }) => dueAt],
@@ -277,12 +277,12 @@ export const ANNOUNCEMENTS = {
   orders: {
     leases: { by: "lease_ends", hasTies: true, isRare: true },
     ofSession: { by: "place", of: "session" },
-    ready: { by: "place", of: "channel", only: "ready" },
+    ready: { by: "place", of: "endpoint", only: "ready" },
     due: { by: "due", hasTies: true },
   },
-  weigh: () => ANNOUNCEMENT_BYTES,
+  weigh: () => MESSAGE_BYTES,
   isSaved: (before, after) => !isOnlyExtended(before, after),
-} satisfies Layout<AnnouncementRecord>;
+} satisfies Layout<OutgoingRecord>;
 
 export const API_KEYS = {
   table: "api_keys",
@@ -319,7 +319,7 @@ export const LIVE_LAYOUTS = [
   AGENTS,
   COUNTS,
   BEATS,
-  ANNOUNCEMENTS,
+  OUTGOING,
   API_KEYS,
   ERASURES,
 ] satisfies Layout<never>[];

@@ -5,13 +5,13 @@ import type { AgentCounts, UsageCount } from "#store/store.ts";
 import type { GatewayEnds } from "./journal-rows.ts";
 import {
   agentRecords,
-  announcementRecords,
   apiKeyRecords,
   deliveryRecords,
   erasureRecords,
   eventRecords,
   keyRecords,
   lateAttemptRecords,
+  outgoingRecords,
   type Shelves,
   sessionRecords,
   turnRecords,
@@ -19,7 +19,6 @@ import {
 } from "./kinds.ts";
 import {
   AGENTS,
-  ANNOUNCEMENTS,
   API_KEYS,
   BEATS,
   CONTENTS,
@@ -29,6 +28,7 @@ import {
   KEYS,
   LATE_ATTEMPTS,
   OPEN_TURNS,
+  OUTGOING,
   SESSIONS,
   SUMMARIES,
   TURNS,
@@ -105,7 +105,7 @@ export class TableRecords implements Records {
   #lateAttempts: Records["lateAttempts"] | undefined;
   #events: Records["events"] | undefined;
   #beats: Records["beats"] | undefined;
-  #announcements: Records["announcements"] | undefined;
+  #outgoing: Records["outgoing"] | undefined;
   #deliveries: Records["deliveries"] | undefined;
   #contents: Records["contents"] | undefined;
   #keys: Records["keys"] | undefined;
@@ -152,9 +152,9 @@ export class TableRecords implements Records {
     return this.#beats;
   }
 
-  get announcements(): Records["announcements"] {
-    this.#announcements ??= announcementRecords(this.#counted(ANNOUNCEMENTS, "announcements"));
-    return this.#announcements;
+  get outgoing(): Records["outgoing"] {
+    this.#outgoing ??= outgoingRecords(this.#counted(OUTGOING, "announcements"));
+    return this.#outgoing;
   }
 
   get deliveries(): Records["deliveries"] {

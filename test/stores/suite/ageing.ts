@@ -213,15 +213,11 @@ export function ageingTests(engine: Engine): void {
       await compact(world);
       await age(world);
       expect(await isKept(world, [first, announced])).toEqual([false, true]);
-      const claimed = await world.store.claimAnnouncements({
-        node: "node_a",
-        leaseMs: 1e6,
-        limit: 1,
-        freeOf: () => 1,
-      });
+      const request = { node: "node_a", leaseMs: 1e6, free: {}, others: { free: 1, before: 1e15 } };
+      const { claimed } = await world.store.claimOutgoing(request);
       const step = { at: world.clock.now(), name: "announcement.sent", detail: undefined };
-      for (const { claim } of claimed.announcements) {
-        await world.store.endAnnouncement(claim, { state: "delivered", reason: undefined, step });
+      for (const { claim } of claimed) {
+        await world.store.endOutgoing(claim, { state: "delivered", reason: undefined, step });
       }
       await world.sweep({ sessionsBefore: world.clock.now() - 1 });
       expect(await isKept(world, [announced])).toEqual([false]);

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import type { ClaimedAnnouncement, DeliveryStep } from "#store/store.ts";
+import type { ClaimedMessage, DeliveryStep } from "#store/store.ts";
 import { expectFields } from "../fields.ts";
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, LEASE_MS, type World, type WorldOptions } from "../world.ts";
@@ -13,30 +13,30 @@ async function announce(world: World, options: WorldOptions = {}): Promise<strin
   return turnId;
 }
 
-function claim(world: World, options: { limit?: number; node?: string; freeOf?: (channel: string) => number } = {}) {
-  return world.store.claimAnnouncements({
-    node: "node_a",
-    leaseMs: LEASE_MS,
-    limit: 100,
-    freeOf: () => 100,
-    ...options,
-  });
+/** Any messages of endpoints that the claim does not name. */
+function anyOf(free: number) {
+  return { free, before: Number.POSITIVE_INFINITY };
+}
+
+function claim(world: World, options: Partial<Parameters<World["store"]["claimOutgoing"]>[0]> = {}) {
+  return world.store.claimOutgoing({ node: "node_a", leaseMs: LEASE_MS, free: {}, others: anyOf(100), ...options });
 }
 
 async function claimed(world: World, options?: Parameters<typeof claim>[1]): Promise<string[]> {
-  return (await claim(world, options)).announcements.map(({ announcement }) => announcement.turnId);
+  return (await claim(world, options)).claimed.map(({ message }) => message.id);
 }
 
-async function claimNext(world: World): Promise<ClaimedAnnouncement> {
-  const { announcements } = await claim(world, { limit: 1 });
-  if (!announcements[0]) throw new Error("no announcement can be claimed");
-  return announcements[0];
+/** Claims the oldest announcement of the only channel. */
+async function claimNext(world: World): Promise<ClaimedMessage> {
+  const { claimed } = await claim(world, { others: anyOf(1) });
+  if (!claimed[0]) throw new Error("no announcement can be claimed");
+  return claimed[0];
 }
 
-function end(world: World, { claim }: ClaimedAnnouncement, retryInMs?: number) {
+function end(world: World, { claim }: ClaimedMessage, retryInMs?: number) {
   return retryInMs === undefined
-    ? world.store.endAnnouncement(claim, { state: "delivered", reason: undefined, step: STEP })
-    : world.store.releaseAnnouncement(claim, {
+    ? world.store.endOutgoing(claim, { state: "delivered", reason: undefined, step: STEP })
+    : world.store.releaseOutgoing(claim, {
         delayMs: retryInMs,
         state: "retrying",
         reason: "HTTP 503",
@@ -44,9 +44,9 @@ function end(world: World, { claim }: ClaimedAnnouncement, retryInMs?: number) {
       });
 }
 
-function fail(world: World, of: ClaimedAnnouncement) {
+function fail(world: World, of: ClaimedMessage) {
   const reason = "410 Gone";
-  return world.store.endAnnouncement(of.claim, { state: "failed", reason, step: STEP });
+  return world.store.endOutgoing(of.claim, { state: "failed", reason, step: STEP });
 }
 
 export function announcingTests(engine: Engine): void {
@@ -61,21 +61,19 @@ export function announcingTests(engine: Engine): void {
       world.told.length = 0;
       const [, { turns }] = await Promise.all([world.end(turn), world.claim()]);
       expect(turns).toHaveLength(1);
-      await world.hears(({ kind }) => kind === "announcement");
+      await world.hears(({ kind }) => kind === "outgoing");
     });
 
     it("stores an announcement when a turn that requested one completes, and notifies watchers", async ({ world }) => {
       const options = { session: "webhook:a", agent: "other", delivery: deliveryOf("dlv_1") };
       world.told.length = 0;
       const turnId = await announce(world, { ...options, announce: { channel: "ops ü", hops: 2 } });
-      await world.hears(({ kind }) => kind === "announcement");
+      await world.hears(({ kind }) => kind === "outgoing");
       expect(world.store.stats().announcements).toBe(1);
-      const { announcements, nextDueInMs } = await claim(world);
-      const of = { turnId, sessionId: "webhook:a", agent: "other", channel: "ops ü", hops: 2, deliveryId: "dlv_1" };
-      expect(announcements).toEqual([
-        { claim: expect.anything(), announcement: { ...of, createdAt: world.clock.now(), attempts: 0 } },
-      ]);
-      expect(nextDueInMs).toBeUndefined();
+      const all = await claim(world);
+      const of = { id: turnId, sessionId: "webhook:a", agent: "other", channel: "ops ü", hops: 2, deliveryId: "dlv_1" };
+      const message = { ...of, endpoint: "channel:ops ü", createdAt: world.clock.now(), attempts: 0 };
+      expect(all).toEqual({ claimed: [{ claim: expect.anything(), message }], nextDueInMs: undefined });
       expect(await claimed(world)).toEqual([]);
     });
 
@@ -104,18 +102,30 @@ export function announcingTests(engine: Engine): void {
       expect(world.store.stats().announcements).toBe(1);
     });
 
-    it("returns the oldest first, up to the requested number and the free places of their channels", async ({
-      world,
-    }) => {
+    it("returns the oldest first, up to the free places of their endpoints", async ({ world }) => {
       const ids: string[] = [];
       for (let n = 0; n < 6; n++) {
         ids.push(await announce(world, { announce: { channel: n % 3 === 0 ? "slow" : "ops", hops: 0 } }));
       }
-      expect(await claimed(world, { limit: 0 })).toEqual([]);
-      expect(await claimed(world, { freeOf: () => 0 })).toEqual([]);
-      expect(await claimed(world, { limit: 2 })).toEqual(ids.slice(0, 2));
-      expect(await claimed(world, { freeOf: (channel) => (channel === "slow" ? 0 : 2) })).toEqual([ids[2], ids[4]]);
-      expect(await claimed(world)).toEqual([ids[3], ids[5]]);
+      expect(await claimed(world, { others: anyOf(0) })).toEqual([]);
+      expect(await claimed(world, { free: { "channel:ops": -1, "channel:slow": 0 } })).toEqual([]);
+      expect(await claimed(world, { others: anyOf(1) })).toEqual(ids.slice(0, 2));
+      expect(await claimed(world, { free: { "channel:slow": 0 }, others: anyOf(2) })).toEqual([ids[2], ids[4]]);
+      expect(await claimed(world, { free: { "channel:slow": 9, "channel:else": 9 }, others: anyOf(0) })).toEqual([
+        ids[3],
+      ]);
+      expect(await claimed(world)).toEqual([ids[5]]);
+    });
+
+    it("gives messages of endpoints that a claim does not name only from a certain age on", async ({ world }) => {
+      const old = await announce(world, { announce: { channel: "removed", hops: 0 } });
+      await world.clock.advance(1_000);
+      const named = await announce(world);
+      await announce(world, { announce: { channel: "removed", hops: 0 } });
+      const free = { "channel:ops": 1 };
+      const claimAt = (before: number) => claimed(world, { free, others: { free: 9, before } });
+      expect(await claimAt(world.clock.now() - 1_000)).toEqual([named]);
+      expect(await claimAt(world.clock.now())).toEqual([old]);
     });
 
     it("is deleted when it ends, and its delivery shows the result", async ({ world }) => {
@@ -129,7 +139,7 @@ export function announcingTests(engine: Engine): void {
         STEP,
       ]);
       expect(world.store.stats().announcements).toBe(0);
-      expect(await claim(world)).toEqual({ announcements: [], nextDueInMs: undefined });
+      expect(await claim(world)).toEqual({ claimed: [], nextDueInMs: undefined });
       expect(await end(world, of)).toBe(false);
       expect((await world.store.getDelivery("dlv_1"))?.steps).toHaveLength(2);
     });
@@ -140,20 +150,20 @@ export function announcingTests(engine: Engine): void {
       expect(await end(world, of, 1_000)).toBe(true);
       const second = await announce(world);
       expect(world.store.stats().announcements).toBe(2);
-      expect((await claim(world, { limit: 0 })).nextDueInMs).toBe(1_000);
+      expect((await claim(world, { others: anyOf(0) })).nextDueInMs).toBe(1_000);
       await world.clock.advance(999);
-      expect(await claim(world, { freeOf: () => 0 })).toEqual({ announcements: [], nextDueInMs: 1 });
+      expect(await claim(world, { others: anyOf(0) })).toEqual({ claimed: [], nextDueInMs: 1 });
       expect(await end(world, of)).toBe(false);
       world.clock.jump(3_600_000);
-      expect((await claim(world, { limit: 0 })).nextDueInMs).toBe(1);
+      expect((await claim(world, { others: anyOf(0) })).nextDueInMs).toBe(1);
       await world.clock.advance(1);
-      const { announcements, nextDueInMs } = await claim(world);
-      expect(announcements.map(({ announcement }) => [announcement.turnId, announcement.attempts])).toEqual([
+      const all = await claim(world);
+      expect(all.claimed.map(({ message }) => [message.id, message.attempts])).toEqual([
         [first, 1],
         [second, 0],
       ]);
-      expect(nextDueInMs).toBeUndefined();
-      expect(announcements[0]?.claim.fence).toBeGreaterThan(of.claim.fence);
+      expect(all.nextDueInMs).toBeUndefined();
+      expect(all.claimed[0]?.claim.fence).toBeGreaterThan(of.claim.fence);
       expect((await world.store.getDelivery("dlv_1"))?.steps).toEqual([STEP]);
     });
 
@@ -168,9 +178,9 @@ export function announcingTests(engine: Engine): void {
       await world.clock.advance(1);
       world.told.length = 0;
       await world.sweep();
-      await world.hears(({ kind }) => kind === "announcement");
+      await world.hears(({ kind }) => kind === "outgoing");
       const again = await claimNext(world);
-      expect(again.announcement).toMatchObject({ turnId, attempts: 0 });
+      expect(again.message).toMatchObject({ id: turnId, attempts: 0 });
       expect(await end(world, slow)).toBe(false);
       expect(await end(world, again)).toBe(true);
     });
@@ -199,7 +209,7 @@ export function announcingTests(engine: Engine): void {
       const of = await claimNext(world);
       world.told.length = 0;
       await end(world, of, 0);
-      await world.hears(({ kind }) => kind === "announcement");
+      await world.hears(({ kind }) => kind === "outgoing");
     });
 
     it("is deleted with its session, whether it is waiting, delayed or claimed", async ({ world }) => {
@@ -214,8 +224,8 @@ export function announcingTests(engine: Engine): void {
       expect(await end(world, of)).toBe(false);
       await world.clock.advance(LEASE_MS);
       await world.sweep();
-      const { announcements } = await claim(world);
-      expect(announcements.map(({ announcement }) => announcement.sessionId)).toEqual(["chat:kept"]);
+      const { claimed } = await claim(world);
+      expect(claimed.map(({ message }) => message.sessionId)).toEqual(["chat:kept"]);
     });
 
     it("sets the state and the reason on its turn, and a change of them is an outcome of the delivery", async ({
@@ -246,7 +256,7 @@ export function announcingTests(engine: Engine): void {
     it("can be announced again after it failed or was delivered", async ({ world }) => {
       const options = { announce: { channel: "ops ü", hops: 2 }, delivery: deliveryOf("dlv_1") };
       const turnId = await announce(world, options);
-      const endings = [fail, (of: World, it: ClaimedAnnouncement) => end(of, it)];
+      const endings = [fail, (of: World, it: ClaimedMessage) => end(of, it)];
       for (const ends of endings) {
         const of = await claimNext(world);
         await end(world, of, 1_000);
@@ -255,7 +265,7 @@ export function announcingTests(engine: Engine): void {
         expect(world.store.stats().announcements).toBe(0);
         world.told.length = 0;
         const again = await world.store.announceAgain(turnId, { now: world.clock.now(), by: "console", hops: 0 });
-        await world.hears(({ kind }) => kind === "announcement");
+        await world.hears(({ kind }) => kind === "outgoing");
         await world.hears((news) => news.kind === "outcome" && news.deliveryId === "dlv_1");
         expect(again).toEqual(await world.store.getTurn(turnId));
         expect(again).toMatchObject({
@@ -269,9 +279,9 @@ export function announcingTests(engine: Engine): void {
           detail: JSON.stringify({ channel: "ops ü", by: "console" }),
         });
       }
-      const { announcement } = await claimNext(world);
-      const of = { turnId, sessionId: "chat:a", agent: "main", channel: "ops ü", hops: 2, deliveryId: "dlv_1" };
-      expect(announcement).toEqual({ ...of, createdAt: world.clock.now(), attempts: 0 });
+      const { message } = await claimNext(world);
+      const of = { id: turnId, sessionId: "chat:a", agent: "main", channel: "ops ü", hops: 2, deliveryId: "dlv_1" };
+      expect(message).toEqual({ ...of, endpoint: "channel:ops ü", createdAt: world.clock.now(), attempts: 0 });
     });
 
     it("sends again with the hops of the later request, and never with fewer than before", async ({ world }) => {
@@ -284,21 +294,21 @@ export function announcingTests(engine: Engine): void {
         await end(world, await claimNext(world));
         const { announcement } = await world.store.announceAgain(turnId, { now: 1, by: "ops", hops: asked });
         expect(announcement).toMatchObject({ hops: sent });
-        const [claimed] = (await claim(world, { limit: 1 })).announcements;
-        expect(claimed?.announcement.hops).toBe(sent);
-        await end(world, claimed as ClaimedAnnouncement, 0);
+        const next = await claimNext(world);
+        expect(next.message.hops).toBe(sent);
+        await end(world, next, 0);
       }
     });
 
     it("MUST NOT end when a late answer to an earlier announcement of the same turn arrives", async ({ world }) => {
       const turnId = await announce(world);
-      const late: ClaimedAnnouncement[] = [];
+      const late: ClaimedMessage[] = [];
       for (let n = 0; n < 3; n++) {
         late.push(await claimNext(world));
-        await end(world, late.at(-1) as ClaimedAnnouncement, 0);
+        await end(world, late.at(-1) as ClaimedMessage, 0);
       }
       late.push(await claimNext(world));
-      await end(world, late.at(-1) as ClaimedAnnouncement);
+      await end(world, late.at(-1) as ClaimedMessage);
       await world.store.announceAgain(turnId, { now: world.clock.now(), by: "ops", hops: 0 });
       for (let n = 0; n < 3; n++) {
         const of = await claimNext(world);
@@ -313,7 +323,7 @@ export function announcingTests(engine: Engine): void {
       const turnId = await announce(world);
       const giveBack = async () => {
         const returned = { delayMs: 0, state: undefined, reason: "the gateway stopped", step: STEP };
-        expect(await world.store.releaseAnnouncement((await claimNext(world)).claim, returned)).toBe(true);
+        expect(await world.store.releaseOutgoing((await claimNext(world)).claim, returned)).toBe(true);
         return (await world.store.getTurn(turnId))?.announcement;
       };
       expectFields(await giveBack(), { state: "waiting", reason: undefined });

@@ -83,8 +83,9 @@ export function deletingTests(engine: Engine): void {
       await world.end(await world.claimNext());
       const announced = await world.start({ session: "chat:b", announce: { channel: "ops", hops: 0 } });
       await world.end(await world.claimNext());
-      const announcement = (await store.claimAnnouncements({ node: "node_a", leaseMs: 1e6, limit: 9, freeOf: () => 9 }))
-        .announcements[0];
+      const [announcement] = (
+        await store.claimOutgoing({ node: "node_a", leaseMs: 1e6, free: {}, others: { free: 9, before: 1e15 } })
+      ).claimed;
       await world.start();
       const running = await world.claimNext();
       await world.start({ session: "chat:c" });
@@ -103,10 +104,10 @@ export function deletingTests(engine: Engine): void {
       expect(await world.release(running)).toBe(false);
       expect(await world.end(backing, { status: "failed" })).toBe(false);
       expect(await endCompaction(world, compaction)).toBe(false);
-      expect(announcement?.announcement.turnId).toBe(announced.turnId);
+      expect(announcement?.message.id).toBe(announced.turnId);
       const step = { at: clock.now(), name: "announcement.sent", detail: undefined };
       if (announcement)
-        await store.endAnnouncement(announcement.claim, {
+        await store.endOutgoing(announcement.claim, {
           state: "delivered",
           reason: undefined,
           step,

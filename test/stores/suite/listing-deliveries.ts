@@ -154,12 +154,12 @@ export function listingDeliveriesTests(engine: Engine): void {
       }
       await world.start({ delivery: hookOf("dlv_3") });
       await world.end(await world.claimNext());
-      const request = { node: "node_a", leaseMs: 1_000, limit: 2, freeOf: () => 9 };
-      const { announcements } = await world.store.claimAnnouncements(request);
+      const request = { node: "node_a", leaseMs: 1_000, free: {}, others: { free: 1, before: 1e15 } };
+      const { claimed } = await world.store.claimOutgoing(request);
       const step = { at: 1, name: "announcement.failed", detail: undefined };
-      for (const { claim } of announcements) {
+      for (const { claim } of claimed) {
         const end = { state: "failed", reason: "gone", step } as const;
-        await world.store.endAnnouncement(claim, end);
+        await world.store.endOutgoing(claim, end);
       }
       expect(await list(world, { announcement: "failed" })).toEqual(["dlv_1", "dlv_0"]);
       expect(await list(world, { announcement: "waiting" })).toEqual(["dlv_2"]);

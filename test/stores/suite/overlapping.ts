@@ -123,11 +123,14 @@ export function overlappingTests(engine: Engine): void {
       );
       for (const _ of started) await world.end(await world.claimNext());
       const claim = (n: number) =>
-        world.store.claimAnnouncements({ node: `node_${n}`, leaseMs: LEASE_MS, limit: 5, freeOf: () => 5 });
+        world.store.claimOutgoing({
+          node: `node_${n}`,
+          leaseMs: LEASE_MS,
+          free: {},
+          others: { free: 5, before: 1e15 },
+        });
       const answers = await Promise.all(times(8, claim));
-      const claimed = answers.flatMap(({ announcements }) =>
-        announcements.map(({ announcement }) => announcement.turnId),
-      );
+      const claimed = answers.flatMap((answer) => answer.claimed.map(({ message }) => message.id));
       expect(claimed.sort()).toEqual(started.map(({ turnId }) => turnId).sort());
     });
   });

@@ -70,10 +70,8 @@ export function reopeningTests(engine: Engine): void {
       expect((await queueEvent(world)).ordinal).toBeGreaterThan(before.events.items[0]?.ordinal ?? Infinity);
       const claim = { now: world.clock.now(), node: "node_b", leaseMs: LEASE_MS };
       expect(await world.store.dueBeats(["main", "other", "third"])).toEqual({ due: ["third"], nextDueInMs: 5_000 });
-      const { announcements } = await world.store.claimAnnouncements({ ...claim, limit: 9, freeOf: () => 9 });
-      expect(announcements.map(({ announcement }) => announcement)).toMatchObject([
-        { turnId, channel: "ops", hops: 1 },
-      ]);
+      const { claimed } = await world.store.claimOutgoing({ ...claim, free: {}, others: { free: 9, before: 1e15 } });
+      expect(claimed.map(({ message }) => message)).toMatchObject([{ id: turnId, channel: "ops", hops: 1 }]);
     });
 
     it("continues a running beat, even between two turns", async ({ world }) => {

@@ -2,7 +2,6 @@ import { expect } from "vitest";
 import type {
   AgentCount,
   AgentRecord,
-  AnnouncementRecord,
   ApiKeyRecord,
   BeatRecord,
   BeatRun,
@@ -12,11 +11,12 @@ import type {
   LateAttempt,
   OpenTurn,
   OpenTurnRecord,
+  OutgoingRecord,
   SessionRecord,
   SummaryRecord,
   TurnRecord,
 } from "#store/rules/records.ts";
-import type { Announcement, ApiKey, Session, SystemEvent, Turn, UsageCount } from "#store/store.ts";
+import type { ApiKey, Outgoing, Session, SystemEvent, Turn, UsageCount } from "#store/store.ts";
 
 type Kind<T> = T extends readonly unknown[]
   ? "array"
@@ -101,8 +101,9 @@ const RUN: Shape<BeatRun> = {
   dead: "array",
   isLast: "boolean",
 };
-const ANNOUNCEMENT: Shape<Announcement> = {
-  turnId: "string",
+const MESSAGE: Shape<Outgoing> = {
+  id: "string",
+  endpoint: "string",
   sessionId: "string",
   agent: "string",
   channel: "string",
@@ -165,12 +166,12 @@ const SHAPES: { readonly [table: string]: object } = {
   agents: { agent: "string", failing: "boolean" } satisfies Shape<AgentRecord>,
   agent_counts: COUNTS,
   beats: { agent: "string", isAsked: "boolean" } satisfies Shape<BeatRecord>,
-  announcements: {
-    announcement: "object",
+  outgoing: {
+    message: "object",
     ordinal: "number",
     place: "number",
     fence: "number",
-  } satisfies Shape<AnnouncementRecord>,
+  } satisfies Shape<OutgoingRecord>,
   api_keys: { key: "object", place: "number" } satisfies Shape<ApiKeyRecord>,
   late_attempts: {
     turnId: "string",
@@ -189,7 +190,7 @@ const NESTED: { readonly [field: string]: object } = {
   open: OPEN,
   delivery: DELIVERY,
   run: RUN,
-  announcement: ANNOUNCEMENT,
+  message: MESSAGE,
 };
 
 function kindOf(value: unknown): string {

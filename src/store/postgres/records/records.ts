@@ -23,6 +23,7 @@ import {
   LANE_ORDERS,
   minuteOf,
   OPEN_TURNS,
+  OUTGOING,
   SESSIONS,
   TURNS,
 } from "#store/tables/layouts.ts";
@@ -38,7 +39,7 @@ import { FIRST_OF_GROUP, PostgresTable } from "./table.ts";
 import type { NamedSql, Statement, Transaction } from "./transaction.ts";
 
 /** The tables whose records a process remembers, because rules use them to find other records. */
-const REMEMBERED: readonly object[] = [SESSIONS, OPEN_TURNS, TURNS, BEATS];
+const REMEMBERED: readonly object[] = [SESSIONS, OPEN_TURNS, TURNS, BEATS, OUTGOING];
 /** The number of usage counters that a call reads together. */
 const COUNTERS_A_PAGE = 10_000;
 

@@ -24,18 +24,9 @@ const claimTurns: Method = (records, request) => {
   return rules.claimTurns(records, { ...others, free, freeOf: freeIn(freeOf), newMessageId });
 };
 
-const claimAnnouncements: Method = (records, request) => {
-  const { freeOf, ...others } = request as Parameters<typeof rules.claimAnnouncements>[1] & {
-    freeOf: ReadonlyMap<string, number>;
-  };
-  return rules.claimAnnouncements(records, { ...others, freeOf: (channel) => freeOf.get(channel) ?? 0 });
-};
-
 /** The methods of the store as the worker runs them, and the other calls of the main side. */
 export const methods: Readonly<Record<string, Method>> = {
   ...(rules as unknown as Record<string, Method>),
   claimTurns,
-  claimAnnouncements,
   ping: () => undefined,
-  channels: (records) => records.channels(),
 };

@@ -11,7 +11,7 @@ const LONGEST_DELAY_MS = 3_600_000;
 export function resumeClaims(records: SqliteRecords): void {
   const endsAt = records.moment.time + LEASE_MS;
   for (const record of records.turns.open()) setLease(records, record, endsAt);
-  endLeases(records.announcements, endsAt);
+  endLeases(records.outgoing, endsAt);
 }
 
 /** Another process had the file before: nobody runs the work that it had claimed, and the first sweep takes it back. */
@@ -25,7 +25,7 @@ export function takeOver(records: SqliteRecords): StoreNotice[] {
   }
   const running = open.filter(({ turn }) => turn.status === "running");
   for (const record of running) setLease(records, record, time);
-  const announcements = endLeases(records.announcements, time);
+  const announcements = endLeases(records.outgoing, time);
   if (running.length + announcements === 0) return [];
   const detail = `Unfinished work of the previous process continues: ${running.length} turns, ${announcements} announcements.`;
   return [{ name: "taken-over", detail }];
@@ -66,8 +66,8 @@ export function restoreLeases(records: SqliteRecords, before: SqliteRecords): vo
     const isSame = known?.open?.lease && known.turn.attempt === record.turn.attempt;
     if (isSame) setLease(records, record, known.open.lease.endsAt);
   }
-  for (const record of records.announcements.leaseEnded(Infinity)) {
-    const known = before.announcements.find(record.announcement.turnId);
-    if (known?.lease && known.fence === record.fence) records.announcements.put({ ...record, lease: known.lease });
+  for (const record of records.outgoing.leaseEnded(Infinity)) {
+    const known = before.outgoing.find(record.message.id);
+    if (known?.lease && known.fence === record.fence) records.outgoing.put({ ...record, lease: known.lease });
   }
 }

@@ -57,12 +57,6 @@ export class SqliteRecords extends TableRecords {
     return changed;
   }
 
-  /** The channels of the announcements that can be claimed, now or after a delay. */
-  channels(): string[] {
-    const due = this.announcements.dueBy(Infinity).map(({ announcement }) => announcement.channel);
-    return [...new Set([...this.announcements.readyChannels(), ...due])];
-  }
-
   /** True if a turn can be claimed, now or after its delay. */
   hasWork(): boolean {
     return this.turns.readyAgents().length > 0 || this.turns.nextDueAt() !== undefined;

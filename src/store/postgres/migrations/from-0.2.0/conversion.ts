@@ -66,7 +66,7 @@ const WEIGHTS = [
   `select 400 + ${bytesOf("text")} + ${bytesOf("metadata")} + ${bytesOf("reason")} from old_events`,
   "select 200 + octet_length(key) + octet_length(hash) from old_idempotency_keys",
   "select 400 from usage",
-  "select 500 from announcements",
+  "select 500 from outgoing",
 ];
 const STATE = /* sql */ `
 update gateway_state set body = (${object({
@@ -81,7 +81,7 @@ update gateway_state set body = (${object({
   bytes: `(select coalesce(sum(bytes), 0) from (${WEIGHTS.join(" union all ")}) as of (bytes))::text`,
   shelves: object({ refused: shelf(IS_REFUSED), others: shelf(`not (${IS_REFUSED})`) }),
   open: `(select ${object(countsWith("sum"))} from counted)`,
-  announcements: "(select count(*) from announcements)::text",
+  announcements: "(select count(*) from outgoing)::text",
   gateway: `(select ${object({ first: whole("first"), last: whole("last") })} from old_gateway_place)`,
 })})::json;
 `;

@@ -31,16 +31,17 @@ from (select hour, agent, model, surface, caller, ${NAMES} as names, sum(latency
     ${COUNTED.map((name) => `sum(${name}) as ${name}`).join(", ")}
   from old_usage_counts group by hour, agent, model, surface, caller) as u;
 ${report("counters of usage", "usage", "(select distinct hour, agent, model, surface, caller from old_usage_counts) as u")}
-insert into announcements (id, session, channel, place, ready, due, lease_ends, body)
-select turn_id, session_ordinal, channel, ordinal, not is_claimed and later is null, later, case when is_claimed then lease_ends end, ${record(
+insert into outgoing (id, session, endpoint, place, ready, due, lease_ends, body)
+select turn_id, session_ordinal, 'channel:' || channel, ordinal, not is_claimed and later is null, later, case when is_claimed then lease_ends end, ${record(
   "announcements",
   "turn_id",
   {
-    announcement: object({
-      turnId: value("turn_id"),
+    message: object({
+      id: value("turn_id"),
+      endpoint: value("'channel:' || channel"),
       sessionId: free("session_id"),
       agent: value("agent"),
-      channel: free("channel"),
+      channel: value("channel"),
       hops: whole("hops"),
       deliveryId: free("delivery_id"),
       createdAt: whole("created_at"),
@@ -54,7 +55,7 @@ select turn_id, session_ordinal, channel, ordinal, not is_claimed and later is n
   },
 )}
 from (select a.*, case when not is_claimed and due > base.now then due end as later from old_announcements a cross join base) as a;
-${report("announcements", "announcements", "old_announcements")}
+${report("announcements", "outgoing", "old_announcements")}
 insert into api_keys (id, place, body)
 select key_id, ordinal, ${record("api_keys", "key_id", {
   key: object({

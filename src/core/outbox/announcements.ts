@@ -1,0 +1,56 @@
+import type { Outcome } from "#channels/channel.ts";
+import type { CoreParts } from "#core/parts.ts";
+import type { CoreSettings } from "#core/settings.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { isLoop, loopWords } from "#kit/hops.ts";
+import { NO_USAGE } from "#kit/usages.ts";
+import type { Outgoing, TurnAnnouncement, TurnOrder } from "#store/store.ts";
+
+/** The names of the configured channels. */
+type Channels = { channels: { has(name: string): boolean } };
+
+/**
+ * The announcement of a turn's reply: to the configured channel with the name of its label, else to the default channel. Undefined if the turn
+ * did not ask for one, or neither channel exists: then only WebSocket subscribers receive the reply.
+ */
+export function announceOf(
+  { channels, announceTo }: Channels & Pick<CoreSettings, "announceTo">,
+  request: { delivery: "none" | "announce" | undefined; channel: string | undefined; hops: number },
+): TurnOrder["announce"] {
+  if (request.delivery !== "announce") return undefined;
+  const channel = request.channel !== undefined && channels.has(request.channel) ? request.channel : announceTo;
+  return channel === undefined ? undefined : { channel, hops: request.hops };
+}
+
+/** Throws if the reply cannot be announced again. `last` is its last announcement. */
+export function checkAgain({ channels }: Channels, last: TurnAnnouncement, hops: number): void {
+  const most = Math.max(hops, last.hops);
+  if (isLoop(most))
+    throw new GatewayError("reply-not-announceable", `The reply is not sent again: ${loopWords(most)}.`);
+  const { channel } = last;
+  if (!channels.has(channel))
+    throw new GatewayError("reply-not-announceable", `The channel ${channel} was removed from the configuration.`);
+}
+
+/** A message that no attempt could deliver, so it was not sent. */
+type Unsendable = { kind: "unsendable"; reason: string };
+
+/** Sends the reply of a turn to its channel once. */
+export async function sendReply(
+  { store, settings }: Pick<CoreParts, "store" | "settings">,
+  { id: turnId, sessionId, agent, channel: name, deliveryId, hops }: Outgoing,
+  signal: AbortSignal,
+): Promise<Outcome | Unsendable> {
+  const channel = settings().channels.get(name);
+  if (!channel) return unsendable("the channel was removed from the configuration");
+  if (isLoop(hops)) return unsendable(loopWords(hops));
+  const turn = await store.getTurn(turnId);
+  if (turn?.reply === undefined) return unsendable("its turn is no longer stored");
+  const { model, reply, usage = NO_USAGE, createdAt, endedAt = createdAt } = turn;
+  const what = { turnId, sessionId, agent, channel: name, deliveryId, hops, model, reply, usage, createdAt, endedAt };
+  return await channel.announce(what, signal);
+}
+
+function unsendable(reason: string): Unsendable {
+  return { kind: "unsendable", reason };
+}

@@ -1,0 +1,60 @@
+/** The ends of attempts to send a message: delivered, failed for good, or retried later. */
+import type { Outcome } from "#channels/channel.ts";
+import type { DeliveryStep, Outgoing } from "#store/store.ts";
+
+/** A message fails after this time. */
+export const GIVE_UP_MS = 86_400_000;
+const FIRST_DELAY_MS = 5_000;
+const LONGEST_DELAY_MS = 3_600_000;
+/** Longer than a day, in case the wall clock is set back. */
+const MOST_ATTEMPTS = 100;
+
+/** The result of an attempt. `returned`: the gateway stopped before there was an answer. */
+export type AttemptEnd = { code?: number | undefined; reason?: string } & (
+  | { name: "delivered" | "failed"; retryInMs?: undefined }
+  | { name: "retried" | "returned"; retryInMs: number }
+);
+
+/** The state of a message after its release. A returned attempt does not change the state. */
+export const STATES = { retried: "retrying", returned: undefined } as const;
+
+export function failed(reason: string, code?: number): AttemptEnd {
+  return { name: "failed", code, reason };
+}
+
+/** The attempt continues after the next start, or on another gateway. */
+export const RETURNED: AttemptEnd = { name: "returned", reason: "the gateway stopped", retryInMs: 0 };
+
+/** The end of an attempt that failed in the gateway. */
+export function brokenAttempt({ attempts }: Outgoing): AttemptEnd {
+  return { name: "retried", reason: "the gateway failed", retryInMs: delayAfter(attempts) };
+}
+
+/** The end of an attempt, from the outcome that the endpoint reported. */
+export function endOf(outcome: Outcome, { createdAt, attempts }: Outgoing, now: number): AttemptEnd {
+  const { code } = outcome;
+  if (outcome.kind === "delivered") return { name: "delivered", code };
+  const { reason } = outcome;
+  if (outcome.kind === "refused") return failed(reason, code);
+  const left = createdAt + GIVE_UP_MS - now;
+  if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return failed(`${reason}; retried for one day`, code);
+  const retryInMs = Math.min(Math.max(delayAfter(attempts), pauseOf(outcome)), left);
+  return { name: "retried", code, reason, retryInMs };
+}
+
+/** The pause that the endpoint asked for, up to the limit. */
+export function pauseOf(outcome: Outcome): number {
+  return outcome.kind === "failed" ? Math.min(outcome.retryAfterMs ?? 0, LONGEST_DELAY_MS) : 0;
+}
+
+/** Doubles up to an hour. The jitter spreads messages that failed together. */
+function delayAfter(attempts: number): number {
+  return Math.round(Math.min(FIRST_DELAY_MS * 2 ** attempts, LONGEST_DELAY_MS) * (0.5 + Math.random() / 2));
+}
+
+/** The step of the delivery's timeline for an attempt. */
+export function stepOf(end: AttemptEnd, { channel, attempts }: Outgoing, at: number, ms: number): DeliveryStep {
+  const { name, code: status, reason, retryInMs: retry_in_ms } = end;
+  const detail = { channel, attempt: attempts + 1, status, reason, retry_in_ms, ms: Math.round(ms) };
+  return { at, name: `announcement.${name}`, detail: JSON.stringify(detail) };
+}
