@@ -58,7 +58,7 @@ function comparePaths(before: JsonObject, after: JsonObject): Change[] {
     const id = text(operation.operationId);
     const { changes, report } = reporter(`Clients that call ${place} (${id}; SDKs: gateway.${id})`);
     const other = now.get(place);
-    if (other === undefined) report(true, "", "the operation is gone");
+    if (other === undefined) report(true, "", "the operation was removed");
     else {
       compareParameters([operation, before], [other, after], report);
       compareBodies([operation, before], [other, after], report);
@@ -124,7 +124,7 @@ function compareBodies(before: Sided, after: Sided, report: ReportChange): void 
   if (was.required !== true && is.required === true) report(true, "the request", "a body must be sent now");
   for (const [type, media] of Object.entries(object(was.content))) {
     const other = object(is.content)[type];
-    if (other === undefined) report(true, "the request", `a body of the type ${type} is not taken any more`);
+    if (other === undefined) report(true, "the request", `a body of the type ${type} is no longer accepted`);
     else
       compareShapes(
         [object(media).schema, before[1]],
@@ -141,12 +141,12 @@ function compareReplies(before: Sided, after: Sided, report: ReportChange): void
   for (const [status, response] of Object.entries(was)) {
     const where = `the reply ${status}`;
     if (is[status] === undefined) {
-      report(Number(status) < 300, where, "it does not come any more");
+      report(Number(status) < 300, where, "it is no longer returned");
       continue;
     }
     const content = object(resolve(is[status], after[1]).content);
     for (const [type, media] of Object.entries(object(resolve(response, before[1]).content))) {
-      if (content[type] === undefined) report(true, where, `it has no body of the type ${type} any more`);
+      if (content[type] === undefined) report(true, where, `it no longer has a body of the type ${type}`);
       else
         compareShapes(
           [object(media).schema, before[1]],
@@ -172,7 +172,7 @@ function compareReplies(before: Sided, after: Sided, report: ReportChange): void
 
 function compareErrors(before: JsonObject, after: JsonObject, report: ReportChange): void {
   const [was, is] = [texts(before["x-errors"]), texts(after["x-errors"])];
-  for (const name of was) if (!is.includes(name)) report(false, "its errors", `${name} does not come any more`);
+  for (const name of was) if (!is.includes(name)) report(false, "its errors", `${name} is no longer returned`);
   for (const name of is) if (!was.includes(name)) report(false, "its errors", `${name} is new`);
 }
 
@@ -187,7 +187,7 @@ function compareSent(before: JsonObject, after: JsonObject): Change[] {
   const was = new Map(bodiesOf(before));
   const changes = [...was].flatMap(([name, schema]) => {
     const { changes, report } = reporter(`Receivers of ${name}`);
-    if (!now.has(name)) report(true, "", "it is not sent any more");
+    if (!now.has(name)) report(true, "", "it is no longer sent");
     else compareShapes([schema, before], [now.get(name), after], "reply", "the body", report);
     return changes;
   });
@@ -203,7 +203,7 @@ function compareMethods(before: JsonObject, after: JsonObject): Change[] {
   const changes = [...was].flatMap(([name, method]) => {
     const { changes, report } = reporter(`Clients that call ${name} (SDKs: gateway.rpc.${name})`);
     const other = is.get(name);
-    if (other === undefined) report(true, "", "the method is gone");
+    if (other === undefined) report(true, "", "the method was removed");
     else {
       compareParams([method, before], [other, after], report);
       compareShapes(
@@ -261,7 +261,7 @@ function comparePushes(before: JsonObject, after: JsonObject): Change[] {
       isCall ? `Clients that call ${name} over the WebSocket` : `Readers of the push ${name}`,
     );
     const other = is.get(name);
-    if (other === undefined) report(true, "", "it is gone");
+    if (other === undefined) report(true, "", "it was removed");
     else
       compareShapes(
         [message.payload, before],

@@ -33,13 +33,13 @@ function compare(
     const other = now.get(key);
     if (other !== undefined)
       compareVariants(key, [variant, before.shapes], [other, after.shapes], direction, where, report, seen);
-    else if (direction === "request") report(true, where, `${wordOf(key)} is not taken any more`);
-    else report(false, where, `${wordOf(key)} does not come any more`);
+    else if (direction === "request") report(true, where, `${wordOf(key)} is no longer accepted`);
+    else report(false, where, `${wordOf(key)} is no longer returned`);
   }
   for (const key of now.keys()) {
     if (old.has(key)) continue;
     if (direction === "reply") report(true, where, `it may be ${wordOf(key)} now`);
-    else report(false, where, `${wordOf(key)} is taken, too`);
+    else report(false, where, `${wordOf(key)} is also accepted`);
   }
 }
 
@@ -122,7 +122,7 @@ function compareVariants(
   if (direction === "request") compareLimits(one, other, where, report);
   if (key === "number" && one.type !== other.type) {
     if (direction === "reply" && other.type === "number") report(true, where, "it may have a fraction now");
-    if (direction === "request" && other.type === "integer") report(true, where, "a fraction is not taken any more");
+    if (direction === "request" && other.type === "integer") report(true, where, "a fraction is no longer accepted");
   }
   if (key === "array")
     compare(
@@ -171,7 +171,7 @@ function compareValues(
 ): void {
   for (const value of before ?? []) {
     if (after === undefined || after.has(value)) continue;
-    report(true, where, direction === "request" ? `${value} is not taken any more` : `the value ${value} is gone`);
+    report(true, where, direction === "request" ? `${value} is no longer accepted` : `the value ${value} was removed`);
   }
   if (before === undefined && after !== undefined && direction === "request")
     report(true, where, `it takes only ${[...after].join(", ")} now`);
@@ -234,7 +234,7 @@ function compareObjects(
         report(true, at(name), "it may be missing now");
       if (direction === "request" && !needed.includes(name) && needs.includes(name))
         report(true, at(name), "it must be sent now");
-    } else if (direction === "reply") report(true, at(name), "the field is gone");
+    } else if (direction === "reply") report(true, at(name), "the field was removed");
     else report(after.additionalProperties === false, at(name), "the field is refused now");
   }
   for (const name of Object.keys(is)) {

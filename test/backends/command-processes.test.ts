@@ -28,7 +28,7 @@ const FORKS: [string, string, number][] = [
     "trap '' TERM; sleep 60 & echo \"$$ $!.\"; while :; do sleep 1; done",
     2,
   ],
-  ["forks twice, so that nobody waits for the last", '(sleep 60 & echo "$!") ; echo "$$."; exec sleep 60', 2],
+  ["forks twice, so that the last process has no parent", '(sleep 60 & echo "$!") ; echo "$$."; exec sleep 60', 2],
   ["has a pipe of programs", 'echo "$$."; yes | sort | sleep 60', 1],
 ];
 

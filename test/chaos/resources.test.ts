@@ -3,7 +3,7 @@ import { grownOf, type Resources } from "./resources.ts";
 
 const before: Resources = { heapUsed: 20e6, rss: 90e6, files: 24, timers: 12, active: { TCPServerWrap: 1 } };
 
-test("a small growth counts as given back", () => {
+test("a small growth counts as released", () => {
   expect(grownOf(before, before)).toEqual([]);
   expect(grownOf(before, { ...before, heapUsed: 25e6, rss: 120e6, files: 30, active: {} })).toEqual([]);
 });

@@ -122,7 +122,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       broken.push(...(await verifyKeys(fleet, minting?.keys ?? [])));
       for (const [n, node] of nodes.entries())
         for (const words of await leftOf(node, fresh[n] as Resources))
-          broken.push(breach("everything is given back", words, node.url));
+          broken.push(breach("every resource is released", words, node.url));
       return broken;
     },
   });

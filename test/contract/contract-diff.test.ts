@@ -49,29 +49,29 @@ const SEND = "Clients that call POST /api/v1/chat/send (chat.send; SDKs: gateway
 describe("a breaking change is found, with the place and the affected clients", () => {
   test.each<[string, (contract: Edited) => void, string]>([
     [
-      "an operation that is gone",
+      "an operation that was removed",
       ({ openapi }) => delete openapi.paths["/api/v1/turns/{turn_id}/cancel"],
-      "SDKs: gateway.turns.cancel) | : the operation is gone",
+      "SDKs: gateway.turns.cancel) | : the operation was removed",
     ],
     [
-      "a method that is gone",
+      "a method that was removed",
       ({ openrpc }) => openrpc.methods.shift(),
-      "(SDKs: gateway.rpc.agent.list) | : the method is gone",
+      "(SDKs: gateway.rpc.agent.list) | : the method was removed",
     ],
     [
-      "a push that is gone",
+      "a push that was removed",
       ({ pushes }) => delete pushes.channels.socket.messages["turn.completed"],
-      "Readers of the push turn.completed | : it is gone",
+      "Readers of the push turn.completed | : it was removed",
     ],
     [
-      "a field of a reply that is gone",
+      "a field of a reply that was removed",
       (contract) => delete shapes(contract).ChatCompleted.properties.reply,
-      `${SEND} | the reply 200.reply: the field is gone`,
+      `${SEND} | the reply 200.reply: the field was removed`,
     ],
     [
       "a field of a reply, deep inside",
       (contract) => delete shapes(contract).Usage.properties.total,
-      `${SEND} | the reply 200.usage.total: the field is gone`,
+      `${SEND} | the reply 200.usage.total: the field was removed`,
     ],
     [
       "a field of a reply that may be missing",
@@ -86,42 +86,42 @@ describe("a breaking change is found, with the place and the affected clients", 
       "| the reply 200.reply: it may be null now",
     ],
     [
-      "a value of a reply that is gone",
+      "a value of a reply that was removed",
       (contract) => shapes(contract).TurnStatus.enum.pop(),
-      `the reply 200.status: the value "cancelled" is gone`,
+      `the reply 200.status: the value "cancelled" was removed`,
     ],
     [
-      "a field of an event that is gone",
+      "a field of an event that was removed",
       (contract) => delete shapes(contract).TurnFailedEvent.properties.data.properties.error,
-      `${SEND} | an event of the stream.data.error: the field is gone`,
+      `${SEND} | an event of the stream.data.error: the field was removed`,
     ],
     [
-      "a field of an announcement that is gone",
+      "a field of an announcement that was removed",
       (contract) => delete shapes(contract).AnnouncedTurn.properties.reply,
-      "| the body.data.reply: the field is gone",
+      "| the body.data.reply: the field was removed",
     ],
     [
-      "a field of an announcement that is gone, beside another body of the same type",
+      "a field of an announcement that was removed, next to another body of the same type",
       (contract) => {
         withEvent(contract);
         delete shapes(contract).AnnouncedTurn.properties.reply;
       },
-      "Receivers of turn.completed | the body.data.reply: the field is gone",
+      "Receivers of turn.completed | the body.data.reply: the field was removed",
     ],
     [
-      "a field of a push that is gone",
+      "a field of a push that was removed",
       ({ pushes }) => delete pushes.channels.socket.messages["turn.completed"].payload.properties.reply,
-      "Readers of the push turn.completed | its params.reply: the field is gone",
+      "Readers of the push turn.completed | its params.reply: the field was removed",
     ],
     [
-      "a field of a result that is gone",
+      "a field of a result that was removed",
       ({ openrpc }) => delete openrpc.components.schemas.SentMessage.properties.turnId,
-      "gateway.rpc.agent.sendMessage) | the result.turnId: the field is gone",
+      "gateway.rpc.agent.sendMessage) | the result.turnId: the field was removed",
     ],
     [
-      "a success that does not come any more",
+      "a success that is no longer returned",
       (contract) => delete send(contract).responses["202"],
-      `${SEND} | the reply 202: it does not come any more`,
+      `${SEND} | the reply 202: it is no longer returned`,
     ],
     [
       "a new field that must be sent",
@@ -142,16 +142,16 @@ describe("a breaking change is found, with the place and the affected clients", 
       `${SEND} | the request.skill_ids: the field is refused now`,
     ],
     [
-      "a value that is not taken any more",
+      "a value that is no longer accepted",
       (contract) => shapes(contract).WakeRequest.properties.mode.enum.pop(),
-      `| the request.mode: "now" is not taken any more`,
+      `| the request.mode: "now" is no longer accepted`,
     ],
     [
-      "a type that is not taken any more",
+      "a type that is no longer accepted",
       (contract) => {
         shapes(contract).ChatRequest.properties.message = { type: "object" };
       },
-      `${SEND} | the request.message: a string is not taken any more`,
+      `${SEND} | the request.message: a string is no longer accepted`,
     ],
     [
       "a limit that is tighter",
@@ -230,11 +230,11 @@ describe("a compatible change passes", () => {
       "",
     ],
     [
-      "a type that is taken, too",
+      "a type that is also accepted",
       (contract) => {
         shapes(contract).ChatRequest.properties.message.type = ["string", "null"];
       },
-      "the request.message: null is taken, too",
+      "the request.message: null is also accepted",
     ],
     [
       "an error that is new",
@@ -308,7 +308,7 @@ describe("npm run contract:diff", () => {
       ),
     );
     expect(status).toBe(1);
-    expect(stdout).toContain(`${SEND}\n  breaks  the reply 200.reply: the field is gone\n`);
+    expect(stdout).toContain(`${SEND}\n  breaks  the reply 200.reply: the field was removed\n`);
     expect(stderr).toContain("mark the old one `deprecated`");
   });
 

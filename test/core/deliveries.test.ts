@@ -64,9 +64,9 @@ describe("whether a delivery can be sent again", () => {
   });
 
   it.each([
-    ["came by an API", { ...hook, surface: "rpc" }, /only webhooks/],
+    ["is of REST or RPC", { ...hook, surface: "rpc" }, /only webhooks/],
     ["was a challenge", { ...hook, answer: "challenge" }, /nothing to do again/],
-    ["came from a stranger", { ...hook, caller: "", body: undefined }, /The sender was not authenticated/],
+    ["is of an unauthenticated caller", { ...hook, caller: "", body: undefined }, /The sender was not authenticated/],
     ["was refused first", { ...hook, answer: "refused", body: undefined, bytes: 0 }, /before its body was read/],
     ["lost its body", { ...hook, body: undefined }, /recorder\.bodies was off, or the session was deleted/],
   ] as const)("is false for one that %s, with the reason", (_what, delivery, words) => {

@@ -25,8 +25,8 @@ function stoppable() {
 }
 
 const FAILING: Record<string, Run> = {
-  "throws before it has begun": boom,
-  "throws what is no error": () => {
+  "throws before it starts": boom,
+  "throws a value that is not an error": () => {
     throw null;
   },
   "returns nothing": () => undefined as unknown as AsyncIterable<Chunk>,
@@ -41,7 +41,7 @@ const FAILING: Record<string, Run> = {
   "yields null": () => iterable({ next: async () => ({ done: false, value: null }) }),
   "yields a bare string": () => iterable({ next: async () => ({ done: false, value: "hello" }) }),
   "yields a number for a text": () => iterable({ next: async () => ({ done: false, value: { text: 7 } }) }),
-  "yields a usage that is none": () => iterable({ next: async () => ({ done: false, value: { usage: "much" } }) }),
+  "yields an invalid usage": () => iterable({ next: async () => ({ done: false, value: { usage: "much" } }) }),
   "yields a usage below nothing": () =>
     iterable({ next: async () => ({ done: false, value: { usage: { input: -1, output: 0 } } }) }),
   "yields something of another kind": () => iterable({ next: async () => ({ done: false, value: { image: "…" } }) }),

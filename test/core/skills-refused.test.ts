@@ -25,7 +25,7 @@ const INVALID: Record<string, { folder?: string; text: string; reason: RegExp }>
   "has capitals in its name": { folder: "Abc", text: skill("Abc"), reason: /^name is not/ },
   "has a space in its name": { folder: "a b", text: skill("a b"), reason: /^name is not/ },
   "has an underscore in its name": { folder: "a_b", text: skill("a_b"), reason: /^name is not/ },
-  "has a name that begins with a hyphen": { folder: "-a", text: skill("-a"), reason: /^name is not/ },
+  "has a name that starts with a hyphen": { folder: "-a", text: skill("-a"), reason: /^name is not/ },
   "has a name that ends with a hyphen": { folder: "a-", text: skill("a-"), reason: /^name is not/ },
   "has two hyphens in a row in its name": { folder: "a--b", text: skill("a--b"), reason: /^name is not/ },
   "has a name of 65 letters": { folder: "a".repeat(65), text: skill("a".repeat(65)), reason: /^name is not/ },
@@ -54,7 +54,7 @@ const INVALID: Record<string, { folder?: string; text: string; reason: RegExp }>
     text: skill("a", "metadata: { b: &x c, d: *x }\n"),
     reason: /front matter is not YAML/,
   },
-  "has metadata that are no map": { text: skill("a", "metadata: [1]\n"), reason: /^metadata is not a map$/ },
+  "has metadata that are not a map": { text: skill("a", "metadata: [1]\n"), reason: /^metadata is not a map$/ },
   "is larger than 256 KiB": { text: skill("a", "", "x".repeat(256 * 1024)), reason: /larger than 256 KiB/ },
 };
 

@@ -64,7 +64,7 @@ describe("queueing an event", () => {
   });
 
   it.each([
-    ["an agent that is not there", { agent: "nobody" }, "agent-not-found"],
+    ["an unknown agent", { agent: "nobody" }, "agent-not-found"],
     ["a plain event for an agent whose heartbeat is off", { agent: "off" }, "heartbeat-off"],
   ])("refuses %s, and stores nothing", async (_, options, refusal) => {
     await using core = await startBeating({ agents: [{ name: "main" }, { name: "off", heartbeatMs: undefined }] });
@@ -141,7 +141,7 @@ describe("a full queue", () => {
 
 describe("a repeated event", () => {
   it.each([
-    ["its agent has gone", (core: BeatingCore) => core.core.reconfigure(core.settingsWith([{ name: "other" }]))],
+    ["its agent was removed", (core: BeatingCore) => core.core.reconfigure(core.settingsWith([{ name: "other" }]))],
     [
       "its agent's heartbeat is off",
       (core: BeatingCore) => core.core.reconfigure(core.settingsWith([{ name: "main", heartbeatMs: undefined }])),

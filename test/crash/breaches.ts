@@ -1,16 +1,16 @@
 export const PROMISES = [
   "every acknowledged id exists",
-  "a refusal keeps nothing",
+  "a refusal stores nothing",
   "each turn ends exactly once",
   "order in each session",
   "no event is lost or handled twice",
   "one effect per key",
   "a reply is its message's",
   "no state moves backwards",
-  "a stream goes on where it was",
+  "a stream continues where it ended",
   "a key is known everywhere",
   "nothing unexpected happens",
-  "everything is given back",
+  "every resource is released",
   "no secret in the log",
 ] as const;
 export type Promised = (typeof PROMISES)[number];

@@ -32,7 +32,7 @@ export function startFollowing({ random, urls, sessionIds, restMs = REST_MS }: F
   let isStopped = false;
   let resumed = 0;
   const say = (words: string, ...ids: (string | undefined)[]) =>
-    broken.push(breach("a stream goes on where it was", words, ...ids));
+    broken.push(breach("a stream continues where it ended", words, ...ids));
 
   const hear = ({ method, params }: Push): void => {
     const stream = streams.get(params.sessionId);

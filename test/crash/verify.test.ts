@@ -5,7 +5,7 @@ import { type Told, tellTruth } from "./told.ts";
 import { verify } from "./verify.ts";
 
 const LOST = "every acknowledged id exists";
-const REFUSED = "a refusal keeps nothing";
+const REFUSED = "a refusal stores nothing";
 const ENDS = "each turn ends exactly once";
 const ORDER = "order in each session";
 const EVENTS = "no event is lost or handled twice";
@@ -40,9 +40,9 @@ function addTurn(told: Told, text: string): void {
 }
 
 const LIES: [title: string, promise: Promised, lie: (told: Told) => void][] = [
-  ["an acknowledged turn that is gone", LOST, ({ found }) => found.turns.delete("turn_1")],
-  ["an acknowledged event that is gone", LOST, ({ found }) => found.events.delete("evt_1")],
-  ["an acknowledged message that is gone with its session", LOST, ({ found }) => found.sessions.delete("room")],
+  ["a missing acknowledged turn", LOST, ({ found }) => found.turns.delete("turn_1")],
+  ["a missing acknowledged event", LOST, ({ found }) => found.events.delete("evt_1")],
+  ["a missing acknowledged message, with its session", LOST, ({ found }) => found.sessions.delete("room")],
   ["a message under another id", LOST, (told) => (message(told, 0).messageId = "msg_other")],
   ["a message with another text", LOST, (told) => (message(told, 4).text = "<t-3> tree")],
   ["an event with another text", LOST, (told) => (event(told, "evt_1").text = "<t-4> for")],
@@ -51,29 +51,25 @@ const LIES: [title: string, promise: Promised, lie: (told: Told) => void][] = [
     LOST,
     ({ orders }) => Object.assign(orders[2]?.acks[0] as object, { sessionId: "x" }),
   ],
-  ["a refused message that was kept", REFUSED, (told) => addTurn(told, "<t-6> six")],
+  ["a stored refused message", REFUSED, (told) => addTurn(told, "<t-6> six")],
   [
-    "a refused event that was kept",
+    "a stored refused event",
     REFUSED,
     ({ orders }) => Object.assign(orders[3] as object, { acks: [], outcome: "refused" }),
   ],
   ["a turn that never ends", ENDS, (told) => (turn(told, "turn_3").status = "running")],
   ["a turn that waits for ever", ENDS, (told) => (turn(told, "turn_3").status = "queued")],
-  ["a turn that nobody cancelled", ENDS, (told) => (turn(told, "turn_3").status = "cancelled")],
+  ["a turn that no client cancelled", ENDS, (told) => (turn(told, "turn_3").status = "cancelled")],
   ["a turn with two ends", ENDS, (told) => Object.assign(entry(told, 4), { name: "turn.failed" })],
   [
     "a turn without an end in its stream",
     ENDS,
     (told) => Object.assign(entry(told, 17), { name: "message.completed" }),
   ],
-  [
-    "a turn that ended otherwise than its stream says",
-    ENDS,
-    (told) => Object.assign(entry(told, 17), { name: "turn.failed" }),
-  ],
+  ["a turn whose end differs from its stream", ENDS, (told) => Object.assign(entry(told, 17), { name: "turn.failed" })],
   ["a turn with two replies", ENDS, (told) => Object.assign(message(told, 5), { turnId: "turn_2" })],
   ["a gap in a stream", ORDER, ({ found }) => found.journals[0]?.entries.splice(7, 1)],
-  ["an entry that comes again", ORDER, (told) => told.found.journals[0]?.entries.splice(7, 0, entry(told, 6))],
+  ["a repeated entry", ORDER, (told) => told.found.journals[0]?.entries.splice(7, 0, entry(told, 6))],
   [
     "two turns at a time",
     ORDER,
@@ -90,12 +86,12 @@ const LIES: [title: string, promise: Promised, lie: (told: Told) => void][] = [
     ORDER,
     ({ orders }) => Object.assign(orders[0] as object, { sentAt: 90, ackedAt: 95 }),
   ],
-  ["an order without a key that was taken twice", ORDER, (told) => addTurn(told, "<t-3> three")],
-  ["an unanswered order that was taken twice", ORDER, (told) => addTurn(told, "<t-7> <t-7>")],
+  ["a request without a key that was accepted twice", ORDER, (told) => addTurn(told, "<t-3> three")],
+  ["an unanswered request that was accepted twice", ORDER, (told) => addTurn(told, "<t-7> <t-7>")],
   ["an event that still waits", EVENTS, (told) => (event(told, "evt_1").status = "queued")],
   ["an event that died before its time", EVENTS, (told) => (event(told, "evt_1").status = "dead")],
   [
-    "an event that no turn was told of",
+    "an event that no turn got",
     EVENTS,
     ({ main }) => void Object.assign(main.messages[0] as object, { text: "<t-5>" }),
   ],

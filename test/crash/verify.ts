@@ -82,7 +82,7 @@ function verifyCount({ marker, outcome, key, acks }: Order, ids: readonly string
   if (ack && !ids.includes(ack.work))
     broken.push(breach("every acknowledged id exists", `the ${what} is not there`, marker, ack.work));
   if (outcome === "refused" && ids.length > 0)
-    broken.push(breach("a refusal keeps nothing", `the ${what} is there`, marker, ...ids));
+    broken.push(breach("a refusal stores nothing", `the ${what} is there`, marker, ...ids));
   if (ids.length > 1) {
     const promise = key === undefined ? "order in each session" : "one effect per key";
     broken.push(breach(promise, `${ids.length} ${what}s came of one order`, marker, ...ids));

@@ -39,7 +39,7 @@ describe("the check of a reply", () => {
       { method: "DELETE", path: "/api/v1/keys/x" },
       { ...reply(204, ""), headers: new Headers({ "x-request-id": REQUEST_ID, ...PRIVATE }) },
     ],
-    ["a path that nobody knows", { method: "GET", path: "/x" }, reply(404, problem("not-found", 404, "Not found"))],
+    ["an unknown path", { method: "GET", path: "/x" }, reply(404, problem("not-found", 404, "Not found"))],
   ])("finds nothing wrong with %s", (_, place, good) => {
     expect(faultsOf(place, good)).toEqual([]);
   });
@@ -74,15 +74,15 @@ describe("the check of a reply", () => {
       reply(401, { ...unauthenticated, request_id: REQUEST_ID.replace("0", "1") }, WWW),
       "is not x-request-id",
     ],
-    ["a cause", reply(500, problem("internal", 500, "Internal error", { detail: "x" })), "tells of its cause"],
-    [
-      "a stack",
-      reply(500, problem("internal", 500, "Internal error", { detail: "x\n    at y" })),
-      "tells of its cause",
-    ],
+    ["a cause", reply(500, problem("internal", 500, "Internal error", { detail: "x" })), "reveals its cause"],
+    ["a stack", reply(500, problem("internal", 500, "Internal error", { detail: "x\n    at y" })), "reveals its cause"],
     ["no Retry-After", reply(429, problem("rate-limited", 429, "Rate limit exceeded")), "without Retry-After"],
     ["a Retry-After of other seconds", reply(429, limited, { ...LIMITED, "retry-after": "9" }), "Retry-After is 9"],
-    ["a Retry-After that is no number", reply(429, limited, { ...LIMITED, "retry-after": "soon" }), "no whole number"],
+    [
+      "a Retry-After that is not a number",
+      reply(429, limited, { ...LIMITED, "retry-after": "soon" }),
+      "no whole number",
+    ],
     ["no RateLimit", reply(429, limited, { "retry-after": "2" }), "RateLimit"],
   ])("finds %s", (_, bad, fault) => {
     expect(faultsOf(LIST, bad).join("\n")).toContain(fault);

@@ -193,7 +193,7 @@ function problemFaults(route: Route | undefined, problem: Problem, status: numbe
   if (row.status !== status || problem.status !== status) found.push(`${name} has the status ${row.status}`);
   if (row.title !== problem.title) found.push(`${name} has the title ${row.title}`);
   if (problem.request_id !== headers.get("x-request-id")) found.push("request_id is not x-request-id");
-  if (name === "internal" && problem.detail !== undefined) found.push("internal tells of its cause");
+  if (name === "internal" && problem.detail !== undefined) found.push("internal reveals its cause");
   const { retry_after_ms: ms } = problem;
   const wait = headers.get("retry-after");
   if ((ms === undefined) !== (wait === null)) found.push("Retry-After and retry_after_ms go together");

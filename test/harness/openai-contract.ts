@@ -41,7 +41,7 @@ export function openAiErrorFaults(
   if (!message.startsWith(row.title)) found.push(`${name} has the title ${row.title}`);
   if (type !== (TYPES[status] ?? (status < 500 ? "invalid_request_error" : "server_error")))
     found.push(`${status} has the type ${type}`);
-  if (name === "internal" && message !== `${row.title}.`) found.push("internal tells of its cause");
+  if (name === "internal" && message !== `${row.title}.`) found.push("internal reveals its cause");
   if (headers.get("x-should-retry") !== String(row.retry)) found.push(`x-should-retry is not ${row.retry}`);
   if (headers.has("retry-after") !== row.retry && name !== "unauthenticated")
     found.push(`${name} comes ${row.retry ? "without" : "with"} Retry-After`);

@@ -61,7 +61,7 @@ function errorFaults(error: RpcFailure, method: string | undefined): string[] {
   if (row.code !== error.code) found.push(`${name} has the code ${row.code}, not ${error.code}`);
   if (row.title !== error.message) found.push(`${name} has the title ${row.title}, not ${error.message}`);
   if (!/^req_[0-9A-HJKMNP-TV-Z]{26}$/.test(requestId ?? "")) found.push(`requestId is ${requestId}`);
-  if (name === "internal" && detail !== undefined) found.push("internal tells of its cause");
+  if (name === "internal" && detail !== undefined) found.push("internal reveals its cause");
   if (row.retry && retryAfterMs === undefined) found.push(`${name} comes without retryAfterMs`);
   const known = rowOf(method);
   if (known && !known.errors.includes(name)) found.push(`${name} is not among the x-errors of ${method}`);

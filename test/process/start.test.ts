@@ -18,7 +18,7 @@ describe("refuses wrong usage with a sentence, no stack, and exit code 2", () =>
     ["an option without its value", "serve --config", /^Option '--config <file>' argument missing\.\n/],
     ["a stray word", "stray", /^There is no command stray\.\nNext: node \S*main\.js --help$/],
     ["an unknown command", "bakcup b.db", /^There is no command bakcup\. Did you mean backup\?\n/],
-    ["a port that is none", "--port 80a", /^--port 80a is not a port: give a whole number from 0 to 65535\.\n/],
+    ["an invalid port", "--port 80a", /^--port 80a is not a port: give a whole number from 0 to 65535\.\n/],
   ])("%s", async (_, typed, sentence) => {
     const { code, out, err } = await runProcess({
       command: ([node = "", main = ""]) => [node, main, ...typed.split(" ")],
@@ -47,7 +47,7 @@ describe("refuses to start with a sentence, no stack, and exit code 1", () => {
       /^192\.0\.2\.1 is not an address of this machine\. Choose another with --host\.$/,
     ],
     [
-      "a file that is not there",
+      "a missing file",
       { args: ["--config", "nowhere.json5"] },
       /nowhere\.json5: the file cannot be read: it does not exist/,
     ],

@@ -191,7 +191,7 @@ describe("F02: the log of a SQLite store that was not closed", () => {
   it.each([
     ["rubbish", (log: Buffer) => Buffer.concat([log, Buffer.alloc(2_500, "rubbish")]), 40],
     ["a last transaction that is not whole", (log: Buffer) => log.subarray(0, log.length - FRAME / 2), 38],
-    ["a last transaction of which a page is not as it was", (log: Buffer) => flip(log, log.length - 100), 38],
+    ["a last transaction with a changed page", (log: Buffer) => flip(log, log.length - 100), 38],
   ])("loses an end that was not acknowledged, and reports the loss: %s", async (_, change, lastSeq) => {
     const { notices, session } = await reopen(await leftBehind(change));
     expect(session?.lastSeq).toBe(lastSeq);

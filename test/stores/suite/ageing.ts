@@ -191,7 +191,7 @@ export function ageingTests(engine: Engine): void {
       expect(await world.store.getSession(SESSION)).toBeUndefined();
     });
 
-    for (const how of ["queued", "running", "given back"]) {
+    for (const how of ["queued", "running", "released"]) {
       it(`is not erased from a turn that is ${how}`, async ({ world }) => {
         const [ended = ""] = await talk(world, ["one"]);
         const claimed = await claimCompaction(world, { leaseMs: 1e6 });
@@ -199,7 +199,7 @@ export function ageingTests(engine: Engine): void {
         await endCompactionWith(world, claimed);
         if (how !== "queued") {
           const claimed = await world.claimNext();
-          if (how === "given back") await world.release(claimed, 60_000);
+          if (how === "released") await world.release(claimed, 60_000);
         }
         await world.sweep({ sessionsBefore: world.clock.now() });
         expect(await isKept(world, [ended, turnId])).toEqual([false, true]);

@@ -149,11 +149,11 @@ describe("the shared token of webhooks", () => {
 
   test.each([
     ["alone", { authorization: null, "x-gateway-token": good }],
-    ["beside the same in Authorization", { authorization: `Bearer ${good}`, "x-gateway-token": good }],
-    ["beside a token of somebody in between", { authorization: "Bearer of-a-proxy", "x-gateway-token": good }],
-    ["beside a password", { authorization: "Basic dXNlcjpwYXNzd29yZA==", "x-gateway-token": good }],
+    ["next to the same token in Authorization", { authorization: `Bearer ${good}`, "x-gateway-token": good }],
+    ["next to the token of a proxy", { authorization: "Bearer of-a-proxy", "x-gateway-token": good }],
+    ["next to a password", { authorization: "Basic dXNlcjpwYXNzd29yZA==", "x-gateway-token": good }],
     [
-      "beside a good Authorization, though it is wrong",
+      "with a wrong token, next to a valid Authorization",
       { authorization: `Bearer ${good}`, "x-gateway-token": "other" },
     ],
   ])("is accepted in x-gateway-token %s", async (_, headers) => {
@@ -226,7 +226,7 @@ describe("the shared token of webhooks", () => {
 
 describe("a webhook without authentication", () => {
   test.each([
-    ["from a page of somebody else", "/hooks/wake", { origin: "https://pages.example" }],
+    ["from a page of another site", "/hooks/wake", { origin: "https://pages.example" }],
     ["without a signature, where one is asked for", "/hooks/signed", {}],
     ["with a signature that is too old", "/hooks/signed", { "x-hub-signature": "sha1=0" }],
   ])("is answered before its body is read: %s", async (_, path, headers) => {
@@ -259,16 +259,16 @@ describe("a token in clear text", () => {
   test.each([
     ["from another machine", { "x-forwarded-for": far }, "tls-required"],
     ["from another machine, by IPv6", { "x-forwarded-for": "2001:db8::7" }, "tls-required"],
-    ["that a client says came from here", { "x-forwarded-for": `127.0.0.1, ${far}` }, "tls-required"],
-    ["over a proxy that says http", { "x-forwarded-for": far, "x-forwarded-proto": "http" }, "tls-required"],
+    ["with a forged address of this machine", { "x-forwarded-for": `127.0.0.1, ${far}` }, "tls-required"],
+    ["over a proxy that reports http", { "x-forwarded-for": far, "x-forwarded-proto": "http" }, "tls-required"],
     [
-      "where only the client says https",
+      "with https reported only by the client",
       { "x-forwarded-for": far, "x-forwarded-proto": "https, http" },
       "tls-required",
     ],
     ["that a proxy took over TLS", { "x-forwarded-for": far, "x-forwarded-proto": "https" }, undefined],
     ["from this machine", {}, undefined],
-    ["from an address that is none", { "x-forwarded-for": "unknown" }, "tls-required"],
+    ["from an invalid address", { "x-forwarded-for": "unknown" }, "tls-required"],
   ])("%s", async (_, headers, error) => {
     expect(await from(gateway, headers as Headers)).toBe(error);
   });
@@ -292,12 +292,12 @@ describe("a page of another site", () => {
 
   test.each([
     ["its Origin", { origin: "https://pages.example" }],
-    ["an Origin that is none", { origin: "null" }],
+    ["an invalid Origin", { origin: "null" }],
     ["our Host with another scheme", { host: "localhost:1", origin: "https://localhost:1" }],
     ["our Host with another port", { host: "localhost:1", origin: "http://localhost:2" }],
     ["a name that points here", { host: "rebound.example" }],
     ["a name that points here, as its own origin", { host: "rebound.example", origin: "http://rebound.example" }],
-    ["a name that begins like ours", { host: "localhost.rebound.example" }],
+    ["a name that starts like ours", { host: "localhost.rebound.example" }],
     ["no name", { host: "" }],
   ])("is refused by %s, also with a good token", async (_, headers) => {
     expect((await send(headers as Headers)).error).toBe("origin-not-allowed");

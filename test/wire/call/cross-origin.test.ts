@@ -46,7 +46,7 @@ const REPLIES: Sent[] = [
   ["that a token is unknown, as OpenAI does", COMPLETIONS, { ...json, authorization: "Bearer nobody" }, asked, 401],
   ["that a token is unknown, as RPC does", RPC, { "content-type": "application/json" }, listed, 401],
   ["that a body is wrong", CHAT, json, "{}", 400],
-  ["that a method is not taken", { method: "PATCH", path: CHAT.path }, json, said, 405],
+  ["that a method is not allowed", { method: "PATCH", path: CHAT.path }, json, said, 405],
   ["that nothing is there", { method: "GET", path: "/nowhere" }, { authorization }, undefined, 404],
   ["that the Host is not ours", SKILLS, { authorization, host: "rebound.example" }, undefined, 403],
   ["whether we live", { method: "GET", path: "/healthz" }, {}, undefined, 200],

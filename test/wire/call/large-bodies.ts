@@ -89,7 +89,7 @@ function rpcBodies(): [name: string, body: string | Buffer][] {
     ["members of a call, and an id that has to be looked for", fill('{"id":1.5', longKey, "}", READ)],
     ["a batch of calls with such ids", fill("[0", listing, "]", 49)],
     ["a batch of such messages", fill("[0", sending, "]", 49)],
-    ["a batch of what is no call", fill("[0", () => ",0", "]")],
+    ["a batch of invalid calls", fill("[0", () => ",0", "]")],
     ["open brackets in a text", `{"jsonrpc":"2.0","id":"${"[".repeat(MIB - 50)}","method":""}`],
     ["backslashes", `{"jsonrpc":"2.0","id":"${"\\\\".repeat(MIB / 2 - 50)}","method":""}`],
     ["an id of digits", `{"jsonrpc":"2.0","method":"","id":${"9".repeat(MIB - 50)}}`],

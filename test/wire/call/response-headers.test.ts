@@ -18,7 +18,7 @@ describe("no cache stores, and no browser guesses the type of", async () => {
     ["a list of models", "/v1/models", { headers: key }],
     ["a refusal of the OpenAI door", "/v1/models", {}],
     ["a refused WebSocket", "/rpc/ws", {}],
-    ["a path that is not there", "/api/v1/nowhere", { headers: key }],
+    ["an unknown path", "/api/v1/nowhere", { headers: key }],
     ["a refusal of webhooks", "/hooks/wake", { method: "POST", body: "{}" }],
     ["the figures", "/metrics", { headers: rpc }],
   ])("%s", async (_, path, request) => {

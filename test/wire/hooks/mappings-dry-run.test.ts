@@ -156,7 +156,7 @@ describe("a dry run", async () => {
   test.each([
     ["no body", { headers: {} }],
     ["a body that no webhook has", { body: "text" }],
-    ["headers that are no texts", { headers: { "x-a": 1 }, body: {} }],
+    ["headers that are not texts", { headers: { "x-a": 1 }, body: {} }],
     ["an unknown field", { body: {}, more: 1 }],
   ])("with %s is refused", async (_, body) => {
     const { status, error } = await dryRun(body);

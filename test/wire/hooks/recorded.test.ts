@@ -146,10 +146,10 @@ describe("a refused webhook is recorded", () => {
   const known: [string, (hooks: HookClient) => Promise<Reply>, string | null][] = [
     ["no JSON", (hooks) => hooks.wake("{"), "{"],
     ["another shape", (hooks) => hooks.wake({ texts: 1 }), '{"texts":1}'],
-    ["an agent that is not there", (hooks) => hooks.wake({ text: "hi", agent: "x" }), '{"text":"hi","agent":"x"}'],
+    ["an unknown agent", (hooks) => hooks.wake({ text: "hi", agent: "x" }), '{"text":"hi","agent":"x"}'],
     ["another media type", (hooks) => hooks.wake("hi", { headers: { "content-type": "text/plain" } }), null],
     ["too much", (hooks) => hooks.wake(" ".repeat(300_000)), null],
-    ["a mapping that is not there", (hooks) => hooks.named("two", { a: 1 }), '{"a":1}'],
+    ["an unknown mapping", (hooks) => hooks.named("two", { a: 1 }), '{"a":1}'],
   ];
 
   test.each(known)(

@@ -205,7 +205,7 @@ describe("a secret of Standard Webhooks", () => {
     ["is base64 without it, as the reference reads it", text, Buffer.from(text, "base64")],
     ["is the text itself, as others read it", text, Buffer.from(text)],
     [
-      "is the text itself where that is no base64",
+      "is the text itself if it is not base64",
       "a plain secret of the sender",
       Buffer.from("a plain secret of the sender"),
     ],

@@ -34,7 +34,7 @@ function age(ms: number): void {
 }
 
 test.each([
-  ["says that it goes, for an error", frame(TYPE.goaway, FLAG.none, 0, ERROR)],
+  ["sends GOAWAY with an error", frame(TYPE.goaway, FLAG.none, 0, ERROR)],
   ["sends a ping of the wrong size", frame(TYPE.ping, FLAG.none, 0, Buffer.alloc(3))],
   ["sends a head that cannot be read", frame(TYPE.headers, FLAG.endStream | FLAG.endHeaders, 1, Buffer.alloc(9, 255))],
   ["sends a body without a request", frame(TYPE.data, FLAG.none, 1, Buffer.alloc(4))],

@@ -38,7 +38,7 @@ const get = requestBlock("GET", "/healthz");
 describe("the start of a connection", () => {
   test.each([
     ["nothing", ""],
-    ["less than tells what it is", "PR"],
+    ["too short to be recognised", "PR"],
     ["a preface that never ends", "PRI * HTT"],
     ["a preface and nothing after it", PREFACE],
   ])("that is %s is aborted in time", async (_, bytes) => {
@@ -121,8 +121,8 @@ describe("a body", () => {
   const whole = Buffer.from('{"message":"hi"}');
 
   test.each([
-    ["takes it back", [frame(TYPE.data, FLAG.none, 1, whole), reset(1, NGHTTP2_CANCEL)]],
-    ["takes it back without a reason", [frame(TYPE.data, FLAG.none, 1, whole), reset(1, NGHTTP2_NO_ERROR)]],
+    ["cancels it", [frame(TYPE.data, FLAG.none, 1, whole), reset(1, NGHTTP2_CANCEL)]],
+    ["cancels it without a reason", [frame(TYPE.data, FLAG.none, 1, whole), reset(1, NGHTTP2_NO_ERROR)]],
   ])("that is not ended starts nothing if its sender %s", async (_, frames) => {
     const left = () => gateway.linesOf("request", { operation: "chat.send", status: 499 }).length;
     const [before, leftBefore] = [started(), left()];

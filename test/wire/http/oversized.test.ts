@@ -99,10 +99,10 @@ describe("F12: a body", () => {
   test.each([
     ["both a length and chunks", { "content-length": "5", "transfer-encoding": "chunked" }, "0\r\n\r\n"],
     ["two lengths", { "content-length": "16\r\ncontent-length: 17" }, good],
-    ["a length that is no number", { "content-length": "sixteen" }, good],
+    ["a length that is not a number", { "content-length": "sixteen" }, good],
     ["a negative length", { "content-length": "-1" }, good],
     ["a length past all numbers", { "content-length": "9".repeat(40) }, good],
-    ["a chunk size that is none", { "transfer-encoding": "chunked" }, "xyz\r\n"],
+    ["an invalid chunk size", { "transfer-encoding": "chunked" }, "xyz\r\n"],
     ["a chunk size past all numbers", { "transfer-encoding": "chunked" }, `${"f".repeat(20)}\r\n`],
     ["a length of one way and an end of the other", { "transfer-encoding": "chunked, identity" }, good],
   ])("that has %s is refused, and its connection closed", async (_, framing, body) => {

@@ -39,7 +39,7 @@ describe("bytes that are not a request", async () => {
       "headers-too-large",
     ],
     [
-      "a target that comes behind a request",
+      "a target after a request",
       Buffer.concat([requestText(HEALTH), requestText({ ...HEALTH, path: `/${"a".repeat(17_000)}` })]),
       414,
       "uri-too-long",

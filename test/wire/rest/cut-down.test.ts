@@ -17,7 +17,7 @@ describe("a body that is shortened for its refusal", () => {
   test.each([
     ["plain", { message: "hi" }],
     ["long where it may be", { message: "x".repeat(100_000) }],
-    ["as large as the contract takes", { message: "hi", skill_ids: Array.from({ length: 64 }, () => "a".repeat(64)) }],
+    ["as large as the contract allows", { message: "hi", skill_ids: Array.from({ length: 64 }, () => "a".repeat(64)) }],
     ["wrong in a few places", { message: 1, skill_ids: [1, 2], session_id: "é", ...unknown(MOST_TOLD) }],
     ["no object", [1, 2, 3]],
     ["null", null],

@@ -241,7 +241,7 @@ describe("deliveries.replay with an edited body", () => {
 
   test.each([
     ["unknown fields", '{"again":true}', "application/json", "invalid-request"],
-    ["a body that is no object", '{"body":"text"}', "application/json", "invalid-request"],
+    ["a body that is not an object", '{"body":"text"}', "application/json", "invalid-request"],
     ["no JSON", '{"body":', "application/json", "parse-error"],
     ["another content type", '{"body":{"text":"hi"}}', "text/plain", "unsupported-media-type"],
   ])("refuses %s", async (_what, body, type, error) => {

@@ -28,7 +28,7 @@ describe("a value of the configuration in a message", () => {
     ["whole", `The token is ${SECRET} .`, "The token is [hidden] ."],
     ["cut off by the end of the preview", `${"x".repeat(110)} ${SECRET}`, `${"x".repeat(110)} [hidden]`],
     ["cut off behind much white space", `The token is${" ".repeat(460)}${SECRET}`, "The token is"],
-    ["not there, though a word begins like it", `No ${SECRET.slice(0, 7)}`, `No ${SECRET.slice(0, 7)}`],
+    ["missing, although a word starts like it", `No ${SECRET.slice(0, 7)}`, `No ${SECRET.slice(0, 7)}`],
     [
       "behind many marks",
       `${"… ".repeat(50)}${"x".repeat(10)} ${SECRET}`,

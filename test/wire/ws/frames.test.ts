@@ -59,7 +59,7 @@ describe("a frame that is not a text message of the protocol closes the connecti
     ["a ping in parts", [clientFrame("a", { opcode: 9, fin: false })], 1002],
     ["a ping that is too long", [clientFrame("x".repeat(126), { opcode: 9 })], 1002],
     ["a close of one byte", [clientFrame("x", { opcode: 8 })], 1002],
-    ["a close with a code that nobody may send", [clientFrame(Buffer.from([0x03, 0xed]), { opcode: 8 })], 1002],
+    ["a close with a reserved code", [clientFrame(Buffer.from([0x03, 0xed]), { opcode: 8 })], 1002],
     ["HTTP where frames are spoken", ["GET / HTTP/1.1\r\nHost: x\r\n\r\n"], 1002],
   ])("%s", async (_, bytes, code) => {
     using other = await openSocket(gateway);
