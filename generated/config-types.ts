@@ -703,6 +703,10 @@ export interface components {
              * @example 2027-01-31
              */
             expiresAt?: string;
+            /** @description The only agents that the key may use, as configured in `agents`. Only for keys with the scope `chat` alone. By default the key may use every agent. */
+            agents?: components["schemas"]["TokenAgents"];
+            /** @description The key's own rate limit. By default it is `gateway.rest.rateLimit`. */
+            rateLimit?: components["schemas"]["TokenRate"];
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         Rpc: {
@@ -752,6 +756,10 @@ export interface components {
              *     ]
              */
             permissions: "*" | string[];
+            /** @description The only agents that the token may use, as configured in `agents`. By default it may use every agent. With `agents`, `system.reload`, `agent.reload`, `/metrics` and the pushes of the gateway and its deliveries are refused, because they concern all agents. */
+            agents?: components["schemas"]["TokenAgents"];
+            /** @description The token's own rate limit, over HTTP and WebSocket together. By default it is `gateway.rpc.rateLimit`. */
+            rateLimit?: components["schemas"]["TokenRate"];
         };
         /**
          * @description A secret; `${NAME}` takes it from the environment. A secret with fewer than 16 characters is accepted only on loopback, with a warning.
@@ -881,10 +889,30 @@ export interface components {
             hsts: boolean;
         };
         /**
+         * @description The names of agents.
+         * @example [
+         *       "main"
+         *     ]
+         */
+        TokenAgents: string[];
+        /**
          * @description The name in logs, usage and lists. It is not secret, and must be unique in its list.
          * @example ci
          */
         TokenName: string;
+        /**
+         * @description The maximum number of requests of one key or token in a sliding window, in place of the surface's limit.
+         * @example {
+         *       "maxRequests": 20,
+         *       "windowMs": 60000
+         *     }
+         */
+        TokenRate: {
+            /** @description The maximum number of requests in a window. */
+            maxRequests: number;
+            /** @description The length of the window, in milliseconds. */
+            windowMs: number;
+        };
         /**
          * @description A tool server that supports the Model Context Protocol.
          * @example {
@@ -1488,6 +1516,10 @@ export interface components {
              * @example 2027-01-31
              */
             expiresAt?: string;
+            /** @description The only agents that the key may use, as configured in `agents`. Only for keys with the scope `chat` alone. By default the key may use every agent. */
+            agents?: components["schemas"]["TokenAgents"];
+            /** @description The key's own rate limit. By default it is `gateway.rest.rateLimit`. */
+            rateLimit?: components["schemas"]["TokenRate"];
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         RpcWritten: {
@@ -1757,7 +1789,9 @@ export type SkillsConfig = components["schemas"]["Skills"];
 export type StoreConfig = components["schemas"]["Store"];
 export type TimeoutsConfig = components["schemas"]["Timeouts"];
 export type TlsConfig = components["schemas"]["Tls"];
+export type TokenAgentsConfig = components["schemas"]["TokenAgents"];
 export type TokenNameConfig = components["schemas"]["TokenName"];
+export type TokenRateConfig = components["schemas"]["TokenRate"];
 export type ToolServerConfig = components["schemas"]["ToolServer"];
 export type TracingConfig = components["schemas"]["Tracing"];
 export type VerifyConfig = components["schemas"]["Verify"];

@@ -61,7 +61,7 @@ export const errors = {
     code: -32001,
     status: 403,
     title: "Permission denied",
-    meaning: "The token is valid but may not do this; the detail names the missing permission.",
+    meaning: "The token is valid but may not do this; the detail names the missing permission, or the agent that it may not use.",
     retry: false,
   },
   "address-not-allowed": {

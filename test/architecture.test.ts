@@ -198,6 +198,29 @@ describe("the repository", () => {
     expect(bodies.filter(({ lines }) => lines >= 15)).toEqual([]);
   });
 
+  it("a handler finds agents, turns and sessions only through the rule of `agents`", () => {
+    const lookUp = /\bagents\.(?:get|find|list)\(|\bturns\.get\(|\b(?:getTurn|getSession)\(/;
+    const handlers = ["rest", "openai", "rpc"].flatMap((surface) => filesBelow(`src/handlers/${surface}`));
+    expect(handlers.filter((file) => lookUp.test(readFileSync(join(root, file), "utf8")))).toEqual([]);
+    const isReach = ({ to }: Import) => /^src\/(?:core|kit)\/reach\.ts$/.test(to);
+    const held = new Set(
+      handlers
+        .flatMap(importsOf)
+        .filter(isReach)
+        .map(({ from }) => from),
+    );
+    const starting = [
+      "rest/chat",
+      "rest/skills",
+      "rest/turns",
+      "openai/agent-models",
+      "rpc/agent",
+      "rpc/session",
+      "rpc/table",
+    ];
+    expect([...held].toSorted()).toEqual(starting.map((name) => `src/handlers/${name}.ts`).toSorted());
+  });
+
   it("an engine or a backend never imports another one", () => {
     const engineOf = (path: string) => /^src\/store\/(?!rules\/|tables\/)(\w+)\//.exec(path)?.[1];
     const crossed = sources.flatMap(importsOf).filter(({ from, to }) => {

@@ -41,6 +41,27 @@ export function checkNames({ store, gateway, ...config }: CheckedConfig, built: 
     refuse(["gateway", "announceTo"], `names a channel ${notAmong(channels, announceTo, "channels")}`);
 }
 
+/** Checks that the agents of keys and tokens exist, and that only keys with the scope `chat` alone are limited to agents. */
+export function checkLimits({ gateway, agents }: CheckedConfig, { refuse }: Findings): void {
+  const known = Object.keys(agents);
+  const check = (path: Path, names: readonly string[] = []) => {
+    for (const [index, name] of names.entries())
+      if (!known.includes(name))
+        refuse([...path, "agents", index], `names an agent ${notAmong(known, name, "agents")}`);
+  };
+  for (const [index, key] of gateway.rest.auth.keys.entries()) {
+    const path = ["gateway", "rest", "auth", "keys", index];
+    if (key.agents && key.scopes.includes("admin"))
+      refuse(
+        [...path, "agents"],
+        "is only for keys with the scope `chat` alone: a key with the scope `admin` reaches every agent.",
+      );
+    check(path, key.agents);
+  }
+  for (const [index, token] of gateway.rpc.auth.tokens.entries())
+    check(["gateway", "rpc", "auth", "tokens", index], token.agents);
+}
+
 type Place = { agent: CheckedConfig["agents"][string]; at: Path; config: CheckedConfig; refuse: Report };
 
 /** Sections that belong to one backend each. */

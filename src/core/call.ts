@@ -1,11 +1,11 @@
-import type { Delivery, DeliveryAnswer, Turn } from "#store/store.ts";
+import type { Delivery, DeliveryAnswer, KeyLimits, Turn } from "#store/store.ts";
 import type { Scope } from "./keys.ts";
 
 /** The caller, after authentication. REST keys may share a name, as may a token and the console's; a `tokenId` is unique. */
 export type Caller =
-  | { surface: "rest"; tokenId: string; name: string; scopes: readonly (Scope | "console")[] }
-  | { surface: "rpc"; tokenId: string; name: string; permissions: readonly string[] }
-  | { surface: "hooks"; name: string };
+  | ({ surface: "rest"; tokenId: string; name: string; scopes: readonly (Scope | "console")[] } & KeyLimits)
+  | ({ surface: "rpc"; tokenId: string; name: string; permissions: readonly string[] } & KeyLimits)
+  | { surface: "hooks"; name: string; agents?: undefined };
 
 /** The parts of a call that a handler may use, besides its parameters: no socket, status or header. */
 export type CallContext = {

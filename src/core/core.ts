@@ -155,7 +155,13 @@ function createNouns(
   const outbox = createOutbox(common);
   const systemEvents = createSystemEvents(common);
   const heartbeat = new Heartbeat({ ...common, runner, makeRoom: (sessionId) => compactions.makeRoom(sessionId) });
-  const keys = new Keys({ store, clock, events, configured: settings().keys });
+  const keys = new Keys({
+    store,
+    clock,
+    events,
+    configured: settings().keys,
+    agents: () => [...settings().agents.keys()],
+  });
   const gatewayStream = new GatewayStream(common);
   const process = processHealth;
   const health = createHealth({ ...common, gatewayStream, systemEvents, heartbeat, keys, outbox, process });

@@ -51,8 +51,7 @@ export function createHealth(parts: HealthParts) {
       ...tokenParts(datedTokens, clock.now()),
       ...keyParts(parts.keys.ending(), clock.now()),
     ];
-    const status = all.some((part) => part.status === "degraded") ? "degraded" : "ok";
-    return { status, parts: all, store: { type: store.kind, durable: store.durable }, nodeId };
+    return { status: statusOf(all), parts: all, store: { type: store.kind, durable: store.durable }, nodeId };
   };
 
   /** Reports a change once. A report that could not be stored is repeated at the next check. */
@@ -129,6 +128,17 @@ function createPing(store: Store, clock: Clock): Ping {
   };
 }
 
+export function statusOf(parts: readonly HealthPart[]): HealthReport["status"] {
+  return parts.some(({ status }) => status === "degraded") ? "degraded" : "ok";
+}
+
+const AGENT_PART = "agents.";
+
+/** The agent of a part; undefined for another part. */
+export function agentOfPart({ name }: HealthPart): string | undefined {
+  return name.startsWith(AGENT_PART) ? name.slice(AGENT_PART.length) : undefined;
+}
+
 /** A part of health, with its fault if it has one. */
 export function partOf(name: string, wrong: string | undefined): HealthPart {
   return {
@@ -180,7 +190,7 @@ function agentPart(store: Store, agent: Agent, delayedBy: string | undefined): H
     restMs > 0 ? `The backend failed repeatedly and gets no requests for ${Math.ceil(restMs / 1_000)} s.` : "",
     isDelayed ? `The heartbeat cannot start a turn for the waiting events (${delayedBy}). It will retry.` : "",
   ].filter(Boolean);
-  const wrong = partOf(`agents.${name}`, said.join(" ") || undefined);
+  const wrong = partOf(AGENT_PART + name, said.join(" ") || undefined);
   const paused = pausedWords(counts);
   return paused === undefined ? wrong : { ...wrong, detail: [paused, ...said].join(" ") };
 }

@@ -1,16 +1,17 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { suggest } from "#kit/fault-words.ts";
 import { newId } from "#kit/ids.ts";
 import { createSecretIndex, hashOf } from "#kit/secrets.ts";
 import type { Events } from "#observe/events.ts";
-import type { ApiKey, Store } from "#store/store.ts";
+import type { ApiKey, KeyLimits, Store } from "#store/store.ts";
 import type { EndingKey } from "./token-ages.ts";
 
 export type Scope = "chat" | "admin";
 
 /** A key that the configuration holds. */
-export type ConfiguredKey = {
+export type ConfiguredKey = KeyLimits & {
   name: string;
   hash: Buffer;
   prefix: string | undefined;
@@ -44,15 +45,29 @@ function checkName(name: string): void {
   throw new GatewayError("invalid-request", `name ${message}.`, { errors: [{ pointer: "/name", message }] });
 }
 
+/** A key of the scope admin reaches every agent. */
+function checkAgents({ scopes, agents = [] }: NewKey, known: readonly string[]): void {
+  const refuse = (pointer: string, message: string): never => {
+    throw new GatewayError("invalid-request", `agents ${message}`, { errors: [{ pointer, message }] });
+  };
+  if (agents.length > 0 && scopes.includes("admin")) refuse("/agents", ADMIN_REACHES_ALL);
+  for (const [index, agent] of agents.entries())
+    if (!known.includes(agent)) refuse(`/agents/${index}`, `names no configured agent.${suggest(agent, known)}`);
+}
+
+const ADMIN_REACHES_ALL = "is only for keys with the scope chat alone: a key with the scope admin reaches every agent.";
+
 type KeysParts = {
   store: Store;
+  /** The names of the configured agents. */
+  agents: () => readonly string[];
   clock: Clock;
   events: Pick<Events, "storeFailed" | "keyCreated" | "keyRevoked">;
   configured: readonly ConfiguredKey[];
 };
 
 /** The request for a new key. */
-type NewKey = { name: string; scopes: readonly Scope[]; expiresAt?: number | undefined };
+type NewKey = KeyLimits & { name: string; scopes: readonly Scope[]; expiresAt?: number | undefined };
 export type MintedKey = { key: ApiKey; secret: string };
 
 /** REST keys: those of the configuration and those minted here. Only a hash of each is stored. */
@@ -108,6 +123,7 @@ export class Keys {
   async create(request: NewKey, caller: string): Promise<MintedKey> {
     const { store, clock, events } = this.#parts;
     checkName(request.name);
+    checkAgents(request, this.#parts.agents());
     const made = mint(request, clock.now());
     const { keyId, name } = made.key;
     await store.createKey(made.key);
@@ -116,7 +132,7 @@ export class Keys {
     return made;
   }
 
-  /** Makes a key that replaces another, which stays valid for `overlapMs`. Throws `key-not-found` and `key-replaced`. */
+  /** Makes a key with the rights and limits of another, which stays valid for `overlapMs`. Throws `key-not-found` and `key-replaced`. */
   async rotate(keyId: string, request: { overlapMs: number; expiresAt: number | undefined }, caller: string) {
     const { overlapMs, expiresAt } = request;
     const old = (await this.#parts.store.listKeys()).find((key) => key.keyId === keyId);
@@ -124,7 +140,7 @@ export class Keys {
     if (!old) throw keyNotFound(keyId);
     if (old.replacedBy !== undefined) throw replaced(keyId, old.replacedBy);
     if (isOver(old, now)) throw new GatewayError("key-replaced", `The key ${keyId} has expired. Create a new one.`);
-    const made = mint({ name: old.name, scopes: old.scopes, expiresAt }, now);
+    const made = mint({ ...old, expiresAt }, now);
     const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlapMs);
     if (!(await this.#parts.store.replaceKey(keyId, made.key, endsAt))) throw replaced(keyId, "another");
     const ended = { replacedBy: made.key.keyId, expiresAt: endsAt };
@@ -157,12 +173,10 @@ export class Keys {
     return this.#find(hash) !== undefined;
   }
 
-  /** True if the key exists, has not expired and has the scope. */
-  isGood(hash: Buffer, scope?: Scope): boolean {
+  /** The key with this hash, unless it has expired. */
+  good(hash: Buffer): KeyRecord | undefined {
     const key = this.#find(hash);
-    return (
-      key !== undefined && !isOver(key, this.#parts.clock.now()) && (scope === undefined || key.scopes.includes(scope))
-    );
+    return key && !isOver(key, this.#parts.clock.now()) ? key : undefined;
   }
 
   /** The key with this hash. Stores the time of its use, to the minute. Throws `key-expired`. */
@@ -245,7 +259,7 @@ export class Keys {
 }
 
 /** Makes a key. Only the caller gets its secret. */
-function mint({ name, scopes, expiresAt }: NewKey, now: number): MintedKey {
+function mint({ name, scopes, expiresAt, agents, rateLimit }: NewKey, now: number): MintedKey {
   requireExpiry(expiresAt, now);
   const secret = `gw_${randomBytes(32).toString("base64url")}`;
   const key: ApiKey = {
@@ -257,6 +271,8 @@ function mint({ name, scopes, expiresAt }: NewKey, now: number): MintedKey {
     createdAt: now,
     lastUsedAt: undefined,
     ...(expiresAt !== undefined && { expiresAt }),
+    ...(agents !== undefined && { agents }),
+    ...(rateLimit !== undefined && { rateLimit }),
   };
   return { key, secret };
 }
@@ -289,7 +305,16 @@ function replaced(keyId: string, by: string): GatewayError {
 }
 
 /** The configuration line that keeps a key past the end of a store that forgets. */
-export function configLineOf({ name, hash, scopes, expiresAt }: ApiKey): string {
-  const end = expiresAt === undefined ? "" : `, expiresAt: "${new Date(expiresAt).toISOString()}"`;
-  return `{ name: ${JSON.stringify(name)}, key: "sha256:${hash}", scopes: ${JSON.stringify(scopes)}${end} }`;
+export function configLineOf({ name, hash, scopes, expiresAt, agents, rateLimit }: ApiKey): string {
+  const fields = {
+    name: JSON.stringify(name),
+    key: `"sha256:${hash}"`,
+    scopes: JSON.stringify(scopes),
+    ...(expiresAt !== undefined && { expiresAt: `"${new Date(expiresAt).toISOString()}"` }),
+    ...(agents && { agents: JSON.stringify(agents) }),
+    ...(rateLimit && { rateLimit: `{ maxRequests: ${rateLimit.maxRequests}, windowMs: ${rateLimit.windowMs} }` }),
+  };
+  return `{ ${Object.entries(fields)
+    .map(([field, text]) => `${field}: ${text}`)
+    .join(", ")} }`;
 }

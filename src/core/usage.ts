@@ -10,14 +10,18 @@ export const USAGE_RETENTION_MS = 400 * 24 * HOUR;
 
 /** Totals of a span of time, whole hours, and the same split by a key. */
 export function createUsageStats({ store, clock }: CoreParts) {
-  return async ({ from: begin, to: end, agentName: agent, groupBy }: UsageQuery): Promise<UsageStats> => {
+  /** `agents`: only their usage; undefined for all. */
+  return async (
+    { from: begin, to: end, groupBy }: Omit<UsageQuery, "agentName">,
+    agents?: readonly string[],
+  ): Promise<UsageStats> => {
     const now = clock.now();
     const from = hourOf(begin === undefined ? now - USAGE_RETENTION_MS : timeOf("from", begin));
     // Up to the end of the hour that runs: its counters are there already.
     const to = end === undefined ? hourOf(now) + HOUR : hourOf(timeOf("to", end) + HOUR - 1);
     if (from > to) throw new GatewayError("invalid-params", "`from` must not be after `to`.");
     const by = groupBy === "token" ? "caller" : (groupBy ?? "agent");
-    const sums = await store.sumUsage({ from, to, by, ...(agent !== undefined && { agent }) });
+    const sums = await store.sumUsage({ from, to, by, ...(agents && { agents }) });
     const total = { ...NO_COUNTS };
     for (const { counts } of sums) for (const name of COUNT_NAMES) total[name] += counts[name];
     const allWithoutUsage = sums.reduce((sum, { withoutUsage }) => sum + withoutUsage, 0);

@@ -1,4 +1,5 @@
 import type { Config } from "#config/config.ts";
+import { isNarrowed } from "#kit/reach.ts";
 import { type Access, createAccess } from "#wire/call/access.ts";
 import { networkOf, plain } from "#wire/call/address.ts";
 import { createGuessGuard } from "#wire/call/auth.ts";
@@ -44,11 +45,12 @@ export function createDoors(given: DoorsParts) {
     hidingOf(given, () => access),
     clock,
   );
-  /** A key that is not known any more loses its streams. */
+  /** A key that is not known any more, or has lost an agent, loses its streams. */
   const recheckKeys = () =>
-    underWay.recheckKeys(
-      (hash) => config.gateway.rest.enabled && (core.keys.isGood(hash) || access.identifyConsole(hash) !== undefined),
-    );
+    underWay.recheckKeys((hash, agents) => {
+      const key = config.gateway.rest.enabled ? (core.keys.good(hash) ?? access.identifyConsole(hash)) : undefined;
+      return key !== undefined && !isNarrowed({ agents }, key);
+    });
   core.keys.onChange(recheckKeys);
 
   const parts: SurfaceParts = {

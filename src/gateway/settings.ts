@@ -33,9 +33,9 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
       ]),
     ),
     defaultAgent: config.gateway.defaultAgent,
-    keys: config.gateway.rest.auth.keys.map(({ name, hash, scopes, expiresAt }) => {
+    keys: config.gateway.rest.auth.keys.map(({ hash, expiresAt, ...key }) => {
       const ends = expiresAt === undefined ? undefined : Date.parse(expiresAt);
-      return { name, hash: Buffer.from(hash, "hex"), prefix: undefined, scopes, expiresAt: ends };
+      return { ...key, hash: Buffer.from(hash, "hex"), prefix: undefined, expiresAt: ends };
     }),
     /** Looked up each time that skills are read: an optional folder may have been made meanwhile. */
     get skillDirs() {

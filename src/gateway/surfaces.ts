@@ -1,5 +1,6 @@
 import type { Config, SurfaceName } from "#config/config.ts";
 import type { Core } from "#core/core.ts";
+import { agentFor } from "#core/reach.ts";
 import type { Reloads } from "#core/reload.ts";
 import { methods } from "#generated/methods.ts";
 import type { Info } from "#generated/rpc-types.ts";
@@ -100,8 +101,8 @@ export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
     identify: (hash: Buffer) => {
       const key = core.keys.use(hash);
       if (!key) return access().identifyConsole(hash);
-      const { name, scopes, keyId: tokenId = `config:${name}` } = key;
-      return { surface: "rest" as const, tokenId, name, scopes };
+      const { name, scopes, agents, rateLimit, keyId: tokenId = `config:${name}` } = key;
+      return { surface: "rest" as const, tokenId, name, scopes, agents, rateLimit };
     },
     rateLimit: rateLimitOf(core.store, "rest", clock, () => config().gateway.rest.rateLimit).count,
     bodyLimit: () => config().limits.restBody,
@@ -117,7 +118,7 @@ export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
       maySignIn: ({ kind, token }) =>
         kind === "console"
           ? access().identifyConsole(hashOf(token)) !== undefined
-          : core.keys.isGood(hashOf(token), "admin"),
+          : core.keys.good(hashOf(token))?.scopes.includes("admin") === true,
     }),
     validate: validateHot(async (...request) => (await restContract())(...request)),
   };
@@ -230,7 +231,7 @@ export function createRpc(parts: SurfaceParts, documents: () => Promise<Document
     streams: core.streams,
     gatewayStream: core.gatewayStream,
     deliveryFeed: core.deliveryFeed,
-    requireAgent: (name) => void core.agents.get(name),
+    requireAgent: (caller, name) => void agentFor(core.agents, caller, name),
     identify: (hash) => (config().gateway.rpc.enabled ? access().identifyRpc(hash) : undefined),
     messageLimit: () => config().limits.rpcBody,
     socketsPerAddress: () => config().gateway.rpc.socketsPerAddress,

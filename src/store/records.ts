@@ -306,7 +306,17 @@ export type AgentCounts = {
 /** The result of pausing or resuming an agent. */
 export type Pause = { pausedAt: number | undefined; isChanged: boolean };
 
-export type ApiKey = {
+export type RateLimit = { maxRequests: number; windowMs: number };
+
+/** The limits of a key or token. Records of earlier versions do not have them. */
+export type KeyLimits = {
+  /** The only agents that it may use; undefined for all. */
+  agents?: readonly string[] | undefined;
+  /** The rate limit in place of the surface's. */
+  rateLimit?: RateLimit | undefined;
+};
+
+export type ApiKey = KeyLimits & {
   keyId: string;
   name: string;
   prefix: string;

@@ -179,8 +179,8 @@ export interface Store extends InboundStore, AsyncDisposable {
    */
   listTurns(query: TurnQuery): Promise<Page<Turn>>;
   getSession(sessionId: string): Promise<ListedSession | undefined>;
-  /** Newest created first. `cursor` is the `next` of an earlier page; one that no page gave is `invalid-params`. */
-  listSessions(query: { agent?: string; limit: number; cursor?: string }): Promise<Page<ListedSession>>;
+  /** Newest created first; of all agents, or of some. `cursor` is the `next` of an earlier page; one that no page gave is `invalid-params`. */
+  listSessions(query: { agents?: readonly string[]; limit: number; cursor?: string }): Promise<Page<ListedSession>>;
   /**
    * Entries after `seq`, in order. The cost depends on the result only, not on the place in the journal. If the first entry is
    * not the one after `seq`, the entries between were erased.
@@ -216,12 +216,16 @@ export interface Store extends InboundStore, AsyncDisposable {
   /**
    * Cancels its queued turns, tells the watchers of a running one, and erases messages, journal, announcements on their way, and
    * the bodies and step details of its deliveries. Usage stays; events that its turns worked on go back as from turns that
-   * failed. Answers the number of turns that it ended; undefined when there is no such session.
+   * failed. Answers the number of turns that it ended; undefined when there is no such session, or `agents` lacks its agent.
    */
-  deleteSession(sessionId: string, now: number): Promise<{ turnsCancelled: number } | undefined>;
+  deleteSession(
+    sessionId: string,
+    now: number,
+    agents?: readonly string[],
+  ): Promise<{ turnsCancelled: number } | undefined>;
 
-  /** Counters whose hour lies in [from, to). */
-  readUsage(query: { from: number; to: number; agent?: string }): Promise<UsageCount[]>;
+  /** Counters whose hour lies in [from, to); of all agents, or of some. */
+  readUsage(query: { from: number; to: number; agents?: readonly string[] }): Promise<UsageCount[]>;
   /**
    * The sums of the counters by one of their keys. A day is given as its start in UTC. Keys without counters are left out.
    * `withoutUsage` is the number of completed turns of those counters without any tokens.
@@ -229,7 +233,7 @@ export interface Store extends InboundStore, AsyncDisposable {
   sumUsage(query: {
     from: number;
     to: number;
-    agent?: string;
+    agents?: readonly string[];
     by: "agent" | "model" | "surface" | "caller" | "hour" | "day";
   }): Promise<{ key: string | number; counts: UsageCounts; withoutUsage: number }[]>;
 

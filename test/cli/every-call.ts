@@ -39,7 +39,7 @@ export function callsOf(payload: string): Record<string, string[][]> {
     "agents pause": [["main"]],
     "agents resume": [["main"]],
     "agents beat": [["main"]],
-    "keys create": [["ci"]],
+    "keys create": [["ci"], ["ci", "--agents", "main", "--rate", "5/1m"]],
     "keys list": [[]],
     "keys rotate": [[`key_${id}`]],
     "keys revoke": [[`key_${id}`, "--yes"]],

@@ -77,6 +77,29 @@ test("keys are created, shown once, listed, rotated and revoked", async () => {
   });
 });
 
+test("a key is made for some agents and with its own rate limit, and listed with them", async () => {
+  const made = await json("keys", "create", "widget", "--agents", "main", "--rate", "5/1m");
+  expect(made).toMatchObject({ agents: ["main"], rate_limit: { limit: 5, window_ms: 60_000 } });
+  const { out } = await run(["keys", "list"]);
+  expect(out).toMatch(/KEY +NAME +SCOPES +AGENTS +RATE /);
+  expect(out).toMatch(/widget +chat +main +5\/60s /);
+  for (const [option, value, words] of [
+    ["--agents", "main,", "Write a,b."],
+    ["--agents", "", "Write a,b."],
+    ["--rate", "5", "Write 100/60s"],
+    ["--rate", "5/60", "Write 100/60s"],
+    ["--rate", "-5/60s", "Write 100/60s"],
+  ] as const)
+    expect(await run(["keys", "create", "x", option, value])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(words),
+    });
+  const unknown = await run(["keys", "create", "x", "--agents", "mian"]);
+  expect(unknown.err).toContain("agents names no configured agent. Did you mean `main`?");
+  const admin = await run(["keys", "create", "x", "--agents", "main", "--scope", "admin"]);
+  expect(admin.err).toContain("a key with the scope admin reaches every agent");
+});
+
 test("skills commands explain how to start without skills, and list the known ones", async () => {
   expect((await run(["skills", "list"])).err).toContain("No skills.");
   expect(await run(["skills", "trigger", "summarise"])).toMatchObject({

@@ -41,6 +41,7 @@ describe("the calls of the gateway's own specs", () => {
         kind: kind === "admin" ? "key" : kind,
         name: "ops",
         permissions: kind === "rpc" ? ["agent.list"] : [],
+        agents: null,
         token: "a-token",
       });
     expect([why("chat.send", "console"), why("chat.send", "admin"), why("ops.healthz", "admin")]).toEqual([

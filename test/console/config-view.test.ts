@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { originText, sectionOf, sectionsOf, tokensOf } from "#console/lib/config-view.ts";
 import { expiryOf, keyState } from "#console/lib/key-expiry.ts";
+import { limitsText, rateOf, rateText, shortLimits } from "#console/lib/key-limits.ts";
 import type { ConfigValue } from "#generated/clients/typescript/src/rest-types.ts";
 
 function value(path: string, of: ConfigValue["value"], more: Partial<ConfigValue> = {}): ConfigValue {
@@ -48,7 +49,29 @@ test("tokens are in their order, each with its permissions", () => {
 
 test("permissions may be one list", () => {
   const [token] = tokensOf([value("gateway.rpc.auth.tokens.0.permissions", ["agent.list", "usage.stats"])]);
-  expect(token).toEqual({ index: 0, name: "token 1", permissions: ["agent.list", "usage.stats"] });
+  const permissions = ["agent.list", "usage.stats"];
+  expect(token).toEqual({ index: 0, name: "token 1", permissions, agents: null, rate_limit: null });
+});
+
+test("tokens have their limits, in words that fit a table", () => {
+  const at = "gateway.rpc.auth.tokens.0";
+  const agents = ["a", "b", "c", "d"].map((name, n) => value(`${at}.agents.${n}`, name));
+  const rate = [value(`${at}.rateLimit.maxRequests`, 20), value(`${at}.rateLimit.windowMs`, 60_000)];
+  const [token] = tokensOf([value(`${at}.name`, "desk"), ...agents, ...rate]);
+  const limits = { agents: ["a", "b", "c", "d"], rate_limit: { limit: 20, window_ms: 60_000 } };
+  expect(token).toMatchObject(limits);
+  expect([limitsText(limits), shortLimits(limits)]).toEqual([
+    "a, b, c, d · 20 per minute",
+    "a, b, c +1 · 20 per minute",
+  ]);
+  expect(limitsText({ agents: null, rate_limit: null })).toBe("");
+  expect(rateText({ limit: 5, window_ms: 90_000 })).toBe("5 in 90 s");
+});
+
+test("the rate limit of the form is a whole number, or none", () => {
+  expect(rateOf("20", "1000")).toEqual({ limit: 20, window_ms: 1_000 });
+  expect(rateOf("  ", "1000")).toBeUndefined();
+  for (const text of ["0", "-1", "1.5", "1e3", "ten", "1000001"]) expect(rateOf(text, "60000")).toBeNull();
 });
 
 test("a key's lifetime becomes a date, and its state a word", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Identity, nameOf, refusalOf, whyNoConsole, whyNot } from "#console/lib/identity.ts";
 
 function who(kind: Identity["kind"], ...permissions: string[]): Identity {
-  return { kind, name: "ops", permissions, token: "a-token" };
+  return { kind, name: "ops", permissions, agents: null, token: "a-token" };
 }
 
 describe("whyNot", () => {
@@ -19,6 +19,18 @@ describe("whyNot", () => {
     expect(whyNot(who("key"), "session.list")).toContain("API keys can't use this");
     for (const kind of ["key", "rpc"] as const) expect(whyNot(who(kind, "*"), "keys")).toContain("Only the console");
   });
+});
+
+it("refuses what concerns all agents to a token that is limited to some", () => {
+  const limited = { ...who("rpc", "*"), agents: ["main"] };
+  for (const right of ["gateway.stream", "agent.reload", "system.reload", "*.*"] as const) {
+    expect(whyNot(limited, right)).toContain("limited to some agents");
+    expect(whyNot(who("rpc", "*"), right)).toBeUndefined();
+  }
+  for (const right of ["agent.list", "session.delete", "system.health"] as const)
+    expect(whyNot(limited, right)).toBeUndefined();
+  expect(whyNot(who("rpc", "system.health"), "gateway.stream")).toBeUndefined();
+  expect(whyNot(who("rpc", "agent.list"), "gateway.stream")).toBe("Needs the permission system.health.");
 });
 
 it("refuses a chat key and an RPC token without a permission for the console, by name", () => {

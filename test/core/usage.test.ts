@@ -100,8 +100,8 @@ describe("usage statistics", () => {
       ["2026-11-21T00:00:00.000Z", 1, 1],
       ["2026-11-22T00:00:00.000Z", 2, 2],
     ]);
-    expect((await core.core.usageStats({ groupBy: "model", agentName: "ada" })).total.messages).toBe(2);
-    expect((await core.core.usageStats({ agentName: "gone" })).total.messages).toBe(0);
+    expect((await core.core.usageStats({ groupBy: "model" }, ["ada"])).total.messages).toBe(2);
+    expect((await core.core.usageStats({}, ["gone"])).total.messages).toBe(0);
   });
 
   it("remain after a session is deleted, and include its turn's usage until the deletion", async () => {

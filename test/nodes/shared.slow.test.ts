@@ -36,6 +36,35 @@ await postgresTests((server) => {
       }
     });
 
+    it("the limits of keys: agents hold on every gateway, and a rate on all of them together", async () => {
+      const config = {
+        agents: { main: { backend: "echo" as const }, other: { backend: "echo" as const } },
+        gateway: { defaultAgent: "main" },
+      };
+      await using limited = await startNodes(server, 3, { config });
+      const body = { name: "widget", agents: ["other"], rate_limit: { limit: 12, window_ms: 60_000 } };
+      const { json } = await limited.at(0).console.call("keys.create", { body });
+      const key = String(json.key);
+      const send = ({ rest }: TestNode, agent: string) =>
+        rest.call("chat.send", { key, body: { message: "hi", agent } });
+      const refusals = () => onEach(limited, async (node) => (await send(node, "main")).error);
+      await expect.poll(refusals).toEqual(["forbidden", "forbidden", "forbidden"]);
+      const { json: rotated } = await limited.at(1).console.call("keys.rotate", {
+        path: { key_id: String(json.key_id) },
+        body: {},
+      });
+      const next = String(rotated.key);
+      const ask = ({ rest }: TestNode) =>
+        rest.call("chat.send", { key: next, body: { message: "hi", agent: "other" } });
+      await expect
+        .poll(() => onEach(limited, async ({ rest }) => (await rest.call("identity.get", { key: next })).status))
+        .toEqual([200, 200, 200]);
+      const replies = await Promise.all(Array.from({ length: 30 }, (_, n) => ask(limited.at(n))));
+      const passed = replies.filter(({ status }) => status === 200).length;
+      expect(passed).toBeLessThan(12);
+      expect(replies.filter(({ error }) => error === "rate-limited")).toHaveLength(30 - passed);
+    });
+
     it("rotations: the new key and the old one's end are known to all gateways, and one of two rotations succeeds", async () => {
       const [first, second] = nodes.all as [TestNode, TestNode];
       const { key: old, key_id } = (await first.console.call("keys.create", { body: { name: "turns over" } })).json;

@@ -50,7 +50,7 @@ describe("calls that share a transaction", () => {
       store.startTurn(world.order({ agent: "two" })),
     ]);
     await world.reopen();
-    const listed = async (agent: string) => (await world.store.listSessions({ limit: 9, agent })).items;
+    const listed = async (agent: string) => (await world.store.listSessions({ limit: 9, agents: [agent] })).items;
     expect(await listed("one")).toEqual([]);
     expect(await listed("two")).toMatchObject([{ sessionId: "chat:a", agent: "two", turnsQueued: 1 }]);
     expect((await world.claimNext()).turn.turnId).toBe(turn.turnId);

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { KeyScope } from "#generated/clients/typescript/src/rest-types.ts";
+import type { KeyRate, KeyScope } from "#generated/clients/typescript/src/rest-types.ts";
 import { calling } from "../calling.ts";
 import { confirmed } from "../confirm.ts";
 import { UsageError } from "../failures.ts";
@@ -13,22 +13,26 @@ export function addKeys(program: Command): void {
     .summary("REST keys: create, list, rotate, revoke")
     .description("The keys of REST. These commands need the console token.");
 
-  calling<{ scope?: KeyScope[]; expires?: string }>(
+  calling<{ scope?: KeyScope[]; expires?: string; agents?: string; rate?: string }>(
     keys
       .command("create")
       .summary("create a key, and print it once")
       .argument("<name>", "the user of the key, a person or a program")
       .addOption(new Option("--scope <scope...>", "its scopes").choices(["chat", "admin"]))
       .option("--expires <when>", "its expiry: 30d, or 2027-03-01 (default: never)")
+      .option("--agents <names>", "the only agents that it may use: a,b (default: all)")
+      .option("--rate <limit>", "its own rate limit: 100/60s (default: the limit of REST)")
       .addHelpText(
         "after",
-        "\nExamples:\n  agent-gateway keys create ci\n  agent-gateway keys create dashboard --scope admin --expires 90d\n  KEY=$(agent-gateway keys create ci -q)",
+        "\nExamples:\n  agent-gateway keys create ci\n  agent-gateway keys create dashboard --scope admin --expires 90d\n  agent-gateway keys create widget --agents support --rate 20/60s\n  KEY=$(agent-gateway keys create ci -q)",
       ),
     async ({ gateway, options, signal }, name = "") => {
       const body = {
         name,
         ...(options.scope && { scopes: options.scope }),
         ...(options.expires && { expires_at: endOf(options.expires) }),
+        ...(options.agents !== undefined && { agents: namesIn(options.agents) }),
+        ...(options.rate !== undefined && { rate_limit: rateOf(options.rate) }),
       };
       const made = await gateway.keys.create(body, { signal });
       if (options.json) return print(JSON.stringify(made, null, 2));
@@ -54,6 +58,8 @@ export function addKeys(program: Command): void {
             { title: "KEY", of: ({ key_id }) => key_id ?? "(configuration)" },
             { title: "NAME", of: ({ name }) => name },
             { title: "SCOPES", of: ({ scopes }) => scopes.join(" ") },
+            { title: "AGENTS", of: ({ agents }) => agents?.join(",") ?? "all" },
+            { title: "RATE", of: ({ rate_limit }) => rateText(rate_limit) },
             { title: "LAST USED", of: ({ last_used_at }) => shortTime(last_used_at) },
             { title: "ENDS", of: ({ expires_at }) => shortTime(expires_at) },
           ],
@@ -100,6 +106,25 @@ export function addKeys(program: Command): void {
       printItem(options, { key_id: id, revoked: true }, id, () => `${id} is revoked.`);
     },
   );
+}
+
+function namesIn(list: string): string[] {
+  const names = list.split(",").map((name) => name.trim());
+  if (names.every((name) => name !== "")) return names;
+  throw new UsageError(`--agents ${list} is not a list of agents. Write a,b.`);
+}
+
+function rateOf(text: string): KeyRate {
+  const [, limit = "", length = ""] = /^(\d+)\/(\d+[smhd])$/.exec(text) ?? [];
+  const window_ms = lengthOf(length);
+  if (window_ms !== undefined) return { limit: Number(limit), window_ms };
+  throw new UsageError(`--rate ${text} is not a rate limit. Write 100/60s: 100 requests in 60 seconds.`);
+}
+
+/** A rate limit as `--rate` takes it; without an own one, that of the surface holds. */
+function rateText(rate: KeyRate | null): string {
+  if (rate === null) return "–";
+  return `${rate.limit}/${rate.window_ms % 1_000 === 0 ? `${rate.window_ms / 1_000}s` : `${rate.window_ms}ms`}`;
 }
 
 function endOf(when: string): string {

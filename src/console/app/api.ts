@@ -90,8 +90,8 @@ export async function identify(token: string, since = lastSignOut()): Promise<Gi
   const headers = { authorization: `Bearer ${token}` };
   const response = await fetch(`${ORIGIN}/api/v1/identity`, { headers, cache: "no-store" });
   if (!response.ok) return { refused: await wordsOf(response) };
-  const { kind, name, permissions, scopes } = (await response.json()) as Identity & { scopes: string[] };
-  const found = { kind, name, permissions, token, since };
+  const { kind, name, permissions, agents, scopes } = (await response.json()) as Identity & { scopes: string[] };
+  const found = { kind, name, permissions, agents, token, since };
   const refused = whyNoConsole(found, scopes);
   return refused === undefined ? found : { refused };
 }

@@ -129,7 +129,7 @@ export function hold(request: Parameters<RpcSocket["subscribe"]>[0] & { deliveri
   const name = JSON.stringify(request);
   const { sessions, agents, deliveries } = request;
   // All permissions are needed for the recorder's pushes.
-  const right = deliveries ? "*.*" : sessions || agents ? "session.get" : "system.health";
+  const right = deliveries ? "*.*" : sessions || agents ? "session.get" : "gateway.stream";
   const client = wanted();
   if (!client || whyNot(right) !== undefined) return () => {};
   const known = held.get(name);

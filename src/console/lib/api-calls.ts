@@ -130,7 +130,7 @@ export function whyNotCallable({ identities, surface, id }: ApiCall, who: Identi
   if (identities.includes("signInCode"))
     return "Needs a sign-in code instead of a token. codes.create creates a code; the console redeems it when its link is opened.";
   if (identities.includes("restKey")) return whyNot(who, "rest");
-  return whyNot(who, identities.includes("rpcToken") ? "system.health" : "keys");
+  return whyNot(who, identities.includes("rpcToken") ? "gateway.stream" : "keys");
 }
 
 const READING = /\.(?:list|get|status|health|info|stats|dryRun|backtest)$/;

@@ -1,4 +1,5 @@
 import type { ConfigValue } from "#generated/clients/typescript/src/rest-types.ts";
+import type { Limits } from "./key-limits.ts";
 
 /** The section that a value is listed under: `agents.main` for `agents.main.backend`, `store` for `store.type`. */
 export function sectionOf(path: string): string {
@@ -37,21 +38,37 @@ export function sectionsOf(values: readonly ConfigValue[], search = "", origin =
   return [...sections.values()];
 }
 
-export type RpcToken = { index: number; name: string; permissions: readonly string[] };
+export type RpcToken = Limits & { index: number; name: string; permissions: readonly string[] };
 
-const TOKEN_PART = /^gateway\.rpc\.auth\.tokens\.(\d+)\.(name|permissions)(?:\.\d+)?$/;
+const TOKEN_PART =
+  /^gateway\.rpc\.auth\.tokens\.(\d+)\.(?:rateLimit\.)?(name|permissions|agents|maxRequests|windowMs)(?:\.\d+)?$/;
 
-/** The RPC tokens of the configuration, with their permissions and without their secrets. */
+/** The RPC tokens of the configuration, with their permissions and limits, and without their secrets. */
 export function tokensOf(values: readonly ConfigValue[]): RpcToken[] {
-  const tokens = new Map<number, { index: number; name: string; permissions: string[] }>();
+  const tokens = new Map<number, RpcToken>();
   for (const { path, value } of values) {
     const [, number, part] = TOKEN_PART.exec(path) ?? [];
     if (number === undefined) continue;
     const index = Number(number);
-    const token = tokens.get(index) ?? { index, name: `token ${index + 1}`, permissions: [] };
-    if (part === "name") token.name = valueText(value);
-    else token.permissions.push(...(Array.isArray(value) ? value.map(valueText) : [valueText(value)]));
-    tokens.set(index, token);
+    const unknown = { index, name: `token ${index + 1}`, permissions: [], agents: null, rate_limit: null };
+    tokens.set(index, withPart(tokens.get(index) ?? unknown, part, value));
   }
   return [...tokens.values()].sort((one, other) => one.index - other.index);
+}
+
+function withPart(token: RpcToken, part: string | undefined, value: unknown): RpcToken {
+  const texts = Array.isArray(value) ? value.map(valueText) : [valueText(value)];
+  const rate = token.rate_limit ?? { limit: 0, window_ms: 0 };
+  switch (part) {
+    case "name":
+      return { ...token, name: valueText(value) };
+    case "permissions":
+      return { ...token, permissions: [...token.permissions, ...texts] };
+    case "agents":
+      return { ...token, agents: [...(token.agents ?? []), ...texts] };
+    case "maxRequests":
+      return { ...token, rate_limit: { ...rate, limit: Number(value) } };
+    default:
+      return { ...token, rate_limit: { ...rate, window_ms: Number(value) } };
+  }
 }

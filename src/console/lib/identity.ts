@@ -4,14 +4,20 @@ export type Identity = {
   name: string;
   /** Of an RPC token; `*` stands for all. */
   permissions: readonly string[];
+  /** The only agents that it may use; null for all. */
+  agents: readonly string[] | null;
   token: string;
 };
 
-/** What a control needs: REST, the management of keys, or a permission of RPC. */
+/** What a control needs: REST, the management of keys, or a permission of RPC. `gateway.stream` needs `system.health`, `*.*` all permissions. */
 export type Right = "rest" | "keys" | `${string}.${string}`;
+
+/** The rights that concern all agents. */
+const OF_ALL_AGENTS: readonly Right[] = ["gateway.stream", "agent.reload", "system.reload", "*.*"];
 
 const KEY_REASON = "API keys can't use this. Sign in with the console token.";
 const RPC_TOKEN_REASON = "RPC tokens can't use this. Sign in with the console token or an admin API key.";
+const AGENTS_REASON = "Tokens that are limited to some agents can't use this.";
 const KEYS_REASON = "Only the console token can create and revoke keys.";
 
 /** Why an identity may not do something; undefined if it may. */
@@ -20,7 +26,9 @@ export function whyNot(who: Identity | undefined, right: Right): string | undefi
   if (right === "keys") return KEYS_REASON;
   if (who.kind === "key") return right === "rest" ? undefined : KEY_REASON;
   if (right === "rest") return RPC_TOKEN_REASON;
-  return who.permissions.some((one) => one === "*" || one === right) ? undefined : `Needs the permission ${right}.`;
+  if (who.agents && OF_ALL_AGENTS.includes(right)) return AGENTS_REASON;
+  const needed = right === "gateway.stream" ? "system.health" : right;
+  return who.permissions.some((one) => one === "*" || one === needed) ? undefined : `Needs the permission ${needed}.`;
 }
 
 /** An identity in words. */

@@ -1,10 +1,11 @@
 import type { Backend } from "#backends/backend.ts";
 import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import { type Skills, skillsOf } from "#core/skills/skills.ts";
-import type { AgentList, Agent as AgentView } from "#generated/rpc-types.ts";
+import type { Agent as AgentView } from "#generated/rpc-types.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { quoted, suggest } from "#kit/fault-words.ts";
+import { reaches } from "#kit/reach.ts";
 import type { Events } from "#observe/events.ts";
 import type { AgentCounts, Store } from "#store/store.ts";
 import type { ToolSource } from "#tools/tool.ts";
@@ -39,13 +40,17 @@ export function createAgents(settings: () => AgentTable) {
   const find = (name: string): Agent | undefined => settings().agents.get(name);
   return {
     find,
-    /** The named agent, or the default one. */
-    get(name: string | undefined): Agent {
+    defaultName: () => settings().defaultAgent,
+    /** The named agent, or the default one. An error names only the agents in `shown`. */
+    get(name: string | undefined, shown?: readonly string[]): Agent {
       const { agents, defaultAgent } = settings();
       const agent = agents.get(name ?? defaultAgent ?? "");
       if (agent) return agent;
       if (name === undefined) throw new GatewayError("agent-not-found", "There is no default agent.");
-      const meant = suggest(name, [...agents.keys()]);
+      const meant = suggest(
+        name,
+        [...agents.keys()].filter((known) => reaches({ agents: shown }, known)),
+      );
       throw new GatewayError("agent-not-found", `No agent is named ${quoted(name)}.${meant}`);
     },
     list: (): readonly Agent[] => [...settings().agents.values()],
@@ -110,19 +115,9 @@ export async function setPaused(
   return pausedAt;
 }
 
-/** The agents as callers see them, in the order of the configuration. */
-export function agentList(parts: AgentParts): AgentList {
-  return {
-    agents: parts.agents.list().map((agent) => viewOf(parts, agent)),
-  };
-}
-
-/** Throws `agent-not-found`. */
-export function agentView(parts: AgentParts, name: string): AgentView {
-  return viewOf(parts, parts.agents.get(name));
-}
-
-function viewOf({ store, skills }: AgentParts, agent: Agent): AgentView {
+/** An agent as callers see it. Throws `agent-not-found`. */
+export function agentView({ store, skills, agents }: AgentParts, name: string): AgentView {
+  const agent = agents.get(name);
   const counts = store.agentCounts(agent.name);
   const { pausedAt } = counts;
   return {

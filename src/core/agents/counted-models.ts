@@ -18,7 +18,7 @@ export function createCountedModels({ store, clock, events, settings }: Parts) {
   const named = new Map<string, Set<string>>();
 
   const readCounted = async (agent: string, names: Set<string>): Promise<void> => {
-    const counted = await store.sumUsage({ from: 0, to: clock.now(), by: "model", agent });
+    const counted = await store.sumUsage({ from: 0, to: clock.now(), by: "model", agents: [agent] });
     for (const { key } of counted) names.add(String(key));
   };
   const namesOf = (agent: string): Set<string> => {

@@ -80,6 +80,8 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
 
   async read(after: number, limit: number): Promise<readonly Entry[]> {
     const entries = await this.#parts.store.readEntries(this.sessionId, { after, limit });
+    // Its agent decides who may read the entries of a session that did not exist before.
+    if (this.agent === undefined && entries.length > 0) await this.identify();
     for (const entry of entries) this.#note(entry);
     return entries;
   }

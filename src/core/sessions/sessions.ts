@@ -43,6 +43,14 @@ export function mainSessionOf(agent: string): string {
   return `agent:${encode(agent)}:main`;
 }
 
+/** The part of a session id that names its agent; undefined for an id that names none. */
+export function agentPartOf(sessionId: string): string | undefined {
+  return /^agent:([^:]*)/.exec(sessionId)?.[1];
+}
+export function isPartOf(agent: string, part: string): boolean {
+  return encode(agent) === part;
+}
+
 // A leading tilde is encoded, because it marks a hash. `toWellFormed` is needed because encodeURIComponent throws on a lone surrogate.
 function encode(part: string): string {
   return encodeURIComponent(part.toWellFormed()).replace(/^~/, "%7E");

@@ -1,5 +1,6 @@
 import type { CoreParts } from "#core/parts.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { reaches } from "#kit/reach.ts";
 import { charactersOf } from "#kit/tool-calls.ts";
 import type { ListedSession, Message, Page, Session, Store, Turn } from "#store/store.ts";
 import { readTurnEntries } from "./turn-entries.ts";
@@ -16,6 +17,9 @@ export type SessionPage = {
   nextCursor: string | null;
 };
 
+/** `agents`: only sessions of these; undefined for all. */
+type ListRequest = { limit: number; agents: readonly string[] | undefined; cursor: string | undefined };
+
 type PageRequest = {
   limit: number;
   cursor: string | undefined;
@@ -23,35 +27,24 @@ type PageRequest = {
   /** Only the messages of this turn. */
   turnId: string | undefined;
   includeTurns: boolean;
+  /** Only a session of these agents; undefined for all. */
+  agents?: readonly string[] | undefined;
 };
 
 /** The most characters on a page with its tool calls, because a long answer delays other calls. */
 const PAGE_CHARACTERS = 512 * 1024;
 
 /** Lists, reads and deletes stored sessions. */
-export function createStoredSessions({ store, agents, clock }: CoreParts) {
+export function createStoredSessions({ store, clock }: Pick<CoreParts, "store" | "clock">) {
   return {
-    /** Throws `agent-not-found` for an agent that has neither a configuration nor sessions. */
-    async list(request: {
-      limit: number;
-      agent: string | undefined;
-      cursor: string | undefined;
-    }): Promise<Page<ListedSession>> {
-      const { limit, agent, cursor } = request;
-      const page = await store.listSessions({
-        limit,
-        ...(agent !== undefined && { agent }),
-        ...(cursor !== undefined && { cursor }),
-      });
-      if (agent !== undefined && page.items.length === 0) agents.get(agent);
-      return page;
-    },
+    list: ({ limit, agents, cursor }: ListRequest): Promise<Page<ListedSession>> =>
+      store.listSessions({ limit, ...(agents && { agents }), ...(cursor !== undefined && { cursor }) }),
 
-    /** Throws `session-not-found`, and `invalid-params` for a cursor that was not returned for this session. */
+    /** Throws `session-not-found`, also if `agents` lacks its agent, and `invalid-params` for a cursor that was not returned for this session. */
     async read(sessionId: string, request: PageRequest): Promise<SessionPage> {
       const { limit, cursor, includeCompacted, turnId, includeTurns } = request;
       const session = await store.getSession(sessionId);
-      if (!session) throw sessionNotFound(sessionId);
+      if (!session || !reaches(request, session.agent)) throw sessionNotFound(sessionId);
       const before = cursor === undefined ? session.lastSeq + 1 : placeOf(session, cursor);
       const range = { before, limit: limit + 1, characters: PAGE_CHARACTERS };
       const [summary, found] = await Promise.all([
@@ -68,9 +61,9 @@ export function createStoredSessions({ store, agents, clock }: CoreParts) {
       return { session, summary: summary?.text ?? null, messages, turns, nextCursor };
     },
 
-    /** Deletes a session with its messages, and cancels its turns. Throws `session-not-found`. */
-    async delete(sessionId: string): Promise<{ turnsCancelled: number }> {
-      const deleted = await store.deleteSession(sessionId, clock.now());
+    /** Deletes a session with its messages, and cancels its turns. Throws `session-not-found`, also if `agents` lacks its agent. */
+    async delete(sessionId: string, agents?: readonly string[]): Promise<{ turnsCancelled: number }> {
+      const deleted = await store.deleteSession(sessionId, clock.now(), agents);
       if (!deleted) throw sessionNotFound(sessionId);
       return deleted;
     },

@@ -6,6 +6,7 @@ import { checkSkills } from "#core/skills/skills.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { idLike, newId } from "#kit/ids.ts";
+import { reaches } from "#kit/reach.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { ClaimedTurn, Turn, TurnOrder, TurnStart } from "#store/store.ts";
@@ -24,6 +25,8 @@ export type TurnRequest = Pick<TurnOrder, "surface" | "caller" | "text"> & {
   waitMs?: number | undefined;
   /** True if the caller reads the reply while it is being written. */
   streamed?: boolean;
+  /** The only agents that the caller may use; undefined for all. */
+  agents?: readonly string[] | undefined;
   idempotency?: { key: string; hash: string } | undefined;
   /** Called once the turn is stored and before it can end. `replySeq` is set if the reply has begun. */
   follow?: ((turn: Turn, replySeq: number | undefined) => void) | undefined;
@@ -43,7 +46,7 @@ export function createTurns(parts: TurnParts) {
   const { store, clock } = parts;
   const get = async (turnId: string): Promise<Turn> => {
     const turn = await store.getTurn(turnId);
-    if (!turn) throw new GatewayError("turn-not-found", `No turn has the id ${turnId}.`);
+    if (!turn) throw turnNotFound(turnId);
     return turn;
   };
 
@@ -69,14 +72,11 @@ export function createTurns(parts: TurnParts) {
   };
 
   /** The turn that an earlier request with the same idempotency key started. */
-  const findReplay = async ({
-    idempotency,
-    waitMs,
-    callerSignal,
-    follow,
-  }: TurnRequest): Promise<Started | undefined> => {
+  const findReplay = async (request: TurnRequest): Promise<Started | undefined> => {
+    const { idempotency, waitMs, callerSignal, follow } = request;
     const turn = idempotency && (await store.findReplay(idempotency, clock.now()));
     if (!turn) return undefined;
+    requireReplay(request, turn);
     follow?.(turn, undefined);
     return { turn: waitMs === undefined ? turn : await wait(turn, waitMs, callerSignal), replayed: true };
   };
@@ -97,10 +97,13 @@ export function createTurns(parts: TurnParts) {
       let started: TurnStart | undefined;
       try {
         started = await store.startTurn(orderOf(parts, request, agent, claim));
+      } catch (error) {
+        throw request.agents ? withoutAgent(error) : error;
       } finally {
         if (claim && !started?.claimed) parts.runner.free(agent.name);
       }
       const { turn, replayed, claimed } = started;
+      if (replayed) requireReplay(request, turn);
       request.follow?.(turn, claimed?.replySeq);
       if (request.waitMs !== undefined)
         return { turn: await wait(turn, request.waitMs, request.callerSignal, claimed), replayed };
@@ -123,10 +126,22 @@ export function createTurns(parts: TurnParts) {
 
 export type Turns = ReturnType<typeof createTurns>;
 
+/** A key's name and idempotency keys may pass to another key, which may not use all agents of the first. */
+function requireReplay(request: TurnRequest, { agent }: Turn): void {
+  if (reaches(request, agent)) return;
+  throw new GatewayError("forbidden", "The idempotency key started a turn of an agent that the caller may not use.");
+}
+
+/** The error of a conflict names the agent of the session, which a caller with limited agents may not know. */
+function withoutAgent(error: unknown): unknown {
+  const isConflict = error instanceof GatewayError && error.name === "session-conflict";
+  return isConflict ? new GatewayError("session-conflict", "The session belongs to another agent.") : error;
+}
+
 /** Returns the agent of a request. Throws if the agent cannot run the turn now. */
 function agentFor({ agents, skills, admit }: TurnParts, request: TurnRequest): Agent {
   admit();
-  const agent = agents.get(request.place.agent);
+  const agent = agents.get(request.place.agent, request.agents);
   checkModel(agent, request.model);
   if (request.skillIds?.length) checkSkills(skills, agent, request.skillIds);
   if (isWaitedFor(request)) requireAwake(agent, request.model);
@@ -207,6 +222,10 @@ function isWaitedFor({ waitMs, streamed }: TurnRequest): boolean {
 
 export function isEnded({ status }: Pick<Turn, "status">): boolean {
   return status !== "queued" && status !== "running";
+}
+
+export function turnNotFound(turnId: string): GatewayError {
+  return new GatewayError("turn-not-found", `No turn has the id ${turnId}.`);
 }
 
 export function erased(turnId: string): GatewayError {

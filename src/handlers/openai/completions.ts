@@ -17,7 +17,7 @@ const CHANNEL = "openai";
 export function completions(core: Core): Pick<OpenAiHandlers<CallContext>, "completions.create"> {
   return {
     "completions.create": async ({ body }, ctx) => {
-      const { agent, model } = findAgent(core, body.model);
+      const { agent, model } = findAgent(core, ctx.caller, body.model);
       core.checkNames("invalid-request", { user: body.user, model });
       const { text, earlier } = readConversation(body.messages);
       const { user, stream = false } = body;

@@ -8,7 +8,7 @@ import { completions } from "./completions.ts";
 export function openAiHandlers(core: Core) {
   return {
     ...completions(core),
-    "models.list": async () => ({ object: "list", data: listModels(core) }),
-    "models.get": async ({ path }) => findModel(core, path.model),
+    "models.list": async (_, { caller }) => ({ object: "list", data: listModels(core, caller) }),
+    "models.get": async ({ path }, { caller }) => findModel(core, caller, path.model),
   } satisfies OpenAiHandlers<CallContext>;
 }

@@ -1,5 +1,6 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
+import { agentFor, requireOwnForm } from "#core/reach.ts";
 import { placeOfChat } from "#core/sessions/sessions.ts";
 import type { StepMark, TurnSteps } from "#core/turns/turn-events.ts";
 import { failureOf, isEnded, type Started, type TurnRequest } from "#core/turns/turns.ts";
@@ -24,7 +25,8 @@ type Named = { agent?: string; session_id?: string; user_id?: string; model?: st
 /** The agent and session of a request: from its fields, or from the defaults of its caller. */
 export function placeFor({ agents, checkNames, clock }: Core, named: Named, { caller }: CallContext) {
   const { session_id, user_id, model } = named;
-  const agent = agents.get(named.agent).name;
+  const agent = agentFor(agents, caller, named.agent).name;
+  requireOwnForm(caller, session_id);
   checkNames("invalid-request", { session_id, user_id, model });
   return placeOfChat({ agent, sessionId: session_id, userId: user_id }, caller.name, clock.now());
 }
@@ -44,6 +46,7 @@ export function startTurn(core: Core, work: Work, ctx: CallContext): Promise<Sta
     surface: "rest",
     caller: ctx.caller.name,
     hops: ctx.hops,
+    agents: ctx.caller.agents,
     idempotency: ctx.idempotency,
     delivery: ctx.delivery(),
     waitMs: stream || !wait ? undefined : core.replyWaitMs,

@@ -3,7 +3,7 @@ import type { Core } from "#core/core.ts";
 import { configLineOf, type KeyRecord } from "#core/keys.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import type { ApiKey } from "#store/store.ts";
-import { momentOf, timeOf, timeOrNull, unknownCursor } from "./present.ts";
+import { limitsOf, momentOf, timeOf, timeOrNull, unknownCursor } from "./present.ts";
 
 type KeyOperation = "keys.list" | "keys.create" | "keys.rotate" | "keys.revoke";
 
@@ -16,8 +16,14 @@ export function keys(core: Core): Pick<RestHandlers<CallContext>, KeyOperation> 
       const last = page.at(-1);
       return { keys: page.map(present), next_cursor: last && from + limit < all.length ? cursorOf(last) : null };
     },
-    "keys.create": async ({ body: { expires_at, ...body } }, { caller }) => {
-      const request = { ...body, expiresAt: momentOf("/expires_at", expires_at) };
+    "keys.create": async ({ body: { name, scopes, expires_at, agents, rate_limit } }, { caller }) => {
+      const request = {
+        name,
+        scopes,
+        expiresAt: momentOf("/expires_at", expires_at),
+        agents: agents ?? undefined,
+        rateLimit: rate_limit ? { maxRequests: rate_limit.limit, windowMs: rate_limit.window_ms } : undefined,
+      };
       const { key, secret } = await core.keys.create(request, caller.name);
       return presentMinted(key, secret);
     },
@@ -41,6 +47,7 @@ function present(key: KeyRecord): RestReplies["keys.list"]["keys"][number] {
     created_at: timeOrNull(key.createdAt),
     last_used_at: timeOrNull(key.lastUsedAt),
     expires_at: timeOrNull(key.expiresAt),
+    ...limitsOf(key),
     replaced_by: key.replacedBy ?? null,
     source: key.keyId === undefined ? "config" : "console",
   };

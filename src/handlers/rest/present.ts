@@ -6,7 +6,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { showPreview } from "#kit/previews.ts";
 import { showToolCalls } from "#kit/tool-calls.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
-import type { Page, Turn } from "#store/store.ts";
+import type { KeyLimits, Page, Turn } from "#store/store.ts";
 
 /** REST writes the values of the core in snake_case, times as text, and null for a missing value. */
 export function timeOf(ms: number): string {
@@ -42,6 +42,14 @@ export function momentOf(pointer: string, text: string | null | undefined): numb
   throw new GatewayError("invalid-request", `${pointer.split(/[:/]/).at(-1)} ${message}.`, {
     errors: [{ pointer, message }],
   });
+}
+
+/** The limits of a key or token. Null: all agents, the rate limit of its surface. */
+export function limitsOf({ agents, rateLimit }: KeyLimits) {
+  return {
+    agents: agents ? [...agents] : null,
+    rate_limit: rateLimit ? { limit: rateLimit.maxRequests, window_ms: rateLimit.windowMs } : null,
+  };
 }
 
 type Hide = (text: string) => string;

@@ -1,5 +1,6 @@
 import type { CallContext, Caller } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
+import { agentFor, listedFor, requireSession } from "#core/reach.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { Message as MessageView, SessionTurn, Session as SessionView } from "#generated/rpc-types.ts";
 import { showPreview } from "#kit/previews.ts";
@@ -12,23 +13,28 @@ type SessionMethods = "session.list" | "session.get" | "session.compact" | "sess
 
 export function session(core: Core): Pick<RpcHandlers<CallContext>, SessionMethods> {
   return {
-    "session.list": async ({ agentName: agent, limit, cursor }, { caller }) => {
-      const { items, next = null } = await core.sessions.list({ limit, agent, cursor });
+    "session.list": async ({ agentName, limit, cursor }, { caller }) => {
+      const agents = listedFor(caller, agentName);
+      const { items, next = null } = await core.sessions.list({ limit, agents, cursor });
+      if (agentName !== undefined && items.length === 0) agentFor(core.agents, caller, agentName);
       const shown = items.map((item) => sessionOf(item, core.hide));
       const sessions = mayReadMessages(caller) ? shown : shown.map((one) => ({ ...one, preview: null }));
       return { sessions, nextCursor: next };
     },
-    "session.get": async ({ sessionId, turnId, cursor, ...request }) => {
-      const page = await core.sessions.read(sessionId, { ...request, turnId, cursor });
+    "session.get": async ({ sessionId, turnId, cursor, ...request }, { caller }) => {
+      const page = await core.sessions.read(sessionId, { ...request, turnId, cursor, agents: caller.agents });
       const { session, summary, messages, turns, nextCursor } = page;
       const shown = { session: sessionOf(session, core.hide), summary, messages: messages.map(messageOf), nextCursor };
       return turns
         ? { ...shown, turns: Object.fromEntries(turns.map((turn) => [turn.turnId, turnOf(turn, core.hide)])) }
         : shown;
     },
-    "session.compact": (params, { caller }) => core.compactions.compact(params, caller.name),
-    "session.delete": async ({ sessionId }) => {
-      const { turnsCancelled } = await core.sessions.delete(sessionId);
+    "session.compact": async (params, { caller }) => {
+      await requireSession(core.store, caller, params.sessionId);
+      return core.compactions.compact(params, caller.name);
+    },
+    "session.delete": async ({ sessionId }, { caller }) => {
+      const { turnsCancelled } = await core.sessions.delete(sessionId, caller.agents);
       return { sessionId, deleted: true, turnsCancelled };
     },
   };

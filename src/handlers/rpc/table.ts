@@ -1,8 +1,11 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
+import { statusOf } from "#core/health.ts";
+import { listedFor, partsFor } from "#core/reach.ts";
 import type { Reloads } from "#core/reload.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { Info } from "#generated/rpc-types.ts";
+import { requireAllAgents } from "#kit/reach.ts";
 import { agent } from "./agent.ts";
 import { session } from "./session.ts";
 
@@ -21,12 +24,16 @@ export function rpcHandlers({ core, reloads, info, version, uptimeMs }: RpcParts
   return {
     ...agent(core, reloads),
     ...session(core),
-    "system.health": async () => {
-      const { status, parts, store, nodeId } = await core.health.read();
-      return { status, parts: [...parts], store, nodeId, uptimeMs: Math.round(uptimeMs()), version };
+    "system.health": async (_, { caller }) => {
+      const { parts: all, store, nodeId } = await core.health.read();
+      const parts = partsFor(caller, all);
+      return { status: statusOf(parts), parts, store, nodeId, uptimeMs: Math.round(uptimeMs()), version };
     },
     "system.info": () => info(),
-    "system.reload": () => reloads.system(),
-    "usage.stats": (params) => core.usageStats(params),
+    "system.reload": (_, { caller }) => {
+      requireAllAgents(caller, "system.reload");
+      return reloads.system();
+    },
+    "usage.stats": ({ agentName, ...query }, { caller }) => core.usageStats(query, listedFor(caller, agentName)),
   };
 }

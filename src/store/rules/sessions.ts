@@ -59,16 +59,19 @@ function withRunning(records: Records, { session }: SessionRecord): ListedSessio
   return Object.assign({ turnsRunning }, session);
 }
 
-export const listSessions: Rule<"listSessions"> = (records, { agent, limit, cursor }) => {
-  const found = records.sessions.before(cursor === undefined ? Infinity : decodeCursor(cursor), limit + 1, agent);
+export const listSessions: Rule<"listSessions"> = (records, { agents = [undefined], limit, cursor }) => {
+  const below = cursor === undefined ? Infinity : decodeCursor(cursor);
+  const found = agents
+    .flatMap((agent) => records.sessions.before(below, limit + 1, agent))
+    .sort((a, b) => b.session.ordinal - a.session.ordinal);
   const items = found.slice(0, limit).map((record) => withRunning(records, record));
   const last = items.at(-1);
   return { items, next: found.length > limit && last ? encodeCursor(last.ordinal) : undefined };
 };
 
-export const deleteSession: Rule<"deleteSession"> = (records, sessionId, now) => {
+export const deleteSession: Rule<"deleteSession"> = (records, sessionId, now, agents) => {
   const found = records.sessions.find(sessionId);
-  if (!found) return undefined;
+  if (!found || agents?.includes(found.session.agent) === false) return undefined;
   const turnsCancelled = records.turns.queue(found.session.ordinal).filter((record) => !isCompaction(record)).length;
   forgetSession(records, found, now);
   return { turnsCancelled };

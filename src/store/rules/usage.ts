@@ -72,14 +72,14 @@ const COUNTERS_A_PIECE = 1_000;
 /** Calls `use` for all counters of a query, in the order of their hours. */
 function* readCounters(
   { usage }: Records,
-  { from, to, agent }: UsageQuery,
+  { from, to, agents }: UsageQuery,
   use: (count: UsageCount) => void,
 ): Pieces<void> {
   for (let place: number | UsageCount = from; ; ) {
     const counts: UsageCount[] = usage.after(place, COUNTERS_A_PIECE);
     for (const count of counts) {
       if (count.hour >= to) return;
-      if (agent === undefined || count.agent === agent) use(count);
+      if (agents === undefined || agents.includes(count.agent)) use(count);
     }
     const last = counts.at(-1);
     if (!last || counts.length < COUNTERS_A_PIECE) return;

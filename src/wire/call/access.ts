@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "#core/call.ts";
 import { createSecretIndex } from "#kit/secrets.ts";
+import type { KeyLimits } from "#store/store.ts";
 import { createHooksAccess, type HooksAccess, type HooksAccessSettings } from "#wire/hooks/hooks-access.ts";
 import { createNetworks, createPeerOf, type Peer } from "./address.ts";
 
@@ -12,7 +13,7 @@ type AccessSettings = {
   clearTextFrom: readonly string[];
   /** sha256 of the console's token, hex. */
   consoleToken: string | undefined;
-  rpcTokens: readonly { name: string; hash: string; permissions: readonly string[] }[];
+  rpcTokens: readonly ({ name: string; hash: string; permissions: readonly string[] } & KeyLimits)[];
   webhooks: HooksAccessSettings;
 };
 
@@ -29,15 +30,18 @@ const CONSOLE = "console";
 /** The callers that one configuration lets in. A reload makes another and puts it in this one's place. */
 export function createAccess(settings: AccessSettings): Access {
   const console = settings.consoleToken === undefined ? [] : [Buffer.from(settings.consoleToken, "hex")];
-  const restCaller: RestCaller = { surface: "rest", tokenId: CONSOLE, name: CONSOLE, scopes: ["console"] };
-  const rpcCaller: RpcCaller = { surface: "rpc", tokenId: CONSOLE, name: CONSOLE, permissions: ["*"] };
+  const own = { tokenId: CONSOLE, name: CONSOLE };
+  // All callers of a surface have the same fields, for speed.
+  const unlimited = { agents: undefined, rateLimit: undefined };
+  const restCaller: RestCaller = { surface: "rest", ...own, scopes: ["console"], ...unlimited };
+  const rpcCaller: RpcCaller = { surface: "rpc", ...own, permissions: ["*"], ...unlimited };
   return {
     peerOf: createPeerOf(settings),
     isProxy: createNetworks(settings.trustedProxies),
     identifyConsole: createSecretIndex(console.map((hash) => ({ hash, value: restCaller }))),
     identifyRpc: createSecretIndex<RpcCaller>([
-      ...settings.rpcTokens.map(({ name, hash, permissions }) => {
-        const value = { surface: "rpc", tokenId: `config:${name}`, name, permissions } as const;
+      ...settings.rpcTokens.map(({ name, hash, permissions, agents, rateLimit }) => {
+        const value = { surface: "rpc", tokenId: `config:${name}`, name, permissions, agents, rateLimit } as const;
         return { hash: Buffer.from(hash, "hex"), value };
       }),
       ...console.map((hash) => ({ hash, value: rpcCaller })),

@@ -50,6 +50,8 @@ export class OpenCall {
   at = -1;
   /** The hash of the token that it was authenticated with. */
   keyHash: Buffer | undefined = undefined;
+  /** The only agents that the token might use then; undefined for all. */
+  agents: readonly string[] | undefined = undefined;
   #isRecorded = false;
   #controller: AbortController | undefined = undefined;
   #stream: { stop(): void } | undefined = undefined;
@@ -82,6 +84,10 @@ export class OpenCall {
   /** The call ends its streams when this key is no longer valid. */
   useKey(hash: Buffer | undefined): void {
     this.keyHash = hash;
+  }
+
+  limitTo(agents: readonly string[] | undefined): void {
+    this.agents = agents;
   }
 
   /** True for the first delivery of the request, which gets the request's id. */

@@ -1,17 +1,17 @@
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { Store } from "#store/store.ts";
+import type { RateLimit, Store } from "#store/store.ts";
 
-export type Limit = { maxRequests: number; windowMs: number };
+export type Limit = RateLimit;
 
 /** The requests that are left now, and the ms until all of the limit is free again; undefined if all is free. */
 type RateUse = Limit & { left: number; wholeInMs: number | undefined };
 
 /**
- * Counts a request of a key; throws above the limit, and returns the number of remaining requests. Undefined if there is no limit. A promise only if
- * other gateways count too: a body that ends in the packet of its head must be read at once.
+ * Counts a request of a key; throws above its `own` limit or else the surface's, and returns the number of remaining requests. Undefined if
+ * there is no limit. A promise only if other gateways count too: a body that ends in the packet of its head must be read at once.
  */
-export type CountRequest = (key: string) => number | undefined | Promise<number | undefined>;
+export type CountRequest = (key: string, own?: Limit) => number | undefined | Promise<number | undefined>;
 
 /** The use of the limit by these keys, in their order; undefined if there is no limit. */
 type ReadRates = (keys: readonly string[]) => Promise<(RateUse | undefined)[]>;
@@ -33,8 +33,8 @@ export function rateLimitOf(
   const counts: Counts = shared ?? createCounts(clock);
   const keyOf = (key: string) => `${surface}\0${key}`;
   return {
-    count(key) {
-      const now = limit();
+    count(key, own) {
+      const now = own ?? limit();
       if (!now || now.maxRequests === 0) return undefined;
       const counted = counts.countRequest(keyOf(key), now);
       return counted instanceof Promise ? counted.then((one) => leftOf(one, now)) : leftOf(counted, now);
@@ -56,7 +56,7 @@ function leftOf(counted: Counted, { maxRequests, windowMs }: Limit): number {
 }
 
 /** The times of the last requests of a key, the oldest at `next`. */
-type Window = { times: Float64Array; next: number };
+type Window = { times: Float64Array; next: number; windowMs: number };
 
 /** Past this many keys, keys that count for least are dropped. */
 const KEYS = 10_000;
@@ -69,10 +69,13 @@ function createCounts(clock: Clock): Counts {
   const windows = new Map<string, Window>();
   const windowOf = (key: string, { maxRequests, windowMs }: Limit): Window => {
     const known = windows.get(key);
-    if (known?.times.length === maxRequests) return known;
-    const window = { times: new Float64Array(maxRequests).fill(-Infinity), next: 0 };
+    if (known?.times.length === maxRequests) {
+      known.windowMs = windowMs;
+      return known;
+    }
+    const window = { times: new Float64Array(maxRequests).fill(-Infinity), next: 0, windowMs };
     windows.set(key, window);
-    if (windows.size > KEYS) forgetIdle(windows, clock.monotonic() - windowMs);
+    if (windows.size > KEYS) forgetIdle(windows, clock.monotonic());
     return window;
   };
   return {
@@ -126,6 +129,7 @@ function freeIn({ times, next }: Window, before: number): number {
   return low;
 }
 
-function forgetIdle(windows: Map<string, Window>, before: number): void {
-  for (const [key, { times, next }] of windows) if ((times.at(next - 1) as number) < before) windows.delete(key);
+function forgetIdle(windows: Map<string, Window>, now: number): void {
+  for (const [key, { times, next, windowMs }] of windows)
+    if ((times.at(next - 1) as number) < now - windowMs) windows.delete(key);
 }

@@ -5,6 +5,7 @@ type Call = {
   at: number;
   readonly res: ServerResponse;
   readonly keyHash: Buffer | undefined;
+  readonly agents: readonly string[] | undefined;
   endStream(): void;
   endWait(): void;
 };
@@ -44,9 +45,9 @@ export function createUnderWay() {
       });
       clearTimeout(timer);
     },
-    /** Ends the streams of calls whose key is not known any more. */
-    recheckKeys(isKnown: (hash: Buffer) => boolean): void {
-      for (const call of [...calls]) if (call.keyHash && !isKnown(call.keyHash)) call.endStream();
+    /** Ends the streams of calls whose key no longer has the rights with which they began. */
+    recheckKeys(isGood: (hash: Buffer, agents: Call["agents"]) => boolean): void {
+      for (const call of [...calls]) if (call.keyHash && !isGood(call.keyHash, call.agents)) call.endStream();
     },
     /** Ends every wait: a waiting caller gets the result so far, and streams end. */
     endWaits(): void {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Caller } from "#core/call.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { requireAllAgents } from "#kit/reach.ts";
 import { authenticate } from "#wire/call/auth.ts";
 import { sendJson, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { varyBy } from "#wire/call/compress.ts";
@@ -96,8 +97,10 @@ function sendPage(call: WireCall, html: string): void {
 }
 
 function requireHealthPermission(parts: OpsParts, call: WireCall): void {
-  const { name, permissions } = authenticate(call, parts.identifyRpc, METRICS_TAKES);
+  const caller = authenticate(call, parts.identifyRpc, METRICS_TAKES);
+  const { name, permissions } = caller;
   call.line.authenticated(name);
   if (!permissions.includes("*") && !permissions.includes("system.health"))
     throw new GatewayError("forbidden", "The token lacks the permission system.health.");
+  requireAllAgents(caller, "the metrics");
 }

@@ -54,11 +54,12 @@ export function createRestDoor(parts: RestDoorParts) {
     line.entered("rest");
     const caller = authenticate(call, identify, takes, WITH_KNOWN_PATH);
     line.authenticated(caller.name);
+    call.limitTo(caller.agents);
     const matched = match(req.method ?? "", call.path);
     if (!matched) throw call.nothingThere();
     line.reached(matched.route.operation);
     requireScope(matched.route, caller);
-    const counting = rateLimit(caller.tokenId);
+    const counting = rateLimit(caller.tokenId, caller.rateLimit);
     if (counting instanceof Promise) await counting;
     const raw = await readRaw(call, matched.route, bodyLimit());
     line.received(raw);

@@ -130,7 +130,8 @@ export function createRpcDispatch(
     // A value that is not a call is not a notification either: it is always answered.
     if (fault !== undefined) return fail(new GatewayError("invalid-request", fault), exchange, id ?? "null");
     try {
-      const counting = rateLimit?.(exchange.caller.tokenId);
+      const { caller } = exchange;
+      const counting = rateLimit?.(caller.tokenId, caller.rateLimit);
       if (counting instanceof Promise) await counting;
       const result = await run(message as Envelope, exchange, text, index);
       exchange.outcome.started((result as { turnId?: string } | null | undefined)?.turnId);

@@ -1,10 +1,13 @@
 import { type Clock, sleep } from "#kit/clock.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
+import type { RpcCaller } from "#wire/rpc/rpc.ts";
 import type { Frame } from "./frame.ts";
 
 /** The target of pushes: the part of a connection that its subscriptions use. */
 export type PushSink = {
+  /** The owner of the connection, with its current rights. */
+  readonly caller: RpcCaller;
   readonly isOpen: boolean;
   /** True if too many bytes are unsent: entries must then be read from the store later. */
   readonly isFull: boolean;

@@ -10,7 +10,7 @@ import type { RpcCaller } from "#wire/rpc/rpc.ts";
 import { failRpc } from "#wire/rpc/rpc-http.ts";
 import { CLOSE, Connection, type ConnectionParts } from "./connection.ts";
 import { createSocketServer } from "./server-socket.ts";
-import { checkPermissions } from "./socket-calls.ts";
+import { setCaller } from "./socket-calls.ts";
 import { subscribers } from "./subscriber.ts";
 
 export type SocketTimes = {
@@ -120,7 +120,7 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
   return {
     door: { prefix: PATH, door, exact: true, sockets: true, fail } satisfies DoorAt,
 
-    /** Closes connections whose token was removed or has lost a permission that their subscriptions need. The others get the token's new permissions. */
+    /** Closes connections whose token was removed, or has lost an agent or a permission that their subscriptions need. The others get the token's new permissions. */
     recheck(): void {
       for (const connection of connections.list()) {
         const caller = parts.identify(connection.origin.tokenHash);
@@ -128,8 +128,7 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
           connection.close(CLOSE.tokenRevoked, "the token is no longer valid");
           continue;
         }
-        connection.caller = caller;
-        checkPermissions(connection);
+        setCaller(connection, caller);
       }
     },
 

@@ -1,6 +1,7 @@
 import type { Subscribe, Unsubscribe } from "#generated/push-types.ts";
 import { socketCalls } from "#generated/validators/socket-calls.js";
 import { GatewayError } from "#kit/errors.ts";
+import { isNarrowed, requireAllAgents } from "#kit/reach.ts";
 import type { MethodCall } from "#wire/rpc/rpc.ts";
 import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { paramFault } from "#wire/rpc/rpc-methods.ts";
@@ -14,11 +15,13 @@ const DELIVERIES_PERMISSION = "*";
 
 /** The methods that are available only over a WebSocket. */
 const socketRows: readonly RpcMethodRow[] = [
-  row("rpc.subscribe", async (params: Subscribe, exchange) => {
-    const { caller, connection } = exchange;
+  row("rpc.subscribe", async (params: Subscribe, { connection }) => {
+    // Not the caller at the beginning of the call: a reload may have changed its rights.
+    const { caller } = connection;
     if (params.sessions || params.agents) require(caller, SESSION_PERMISSION);
     if (params.gateway !== undefined) require(caller, GATEWAY_PERMISSION);
     if (params.deliveries) require(caller, DELIVERIES_PERMISSION);
+    if (params.gateway !== undefined || params.deliveries) requireAllAgents(caller, "the gateway's stream");
     const places = await connection.subscriptions.subscribe(params);
     // The token may have lost a permission meanwhile.
     checkPermissions(connection);
@@ -34,8 +37,16 @@ export function withSocketCalls(methods: RpcMethods): RpcMethods {
   return new Map([...methods, ...socketRows.map((one) => [one.name, one] as const)]);
 }
 
+/** Gives a connection the rights that its token has now. Closes it if it had an agent that the token has lost. */
+export function setCaller(connection: Connection, caller: Connection["caller"]): void {
+  const isLess = connection.subscriber !== undefined && isNarrowed(connection.caller, caller);
+  connection.caller = caller;
+  if (isLess) connection.close(CLOSE.permissionRevoked, "the token may no longer use all agents that it had");
+  else checkPermissions(connection);
+}
+
 /** Closes a connection whose caller may not have its subscriptions. */
-export function checkPermissions(connection: Connection): void {
+function checkPermissions(connection: Connection): void {
   const { subscriber, caller } = connection;
   const needed = [
     subscriber?.hasSessions && SESSION_PERMISSION,

@@ -3,7 +3,9 @@ import type { DeliveryFeed } from "#core/recorder/delivery-feed.ts";
 import type { AgentFollower, DeletedAt, SessionStreams } from "#core/sessions/session-streams.ts";
 import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { reaches } from "#kit/reach.ts";
 import type { Session, SessionRef, Store, Turn } from "#store/store.ts";
+import type { RpcCaller } from "#wire/rpc/rpc.ts";
 import { type DeliveryReader, pushDeliveries } from "./delivery-pushes.ts";
 import { Pump, type PumpParts, type PushSink } from "./pump.ts";
 import { createPushFrames, type PushFrames, placeOfCursor } from "./pushes.ts";
@@ -22,8 +24,8 @@ type SubscriberParts = PumpParts & {
   gatewayStream: GatewayStream;
   deliveryFeed: DeliveryFeed;
   frames: PushFrames;
-  /** Throws if no agent has this name. */
-  requireAgent(name: string): void;
+  /** Throws if no agent has this name, or the caller may not use it. */
+  requireAgent(caller: RpcCaller, name: string): void;
 };
 
 type FollowOptions = { stream: boolean; replySeq?: number | undefined };
@@ -54,6 +56,10 @@ export class Subscriber implements Owner, AgentFollower {
   /** True if the connection is subscribed to a session or an agent. */
   get hasSessions(): boolean {
     return this.agents.size > 0 || [...this.#sessions.values()].some(({ isSubscribed }) => isSubscribed);
+  }
+
+  mayRead(agent: string | undefined): boolean {
+    return reaches(this.sink.caller, agent);
   }
 
   /** Starts subscriptions or changes their places, either all or none. Pushes start after the answer to the call. */
@@ -133,7 +139,10 @@ export class Subscriber implements Owner, AgentFollower {
     if (from !== undefined) this.gateway ??= new GatewaySubscription(this, gatewayStream);
     try {
       const found = await Promise.all(wanted.map(([id]) => store.getSession(id)));
-      const missing = wanted.find(([, cursor], n) => cursor === null && !found[n]);
+      const missing = wanted.find(([, cursor], n) => {
+        const session = found[n];
+        return session ? !this.mayRead(session.agent) : cursor === null;
+      });
       if (missing) throw new GatewayError("session-not-found", `No session has the id \`${missing[0]}\`.`);
       const range = from === undefined ? undefined : await gatewayStream.place();
       if (request.deliveries && !this.deliveries)
@@ -158,7 +167,7 @@ export class Subscriber implements Owner, AgentFollower {
   }
 
   #check({ sessions = {}, agents = [], gateway, deliveries }: Subscribe): void {
-    for (const name of agents) this.#parts.requireAgent(name);
+    for (const name of agents) this.#parts.requireAgent(this.sink.caller, name);
     for (const [id, cursor] of Object.entries(sessions)) checkCursor(cursor, "session", `sessions["${id}"]`);
     checkCursor(gateway ?? null, "gateway", "gateway");
     if (deliveries && gateway === undefined && !this.gateway)

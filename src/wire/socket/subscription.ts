@@ -13,6 +13,8 @@ export type Owner = {
   readonly frames: PushFrames;
   /** The agents that the connection is subscribed to. */
   readonly agents: { has(name: string): boolean };
+  /** True if the connection may read the sessions of this agent. A session that does not exist yet has none. */
+  mayRead(agent: string | undefined): boolean;
   /** Called when a subscription has ended. */
   forget(subscription: Subscription): void;
   /** Pushes the end of a deleted session. */
@@ -261,7 +263,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
 
   written(reply: WrittenReply): void {
     const { owner, stream, follower } = this;
-    const isInReply = this.isSubscribed && follower.phase === "live" && follower.seq >= reply.seq;
+    const isInReply = this.#isReader && follower.phase === "live" && follower.seq >= reply.seq;
     if (stream.ordinal === 0 || !(isInReply || this.#streamerOf(reply.turnId))) return;
     this.#openReply(reply);
     const offset = this.#offset;
@@ -283,7 +285,9 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     this.leave();
     // For a subscribed agent, the subscriber pushes the deletion.
     if (owner.agents.has(session.agent)) return;
-    if (this.isSubscribed || this.isRequested) owner.deleted(session, end);
+    if (this.isSubscribed || this.isRequested) {
+      if (owner.mayRead(session.agent)) owner.deleted(session, end);
+    }
     // The deletion also ends the turns of the session.
     else for (const { call } of this.#senders) call.pushAfterAnswer(owner.frames.deleted(end, session));
   }
@@ -293,7 +297,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     const { owner, stream } = this;
     const offset = this.#offset;
     const sender = this.#streamerOf(turnId);
-    const isStarted = this.isSubscribed && this.follower.phase === "live" && offset > 0;
+    const isStarted = this.#isReader && this.follower.phase === "live" && offset > 0;
     if (this.#replySeq === 0 || this.#replyOf !== turnId || offset >= text.length || !(sender || isStarted)) return;
     this.#offset = text.length;
     const reply = { turnId, messageId, seq: this.#replySeq, length: text.length, textSince: text.slice.bind(text) };
@@ -303,7 +307,12 @@ export class SessionSubscription extends Subscription implements SessionTaker {
   }
 
   #isForSubscriber({ seq }: Entry): boolean {
-    return this.isSubscribed && seq > this.after;
+    return this.#isReader && seq > this.after;
+  }
+
+  /** A client may resume with a deleted session's id, which another agent's session may get. */
+  get #isReader(): boolean {
+    return this.isSubscribed && this.owner.mayRead(this.stream.agent);
   }
 
   #openReply({ turnId, seq }: { turnId: string; seq: number }): void {

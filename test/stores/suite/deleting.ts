@@ -20,7 +20,7 @@ export function deletingTests(engine: Engine): void {
       expect(await world.everything(["chat:a"], [ended.turnId, queued.turnId])).toMatchObject(nothing);
       expect(await world.store.readMessages("chat:a", { limit: 10 })).toEqual([]);
       expect((await world.store.listSessions({ limit: 10 })).items).toHaveLength(1);
-      expect((await world.store.listSessions({ agent: "main", limit: 10 })).items).toHaveLength(1);
+      expect((await world.store.listSessions({ agents: ["main"], limit: 10 })).items).toHaveLength(1);
       const after = await world.everything(["chat:b"], [other.turnId]);
       expect({ ...after, stats: undefined }).toEqual({ ...before, stats: undefined });
       expect(world.store.stats()).toMatchObject({ sessions: 1, turnsQueued: 1, turnsRunning: 0 });
@@ -31,6 +31,15 @@ export function deletingTests(engine: Engine): void {
       await world.store.deleteSession("chat:a", world.clock.now());
       expect(await world.store.deleteSession("chat:a", world.clock.now())).toBeUndefined();
       expect(await world.store.deleteSession("chat:unknown", world.clock.now())).toBeUndefined();
+    });
+
+    it("leaves a session of an agent that is not among the given ones", async ({ world }) => {
+      await world.start();
+      expect(await world.store.deleteSession("chat:a", world.clock.now(), ["other"])).toBeUndefined();
+      expect(await world.store.deleteSession("chat:a", world.clock.now(), [])).toBeUndefined();
+      expect(await world.store.getSession("chat:a")).toMatchObject({ agent: "main", turnsQueued: 1 });
+      const deleted = await world.store.deleteSession("chat:a", world.clock.now(), ["other", "main"]);
+      expect(deleted).toEqual({ turnsCancelled: 1 });
     });
 
     it("notifies watchers of the end of each queued turn and of the running one, and then of the deletion", async ({

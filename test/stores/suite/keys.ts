@@ -14,6 +14,8 @@ function keyOf(n: number): ApiKey {
     lastUsedAt: undefined,
     expiresAt: n % 2 ? undefined : 9_000 + n,
     replacedBy: undefined,
+    agents: n % 2 ? ["main", "b\u00fcro"] : undefined,
+    rateLimit: n % 2 ? { maxRequests: n, windowMs: 60_000 } : undefined,
   };
 }
 

@@ -11,10 +11,10 @@ async function fill(world: World, turns: number, session = "chat:a"): Promise<vo
   }
 }
 
-async function pagesOf(world: World, limit: number, agent?: string): Promise<Session[][]> {
+async function pagesOf(world: World, limit: number, agents?: readonly string[]): Promise<Session[][]> {
   const pages: Session[][] = [];
   for (let cursor: string | undefined; ; ) {
-    const page = await world.store.listSessions({ agent, limit, cursor });
+    const page = await world.store.listSessions({ agents, limit, cursor });
     pages.push(page.items);
     cursor = page.next;
     if (cursor === undefined) return pages;
@@ -43,7 +43,7 @@ export function readingTests(engine: Engine): void {
       expect(await store.readEntries("chat:unknown", { after: 0, limit: 10 })).toEqual([]);
       expect(await store.readMessages("chat:unknown", { limit: 10 })).toEqual([]);
       expect(await store.listSessions({ limit: 10 })).toEqual({ items: [], next: undefined });
-      expect(await store.listSessions({ agent: "unknown", limit: 10 })).toEqual({ items: [], next: undefined });
+      expect(await store.listSessions({ agents: ["unknown"], limit: 10 })).toEqual({ items: [], next: undefined });
       expect(await store.readUsage({ from: 0, to: Infinity })).toEqual([]);
       expect(await store.listKeys()).toEqual([]);
       await store.ping();
@@ -167,14 +167,21 @@ export function readingTests(engine: Engine): void {
       expect(messages).toHaveLength(8);
     });
 
-    it("lists sessions newest first, page by page, of all agents or of one", async ({ world }) => {
+    it("lists sessions newest first, page by page, of all agents or of some", async ({ world }) => {
       for (let n = 0; n < 7; n++) await world.start({ session: `chat:${n}`, agent: n % 3 === 0 ? "third" : "main" });
       expect((await pagesOf(world, 3)).map(idsOf)).toEqual([
         ["chat:6", "chat:5", "chat:4"],
         ["chat:3", "chat:2", "chat:1"],
         ["chat:0"],
       ]);
-      expect((await pagesOf(world, 2, "third")).map(idsOf)).toEqual([["chat:6", "chat:3"], ["chat:0"]]);
+      expect((await pagesOf(world, 2, ["third"])).map(idsOf)).toEqual([["chat:6", "chat:3"], ["chat:0"]]);
+      await world.start({ session: "chat:x", agent: "fourth" });
+      expect((await pagesOf(world, 2, ["third", "unknown", "fourth"])).map(idsOf)).toEqual([
+        ["chat:x", "chat:6"],
+        ["chat:3", "chat:0"],
+      ]);
+      expect(await pagesOf(world, 2, [])).toEqual([[]]);
+      await world.store.deleteSession("chat:x", world.clock.now());
       expect((await pagesOf(world, 7)).map(idsOf)).toHaveLength(1);
       expect((await pagesOf(world, 100))[0]?.[3]).toEqual(await world.store.getSession("chat:3"));
     });

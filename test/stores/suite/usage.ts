@@ -42,7 +42,7 @@ export function usageTests(engine: Engine): void {
       const all = await world.store.readUsage({ from: 0, to: Infinity });
       expect(all).toHaveLength(6);
       expect(all.filter(({ hour }) => hour === START + HOUR)).toHaveLength(1);
-      expect(await world.store.readUsage({ from: 0, to: Infinity, agent: "other" })).toMatchObject([
+      expect(await world.store.readUsage({ from: 0, to: Infinity, agents: ["other"] })).toMatchObject([
         { agent: "other", attempts: 1 },
       ]);
     });
@@ -55,7 +55,7 @@ export function usageTests(engine: Engine): void {
         await run(world, {}, used(1, 1));
       }
       const read = async (from: number, to: number) =>
-        (await world.store.readUsage({ from, to, agent: "main" })).map(({ hour }) => hour);
+        (await world.store.readUsage({ from, to, agents: ["main"] })).map(({ hour }) => hour);
       expect(await read(0, Infinity)).toEqual(hours);
       expect(await read((hours[0] ?? 0) + 1, hours[3] ?? 0)).toEqual(hours.slice(1, 3));
       expect(await read(hours[1] ?? 0, (hours[1] ?? 0) + 1)).toEqual(hours.slice(1, 2));
@@ -163,7 +163,9 @@ export function usageTests(engine: Engine): void {
         [day, 2, 4],
         [day + 24 * HOUR, 1, 5],
       ]);
-      expect(await sum("model", { agent: "other" })).toEqual([["fast", 1, 3]]);
+      expect(await sum("model", { agents: ["other"] })).toEqual([["fast", 1, 3]]);
+      expect(await sum("agent", { agents: ["other", "main", "unknown"] })).toEqual(await sum("agent"));
+      expect(await sum("agent", { agents: [] })).toEqual([]);
       expect(await sum("model", { from: START + 1 })).toEqual([["echo", 1, 5]]);
       expect(await sum("model", { to: START })).toEqual([]);
       const [one] = await world.store.sumUsage({ from: START + 1, to: Infinity, by: "caller" });

@@ -25,20 +25,22 @@ const config = {
   },
 } as never;
 
+const NO_LIMITS = { agents: null, rate_limit: null };
+
 describe("identity.get", async () => {
   const gateway = await shareGateway({ config });
   const ask = (key: string | null) => gateway.rest.send("GET", "/api/v1/identity", { key });
 
-  it("MUST return the kind, name and rights of each token", async () => {
+  it("MUST return the kind, name, rights and limits of each token", async () => {
     const found = await Promise.all(
       [SECRETS.consoleToken, SECRETS.adminKey, SECRETS.key, SECRETS.rpcToken, READER].map(ask),
     );
     expect(found.map(({ status, json }) => [status, json])).toEqual([
-      [200, { kind: "console", name: "console", scopes: ["console"], permissions: ["*"] }],
-      [200, { kind: "key", name: "on-call", scopes: ["admin"], permissions: [] }],
-      [200, { kind: "key", name: "shop", scopes: ["chat"], permissions: [] }],
-      [200, { kind: "rpc", name: "ops", scopes: [], permissions: ["*"] }],
-      [200, { kind: "rpc", name: "shop", scopes: [], permissions: ["agent.list", "session.list"] }],
+      [200, { kind: "console", name: "console", scopes: ["console"], permissions: ["*"], ...NO_LIMITS }],
+      [200, { kind: "key", name: "on-call", scopes: ["admin"], permissions: [], ...NO_LIMITS }],
+      [200, { kind: "key", name: "shop", scopes: ["chat"], permissions: [], ...NO_LIMITS }],
+      [200, { kind: "rpc", name: "ops", scopes: [], permissions: ["*"], ...NO_LIMITS }],
+      [200, { kind: "rpc", name: "shop", scopes: [], permissions: ["agent.list", "session.list"], ...NO_LIMITS }],
     ]);
     expect(found[0]?.headers.get("cache-control")).toContain("no-store");
   });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { parseJson } from "#config/parse-json.ts";
 import { shareGateway, startGateway } from "#test/harness/gateway.ts";
 
 const gateway = await shareGateway();
@@ -41,6 +42,58 @@ describe("keys", () => {
     const keys = [{ name: "kept", key: String(hash) }];
     await using restarted = await startGateway({ config: { gateway: { rest: { auth: { keys } } } } });
     expect((await restarted.rest.call("skills.list", { key: String(json.key) })).status).toBe(200);
+  });
+
+  test("with limits show them, and are kept with them by a line of the configuration", async () => {
+    const rate_limit = { limit: 7, window_ms: 30_000 };
+    const body = { name: "widget", agents: ["main"], rate_limit, expires_at: "2035-01-31T00:00:00.000Z" };
+    const { json } = await gateway.console.call("keys.create", { body });
+    expect(json).toMatchObject({ agents: ["main"], rate_limit });
+    expect((await listed()).find(({ key_id }) => key_id === json.key_id)).toMatchObject({
+      agents: ["main"],
+      rate_limit,
+    });
+    expect(json.config_line).toMatch(
+      /, scopes: \["chat"\], expiresAt: "2035-01-31T00:00:00\.000Z", agents: \["main"\], rateLimit: \{ maxRequests: 7, windowMs: 30000 \} \}$/,
+    );
+    const keys = [parseJson("line.json5", String(json.config_line)).value] as never;
+    const agents = { main: { backend: "echo" as const }, other: { backend: "echo" as const } };
+    const config = { agents, gateway: { defaultAgent: "main", rest: { auth: { keys } } } };
+    await using restarted = await startGateway({ config });
+    const asked = { key: String(json.key), body: { message: "hi", agent: "other" } };
+    expect((await restarted.rest.call("chat.send", asked)).error).toBe("forbidden");
+    const { json: shown } = await restarted.rest.call("identity.get", { key: String(json.key) });
+    expect(shown).toMatchObject({ name: "widget", agents: ["main"], rate_limit });
+  });
+
+  test.each([
+    [{ agents: ["mian"] }, "/agents/0", "names no configured agent. Did you mean `main`?"],
+    [{ agents: ["main", "zz"] }, "/agents/1", "names no configured agent. There is `main`."],
+    [{ agents: ["main"], scopes: ["admin"] }, "/agents", "is only for keys with the scope chat alone"],
+    [{ agents: ["main"], scopes: ["chat", "admin"] }, "/agents", "is only for keys with the scope chat alone"],
+    [{ agents: [] }, "/agents", "must"],
+    [{ agents: ["main", "main"] }, "/agents", "must"],
+    [{ agents: "main" }, "/agents", "must"],
+    [{ rate_limit: { limit: 0, window_ms: 1 } }, "/rate_limit/limit", "must"],
+    [{ rate_limit: { limit: 1.5, window_ms: 1 } }, "/rate_limit/limit", "must"],
+    [{ rate_limit: { limit: 1 } }, "/rate_limit/window_ms", "is required"],
+    [{ rate_limit: { limit: 1, window_ms: 86_400_001 } }, "/rate_limit/window_ms", "must"],
+    [{ rate_limit: { limit: 1, window_ms: 1, burst: 5 } }, "/rate_limit/burst", "is"],
+  ])("MUST NOT be made with the limits %j", async (limits, pointer, message) => {
+    const before = (await listed()).length;
+    const { error, problem } = await gateway.console.call("keys.create", { body: { name: "refused", ...limits } });
+    expect([error, problem.errors?.[0]?.pointer]).toEqual(["invalid-request", pointer]);
+    expect(problem.errors?.[0]?.message).toContain(message);
+    expect(await listed()).toHaveLength(before);
+  });
+
+  test("that have no limits have null, which a request may also say", async () => {
+    const body = { name: "plain", agents: null, rate_limit: null };
+    for (const one of [body, { name: "plainer" }])
+      expect((await gateway.console.call("keys.create", { body: one })).json).toMatchObject({
+        agents: null,
+        rate_limit: null,
+      });
   });
 
   test("that are revoked are unknown from then on, as are unknown ids", async () => {

@@ -76,6 +76,11 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return call(gateway, route, { path });
   },
   forbidden: async (route) => {
+    if (route.scope === "chat") {
+      const keys = [{ name: "narrow", key: "a-key-that-is-limited", agents: ["quiet"] }];
+      const gateway = await gatewayFor("narrow key", { config: { gateway: { rest: { auth: { keys } } } } });
+      return call(gateway, route, { key: "a-key-that-is-limited" });
+    }
     const lesser = route.scope === "admin" ? SECRETS.key : SECRETS.adminKey;
     if (route.operation !== "ops.metrics") return call(await usual(), route, { key: lesser });
     const tokens = [{ name: "reader", token: "a-token-that-reads-lists", permissions: ["agent.list"] }];

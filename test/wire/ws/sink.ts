@@ -3,11 +3,12 @@ import type { PushSink } from "#wire/socket/pump.ts";
 import { subscribers } from "#wire/socket/subscriber.ts";
 import type { TestCore } from "../../core/start-core.ts";
 
-export type TestSink = PushSink & { hasRoom: boolean; names: string[]; cuts: number };
+export type TestSink = PushSink & { caller: PushSink["caller"]; hasRoom: boolean; names: string[]; cuts: number };
 
 /** A connection that records the names of its pushes. */
 export function createSink(): TestSink {
   return {
+    caller: { surface: "rpc", tokenId: "tests", name: "tests", permissions: ["*"] },
     isOpen: true,
     isFull: false,
     hasRoom: true,

@@ -17,7 +17,7 @@ export type ErrorName =
   | "key-expired"
   /** A token was sent in clear text from another machine. Use HTTPS, or name the network in gateway.clearTextFrom or the proxy in gateway.trustedProxies. */
   | "tls-required"
-  /** The token is valid but may not do this; the detail names the missing permission. */
+  /** The token is valid but may not do this; the detail names the missing permission, or the agent that it may not use. */
   | "forbidden"
   /** webhooks.allowedIps does not contain the sender's address. */
   | "address-not-allowed"

@@ -31,6 +31,9 @@ export interface AgentHookRequest {
 /** The name of an agent in the configuration. */
 export type AgentName = string;
 
+/** The names of agents. */
+export type AgentNames = AgentName[];
+
 /** Whether an agent is paused. */
 export interface AgentPause {
   agent_name: AgentName;
@@ -473,6 +476,10 @@ export interface Identity {
   scopes: ("chat" | "admin" | "console")[];
   /** The permissions for RPC, as configured; `*` stands for all. Empty for a REST key. */
   permissions: string[];
+  /** The only agents that the key or token may use; null if it may use every agent. */
+  agents: AgentNames | null;
+  /** The own rate limit of the key or token; null if the limit of its surface holds. */
+  rate_limit: KeyRate | null;
 }
 
 /** The name of this server, and its paths. */
@@ -508,6 +515,8 @@ export interface Key {
   /** The beginning of the key; null if the configuration has only its hash. */
   prefix: string | null;
   scopes: KeyScopes;
+  agents: KeyAgents;
+  rate_limit: KeyRateOrNull;
   /** Null for a key of the configuration. */
   created_at: Timestamp | null;
   /** The time of its last use, to the minute; null if it was never used. */
@@ -517,6 +526,9 @@ export interface Key {
   replaced_by: KeyId | null;
   source: KeySource;
 }
+
+/** The only agents that the key may use; null if it may use every agent. */
+export type KeyAgents = AgentNames | null;
 
 /** The expiry; null if the key does not expire. */
 export type KeyExpiry = Timestamp | null;
@@ -536,11 +548,26 @@ export interface KeyList {
 /** The purpose of the key, shown in logs and in usage. A new key's name has no control characters. */
 export type KeyName = string;
 
+/** The maximum number of requests of one key in a sliding window, in place of the surface's limit. */
+export interface KeyRate {
+  /** The maximum number of requests in a window. */
+  limit: number;
+  /** The length of the window, in milliseconds. */
+  window_ms: number;
+}
+
+/** The key's own rate limit; null if `gateway.rest.rateLimit` holds. */
+export type KeyRateOrNull = KeyRate | null;
+
 /** A key to create. */
 export interface KeyRequest {
   name: KeyName;
   /** The scopes of the key. */
   scopes?: KeyScope[];
+  /** The only agents that the key may use; without it or with null, it may use every agent. Only for a key with the scope `chat` alone. An agent that is later removed from the configuration leaves the key with fewer agents, never with more. */
+  agents?: AgentNames | null;
+  /** The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
+  rate_limit?: KeyRate | null;
   expires_at?: WantedExpiry;
 }
 
@@ -665,6 +692,8 @@ export interface MintedKey {
   /** The beginning of the key. */
   prefix: string;
   scopes: KeyScopes;
+  agents: KeyAgents;
+  rate_limit: KeyRateOrNull;
   created_at: Timestamp;
   last_used_at: null;
   expires_at: KeyExpiry;
@@ -775,6 +804,8 @@ export interface RotatedKey {
   /** The beginning of the key. */
   prefix: string;
   scopes: KeyScopes;
+  agents: KeyAgents;
+  rate_limit: KeyRateOrNull;
   created_at: Timestamp;
   last_used_at: null;
   expires_at: KeyExpiry;

@@ -30,7 +30,8 @@ export interface SkillsCalls {
   /**
    * List skills.
    *
-   * Every valid skill of the configured folders, with the agents that have it, and the folders without a valid skill.
+   * Every valid skill of the configured folders, with the agents that have it, and the folders without a valid skill. A key with `agents` gets only
+   * the skills of its agents.
    */
   list(options?: CallOptions): Reply<SkillList>;
   /**
@@ -69,7 +70,7 @@ export interface TurnsCalls {
   /**
    * Read a turn.
    *
-   * The current state of the turn, from any surface.
+   * The current state of the turn, from any surface. For a key with `agents`, a turn of another agent does not exist.
    */
   get(turnId: string, options?: CallOptions): Reply<Turn>;
   /**
@@ -230,7 +231,7 @@ export interface KeysCalls {
   /**
    * Replace a key.
    *
-   * Creates a key with the name and scopes of another, which expires after a while, so that both work until every client
+   * Creates a key with the name, scopes and limits of another, which expires after a while, so that both work until every client
    * has the new one. An expired or replaced key cannot be rotated. Replace a key of the configuration there.
    */
   rotate(keyId: string, body?: KeyRotation, options?: CallOptions): Reply<RotatedKey>;
@@ -240,7 +241,7 @@ export interface IdentityCalls {
   /**
    * Get the identity of a token.
    *
-   * Returns the kind, the name and the rights of the token that calls it: a REST key of any scope, the console token, or an RPC token, for which
+   * Returns the kind, the name, the rights and the limits of the token that calls it: a REST key of any scope, the console token, or an RPC token, for which
    * this is the only REST call. It starts no work, and the flight recorder stores only a refusal. The console signs in with it. An expired key
    * gets `key-expired`, which names the key and the time.
    */

@@ -16,7 +16,7 @@ export interface AgentMethods {
   /**
    * List all agents.
    *
-   * All agents, in the order of the configuration, without pages.
+   * All agents that the token may use, in the order of the configuration, without pages.
    */
   list(params?: AgentListParams, options?: CallOptions): Reply<AgentList>;
   /**
@@ -28,7 +28,7 @@ export interface AgentMethods {
   /**
    * Reload an agent's configuration.
    *
-   * Reads the configuration and skills of one agent again, and reports the changes. Running turns finish with the previous configuration. An invalid configuration is not applied; `problems` has the reasons.
+   * Reads the configuration and skills of one agent again, and reports the changes. Not for a token with `agents`, because the result also reports faults of other agents. Running turns finish with the previous configuration. An invalid configuration is not applied; `problems` has the reasons.
    */
   reload(params: AgentReloadParams, options?: CallOptions): Reply<AgentReload>;
   /**
@@ -44,7 +44,7 @@ export interface SessionMethods {
    * List sessions.
    * Await it for one page, or read every page with `for await`.
    *
-   * Sessions in pages, the newest created first.
+   * Sessions in pages, the newest created first; with a token that has `agents`, only those of its agents.
    */
   list(params?: SessionListParams, options?: CallOptions): Page<SessionList, Session>;
   /**
@@ -72,7 +72,7 @@ export interface SystemMethods {
   /**
    * Health check.
    *
-   * The health of the gateway and of its parts. It answers even when a part fails.
+   * The health of the gateway and of its parts. It answers even when a part fails. A token with `agents` gets only the parts of its agents and of the gateway, and the status of these.
    */
   health(params?: SystemHealthParams, options?: CallOptions): Reply<Health>;
   /**
@@ -84,7 +84,7 @@ export interface SystemMethods {
   /**
    * Reload global configuration.
    *
-   * Reads the whole configuration again and reports the changes. Running turns finish with the previous configuration. An invalid configuration is not applied; `problems` has the reasons.
+   * Reads the whole configuration again and reports the changes. Not for a token with `agents`. Running turns finish with the previous configuration. An invalid configuration is not applied; `problems` has the reasons.
    */
   reload(params?: SystemReloadParams, options?: CallOptions): Reply<SystemReload>;
 }
@@ -93,7 +93,7 @@ export interface UsageMethods {
   /**
    * Usage statistics.
    *
-   * The usage of a period, counted by the hour. It is stored for 400 days, also after its sessions are deleted.
+   * The usage of a period, counted by the hour; with a token that has `agents`, only that of its agents. It is stored for 400 days, also after its sessions are deleted.
    */
   stats(params?: UsageStatsParams, options?: CallOptions): Reply<UsageStats>;
 }

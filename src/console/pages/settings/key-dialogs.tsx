@@ -5,12 +5,14 @@ import { say } from "#console/app/toasts.ts";
 import { chatCommand } from "#console/lib/curl.ts";
 import { relative } from "#console/lib/format.ts";
 import { expiryOf, LIFETIMES } from "#console/lib/key-expiry.ts";
+import { limitsText } from "#console/lib/key-limits.ts";
 import { Command, CopyButton } from "#console/parts/copy.tsx";
 import { Confirm, Dialog } from "#console/parts/dialog.tsx";
 import { Field, Select } from "#console/parts/fields.tsx";
 import { Exact } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
 import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
+import { AgentsField, RateField, useKeyLimits } from "./key-limit-fields.tsx";
 
 export type Key = KeyList["keys"][number];
 
@@ -24,6 +26,9 @@ export function CreateKey({ close, created }: { close: () => void; created: (key
   const name = useSignal("");
   const scope = useSignal<"chat" | "admin">("chat");
   const days = useSignal("90");
+  const limits = useKeyLimits();
+  const isAdmin = scope.value === "admin";
+  const { agents, ...others } = limits.body;
   return (
     <Confirm
       title="Create a key"
@@ -31,11 +36,14 @@ export function CreateKey({ close, created }: { close: () => void; created: (key
       working="Creating…"
       close={close}
       hasFields
-      why={name.value.trim() === "" ? "Enter a name first." : undefined}
+      why={name.value.trim() === "" ? "Enter a name first." : limits.why}
       run={async () => {
         const expires_at = expiryOf(days.value, Date.now());
-        const body = { name: name.value.trim(), scopes: [scope.value], ...(expires_at !== null && { expires_at }) };
-        created(await rest().keys.create(body));
+        const ends = expires_at !== null && { expires_at };
+        const its = agents && !isAdmin && { agents };
+        created(
+          await rest().keys.create({ name: name.value.trim(), scopes: [scope.value], ...its, ...others, ...ends }),
+        );
       }}
     >
       <Field word="Name" hint="The purpose. Shown in logs and in usage.">
@@ -66,6 +74,8 @@ export function CreateKey({ close, created }: { close: () => void; created: (key
           </label>
         ))}
       </fieldset>
+      <AgentsField which={limits.which} agents={limits.agents} isAdmin={isAdmin} />
+      <RateField limit={limits.limit} windowMs={limits.windowMs} />
       <Expiry days={days.value} choose={(next) => (days.value = next)} />
     </Confirm>
   );
@@ -83,7 +93,9 @@ function Expiry({ days, choose }: { days: string; choose: (days: string) => void
 
 /** A new key, shown once, with a call that uses it. */
 export function NewKey({ minted, close }: { minted: MintedKey; close: () => void }) {
-  const { name, key, config_line, expires_at } = minted;
+  const { name, key, config_line, expires_at, agents } = minted;
+  const limits = limitsText(minted);
+  const message = { message: "Hello", ...(agents && { agent: agents[0] }) };
   return (
     <Dialog title={`Key created: ${name}`} close={close} size="wide" isFirm>
       <Note tone="warning">Copy the key now. Only a hash is stored; the key is shown once.</Note>
@@ -92,7 +104,8 @@ export function NewKey({ minted, close }: { minted: MintedKey; close: () => void
         <CopyButton text={key} what="Copy the key" label="Copy" />
       </div>
       <h3>Try the key</h3>
-      <Command text={chatCommand(location.origin, { message: "Hello" }, key)} />
+      <Command text={chatCommand(location.origin, message, key)} />
+      {limits && <p>Limited to {limits}.</p>}
       {expires_at && (
         <p>
           Expires on <Exact at={expires_at} />.
@@ -139,7 +152,9 @@ export function Rotate({ of: { key_id, name }, close, done }: Change<[MintedKey]
         done(await rest().keys.rotate(key_id ?? "", body));
       }}
     >
-      <p>Creates a key with the same name and scopes. The old key stays valid until the time that you choose.</p>
+      <p>
+        Creates a key with the same name, scopes and limits. The old key stays valid until the time that you choose.
+      </p>
       <Field word="Old key expires">
         <Select value={overlap.value} choices={OVERLAPS} choose={(next) => (overlap.value = next)} />
       </Field>

@@ -14,6 +14,7 @@ import { Note } from "#console/parts/trouble.tsx";
 import { type Loaded, useLoaded } from "#console/parts/use.ts";
 import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
 import { CreateKey, type Key, NewKey, Revoke, Rotate } from "./key-dialogs.tsx";
+import { LimitsOf } from "./limits.tsx";
 
 /** All pages of the list: there are few keys. */
 async function readKeys(signal: AbortSignal): Promise<Key[]> {
@@ -136,6 +137,7 @@ function columnsOf(
       cell: ({ prefix }) => prefix && <span class="mono">{prefix}…</span>,
     },
     { name: "Scopes", width: "80px", drop: 3, cell: ({ scopes }) => scopes.join(", ") },
+    { name: "Limits", width: "20%", min: 120, drop: 2, cell: (key) => <LimitsOf of={key} /> },
     {
       name: "Created",
       width: "88px",

@@ -6,6 +6,7 @@ import { Command } from "#console/parts/copy.tsx";
 import { Empty, Pending } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { type Loaded, useLoaded } from "#console/parts/use.ts";
+import { LimitsOf } from "./limits.tsx";
 
 const FIRST_TOKEN = `gateway: {
   rpc: { auth: { tokens: [{ name: "ops", token: "\${RPC_TOKEN}", permissions: "*" }] } },
@@ -18,9 +19,10 @@ const COLUMNS: readonly Column<RpcToken>[] = [
     cell: ({ permissions }) =>
       permissions.includes("*") ? "all" : <span class="mono">{permissions.join(", ") || "none"}</span>,
   },
+  { name: "Limits", width: "24%", min: 120, drop: 3, cell: (token) => <LimitsOf of={token} /> },
 ];
 
-/** The RPC tokens of the configuration, each with its permissions. */
+/** The RPC tokens of the configuration, each with its permissions and limits. */
 export function TokensTab({ head }: { head: Signal<Loaded<unknown> | undefined> }) {
   const loaded = useLoaded(async (signal) => tokensOf((await rest().config.get({ signal })).values));
   useEffect(() => {

@@ -152,7 +152,7 @@ class TlsRequiredError(PermissionDeniedError):
 
 
 class ForbiddenError(PermissionDeniedError):
-    """The token is valid but may not do this; the detail names the missing permission."""
+    """The token is valid but may not do this; the detail names the missing permission, or the agent that it may not use."""
 
     name = "forbidden"
 

@@ -13,6 +13,7 @@ from ._requests import OMIT, Omit, given
 from .rest_types import (
     AgentHookReply,
     AgentName,
+    AgentNames,
     AgentPause,
     AnnouncementState,
     Backtest,
@@ -37,6 +38,7 @@ from .rest_types import (
     Key,
     KeyList,
     KeyName,
+    KeyRate,
     KeyScope,
     MappedByNameReply,
     MappedPayload,
@@ -163,7 +165,8 @@ class SkillsCalls:
         """List skills.
 
         Every valid skill of the configured folders, with the agents that have it, and the folders without a valid
-        skill.
+        skill. A key with `agents` gets only
+        the skills of its agents.
         """
         return self._http.call(_operations.SKILLS_LIST)
 
@@ -294,7 +297,8 @@ class TurnsCalls:
     def get(self, turn_id: str) -> Turn:
         """Read a turn.
 
-        The current state of the turn, from any surface.
+        The current state of the turn, from any surface. For a key with `agents`, a turn of another agent does not
+        exist.
         """
         return self._http.call(_operations.TURNS_GET, (turn_id,))
 
@@ -563,6 +567,8 @@ class KeysCalls:
         *,
         name: KeyName,
         scopes: Optional[List[KeyScope]] = None,
+        agents: Union[Optional[AgentNames], Omit] = OMIT,
+        rate_limit: Union[Optional[KeyRate], Omit] = OMIT,
         expires_at: Union[WantedExpiry, Omit] = OMIT,
     ) -> MintedKey:
         """Create a key.
@@ -576,6 +582,8 @@ class KeysCalls:
                 "scopes": scopes,
             },
             {
+                "agents": agents,
+                "rate_limit": rate_limit,
                 "expires_at": expires_at,
             },
         )
@@ -597,8 +605,8 @@ class KeysCalls:
     ) -> RotatedKey:
         """Replace a key.
 
-        Creates a key with the name and scopes of another, which expires after a while, so that both work until every
-        client
+        Creates a key with the name, scopes and limits of another, which expires after a while, so that both work until
+        every client
         has the new one. An expired or replaced key cannot be rotated. Replace a key of the configuration there.
         """
         fields = given(
@@ -619,8 +627,8 @@ class IdentityCalls:
     def get(self) -> Identity:
         """Get the identity of a token.
 
-        Returns the kind, the name and the rights of the token that calls it: a REST key of any scope, the console
-        token, or an RPC token, for which
+        Returns the kind, the name, the rights and the limits of the token that calls it: a REST key of any scope, the
+        console token, or an RPC token, for which
         this is the only REST call. It starts no work, and the flight recorder stores only a refusal. The console signs
         in with it. An expired key
         gets `key-expired`, which names the key and the time.

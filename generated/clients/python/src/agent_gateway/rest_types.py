@@ -10,6 +10,9 @@ from ._reply import Reply
 AgentName = str
 """The name of an agent in the configuration."""
 
+AgentNames = List["AgentName"]
+"""The names of agents."""
+
 AnnounceTo = Optional[str]
 """The configured channel that receives the reply; null if only subscribers receive it."""
 
@@ -76,6 +79,9 @@ HookStatus = Literal[200]
 HookWarning = str
 """A warning for the sender: with `delivery: announce`, that there is no channel for the announcement."""
 
+KeyAgents = Optional["AgentNames"]
+"""The only agents that the key may use; null if it may use every agent."""
+
 KeyExpiry = Optional["Timestamp"]
 """The expiry; null if the key does not expire."""
 
@@ -87,6 +93,9 @@ KeyItself = str
 
 KeyName = str
 """The purpose of the key, shown in logs and in usage. A new key's name has no control characters."""
+
+KeyRateOrNull = Optional["KeyRate"]
+"""The key's own rate limit; null if `gateway.rest.rateLimit` holds."""
 
 KeyScope = Literal["chat", "admin"]
 """`chat` is for messages, skills and turns; `admin` includes `chat` and the calls of operators."""
@@ -685,6 +694,10 @@ class Identity(Reply):
     """The scopes for REST. `admin` includes `chat`; `console` includes both. Empty for an RPC token."""
     permissions: List[str]
     """The permissions for RPC, as configured; `*` stands for all. Empty for a REST key."""
+    agents: Optional[AgentNames]
+    """The only agents that the key or token may use; null if it may use every agent."""
+    rate_limit: Optional[KeyRate]
+    """The own rate limit of the key or token; null if the limit of its surface holds."""
 
 
 class Index(Reply):
@@ -725,6 +738,8 @@ class Key(Reply):
     prefix: Optional[str]
     """The beginning of the key; null if the configuration has only its hash."""
     scopes: KeyScopes
+    agents: KeyAgents
+    rate_limit: KeyRateOrNull
     created_at: Optional[Timestamp]
     """Null for a key of the configuration."""
     last_used_at: Optional[Timestamp]
@@ -739,6 +754,15 @@ class KeyList(Reply):
     next_cursor: NextCursor
 
 
+class KeyRate(TypedDict):
+    """The maximum number of requests of one key in a sliding window, in place of the surface's limit."""
+
+    limit: int
+    """The maximum number of requests in a window."""
+    window_ms: int
+    """The length of the window, in milliseconds."""
+
+
 class _KeyRequestRequired(TypedDict):
     name: KeyName
 
@@ -748,6 +772,13 @@ class KeyRequest(_KeyRequestRequired, total=False):
 
     scopes: List[KeyScope]
     """The scopes of the key."""
+    agents: Optional[AgentNames]
+    """The only agents that the key may use; without it or with null, it may use every agent. Only for a key with the scope
+    `chat` alone. An agent that is later removed from the configuration leaves the key with fewer agents, never with
+    more.
+    """
+    rate_limit: Optional[KeyRate]
+    """The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds."""
     expires_at: WantedExpiry
 
 
@@ -866,6 +897,8 @@ class MintedKey(Reply):
     prefix: str
     """The beginning of the key."""
     scopes: KeyScopes
+    agents: KeyAgents
+    rate_limit: KeyRateOrNull
     created_at: Timestamp
     last_used_at: None
     expires_at: KeyExpiry
@@ -954,6 +987,8 @@ class RotatedKey(Reply):
     prefix: str
     """The beginning of the key."""
     scopes: KeyScopes
+    agents: KeyAgents
+    rate_limit: KeyRateOrNull
     created_at: Timestamp
     last_used_at: None
     expires_at: KeyExpiry

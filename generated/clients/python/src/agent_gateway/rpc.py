@@ -47,7 +47,7 @@ class AgentMethods:
     def list(self) -> AgentList:
         """List all agents.
 
-        All agents, in the order of the configuration, without pages.
+        All agents that the token may use, in the order of the configuration, without pages.
         """
         return self._rpc.call("agent.list", given({}))
 
@@ -61,8 +61,9 @@ class AgentMethods:
     def reload(self, *, agent_name: AgentName) -> AgentReload:
         """Reload an agent's configuration.
 
-        Reads the configuration and skills of one agent again, and reports the changes. Running turns finish with the
-        previous configuration. An invalid configuration is not applied; `problems` has the reasons.
+        Reads the configuration and skills of one agent again, and reports the changes. Not for a token with `agents`,
+        because the result also reports faults of other agents. Running turns finish with the previous configuration. An
+        invalid configuration is not applied; `problems` has the reasons.
         """
         return self._rpc.call("agent.reload", given({"agentName": agent_name}))
 
@@ -119,7 +120,7 @@ class SessionMethods:
 
         Iterate over it to read every page; `data` is the page itself.
 
-        Sessions in pages, the newest created first.
+        Sessions in pages, the newest created first; with a token that has `agents`, only those of its agents.
         """
         fields = given(
             {
@@ -184,7 +185,8 @@ class SystemMethods:
     def health(self) -> Health:
         """Health check.
 
-        The health of the gateway and of its parts. It answers even when a part fails.
+        The health of the gateway and of its parts. It answers even when a part fails. A token with `agents` gets only
+        the parts of its agents and of the gateway, and the status of these.
         """
         return self._rpc.call("system.health", given({}))
 
@@ -198,8 +200,8 @@ class SystemMethods:
     def reload(self) -> SystemReload:
         """Reload global configuration.
 
-        Reads the whole configuration again and reports the changes. Running turns finish with the previous
-        configuration. An invalid configuration is not applied; `problems` has the reasons.
+        Reads the whole configuration again and reports the changes. Not for a token with `agents`. Running turns finish
+        with the previous configuration. An invalid configuration is not applied; `problems` has the reasons.
         """
         return self._rpc.call("system.reload", given({}))
 
@@ -218,7 +220,8 @@ class UsageMethods:
     ) -> UsageStats:
         """Usage statistics.
 
-        The usage of a period, counted by the hour. It is stored for 400 days, also after its sessions are deleted.
+        The usage of a period, counted by the hour; with a token that has `agents`, only that of its agents. It is
+        stored for 400 days, also after its sessions are deleted.
         """
         fields = given(
             {

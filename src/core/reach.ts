@@ -1,0 +1,64 @@
+/** Finds the agents, sessions and turns that a caller names. Handlers find them only through this module, which applies the rule of `agents`. */
+import { quoted } from "#kit/fault-words.ts";
+import { reaches, requireReach, unreachable } from "#kit/reach.ts";
+import type { HealthPart, Store, Turn } from "#store/store.ts";
+import type { Agent, Agents } from "./agents/agents.ts";
+import type { Caller } from "./call.ts";
+import { agentOfPart } from "./health.ts";
+import { agentPartOf, isPartOf } from "./sessions/sessions.ts";
+import { sessionNotFound } from "./sessions/stored-sessions.ts";
+import { type Turns, turnNotFound } from "./turns/turns.ts";
+
+/** The named agent, or the default one. Throws `forbidden` and `agent-not-found`. */
+export function agentFor(agents: Agents, caller: Caller, name: string | undefined): Agent {
+  if (name !== undefined) requireReach(caller, name);
+  else if (!reaches(caller, agents.defaultName())) throw unreachable(caller, "the default agent");
+  return agents.get(name, caller.agents);
+}
+
+/** The agent of this name, if the caller may use it. */
+export function findFor(agents: Agents, caller: Caller, name: string): Agent | undefined {
+  return reaches(caller, name) ? agents.find(name) : undefined;
+}
+
+/** The agents that the caller may use, in the configuration's order. */
+export function agentsFor(agents: Agents, caller: Caller): readonly Agent[] {
+  const all = agents.list();
+  return caller.agents === undefined ? all : all.filter(({ name }) => reaches(caller, name));
+}
+
+/** The parts of health without those of agents that the caller may not use. */
+export function partsFor(caller: Caller, parts: readonly HealthPart[]): HealthPart[] {
+  return parts.filter((part) => {
+    const agent = agentOfPart(part);
+    return agent === undefined || reaches(caller, agent);
+  });
+}
+
+/** The agents of a list: the named one, or all that the caller may use; undefined for all agents. */
+export function listedFor(caller: Caller, name: string | undefined): readonly string[] | undefined {
+  if (name === undefined) return caller.agents;
+  requireReach(caller, name);
+  return [name];
+}
+
+/** Throws `forbidden` for a session id in the form of another agent's, because the first message to an id takes it. */
+export function requireOwnForm(caller: Caller, sessionId: string | undefined): void {
+  if (caller.agents === undefined || sessionId === undefined) return;
+  const part = agentPartOf(sessionId);
+  if (part === undefined || caller.agents.some((agent) => isPartOf(agent, part))) return;
+  throw unreachable(caller, `the session ${quoted(sessionId)}, whose id has the form of another agent's`);
+}
+
+/** Throws `session-not-found` if the caller may not use the agent of the session. */
+export async function requireSession(store: Pick<Store, "getSession">, caller: Caller, sessionId: string) {
+  if (caller.agents === undefined) return;
+  if (!reaches(caller, (await store.getSession(sessionId))?.agent)) throw sessionNotFound(sessionId);
+}
+
+/** The turn with this id. Throws `turn-not-found`, also if the caller may not use its agent. */
+export async function turnFor(turns: Pick<Turns, "get">, caller: Caller, turnId: string): Promise<Turn> {
+  const turn = await turns.get(turnId);
+  if (!reaches(caller, turn.agent)) throw turnNotFound(turnId);
+  return turn;
+}
