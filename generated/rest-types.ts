@@ -37,7 +37,8 @@ export interface paths {
         };
         /**
          * List skills
-         * @description Every valid skill of the configured folders, with the agents that have it, and the folders without a valid skill.
+         * @description Every valid skill of the configured folders, with the agents that have it, and the folders without a valid skill. A key with `agents` gets only
+         *     the skills of its agents.
          */
         get: operations["skills.list"];
         put?: never;
@@ -120,7 +121,7 @@ export interface paths {
         };
         /**
          * Read a turn
-         * @description The current state of the turn, from any surface.
+         * @description The current state of the turn, from any surface. For a key with `agents`, a turn of another agent does not exist.
          */
         get: operations["turns.get"];
         put?: never;
@@ -529,7 +530,7 @@ export interface paths {
         put?: never;
         /**
          * Replace a key
-         * @description Creates a key with the name and scopes of another, which expires after a while, so that both work until every client
+         * @description Creates a key with the name, scopes and limits of another, which expires after a while, so that both work until every client
          *     has the new one. An expired or replaced key cannot be rotated. Replace a key of the configuration there.
          */
         post: operations["keys.rotate"];
@@ -548,7 +549,7 @@ export interface paths {
         };
         /**
          * Get the identity of a token
-         * @description Returns the kind, the name and the rights of the token that calls it: a REST key of any scope, the console token, or an RPC token, for which
+         * @description Returns the kind, the name, the rights and the limits of the token that calls it: a REST key of any scope, the console token, or an RPC token, for which
          *     this is the only REST call. It starts no work, and the flight recorder stores only a refusal. The console signs in with it. An expired key
          *     gets `key-expired`, which names the key and the time.
          */
@@ -735,7 +736,7 @@ export interface paths {
         };
         /**
          * List the agents as models
-         * @description Each agent, and `<agent>/<model>` for each model of an agent that has several.
+         * @description Each agent that the key may use, and `<agent>/<model>` for each model of an agent that has several.
          */
         get: operations["models.list"];
         put?: never;
@@ -972,6 +973,13 @@ export interface components {
          * @example main
          */
         AgentName: string;
+        /**
+         * @description The names of agents.
+         * @example [
+         *       "main"
+         *     ]
+         */
+        AgentNames: components["schemas"]["AgentName"][];
         /** @description Whether an agent is paused. */
         AgentPause: {
             agent_name: components["schemas"]["AgentName"];
@@ -1785,6 +1793,10 @@ export interface components {
              *     ]
              */
             permissions: string[];
+            /** @description The only agents that the key or token may use; null if it may use every agent. */
+            agents: components["schemas"]["AgentNames"] | null;
+            /** @description The own rate limit of the key or token; null if the limit of its surface holds. */
+            rate_limit: components["schemas"]["KeyRate"] | null;
         };
         /** @description The name of this server, and its paths. */
         Index: {
@@ -1836,6 +1848,8 @@ export interface components {
              */
             prefix: string | null;
             scopes: components["schemas"]["KeyScopes"];
+            agents: components["schemas"]["KeyAgents"];
+            rate_limit: components["schemas"]["KeyRateOrNull"];
             /** @description Null for a key of the configuration. */
             created_at: components["schemas"]["Timestamp"] | null;
             /** @description The time of its last use, to the minute; null if it was never used. */
@@ -1845,6 +1859,8 @@ export interface components {
             replaced_by: components["schemas"]["KeyId"] | null;
             source: components["schemas"]["KeySource"];
         };
+        /** @description The only agents that the key may use; null if it may use every agent. */
+        KeyAgents: components["schemas"]["AgentNames"] | null;
         /** @description The expiry; null if the key does not expire. */
         KeyExpiry: components["schemas"]["Timestamp"] | null;
         /**
@@ -1864,6 +1880,21 @@ export interface components {
          * @example ci
          */
         KeyName: string;
+        /**
+         * @description The maximum number of requests of one key in a sliding window, in place of the surface's limit.
+         * @example {
+         *       "limit": 20,
+         *       "window_ms": 60000
+         *     }
+         */
+        KeyRate: {
+            /** @description The maximum number of requests in a window. */
+            limit: number;
+            /** @description The length of the window, in milliseconds. */
+            window_ms: number;
+        };
+        /** @description The key's own rate limit; null if `gateway.rest.rateLimit` holds. */
+        KeyRateOrNull: components["schemas"]["KeyRate"] | null;
         /** @description A key to create. */
         KeyRequest: {
             name: components["schemas"]["KeyName"];
@@ -1874,6 +1905,10 @@ export interface components {
              *     ]
              */
             scopes: components["schemas"]["KeyScope"][];
+            /** @description The only agents that the key may use; without it or with null, it may use every agent. Only for a key with the scope `chat` alone. An agent that is later removed from the configuration leaves the key with fewer agents, never with more. */
+            agents?: components["schemas"]["AgentNames"] | null;
+            /** @description The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
+            rate_limit?: components["schemas"]["KeyRate"] | null;
             expires_at?: components["schemas"]["WantedExpiry"];
         };
         /** @description A replacement for a key. */
@@ -2029,6 +2064,8 @@ export interface components {
              */
             prefix: string;
             scopes: components["schemas"]["KeyScopes"];
+            agents: components["schemas"]["KeyAgents"];
+            rate_limit: components["schemas"]["KeyRateOrNull"];
             created_at: components["schemas"]["Timestamp"];
             last_used_at: null;
             expires_at: components["schemas"]["KeyExpiry"];
@@ -2205,6 +2242,8 @@ export interface components {
              */
             prefix: string;
             scopes: components["schemas"]["KeyScopes"];
+            agents: components["schemas"]["KeyAgents"];
+            rate_limit: components["schemas"]["KeyRateOrNull"];
             created_at: components["schemas"]["Timestamp"];
             last_used_at: null;
             expires_at: components["schemas"]["KeyExpiry"];
@@ -2900,6 +2939,10 @@ export interface components {
             name: components["schemas"]["KeyName"];
             /** @description The scopes of the key. */
             scopes?: components["schemas"]["KeyScope"][];
+            /** @description The only agents that the key may use; without it or with null, it may use every agent. Only for a key with the scope `chat` alone. An agent that is later removed from the configuration leaves the key with fewer agents, never with more. */
+            agents?: components["schemas"]["AgentNames"] | null;
+            /** @description The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
+            rate_limit?: components["schemas"]["KeyRate"] | null;
             expires_at?: components["schemas"]["WantedExpiry"];
         };
         /** @description A replacement for a key. */
@@ -2996,6 +3039,15 @@ export interface components {
         };
         /** @description The key does not have the scope `admin`, or the request's transport or origin is not allowed. */
         AdminForbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The key may not use this agent, or the request's transport or origin is not allowed. */
+        AgentForbidden: {
             headers: {
                 [name: string]: unknown;
             };
@@ -3372,6 +3424,16 @@ export interface components {
         };
         /** @description The OpenAI-compatible API is off. */
         OpenAiDoorClosed: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The key may not use this agent, or the request's transport or origin is not allowed. */
+        OpenAiForbidden: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
                 [name: string]: unknown;
@@ -3950,7 +4012,7 @@ export interface operations {
             202: components["responses"]["Accepted"];
             400: components["responses"]["InvalidChat"];
             401: components["responses"]["KeyUnauthenticated"];
-            403: components["responses"]["Refused"];
+            403: components["responses"]["AgentForbidden"];
             404: components["responses"]["ChatTargetNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -4056,7 +4118,7 @@ export interface operations {
             202: components["responses"]["Accepted"];
             400: components["responses"]["InvalidChat"];
             401: components["responses"]["KeyUnauthenticated"];
-            403: components["responses"]["Refused"];
+            403: components["responses"]["AgentForbidden"];
             404: components["responses"]["ChatTargetNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -5276,7 +5338,7 @@ export interface operations {
             200: components["responses"]["Completed"];
             400: components["responses"]["OpenAiInvalidBody"];
             401: components["responses"]["OpenAiUnauthenticated"];
-            403: components["responses"]["OpenAiRefused"];
+            403: components["responses"]["OpenAiForbidden"];
             404: components["responses"]["OpenAiTargetNotFound"];
             405: components["responses"]["OpenAiMethodNotAllowed"];
             408: components["responses"]["OpenAiRequestTimeout"];
@@ -5649,6 +5711,7 @@ export interface operations {
 export type AgentHookReply = components["schemas"]["AgentHookReply"];
 export type AgentHookRequest = components["schemas"]["AgentHookRequest"];
 export type AgentName = components["schemas"]["AgentName"];
+export type AgentNames = components["schemas"]["AgentNames"];
 export type AgentPause = components["schemas"]["AgentPause"];
 export type AnnounceTo = components["schemas"]["AnnounceTo"];
 export type AnnouncedTurn = components["schemas"]["AnnouncedTurn"];
@@ -5708,11 +5771,14 @@ export type Index = components["schemas"]["Index"];
 export type IndexPath = components["schemas"]["IndexPath"];
 export type InvalidSkill = components["schemas"]["InvalidSkill"];
 export type Key = components["schemas"]["Key"];
+export type KeyAgents = components["schemas"]["KeyAgents"];
 export type KeyExpiry = components["schemas"]["KeyExpiry"];
 export type KeyId = components["schemas"]["KeyId"];
 export type KeyItself = components["schemas"]["KeyItself"];
 export type KeyList = components["schemas"]["KeyList"];
 export type KeyName = components["schemas"]["KeyName"];
+export type KeyRate = components["schemas"]["KeyRate"];
+export type KeyRateOrNull = components["schemas"]["KeyRateOrNull"];
 export type KeyRequest = components["schemas"]["KeyRequest"];
 export type KeyRotation = components["schemas"]["KeyRotation"];
 export type KeyScope = components["schemas"]["KeyScope"];
