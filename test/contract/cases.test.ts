@@ -38,6 +38,7 @@ const ASKED = { role: "user", content: "Hello" };
 const KNOWN_TO: Readonly<Record<string, object>> = {
   "completions.create": { model: "main", messages: [ASKED] },
   "mappings.dryRun": { name: "any", mapping: { name: "new", match: {}, message: "New" } },
+  "keys.create": { agents: ["main"], scopes: ["chat"] },
   "mappings.backtest": { mapping: { name: "new", match: {}, message: "New" } },
 };
 function withKnown(fields: object, operation: string): Record<string, unknown> {
