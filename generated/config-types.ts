@@ -908,9 +908,15 @@ export interface components {
          *     }
          */
         TokenRate: {
-            /** @description The maximum number of requests in a window. */
+            /**
+             * @description The maximum number of requests in a window.
+             * @example 20
+             */
             maxRequests: number;
-            /** @description The length of the window, in milliseconds. */
+            /**
+             * @description The length of the window, in milliseconds.
+             * @example 60000
+             */
             windowMs: number;
         };
         /**
