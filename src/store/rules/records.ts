@@ -50,22 +50,8 @@ export type SessionRecord = {
   readonly headDueAt: number | undefined;
 };
 
-/** The time from which the retention of a session, or of the head of its journal, is counted. */
-export function idleAt({ session: { updatedAt }, headDueAt = Infinity }: SessionRecord): number {
-  return Math.min(updatedAt, headDueAt);
-}
-
-/** Sessions of webhooks have a retention of their own. */
-export function isOfWebhook(sessionId: string): boolean {
-  return sessionId.startsWith("webhook:");
-}
-
 /** The times before which sessions are idle for longer than their retention. */
 export type SessionBounds = Pick<Parameters<Store["sweep"]>[0], "sessionsBefore" | "webhookSessionsBefore">;
-
-export function boundOf(sessionId: string, { sessionsBefore, webhookSessionsBefore }: SessionBounds): number {
-  return isOfWebhook(sessionId) ? webhookSessionsBefore : sessionsBefore;
-}
 
 /** A turn. `open` holds the fields that only an unfinished turn needs. */
 export type TurnRecord = {

@@ -11,9 +11,7 @@ import {
   type BeatRecord,
   type ContentRecord,
   type DeliveryRecord,
-  idleAt,
   isOfStranger,
-  isOfWebhook,
   KEY,
   type KeyRecord,
   type LateAttempt,
@@ -24,6 +22,7 @@ import {
   type SummaryRecord,
   type TurnRecord,
 } from "#store/rules/records.ts";
+import { idleAt, isOfWebhook } from "#store/rules/retention.ts";
 import type { Entry, SystemEvent, UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
 import type { Layout } from "./table.ts";

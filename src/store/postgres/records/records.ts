@@ -1,15 +1,15 @@
 import type { News } from "#store/rules/news.ts";
-import {
-  type AgentCount,
-  type AgentRecord,
-  type BeatRecord,
-  type Bookmarks,
-  type DeliveryRecord,
-  idleAt,
-  type OpenTurnRecord,
-  type Records,
-  type SessionRecord,
+import type {
+  AgentCount,
+  AgentRecord,
+  BeatRecord,
+  Bookmarks,
+  DeliveryRecord,
+  OpenTurnRecord,
+  Records,
+  SessionRecord,
 } from "#store/rules/records.ts";
+import { idleAt } from "#store/rules/retention.ts";
 import type { Lane, UsageCount } from "#store/store.ts";
 import { gatewayStream } from "#store/tables/journal-rows.ts";
 import {

@@ -1,4 +1,4 @@
-import { boundOf } from "#store/rules/records.ts";
+import { boundOf } from "#store/rules/retention.ts";
 import type { AgentCounts } from "#store/store.ts";
 import { gatewayStream } from "#store/tables/journal-rows.ts";
 import { AGENTS, BEATS, COUNTS } from "#store/tables/layouts.ts";

@@ -2,10 +2,8 @@ import { free, moreOf, object, record, report, usage, value, when, whole } from 
 
 export const SESSIONS = /* sql */ `
 insert into sessions (session_id, ordinal, agent, is_webhook, idle_at, idle_minute, body)
-select session_id, ordinal, agent, session_id ~ '^(\\x01")?webhook:', least(updated_at, head_due), least(updated_at, head_due) / 60000, ${record(
-  "sessions",
-  "session_id",
-  {
+select session_id, ordinal, agent, session_id ~ '^(\\x01")?webhook:', least(updated_at, head_due), least(updated_at, head_due) / 60000,
+  ${record("sessions", "session_id", {
     session: object({
       sessionId: free("session_id"),
       agent: value("agent"),
@@ -23,8 +21,7 @@ select session_id, ordinal, agent, session_id ~ '^(\\x01")?webhook:', least(upda
     }),
     compactedCount: whole("compacted_count"),
     headDueAt: whole("head_due"),
-  },
-)} from old_sessions;
+  })} from old_sessions;
 ${report("sessions", "sessions", "old_sessions")}
 insert into summaries (session, body)
 select ordinal, ${record("sessions", "session_id", {
@@ -69,10 +66,8 @@ from old_event_batches b join old_turns t on t.turn_id = b.turn_id where t.ended
 insert into turns (turn_id, body) select turn_id, ${record("turns", "turn_id", OF_TURN)} from old_turns where ended_at is not null;
 ${report("ended turns", "turns", "old_turns where ended_at is not null")}
 insert into open_turns (id, session, agent, place, waited, other, compact, ready, due, lease_ends, cancelled, body)
-select turn_id, session, agent, seq, waited, not waited, false, ready, due, case when status = 'running' then lease_ends end, is_cancelled, ${record(
-  "turns",
-  "turn_id",
-  {
+select turn_id, session, agent, seq, waited, not waited, false, ready, due, case when status = 'running' then lease_ends end, is_cancelled,
+  ${record("turns", "turn_id", {
     ...OF_TURN,
     open: object({
       waited: value("waited"),
@@ -89,8 +84,7 @@ select turn_id, session, agent, seq, waited, not waited, false, ready, due, case
       dueAt: value("due"),
       lease: when("status = 'running'", object({ node: value("node"), endsAt: value("lease_ends") })),
     }),
-  },
-)}
+  })}
 from (select t.*, b.ids, b.most_attempts, b.stream_keep,
     case when t.ready_at <= base.now then t.ready_order
       when t.ready_at is null and t.status = 'queued'

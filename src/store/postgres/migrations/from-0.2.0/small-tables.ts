@@ -14,28 +14,23 @@ select key, expires_at, ${record("idempotency_keys", "key", {
 ${report("idempotency keys", "idempotency_keys", "old_idempotency_keys")}
 insert into usage (counter, body)
 select lpad(hour::text, 13, '0') || ' ' || case when ${lengthOf("names")} <= 250 then names
-    else rtrim(translate(encode(sha256(convert_to(names, 'UTF8')), 'base64'), '+/', '-_'), '=') end, ${record(
-      "usage_counts",
-      "names",
-      {
-        hour: whole("hour"),
-        agent: value("agent"),
-        model: free("model"),
-        surface: value("surface"),
-        caller: free("caller"),
-        ...Object.fromEntries(COUNTED.map((name) => [name, whole(name)])),
-        latencyMs: value("latency_ms"),
-      },
-    )}
+    else rtrim(translate(encode(sha256(convert_to(names, 'UTF8')), 'base64'), '+/', '-_'), '=') end,
+  ${record("usage_counts", "names", {
+    hour: whole("hour"),
+    agent: value("agent"),
+    model: free("model"),
+    surface: value("surface"),
+    caller: free("caller"),
+    ...Object.fromEntries(COUNTED.map((name) => [name, whole(name)])),
+    latencyMs: value("latency_ms"),
+  })}
 from (select hour, agent, model, surface, caller, ${NAMES} as names, sum(latency_ms) as latency_ms,
     ${COUNTED.map((name) => `sum(${name}) as ${name}`).join(", ")}
   from old_usage_counts group by hour, agent, model, surface, caller) as u;
 ${report("counters of usage", "usage", "(select distinct hour, agent, model, surface, caller from old_usage_counts) as u")}
 insert into outgoing (id, session, endpoint, place, ready, due, lease_ends, body)
-select turn_id, session_ordinal, 'channel:' || channel, ordinal, not is_claimed and later is null, later, case when is_claimed then lease_ends end, ${record(
-  "announcements",
-  "turn_id",
-  {
+select turn_id, session_ordinal, 'channel:' || channel, ordinal, not is_claimed and later is null, later, case when is_claimed then lease_ends end,
+  ${record("announcements", "turn_id", {
     message: object({
       id: value("turn_id"),
       endpoint: value("'channel:' || channel"),
@@ -52,8 +47,7 @@ select turn_id, session_ordinal, 'channel:' || channel, ordinal, not is_claimed 
     dueAt: value("later"),
     fence: whole("fence"),
     lease: when("is_claimed", object({ node: value("node"), endsAt: value("lease_ends") })),
-  },
-)}
+  })}
 from (select a.*, case when not is_claimed and due > base.now then due end as later from old_announcements a cross join base) as a;
 ${report("announcements", "outgoing", "old_announcements")}
 insert into api_keys (id, place, body)
