@@ -26,9 +26,8 @@ export function CreateKey({ close, created }: { close: () => void; created: (key
   const name = useSignal("");
   const scope = useSignal<"chat" | "admin">("chat");
   const days = useSignal("90");
-  const limits = useKeyLimits();
   const isAdmin = scope.value === "admin";
-  const { agents, ...others } = limits.body;
+  const limits = useKeyLimits(isAdmin);
   return (
     <Confirm
       title="Create a key"
@@ -40,10 +39,7 @@ export function CreateKey({ close, created }: { close: () => void; created: (key
       run={async () => {
         const expires_at = expiryOf(days.value, Date.now());
         const ends = expires_at !== null && { expires_at };
-        const its = agents && !isAdmin && { agents };
-        created(
-          await rest().keys.create({ name: name.value.trim(), scopes: [scope.value], ...its, ...others, ...ends }),
-        );
+        created(await rest().keys.create({ name: name.value.trim(), scopes: [scope.value], ...limits.body, ...ends }));
       }}
     >
       <Field word="Name" hint="The purpose. Shown in logs and in usage.">

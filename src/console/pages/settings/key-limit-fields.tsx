@@ -12,19 +12,20 @@ const CHOICES = [
 ] as const;
 
 /** The limits that the form has, and the reason why it cannot be sent. */
-export function useKeyLimits() {
+export function useKeyLimits(isAdmin: boolean) {
   const which = useSignal<(typeof CHOICES)[number][0]>("all");
   const agents = useSignal<readonly string[]>([]);
   const limit = useSignal("");
   const windowMs = useSignal<WindowMs>("60000");
   const rate = rateOf(limit.value, windowMs.value);
-  const isEmpty = which.value === "some" && agents.value.length === 0;
+  const isLimited = !isAdmin && which.value === "some";
+  const isEmpty = isLimited && agents.value.length === 0;
   return {
     which,
     agents,
     limit,
     windowMs,
-    body: { ...(which.value === "some" && { agents: [...agents.value] }), ...(rate && { rate_limit: rate }) },
+    body: { ...(isLimited && { agents: [...agents.value] }), ...(rate && { rate_limit: rate }) },
     why: isEmpty
       ? "Select an agent first."
       : rate === null

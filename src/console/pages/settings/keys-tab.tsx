@@ -132,7 +132,7 @@ function columnsOf(
     {
       name: "Prefix",
       width: "104px",
-      drop: 3,
+      drop: 1,
       narrow: "first",
       cell: ({ prefix }) => prefix && <span class="mono">{prefix}…</span>,
     },

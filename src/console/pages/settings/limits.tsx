@@ -3,5 +3,5 @@ import { type Limits, limitsText, shortLimits } from "#console/lib/key-limits.ts
 /** The agents and the rate limit of a key or token. */
 export function LimitsOf({ of }: { of: Limits }) {
   const text = shortLimits(of);
-  return text === "" ? <span class="faint">–</span> : <span title={limitsText(of)}>{text}</span>;
+  return text === "" ? null : <span title={limitsText(of)}>{text}</span>;
 }
