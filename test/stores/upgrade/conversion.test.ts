@@ -250,15 +250,28 @@ await postgresTests((server) => {
     });
 
     it.each([
+      ["create view busy as select agent from live_turns", "view busy depends on view live_turns"],
       [
-        "create view busy as select agent from live_turns",
-        /\(these views use tables that the upgrade replaces: busy\. Drop them now/,
+        "create materialized view used as select * from usage_counts",
+        "materialized view used depends on table usage_counts",
       ],
-      ["create materialized view used as select * from usage_counts", /: used\. Drop them now/],
       [
-        "create table usage (note text)",
-        /\(the schema has other tables with the names of new tables: usage\. Rename them/,
+        "create schema reports; create view reports.live_turns as select agent from turns",
+        "view reports.live_turns depends on table turns",
       ],
+      [
+        "create table notes (turn text references turns)",
+        "constraint notes_turn_fkey on table notes depends on table turns",
+      ],
+      ["create table more () inherits (sessions)", "table more depends on table sessions"],
+      ["create table notes (key api_keys)", "column key of table notes depends on type api_keys"],
+      [
+        "create table notes (n bigint default nextval('event_ordinals'))",
+        "default value for column n of table notes depends on sequence event_ordinals",
+      ],
+      ["create table usage (note text)", "with the names of new tables: usage. Rename them"],
+      ["create domain journal as text", "with the names of new tables: journal. Rename them"],
+      ["create table old_sessions (note text)", "with the names of new tables: old_sessions. Rename them"],
     ])("is not made if objects of an operator are in the way, and the error names them: %s", async (create, reason) => {
       await using client = await released(create);
       await expect(upgrade(client, () => {})).rejects.toThrow(reason);

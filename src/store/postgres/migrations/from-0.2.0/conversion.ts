@@ -16,19 +16,34 @@ const NEW_TABLES = [...[...LARGE_LAYOUTS, ...LIVE_LAYOUTS].map(({ table }) => ta
 const ADDED = NEW_TABLES.filter((name) => !OLD_TABLES.includes(name));
 const IN_SCHEMA = "relnamespace = quote_ident(current_schema())::regnamespace";
 
-/** Refuses a schema with objects of an operator that the conversion would meet. */
+const OLD_SEQUENCES = "event_ordinals, announcement_ordinals, ready_orders, news_ids";
+const NEW_NAMES = [...ADDED, ...OLD_TABLES.map((name) => `old_${name}`)];
+
+/**
+ * Refuses a schema in which objects of an operator are in the way. It drops the old tables and undoes that: only PostgreSQL knows all kinds of objects
+ * that can depend on a table.
+ */
 const CHECKED = /* sql */ `
 do $$ declare found text; begin
-  select string_agg(distinct v.oid::regclass::text, ', ') into found
-  from pg_depend d join pg_rewrite r on r.oid = d.objid join pg_class v on v.oid = r.ev_class join pg_class c on c.oid = d.refobjid
-  where d.classid = 'pg_rewrite'::regclass and d.refclassid = 'pg_class'::regclass and c.oid <> v.oid and v.relname <> 'live_turns'
-    and c.${IN_SCHEMA} and c.relname = any ('{live_turns,${OLD_TABLES.join(",")}}');
+  begin
+    drop view if exists live_turns;
+    execute (select 'drop table ' || string_agg(c.oid::regclass::text, ', ') from pg_class c where c.${IN_SCHEMA} and c.relkind = 'r'
+      and c.relname = any ('{${OLD_TABLES.join(",")}}'));
+    drop sequence if exists ${OLD_SEQUENCES};
+    raise exception using errcode = 'AG000';
+  exception
+    when sqlstate 'AG000' then null;
+    when dependent_objects_still_exist then
+      get stacked diagnostics found = pg_exception_detail;
+      raise exception 'other objects depend on tables that the upgrade replaces: %. Drop them now, and create them for the new tables after the upgrade',
+        replace(found, chr(10), '; ');
+  end;
+  select string_agg(distinct name, ', ') into found from (
+    select relname as name from pg_class c where c.${IN_SCHEMA}
+    union all select typname from pg_type where typnamespace = quote_ident(current_schema())::regnamespace) as named
+  where name = any ('{${NEW_NAMES.join(",")}}');
   if found is not null then
-    raise exception 'these views use tables that the upgrade replaces: %. Drop them now, and create them for the new tables after the upgrade', found;
-  end if;
-  select string_agg(c.relname, ', ') into found from pg_class c where c.${IN_SCHEMA} and c.relname = any ('{${ADDED.join(",")}}');
-  if found is not null then
-    raise exception 'the schema has other tables with the names of new tables: %. Rename them, or move them to another schema', found;
+    raise exception 'the schema has other objects with the names of new tables: %. Rename them, or move them to another schema', found;
   end if;
 end $$;
 `;
@@ -88,7 +103,7 @@ update gateway_state set body = (${object({
 
 const DROPPED = /* sql */ `
 drop table if exists ${OLD_TABLES.map((name) => `old_${name}`).join(", ")};
-drop sequence if exists event_ordinals, announcement_ordinals, ready_orders, news_ids;
+drop sequence if exists ${OLD_SEQUENCES};
 drop function pg_temp.report, pg_temp.counted, pg_temp.record, pg_temp.bytes, pg_temp.damaged;
 analyze ${NEW_TABLES.join(", ")};
 `;
