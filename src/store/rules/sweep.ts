@@ -78,7 +78,8 @@ function sweepSessions(records: Records, request: SweepRequest, limit: number): 
     if (found.length === 0) break;
   }
   records.setBookmarks({ sweptTo: undefined });
-  return left <= 0;
+  // Without a step for sessions, there may be more keys or events.
+  return limit <= 0;
 }
 
 function sweepSession(

@@ -106,6 +106,15 @@ export function sweepingTests(engine: Engine): void {
       expect(world.told).toContainEqual(expect.objectContaining({ kind: "deleted", sessionId: "webhook:old" }));
     });
 
+    it("ends although it has looked at as many idle sessions as one call looks at, and could not delete any", async ({
+      world,
+    }) => {
+      await Promise.all(Array.from({ length: 250 }, (_, n) => world.start({ session: `chat:${n}` })));
+      await world.clock.advance(1_000);
+      // The first call also looks at the beginnings of their journals.
+      expect(await world.sweep({ sessionsBefore: world.clock.now() - 1 })).toBe(1);
+    });
+
     it("counts from the last use, whatever earlier sweeps found", async ({ world }) => {
       const MINUTE = 60_000;
       for (const session of ["chat:a", "chat:b"]) await endOne(world, session);

@@ -95,7 +95,7 @@ const READ = [
 /** Names the first record that the upgrade cannot read. Undefined if there is none. */
 function findDamage(db: Database): string | undefined {
   for (const [table, key, column, value] of READ) {
-    const damaged = `CASE WHEN json_valid(${column}) THEN ${value} IS NULL ELSE ${key} <> 'epoch' END`;
+    const damaged = `CASE WHEN json_valid(${column}) THEN ${value} IS NULL ELSE ${key} NOT IN ('epoch', 'probe') END`;
     const [found] =
       db.query(`SELECT ${freeBytesOf(key)} FROM ${table} WHERE ${damaged} LIMIT 1`).get<[string]>([]) ?? [];
     if (found !== undefined)
