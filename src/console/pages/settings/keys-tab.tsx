@@ -128,7 +128,7 @@ function columnsOf(
   { rotate, revoke }: Record<"rotate" | "revoke", (key: Key) => unknown>,
 ): Column<Key>[] {
   return [
-    { name: "Name", narrow: "first", cell: ({ name }) => <strong>{name}</strong> },
+    { name: "Name", width: "15%", min: 100, narrow: "first", cell: ({ name }) => <strong>{name}</strong> },
     {
       name: "Prefix",
       width: "104px",
@@ -136,14 +136,14 @@ function columnsOf(
       narrow: "first",
       cell: ({ prefix }) => prefix && <span class="mono">{prefix}…</span>,
     },
-    { name: "Scopes", width: "80px", drop: 3, cell: ({ scopes }) => scopes.join(", ") },
-    { name: "Limits", width: "20%", min: 120, drop: 2, cell: (key) => <LimitsOf of={key} /> },
+    { name: "Scopes", width: "104px", drop: 3, cell: ({ scopes }) => scopes.join(", ") },
+    { name: "Limits", drop: 2, cell: (key) => <LimitsOf of={key} /> },
     {
       name: "Created",
-      width: "88px",
+      width: "96px",
       drop: 1,
       narrow: "none",
-      cell: ({ created_at }) => (created_at === null ? <span class="faint">–</span> : <Ago at={created_at} />),
+      cell: ({ created_at }) => (created_at === null ? <span class="faint">configured</span> : <Ago at={created_at} />),
     },
     {
       name: "Last used",
@@ -157,13 +157,6 @@ function columnsOf(
       ),
     },
     { name: "Expires", width: "148px", cell: (key) => <Expires of={key} keys={keys} /> },
-    {
-      name: "Source",
-      width: "108px",
-      drop: 1,
-      narrow: "none",
-      cell: ({ source }) => (source === "config" ? "Configuration" : "Console"),
-    },
     {
       name: "Actions",
       width: "170px",
