@@ -1,7 +1,21 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "#channels/channel.ts";
+import type { SharedStore } from "#store/shared-store.ts";
 import { createPlayedChannel, DELIVERED, failing } from "#test/channels/played.ts";
 import { startAnnouncing } from "./start-announcing.ts";
+
+/** A store that several gateways share. */
+const SHARED: SharedStore = {
+  countRequest: async () => ({ left: 1 }),
+  readRequests: async () => [],
+  gateways: () => 2,
+  haveAgents: async () => {},
+  missingAgents: async () => [],
+  askTexts: async () => {},
+  putTexts: async () => {},
+  readTexts: async () => [],
+  dropTexts: async () => {},
+};
 
 describe("one channel", () => {
   it("has at most four announcements in progress, and delays no other channel", async () => {
@@ -60,4 +74,17 @@ it("channels that hang, however many, do not delay another one", async () => {
   for (let n = 0; n < 10; n++) await core.announce({ channel: "live", session: `webhook:live-${n}` });
   expect(new Set(Object.values(hanging).map(({ waiting }) => waiting.size))).toEqual(new Set([4]));
   expect(live.calls).toHaveLength(10);
+});
+
+it("the announcements of a removed channel are left to the other gateways of a shared store, also while one is being sent", async () => {
+  const ops = createPlayedChannel();
+  await using core = await startAnnouncing({ ops }, { wrapStore: () => ({ shared: SHARED }) });
+  const announced: { turnId: string; deliveryId: string }[] = [];
+  for (let n = 0; n < 6; n++) announced.push(await core.announce({ session: `webhook:${n}` }));
+  expect(ops.calls).toHaveLength(4);
+  await core.reconfigure({});
+  ops.calls[0]?.answer(DELIVERED);
+  await core.clock.settle();
+  await core.clock.advance(5_000);
+  expect(await Promise.all(announced.map(core.namesOf))).toEqual([["delivered"], [], [], [], [], []]);
 });

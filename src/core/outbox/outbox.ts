@@ -18,6 +18,8 @@ import {
 /** The most messages at a time for an endpoint. If the last one failed, the next one is sent alone. */
 const MOST_OF_ENDPOINT = 4;
 const AFTER_FAILURE = 1;
+/** The time after the last retry in which only gateways with the endpoint claim a message. */
+const LAST_ATTEMPT_MS = 3_600_000;
 /** The time that a stopping gateway waits until the store has taken unfinished messages back. */
 const GIVE_BACK_MS = 1_000;
 
@@ -48,10 +50,9 @@ export function createOutbox(parts: CoreParts) {
   const claim = async () => {
     const free: Record<string, number> = {};
     for (const endpoint of endpoints()) free[endpoint] = placesOf(endpoint);
-    for (const { message } of worker.all()) free[message.endpoint] = (free[message.endpoint] ?? MOST_OF_ENDPOINT) - 1;
-    // A message for a removed endpoint fails at once. If several gateways share the store, another one may still have the endpoint.
-    const before = store.shared ? clock.now() - GIVE_UP_MS : Number.POSITIVE_INFINITY;
-    const request = { node, leaseMs: lease.ms, free, others: { free: MOST_OF_ENDPOINT, before } };
+    for (const { message } of worker.all())
+      if (message.endpoint in free) free[message.endpoint] = (free[message.endpoint] ?? 0) - 1;
+    const request = { node, leaseMs: lease.ms, free, others: othersOf(parts) };
     const { claimed, nextDueInMs = Number.POSITIVE_INFINITY } = await store.claimOutgoing(request);
     // The pause of another endpoint may end earlier.
     const waits = [...failing.keys()].map(pausedFor).filter((ms) => ms > 0);
@@ -150,3 +151,9 @@ export function createOutbox(parts: CoreParts) {
 }
 
 export type Outbox = ReturnType<typeof createOutbox>;
+
+/** A message for a removed endpoint fails at once. If several gateways share the store, another one may still have the endpoint. */
+function othersOf({ store, clock }: CoreParts) {
+  const before = store.shared ? clock.now() - GIVE_UP_MS - LAST_ATTEMPT_MS : Number.POSITIVE_INFINITY;
+  return { free: MOST_OF_ENDPOINT, before };
+}
