@@ -703,7 +703,7 @@ export interface components {
              * @example 2027-01-31
              */
             expiresAt?: string;
-            /** @description The only agents that the key may use, as configured in `agents`. Only for keys with the scope `chat` alone. By default the key may use every agent. */
+            /** @description The only agents that the key may use, as configured in `agents`. Only for keys whose only scope is `chat`. By default the key may use every agent. */
             agents?: components["schemas"]["TokenAgents"];
             /** @description The key's own rate limit. By default it is `gateway.rest.rateLimit`. */
             rateLimit?: components["schemas"]["TokenRate"];
@@ -756,7 +756,7 @@ export interface components {
              *     ]
              */
             permissions: "*" | string[];
-            /** @description The only agents that the token may use, as configured in `agents`. By default it may use every agent. With `agents`, `system.reload`, `agent.reload`, `/metrics` and the pushes of the gateway and its deliveries are refused, because they concern all agents. */
+            /** @description The only agents that the token may use, as configured in `agents`. By default it may use every agent. A token with `agents` cannot use `system.reload`, `agent.reload`, `/metrics`, or the pushes of the gateway and of deliveries, because they concern all agents. */
             agents?: components["schemas"]["TokenAgents"];
             /** @description The token's own rate limit, over HTTP and WebSocket together. By default it is `gateway.rpc.rateLimit`. */
             rateLimit?: components["schemas"]["TokenRate"];
@@ -1522,7 +1522,7 @@ export interface components {
              * @example 2027-01-31
              */
             expiresAt?: string;
-            /** @description The only agents that the key may use, as configured in `agents`. Only for keys with the scope `chat` alone. By default the key may use every agent. */
+            /** @description The only agents that the key may use, as configured in `agents`. Only for keys whose only scope is `chat`. By default the key may use every agent. */
             agents?: components["schemas"]["TokenAgents"];
             /** @description The key's own rate limit. By default it is `gateway.rest.rateLimit`. */
             rateLimit?: components["schemas"]["TokenRate"];

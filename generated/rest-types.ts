@@ -530,7 +530,7 @@ export interface paths {
         put?: never;
         /**
          * Replace a key
-         * @description Creates a key with the name, scopes and limits of another, which expires after a while, so that both work until every client
+         * @description Creates a key with the name, scopes and limits of another key. The old key expires after a while, so that both work until every client
          *     has the new one. An expired or replaced key cannot be rotated. Replace a key of the configuration there.
          */
         post: operations["keys.rotate"];
@@ -1795,7 +1795,7 @@ export interface components {
             permissions: string[];
             /** @description The only agents that the key or token may use; null if it may use every agent. */
             agents: components["schemas"]["AgentNames"] | null;
-            /** @description The own rate limit of the key or token; null if the limit of its surface holds. */
+            /** @description The key's or token's own rate limit; null if the rate limit of its surface applies. */
             rate_limit: components["schemas"]["KeyRate"] | null;
         };
         /** @description The name of this server, and its paths. */
@@ -1905,7 +1905,7 @@ export interface components {
              *     ]
              */
             scopes: components["schemas"]["KeyScope"][];
-            /** @description The only agents that the key may use; without it or with null, it may use every agent. Only for a key with the scope `chat` alone. An agent that is later removed from the configuration leaves the key with fewer agents, never with more. */
+            /** @description The only agents that the key may use. If absent or null, the key may use every agent. Only for a key whose only scope is `chat`. An agent that is later removed from the configuration leaves the key with fewer agents, never with more. */
             agents?: components["schemas"]["AgentNames"] | null;
             /** @description The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
             rate_limit?: components["schemas"]["KeyRate"] | null;
@@ -2939,7 +2939,7 @@ export interface components {
             name: components["schemas"]["KeyName"];
             /** @description The scopes of the key. */
             scopes?: components["schemas"]["KeyScope"][];
-            /** @description The only agents that the key may use; without it or with null, it may use every agent. Only for a key with the scope `chat` alone. An agent that is later removed from the configuration leaves the key with fewer agents, never with more. */
+            /** @description The only agents that the key may use. If absent or null, the key may use every agent. Only for a key whose only scope is `chat`. An agent that is later removed from the configuration leaves the key with fewer agents, never with more. */
             agents?: components["schemas"]["AgentNames"] | null;
             /** @description The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
             rate_limit?: components["schemas"]["KeyRate"] | null;

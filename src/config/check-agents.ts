@@ -41,7 +41,7 @@ export function checkNames({ store, gateway, ...config }: CheckedConfig, built: 
     refuse(["gateway", "announceTo"], `names a channel ${notAmong(channels, announceTo, "channels")}`);
 }
 
-/** Checks that the agents of keys and tokens exist, and that only keys with the scope `chat` alone are limited to agents. */
+/** Checks that the agents of keys and tokens exist, and that only keys whose only scope is `chat` are limited to agents. */
 export function checkLimits({ gateway, agents }: CheckedConfig, { refuse }: Findings): void {
   const known = Object.keys(agents);
   const check = (path: Path, names: readonly string[] = []) => {
@@ -54,7 +54,7 @@ export function checkLimits({ gateway, agents }: CheckedConfig, { refuse }: Find
     if (key.agents && key.scopes.includes("admin"))
       refuse(
         [...path, "agents"],
-        "is only for keys with the scope `chat` alone: a key with the scope `admin` reaches every agent.",
+        "is only for keys whose only scope is `chat`: a key with the scope `admin` reaches every agent.",
       );
     check(path, key.agents);
   }

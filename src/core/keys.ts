@@ -52,10 +52,11 @@ function checkAgents({ scopes, agents = [] }: NewKey, known: readonly string[]):
   };
   if (agents.length > 0 && scopes.includes("admin")) refuse("/agents", ADMIN_REACHES_ALL);
   for (const [index, agent] of agents.entries())
-    if (!known.includes(agent)) refuse(`/agents/${index}`, `names no configured agent.${suggest(agent, known)}`);
+    if (!known.includes(agent))
+      refuse(`/agents/${index}`, `names an agent that is not configured.${suggest(agent, known)}`);
 }
 
-const ADMIN_REACHES_ALL = "is only for keys with the scope chat alone: a key with the scope admin reaches every agent.";
+const ADMIN_REACHES_ALL = "is only for keys whose only scope is chat: a key with the scope admin reaches every agent.";
 
 type KeysParts = {
   store: Store;

@@ -42,12 +42,12 @@ export function listedFor(caller: Caller, name: string | undefined): readonly st
   return [name];
 }
 
-/** Throws `forbidden` for a session id in the form of another agent's, because the first message to an id takes it. */
+/** Throws `forbidden` for a session id that names another agent, because the first message to an id creates its session. */
 export function requireOwnForm(caller: Caller, sessionId: string | undefined): void {
   if (caller.agents === undefined || sessionId === undefined) return;
   const part = agentPartOf(sessionId);
   if (part === undefined || caller.agents.some((agent) => isPartOf(agent, part))) return;
-  throw unreachable(caller, `the session ${quoted(sessionId)}, whose id has the form of another agent's`);
+  throw unreachable(caller, `the session ${quoted(sessionId)}, whose id is reserved for another agent`);
 }
 
 /** Throws `session-not-found` if the caller may not use the agent of the session. */

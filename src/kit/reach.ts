@@ -1,5 +1,5 @@
 /**
- * The rule of `agents`: a key or token that has them may use only these agents. An unknown name is refused as a forbidden one, so that a
+ * The rule of `agents`: a key or token that has them may use only these agents. An unknown name gets the same error as a forbidden one, so that a
  * caller cannot find out which agents exist.
  */
 import { GatewayError } from "./errors.ts";

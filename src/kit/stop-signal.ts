@@ -16,7 +16,7 @@ export class Stop implements StopSignal {
   reason: unknown = undefined;
   #listeners: readonly Listener[] = NOBODY;
 
-  /** Once; the listeners are called now. */
+  /** Calls the listeners before it returns. Only the first call has an effect. */
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.aborted = true;

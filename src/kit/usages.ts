@@ -1,6 +1,6 @@
 import type { Usage as ShownUsage } from "#generated/rest-types.ts";
 
-/** Usage and its arithmetic: only whole numbers, so that sums never drift. Every room may use it. */
+/** Usage and its arithmetic: only whole numbers, so that sums never drift. Every module may import it. */
 
 /** The parts of a usage that are mostly 0. `cost` is in billionths of whatever currency the prices are in. */
 export type MoreUsage = { cached: number; reasoning: number; cost: number };

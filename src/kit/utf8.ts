@@ -5,8 +5,8 @@ import { yieldToOthers } from "#kit/yield.ts";
 const TWO_PASSES_FROM = 4096;
 
 /**
- * The text of bytes that are known to be UTF-8. V8's own decoder blocks for 4 ms for a megabyte that is not all ASCII; decoding over UTF-16 takes
- * less than one.
+ * The text of bytes that are known to be UTF-8. If the text is not all ASCII, V8's own decoder blocks the process for longer than
+ * decoding by way of UTF-16.
  */
 export function textOfUtf8(bytes: Buffer, from = 0, to = bytes.length): string {
   if (to - from < TWO_PASSES_FROM) return bytes.toString("utf8", from, to);
@@ -23,7 +23,7 @@ const MOST_BYTES = 3;
 
 /** The bytes of a large text, written in slices with other work before and between them. */
 export async function utf8InStretches(text: string): Promise<Buffer> {
-  // Counting the bytes first would take half as long as writing them; unwritten memory is not used.
+  // The buffer has the maximum size, because counting the bytes first would be slow. Memory that is not written is not used.
   const room = Buffer.allocUnsafeSlow(text.length * MOST_BYTES);
   let length = 0;
   for (let from = 0; from < text.length; ) {

@@ -218,7 +218,7 @@ export type ClaimedTurn = {
   replySeq: number;
   /** The duration of its earlier attempts, which were given back: the turn's deadline is for all of them. */
   spentMs: number;
-  /** As in its order. */
+  /** The hops of the turn's order. */
   hops: number;
   task: TurnTask | undefined;
 };
@@ -231,7 +231,7 @@ export type TurnEnd = {
   /** Kept with the reply. */
   toolCalls?: ToolCall[] | undefined;
   error: TurnError | undefined;
-  /** The model that answered, if it is not the turn's; only with `usage`. */
+  /** The model that answered, if it differs from the turn's model. Set only together with `usage`. */
   model?: string | undefined;
   usage: UsageRow | undefined;
   /** Of a turn that compacts, if it completed. */

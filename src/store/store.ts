@@ -73,7 +73,7 @@ export interface StoreWatcher {
   /** The connection to the engine was lost. Notifications of deliveries may be missing. */
   deliveriesLost?(): void;
 
-  /** Called only by an engine that several gateways share: whether this gateway follows this session, or its agent. */
+  /** Called only by an engine that several gateways share. Returns true if this gateway follows the session or its agent. */
   wants?(session: Pick<SessionRef, "sessionId" | "agent">): boolean;
   /** The same of the gateway's stream. */
   wantsGateway?(): boolean;
@@ -88,7 +88,7 @@ export interface Store extends InboundStore, AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
   /** True if the records outlive the process. */
   readonly durable: boolean;
-  /** Identifies the store's content: a new content has another text. At most 40 letters, digits, `_` and `-`. */
+  /** Identifies the store's content: if the content is replaced, `epoch` changes. At most 40 letters, digits, `_` and `-`. */
   readonly epoch: string;
   /** Only an engine that several gateways share has it. */
   readonly shared?: SharedStore;
@@ -179,7 +179,7 @@ export interface Store extends InboundStore, AsyncDisposable {
    */
   listTurns(query: TurnQuery): Promise<Page<Turn>>;
   getSession(sessionId: string): Promise<ListedSession | undefined>;
-  /** Newest created first; of all agents, or of some. `cursor` is the `next` of an earlier page; one that no page gave is `invalid-params`. */
+  /** The most recently created first; of all agents, or of `agents`. `cursor` is the `next` of an earlier page; any other value throws `invalid-params`. */
   listSessions(query: { agents?: readonly string[]; limit: number; cursor?: string }): Promise<Page<ListedSession>>;
   /**
    * Entries after `seq`, in order. The cost depends on the result only, not on the place in the journal. If the first entry is
@@ -216,7 +216,7 @@ export interface Store extends InboundStore, AsyncDisposable {
   /**
    * Cancels its queued turns, tells the watchers of a running one, and erases messages, journal, announcements on their way, and
    * the bodies and step details of its deliveries. Usage stays; events that its turns worked on go back as from turns that
-   * failed. Answers the number of turns that it ended; undefined when there is no such session, or `agents` lacks its agent.
+   * failed. Returns the number of ended turns; undefined if the session does not exist or its agent is not in `agents`.
    */
   deleteSession(
     sessionId: string,

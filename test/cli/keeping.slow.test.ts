@@ -95,7 +95,7 @@ test("a key is made for some agents and with its own rate limit, and listed with
       err: expect.stringContaining(words),
     });
   const unknown = await run(["keys", "create", "x", "--agents", "mian"]);
-  expect(unknown.err).toContain("agents names no configured agent. Did you mean `main`?");
+  expect(unknown.err).toContain("agents names an agent that is not configured. Did you mean `main`?");
   const admin = await run(["keys", "create", "x", "--agents", "main", "--scope", "admin"]);
   expect(admin.err).toContain("a key with the scope admin reaches every agent");
 });

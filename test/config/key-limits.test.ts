@@ -17,7 +17,7 @@ describe("the agents of a key", () => {
     const key = (scopes: string[]) => ({ ...gateway, ...rest({ key: good(1), scopes, agents: ["main"] }) });
     for (const scopes of [["admin"], ["chat", "admin"]])
       expect(await refused({ agents, gateway: key(scopes) })).toEqual([
-        "gateway.rest.auth.keys[0].agents is only for keys with the scope `chat` alone: a key with the scope `admin` reaches every agent.",
+        "gateway.rest.auth.keys[0].agents is only for keys whose only scope is `chat`: a key with the scope `admin` reaches every agent.",
       ]);
     expect(await load(withSections({ agents, gateway: key(["chat"]) }))).toBeDefined();
   });

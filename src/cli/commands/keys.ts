@@ -20,8 +20,8 @@ export function addKeys(program: Command): void {
       .argument("<name>", "the user of the key, a person or a program")
       .addOption(new Option("--scope <scope...>", "its scopes").choices(["chat", "admin"]))
       .option("--expires <when>", "its expiry: 30d, or 2027-03-01 (default: never)")
-      .option("--agents <names>", "the only agents that it may use: a,b (default: all)")
-      .option("--rate <limit>", "its own rate limit: 100/60s (default: the limit of REST)")
+      .option("--agents <names>", "the only agents that the key may use, such as a,b (default: all)")
+      .option("--rate <limit>", "the key's rate limit, such as 100/60s (default: the limit of REST)")
       .addHelpText(
         "after",
         "\nExamples:\n  agent-gateway keys create ci\n  agent-gateway keys create dashboard --scope admin --expires 90d\n  agent-gateway keys create widget --agents support --rate 20/60s\n  KEY=$(agent-gateway keys create ci -q)",

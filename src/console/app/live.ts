@@ -24,7 +24,7 @@ export function beginPage(): void {
   wasReset.value = false;
 }
 
-/** Counts the times from which the stream is complete: when it returns, and when a page's subscription has started. */
+/** Increases each time the stream is complete again: after a reconnect, and when the subscription of a page has started. */
 const returns = signal(0);
 
 /** A push whose name this client may not know yet. */

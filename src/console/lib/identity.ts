@@ -9,7 +9,7 @@ export type Identity = {
   token: string;
 };
 
-/** What a control needs: REST, the management of keys, or a permission of RPC. `gateway.stream` needs `system.health`, `*.*` all permissions. */
+/** The right that a control needs: REST, the management of keys, or an RPC permission. `gateway.stream` requires `system.health`, and `*.*` requires all permissions. */
 export type Right = "rest" | "keys" | `${string}.${string}`;
 
 /** The rights that concern all agents. */

@@ -8,7 +8,7 @@ export function shownText(text: string): string {
 }
 
 /**
- * The children of an element with the control characters in their texts shown by name, each by `mark`; in an element that contains only text, as
+ * The children of an element, in which `mark` replaces each control character by its name; in an element that contains only text, as
  * text. The same value if there are none.
  */
 export function shownChildren(child: unknown, mark: (sign: string) => unknown, isTextOnly: boolean): unknown {

@@ -61,7 +61,7 @@ export function Table<Row>({ label, rows, columns, keyOf, hrefOf, selected, more
   useLayoutEffect(() => {
     const left = before.current;
     before.current = selected;
-    // The inspector had the focus when it closed: the reader continues at the row of before.
+    // The inspector had the focus when it closed, so the focus returns to the row that was selected.
     if (selected !== undefined || left === undefined || document.activeElement !== document.body) return;
     const row = table.current?.tBodies[0]?.rows[rows.findIndex((one) => keyOf(one) === left)];
     row?.querySelector<HTMLElement>("a.row-link")?.focus();

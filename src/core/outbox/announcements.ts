@@ -10,7 +10,7 @@ import type { Outgoing, TurnAnnouncement, TurnOrder } from "#store/store.ts";
 type Channels = { channels: { has(name: string): boolean } };
 
 /**
- * The announcement of a turn's reply: to the configured channel with the name of its label, else to the default channel. Undefined if the turn
+ * The announcement of a turn's reply: to the channel of the request if it is configured, otherwise to the default channel. Undefined if the turn
  * did not ask for one, or neither channel exists: then only WebSocket subscribers receive the reply.
  */
 export function announceOf(

@@ -15,7 +15,7 @@ import {
   stepOf,
 } from "./endings.ts";
 
-/** The most messages at a time for an endpoint. If the last one failed, the next one is sent alone. */
+/** The maximum number of messages that are sent to an endpoint at once. After a failed attempt it is `AFTER_FAILURE`. */
 const MOST_OF_ENDPOINT = 4;
 const AFTER_FAILURE = 1;
 /** The time after the last retry in which only gateways with the endpoint claim a message. */
@@ -145,7 +145,7 @@ export function createOutbox(parts: CoreParts) {
         return { name, status: "degraded", detail: `Last delivery failed: ${last.reason}.${waiting}` };
       });
     },
-    /** Waits at most `ms` for running messages, and with a store in memory for all that can be sent now. Then gives the rest back. */
+    /** Waits at most `ms` for messages that are being sent, and with a memory store also for all messages that can be sent now. Then returns the others to the queue. */
     drain: (ms: number): Promise<void> => (drained ??= drain(ms)),
   };
 }

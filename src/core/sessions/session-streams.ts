@@ -80,7 +80,7 @@ export class SessionStream extends Stream<Entry, SessionTaker> {
 
   async read(after: number, limit: number): Promise<readonly Entry[]> {
     const entries = await this.#parts.store.readEntries(this.sessionId, { after, limit });
-    // Its agent decides who may read the entries of a session that did not exist before.
+    // The session may be new. Its agent decides which callers may read the entries.
     if (this.agent === undefined && entries.length > 0) await this.identify();
     for (const entry of entries) this.#note(entry);
     return entries;

@@ -143,7 +143,7 @@ export async function readPlainFile(path: string, most: number): Promise<string 
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     const stats = await file.stat();
-    // A folder reports itself that it cannot be read.
+    // Reading a folder throws its own error.
     if (!stats.isFile() && !stats.isDirectory()) return { fault: "cannot be read (it is not a file)" };
     if (stats.size > most) return { fault: `is larger than ${most / 1024} KiB` };
     return await file.readFile("utf8");

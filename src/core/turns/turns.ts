@@ -126,7 +126,7 @@ export function createTurns(parts: TurnParts) {
 
 export type Turns = ReturnType<typeof createTurns>;
 
-/** A key's name and idempotency keys may pass to another key, which may not use all agents of the first. */
+/** A later key of the same name gets the idempotency keys of the earlier one, but possibly not all of its agents. */
 function requireReplay(request: TurnRequest, { agent }: Turn): void {
   if (reaches(request, agent)) return;
   throw new GatewayError("forbidden", "The idempotency key started a turn of an agent that the caller may not use.");

@@ -50,7 +50,7 @@ export type SessionRecord = {
   readonly headDueAt: number | undefined;
 };
 
-/** The times before which sessions are idle for longer than their retention. */
+/** Sessions that are idle since before these times are past their retention. */
 export type SessionBounds = Pick<Parameters<Store["sweep"]>[0], "sessionsBefore" | "webhookSessionsBefore">;
 
 /** A turn. `open` holds the fields that only an unfinished turn needs. */
@@ -207,7 +207,7 @@ export type Totals = ReturnType<Store["stats"]>;
 export type Bookmarks = {
   /** The kind of turn that is claimed next: one with a waiting caller, or another. */
   readonly isWaitedNext: boolean;
-  /** The last session that a sweep has looked at; undefined if the next sweep begins with the first. */
+  /** The last session that a sweep has checked; undefined if the next sweep starts with the first one. */
   readonly sweptTo: SessionRecord | undefined;
   /** The bytes that the recorder may hold, by the last order. */
   readonly recorderBytes: number;
@@ -270,8 +270,8 @@ export interface Records {
     /** Sessions with a smaller ordinal, newest first; of one agent or of all. */
     before(ordinal: number, limit: number, agent?: string): SessionRecord[];
     /**
-     * The sessions after `last`, in the order of their ordinals or of their idle times. An engine may leave out sessions within their retention, and
-     * ends only with an empty answer.
+     * The sessions after `last`, in the order of their ordinals or of their idle times. An engine may leave out sessions within their retention. It
+     * returns an empty list only if there are no more.
      */
     after(last: SessionRecord | undefined, limit: number, bounds: SessionBounds): SessionRecord[];
   };

@@ -112,7 +112,7 @@ function abandonCompaction(records: Records, record: CompactionRecord): void {
   if (status === "running") records.notify({ kind: "cancel", turnId });
 }
 
-/** Takes a running turn from its runner, which learns it only from its claim and the end of its session. */
+/** Takes a running turn from its runner. The runner notices this only from its lost claim and the end of the session. */
 function abandonTurn(records: Records, record: OpenTurnRecord, now: number): void {
   const { turn, open } = record;
   countEndOfTurn(records, turn, { now, status: "cancelled", error: undefined });

@@ -78,7 +78,7 @@ function sweepSessions(records: Records, request: SweepRequest, limit: number): 
     if (found.length === 0) break;
   }
   records.setBookmarks({ sweptTo: undefined });
-  // Without a step for sessions, there may be more keys or events.
+  // If no steps were left for sessions, there may be more keys or events.
   return limit <= 0;
 }
 

@@ -80,7 +80,7 @@ function rulesOf(link: WorkerLink): Pick<Store, RuleName> {
   ) as unknown as Pick<Store, RuleName>;
 }
 
-/** A function cannot be passed to another thread: it is called here, for all agents that it may be called for. */
+/** A function cannot be passed to another thread: so `freeOf` is called here, for every agent with queued work. */
 function claimTurnsOf(link: WorkerLink): Store["claimTurns"] {
   return async ({ free, freeOf: freeOfAgent, newMessageId, ...request }) => {
     const freeOf = new Map<string, FreeOf>();
@@ -91,7 +91,7 @@ function claimTurnsOf(link: WorkerLink): Store["claimTurns"] {
       freeOf.set(agent, places);
       most += Math.min(places.other, queued) + Math.min(places.compact, compactions);
     }
-    // Turns that are queued meanwhile are told of, and claimed then.
+    // Turns that are queued meanwhile cause a notification, and are claimed after it.
     if (freeOf.size === 0) return { turns: [], nextDueInMs: undefined };
     const messageIds = Array.from({ length: Math.max(Math.min(most, free), 0) }, newMessageId);
     return await link.call("claimTurns", { ...request, free, freeOf, messageIds });

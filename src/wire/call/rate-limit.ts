@@ -8,7 +8,7 @@ export type Limit = RateLimit;
 type RateUse = Limit & { left: number; wholeInMs: number | undefined };
 
 /**
- * Counts a request of a key; throws above its `own` limit or else the surface's, and returns the number of remaining requests. Undefined if
+ * Counts a request of a key, and returns the number of remaining requests. Throws above the limit `own`, or without it above the limit of the surface. Undefined if
  * there is no limit. A promise only if other gateways count too: a body that ends in the packet of its head must be read at once.
  */
 export type CountRequest = (key: string, own?: Limit) => number | undefined | Promise<number | undefined>;

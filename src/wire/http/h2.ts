@@ -60,7 +60,7 @@ const BEGUN_AT_ONCE = 4;
 const END_STREAM = 1;
 const NO_ERROR = 0;
 const ENHANCE_YOUR_CALM = 11;
-/** Ends no stream: the number of the last accepted one follows. */
+/** A GOAWAY with this number ends no stream. The number of the last accepted stream is sent later. */
 const ANY_STREAM = 2 ** 31 - 1;
 
 /** The connections of one listener that speak HTTP/2. Each request on them is answered as one over HTTP/1.1 would be. */

@@ -43,7 +43,7 @@ function cutBlocked(this: Socket): void {
 }
 
 /**
- * Starts a request that was sent ahead of its predecessor's answer after this answer. Node starts all requests of one read, and holds their answers
+ * Starts a pipelined request only after the answer to the request before it. Node starts all requests of one read, and holds their answers
  * until it is their turn: a client could otherwise fill the memory with answers. A request is not started if its answer could not be sent, because
  * the client or an earlier answer has ended the connection.
  */

@@ -29,7 +29,7 @@ const NO_REQUEST: [ErrorName, string] = ["invalid-request", "The bytes are not a
 const LONG_TARGET: [ErrorName, string] = ["uri-too-long", `The request target is larger than ${HEADER_LIMIT} bytes.`];
 
 /**
- * Answers bytes that are not an HTTP request, if the socket can still be answered. A complete request before them gets its answer first: theirs would
+ * Answers bytes that are not an HTTP request, if the socket can still be answered. A complete request before them is answered first, because the refusal could otherwise
  * be mistaken for it, or for a part of it.
  */
 export function createByteRefusal({ newRequestId, events }: { newRequestId: () => string; events: Events }) {

@@ -76,7 +76,7 @@ export function createRestDoor(parts: RestDoorParts) {
     const context = new RestCall(call, caller, matched.route, raw);
     const reply = await handler({ path: matched.params, query, headers, body }, context);
     line.succeeded();
-    // As is its answer, which may repeat the request.
+    // The answer is also sent in a separate turn of the event loop, because it may repeat a large request.
     if (isLarge) await yieldToOthers();
     const sending = answer(call, matched, reply, parts.style);
     if (sending) await sending;

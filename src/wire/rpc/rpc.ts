@@ -278,7 +278,7 @@ function checkHeader(inHeader: string, key: string): void {
     throw new GatewayError("invalid-params", "`idempotencyKey` is not the key of the header Idempotency-Key.");
 }
 
-/** The same value for the same params, in any order and with any key. */
+/** Returns the same hash for the same params, whatever their order and the `idempotencyKey`. */
 function hashOfParams(params: object): string {
   const pairs = Object.entries(params).filter(([name]) => name !== "idempotencyKey");
   pairs.sort(([a], [b]) => (a < b ? -1 : 1));

@@ -37,11 +37,11 @@ export function withSocketCalls(methods: RpcMethods): RpcMethods {
   return new Map([...methods, ...socketRows.map((one) => [one.name, one] as const)]);
 }
 
-/** Gives a connection the rights that its token has now. Closes it if it had an agent that the token has lost. */
+/** Gives a connection the rights that its token has now. Closes a connection with subscriptions if its token has lost an agent. */
 export function setCaller(connection: Connection, caller: Connection["caller"]): void {
   const isLess = connection.subscriber !== undefined && isNarrowed(connection.caller, caller);
   connection.caller = caller;
-  if (isLess) connection.close(CLOSE.permissionRevoked, "the token may no longer use all agents that it had");
+  if (isLess) connection.close(CLOSE.permissionRevoked, "the token has lost access to an agent");
   else checkPermissions(connection);
 }
 

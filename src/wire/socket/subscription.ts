@@ -310,7 +310,7 @@ export class SessionSubscription extends Subscription implements SessionTaker {
     return this.#isReader && seq > this.after;
   }
 
-  /** A client may resume with a deleted session's id, which another agent's session may get. */
+  /** A client may resume with the id of a deleted session. A later session of another agent may have the same id. */
   get #isReader(): boolean {
     return this.isSubscribed && this.owner.mayRead(this.stream.agent);
   }

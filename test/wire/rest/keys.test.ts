@@ -67,10 +67,10 @@ describe("keys", () => {
   });
 
   test.each([
-    [{ agents: ["mian"] }, "/agents/0", "names no configured agent. Did you mean `main`?"],
-    [{ agents: ["main", "zz"] }, "/agents/1", "names no configured agent. There is `main`."],
-    [{ agents: ["main"], scopes: ["admin"] }, "/agents", "is only for keys with the scope chat alone"],
-    [{ agents: ["main"], scopes: ["chat", "admin"] }, "/agents", "is only for keys with the scope chat alone"],
+    [{ agents: ["mian"] }, "/agents/0", "names an agent that is not configured. Did you mean `main`?"],
+    [{ agents: ["main", "zz"] }, "/agents/1", "names an agent that is not configured. There is `main`."],
+    [{ agents: ["main"], scopes: ["admin"] }, "/agents", "is only for keys whose only scope is chat"],
+    [{ agents: ["main"], scopes: ["chat", "admin"] }, "/agents", "is only for keys whose only scope is chat"],
     [{ agents: [] }, "/agents", "must"],
     [{ agents: ["main", "main"] }, "/agents", "must"],
     [{ agents: "main" }, "/agents", "must"],

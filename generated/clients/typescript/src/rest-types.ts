@@ -478,7 +478,7 @@ export interface Identity {
   permissions: string[];
   /** The only agents that the key or token may use; null if it may use every agent. */
   agents: AgentNames | null;
-  /** The own rate limit of the key or token; null if the limit of its surface holds. */
+  /** The key's or token's own rate limit; null if the rate limit of its surface applies. */
   rate_limit: KeyRate | null;
 }
 
@@ -564,7 +564,7 @@ export interface KeyRequest {
   name: KeyName;
   /** The scopes of the key. */
   scopes?: KeyScope[];
-  /** The only agents that the key may use; without it or with null, it may use every agent. Only for a key with the scope `chat` alone. An agent that is later removed from the configuration leaves the key with fewer agents, never with more. */
+  /** The only agents that the key may use. If absent or null, the key may use every agent. Only for a key whose only scope is `chat`. An agent that is later removed from the configuration leaves the key with fewer agents, never with more. */
   agents?: AgentNames | null;
   /** The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
   rate_limit?: KeyRate | null;

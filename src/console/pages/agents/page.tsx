@@ -19,7 +19,7 @@ const REREAD_MS = 1_000;
 /** The most failing agents whose last error is read. */
 const MOST_ASKED = 20;
 
-/** A relevant number; zero is not. */
+/** A number; zero is shown faint. */
 function Amount({ value, word }: { value: number; word: string }) {
   return (
     <span class={value === 0 ? "faint" : ""}>

@@ -68,7 +68,7 @@ export class TransactionRecords {
   #state: State;
   /** The ordinal of the newest session before the transaction. */
   #newest = 0;
-  /** The bookmarks that the last pass has set. The memory has the others, which transactions at the same time may set. */
+  /** The bookmarks that the last pass has set. The others are in memory, because concurrent transactions may set them. */
   #bookmarks: Partial<Bookmarks> = {};
   #records: PostgresRecords | undefined;
   #changes: CommittedChanges | undefined;

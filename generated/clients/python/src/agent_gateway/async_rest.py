@@ -605,8 +605,8 @@ class AsyncKeysCalls:
     ) -> RotatedKey:
         """Replace a key.
 
-        Creates a key with the name, scopes and limits of another, which expires after a while, so that both work until
-        every client
+        Creates a key with the name, scopes and limits of another key. The old key expires after a while, so that both
+        work until every client
         has the new one. An expired or replaced key cannot be rotated. Replace a key of the configuration there.
         """
         fields = given(

@@ -697,7 +697,7 @@ class Identity(Reply):
     agents: Optional[AgentNames]
     """The only agents that the key or token may use; null if it may use every agent."""
     rate_limit: Optional[KeyRate]
-    """The own rate limit of the key or token; null if the limit of its surface holds."""
+    """The key's or token's own rate limit; null if the rate limit of its surface applies."""
 
 
 class Index(Reply):
@@ -773,8 +773,8 @@ class KeyRequest(_KeyRequestRequired, total=False):
     scopes: List[KeyScope]
     """The scopes of the key."""
     agents: Optional[AgentNames]
-    """The only agents that the key may use; without it or with null, it may use every agent. Only for a key with the scope
-    `chat` alone. An agent that is later removed from the configuration leaves the key with fewer agents, never with
+    """The only agents that the key may use. If absent or null, the key may use every agent. Only for a key whose only
+    scope is `chat`. An agent that is later removed from the configuration leaves the key with fewer agents, never with
     more.
     """
     rate_limit: Optional[KeyRate]

@@ -20,7 +20,7 @@ const OLD_SEQUENCES = "event_ordinals, announcement_ordinals, ready_orders, news
 const NEW_NAMES = [...ADDED, ...OLD_TABLES.map((name) => `old_${name}`)];
 
 /**
- * Refuses a schema in which objects of an operator are in the way. It drops the old tables and undoes that: only PostgreSQL knows all kinds of objects
+ * Refuses a schema with objects of an operator that conflict with the upgrade. It drops the old tables and rolls back, because only PostgreSQL knows all kinds of objects
  * that can depend on a table.
  */
 const CHECKED = /* sql */ `
