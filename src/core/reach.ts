@@ -1,13 +1,16 @@
 /** Finds the agents, sessions and turns that a caller names. Handlers find them only through this module, which applies the rule of `agents`. */
+import type { GatewayError } from "#kit/errors.ts";
 import { quoted } from "#kit/fault-words.ts";
 import { reaches, requireReach, unreachable } from "#kit/reach.ts";
 import type { HealthPart, Store, Turn } from "#store/store.ts";
 import type { Agent, Agents } from "./agents/agents.ts";
 import type { Caller } from "./call.ts";
 import { agentOfPart } from "./health.ts";
-import { agentPartOf, isPartOf } from "./sessions/sessions.ts";
+import { agentPartOf, isOfWebhook, isPartOf } from "./sessions/sessions.ts";
 import { sessionNotFound } from "./sessions/stored-sessions.ts";
 import { type Turns, turnNotFound } from "./turns/turns.ts";
+
+type Sessions = Pick<Store, "getSession">;
 
 /** The named agent, or the default one. Throws `forbidden` and `agent-not-found`. */
 export function agentFor(agents: Agents, caller: Caller, name: string | undefined): Agent {
@@ -42,16 +45,32 @@ export function listedFor(caller: Caller, name: string | undefined): readonly st
   return [name];
 }
 
-/** Throws `forbidden` for a session id that names another agent, because the first message to an id creates its session. */
-export function requireOwnForm(caller: Caller, sessionId: string | undefined): void {
-  if (caller.agents === undefined || sessionId === undefined) return;
+/**
+ * Throws `forbidden` for a session id that names another agent, because the first message to an id creates its session. The id of a webhook's
+ * session does not name its agent, so the session must exist: then the result is a promise.
+ */
+export function requireOwnForm(
+  store: Sessions,
+  caller: Caller,
+  sessionId: string | undefined,
+): undefined | Promise<void> {
+  if (caller.agents === undefined || sessionId === undefined) return undefined;
+  if (isOfWebhook(sessionId)) return requireOwnWebhook(store, caller, sessionId);
   const part = agentPartOf(sessionId);
-  if (part === undefined || caller.agents.some((agent) => isPartOf(agent, part))) return;
-  throw unreachable(caller, `the session ${quoted(sessionId)}, whose id is reserved for another agent`);
+  if (part === undefined || caller.agents.some((agent) => isPartOf(agent, part))) return undefined;
+  throw reservedForAnother(caller, sessionId);
+}
+
+async function requireOwnWebhook(store: Sessions, caller: Caller, sessionId: string): Promise<void> {
+  if (!reaches(caller, (await store.getSession(sessionId))?.agent)) throw reservedForAnother(caller, sessionId);
+}
+
+function reservedForAnother(caller: Caller, sessionId: string): GatewayError {
+  return unreachable(caller, `the session ${quoted(sessionId)}, whose id is reserved for another agent`);
 }
 
 /** Throws `session-not-found` if the caller may not use the agent of the session. */
-export async function requireSession(store: Pick<Store, "getSession">, caller: Caller, sessionId: string) {
+export async function requireSession(store: Sessions, caller: Caller, sessionId: string) {
   if (caller.agents === undefined) return;
   if (!reaches(caller, (await store.getSession(sessionId))?.agent)) throw sessionNotFound(sessionId);
 }

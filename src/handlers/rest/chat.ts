@@ -13,7 +13,7 @@ import { eventsOf } from "./present.ts";
 export function chat(core: Core): Pick<RestHandlers<CallContext>, "chat.send"> {
   return {
     "chat.send": async ({ body }, ctx) => {
-      const place = placeFor(core, body, ctx);
+      const place = await placeFor(core, body, ctx);
       const { message: text, model, stream, wait, skill_ids: skillIds } = body;
       return startAndAnswer(core, { place, text, model, skillIds, stream, wait }, ctx);
     },
@@ -23,12 +23,13 @@ export function chat(core: Core): Pick<RestHandlers<CallContext>, "chat.send"> {
 type Named = { agent?: string; session_id?: string; user_id?: string; model?: string };
 
 /** The agent and session of a request: from its fields, or from the defaults of its caller. */
-export function placeFor({ agents, checkNames, clock }: Core, named: Named, { caller }: CallContext) {
+export function placeFor({ agents, checkNames, clock, store }: Core, named: Named, { caller }: CallContext) {
   const { session_id, user_id, model } = named;
   const agent = agentFor(agents, caller, named.agent).name;
-  requireOwnForm(caller, session_id);
   checkNames("invalid-request", { session_id, user_id, model });
-  return placeOfChat({ agent, sessionId: session_id, userId: user_id }, caller.name, clock.now());
+  const place = placeOfChat({ agent, sessionId: session_id, userId: user_id }, caller.name, clock.now());
+  const checked = requireOwnForm(store, caller, session_id);
+  return checked ? checked.then(() => place) : place;
 }
 
 type Work = Pick<TurnRequest, "place" | "text" | "context" | "model" | "skillIds"> & { stream: boolean; wait: boolean };

@@ -19,7 +19,7 @@ export function skills(core: Core): Bodies {
       return { ...present(core, caller, skill), instructions: skill.body };
     },
     "skills.trigger": async ({ body }, ctx) => {
-      const place = placeFor(core, body, ctx);
+      const place = await placeFor(core, body, ctx);
       const text = `/${body.skill_id} ${JSON.stringify(body.params)}`;
       const { model, stream, wait, skill_id } = body;
       const skill = core.skills.find(skill_id);

@@ -27,10 +27,11 @@ export function agent(core: Core, reloads: Reloads): Pick<RpcHandlers<CallContex
     "agent.sendMessage": (params, ctx) => {
       const { agentName, sessionId, userId, model, channel, stream, wait } = params;
       requireReach(ctx.caller, agentName);
-      requireOwnForm(ctx.caller, sessionId);
       if (stream && !ctx.follow) throw new GatewayError("invalid-params", "`stream` works only over a WebSocket.");
       core.checkNames("invalid-params", { sessionId, userId, model, channel });
-      return core.turns.start(requestOf(core, params, ctx)).then((started) => sentOf(started, wait));
+      const checked = requireOwnForm(core.store, ctx.caller, sessionId);
+      const start = () => core.turns.start(requestOf(core, params, ctx)).then((started) => sentOf(started, wait));
+      return checked ? checked.then(start) : start();
     },
   };
 }
