@@ -21,7 +21,8 @@ function frameOf<Name extends PushName>(method: Name, params: Pushes[Name]): Fra
 
 /** Creates the frames of pushes. Secrets of the configuration are hidden in pushes about the gateway and deliveries. Each epoch identifies the store contents that a stream belongs to. */
 export function createPushFrames(epochs: { sessions: string; gateway: string }, hideInJson: (json: string) => string) {
-  const sessionCursor = ({ ordinal }: PushedSession, seq: number) => cursorOf("session", epochs.sessions, ordinal, seq);
+  const sessionCursor = ({ ordinal }: Pick<PushedSession, "ordinal">, seq: number) =>
+    cursorOf("session", epochs.sessions, ordinal, seq);
   let last: { messageId: string; offset: number; length: number; frame: Frame } | undefined;
   const forgetLast = (): void => {
     last = undefined;

@@ -138,11 +138,10 @@ export class Subscriber implements Owner, AgentFollower {
     for (const subscription of requested) subscription.isRequested = true;
     if (from !== undefined) this.gateway ??= new GatewaySubscription(this, gatewayStream);
     try {
-      const found = await Promise.all(wanted.map(([id]) => store.getSession(id)));
-      const missing = wanted.find(([, cursor], n) => {
-        const session = found[n];
-        return session ? !this.mayRead(session.agent) : cursor === null;
-      });
+      const stored = await Promise.all(wanted.map(([id]) => store.getSession(id)));
+      // A session that the caller may not read is answered like an absent one.
+      const found = stored.map((session) => (session && this.mayRead(session.agent) ? session : undefined));
+      const missing = wanted.find(([, cursor], n) => cursor === null && !found[n]);
       if (missing) throw new GatewayError("session-not-found", `No session has the id \`${missing[0]}\`.`);
       const range = from === undefined ? undefined : await gatewayStream.place();
       if (request.deliveries && !this.deliveries)
@@ -187,23 +186,21 @@ export class Subscriber implements Owner, AgentFollower {
     const subscription = this.#sessions.get(id);
     // The session was deleted after it was read.
     if (!subscription) return;
-    const { stream } = subscription;
-    if (session) stream.setSession(session);
-    const { firstSeq = 1, lastSeq = 0 } = session ?? {};
+    if (session) subscription.stream.setSession(session);
+    const { firstSeq = 1, lastSeq = 0, ordinal = 0 } = session ?? {};
     const { epoch } = this.#parts.store;
-    subscription.subscribe(from, { epoch, ordinal: stream.ordinal, first: firstSeq, last: lastSeq });
+    subscription.subscribe(from, { epoch, ordinal, first: firstSeq, last: lastSeq });
     subscription.byName = true;
   }
 
   #placesOf({ sessions, gateway }: Subscribe): Subscribed {
-    const { frames } = this.#parts;
     const places = Object.keys(sessions ?? {}).flatMap((id) => {
       const subscription = this.#sessions.get(id);
-      return subscription ? [[id, frames.sessionCursor(subscription.stream, subscription.seq)] as const] : [];
+      return subscription ? [[id, subscription.cursorAt(subscription.seq)] as const] : [];
     });
     return {
       ...(sessions && { sessions: Object.fromEntries(places) }),
-      ...(gateway !== undefined && { gateway: frames.gatewayCursor(this.gateway?.seq ?? 0) }),
+      ...(gateway !== undefined && { gateway: this.frames.gatewayCursor(this.gateway?.seq ?? 0) }),
     };
   }
 

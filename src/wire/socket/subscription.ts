@@ -252,8 +252,14 @@ export class SessionSubscription extends Subscription implements SessionTaker {
 
   onGap(before: number): void {
     const { sink, frames } = this.owner;
-    if (!this.isSubscribed || before < this.after) return;
-    sink.push(frames.reset(frames.sessionCursor(this.stream, before), this.stream.sessionId));
+    if (!this.isSubscribed || before < this.after || (this.#isHidden && before > this.after)) return;
+    sink.push(frames.reset(this.cursorAt(before), this.stream.sessionId));
+  }
+
+  /** The cursor of a place in the stream. The session of an agent that the client may not use has that of an absent one. */
+  cursorAt(seq: number): string {
+    const { frames } = this.owner;
+    return this.#isHidden ? frames.sessionCursor({ ordinal: 0 }, 0) : frames.sessionCursor(this.stream, seq);
   }
 
   wantsPieces(turnId: string | undefined): boolean {
@@ -313,6 +319,11 @@ export class SessionSubscription extends Subscription implements SessionTaker {
   /** A client may resume with the id of a deleted session. A later session of another agent may have the same id. */
   get #isReader(): boolean {
     return this.isSubscribed && this.owner.mayRead(this.stream.agent);
+  }
+
+  get #isHidden(): boolean {
+    const { agent } = this.stream;
+    return agent !== undefined && !this.owner.mayRead(agent);
   }
 
   #openReply({ turnId, seq }: { turnId: string; seq: number }): void {

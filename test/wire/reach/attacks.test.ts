@@ -278,6 +278,41 @@ describe("a subscription to a session", () => {
     expect(JSON.stringify([first.pushes, second.pushes])).not.toContain("theirs");
   });
 
+  test("MUST NOT learn that a session of another agent exists, with or without a cursor", async () => {
+    const { gateway } = await start();
+    const full = createRpc(gateway.url, FULL.rpcToken);
+    const [foreign, absent] = ["agent:b:rest:ada", "agent:b:rest:bob"];
+    await full.call("agent.sendMessage", { agentName: "b", sessionId: foreign, message: "theirs", wait: true });
+    using witness = await openSocket(gateway, { token: FULL.rpcToken });
+    const { sessions } = await witness.call<{ sessions: Record<string, string> }>("rpc.subscribe", {
+      sessions: { [foreign]: null },
+    });
+    const real = String(sessions[foreign]);
+    const [, epoch] = Buffer.from(real, "base64url").toString().split(".");
+    const cursors = [real, ...[`s.${epoch}.0.0`, `s.${epoch}.0.1`, "s.other.1.1"].map(base64Of)];
+    const seenOf = async (sessionId: string) => {
+      using socket = await openSocket(gateway, { token: LIMITED.rpcToken });
+      const answers: unknown[] = [await socket.refusal("rpc.subscribe", { sessions: { [sessionId]: null } })];
+      for (const cursor of cursors) {
+        answers.push(await socket.call("rpc.subscribe", { sessions: { [sessionId]: cursor } }));
+        await full.call("agent.sendMessage", { agentName: "b", sessionId: foreign, message: "more", wait: true });
+        await witness.pushed("turn.completed");
+        answers.push(await socket.refusal("rpc.subscribe", { sessions: { [sessionId]: null } }));
+      }
+      // The pushes of an own session come after all others.
+      await socket.call("rpc.subscribe", { agents: ["a"] });
+      await gateway.rest.call("chat.send", { body: { message: "own", agent: "a", session_id: `own of ${sessionId}` } });
+      await socket.pushed("turn.completed");
+      const pushes = socket.pushes.filter(({ method }) => method === "stream.reset");
+      return JSON.stringify([answers, pushes])
+        .replace(/"requestId":"\w+"/g, "")
+        .replaceAll(sessionId, "ID");
+    };
+    const seen = await seenOf(foreign);
+    expect(seen).toBe(await seenOf(absent));
+    expect(seen).toContain("stream.reset");
+  });
+
   test("sees a session of its own agent that gets the id of a deleted one", async () => {
     const { gateway, rpc } = await start();
     const sessionId = "chat:reused";
@@ -293,3 +328,7 @@ describe("a subscription to a session", () => {
     expect((await second.pushed("turn.completed")).reply).toBe("second");
   });
 });
+
+function base64Of(text: string): string {
+  return Buffer.from(text).toString("base64url");
+}
