@@ -30,11 +30,25 @@ export function agentsFor(agents: Agents, caller: Caller): readonly Agent[] {
   return caller.agents === undefined ? all : all.filter(({ name }) => reaches(caller, name));
 }
 
-/** The parts of health without those of agents that the caller may not use. */
+/** The parts of health that concern every agent. The details of some count the work of all agents. */
+const COMMON_PARTS = new Map([
+  ["store", { counts: false }],
+  ["queue", { counts: true }],
+  ["events", { counts: true }],
+  ["memory", { counts: false }],
+  ["eventLoop", { counts: false }],
+]);
+const FULL = "Its limit is reached: new work is refused until there is space.";
+
+/** The parts of health for the caller. With limited agents, these are the common ones, without counts, and those of its agents. */
 export function partsFor(caller: Caller, parts: readonly HealthPart[]): HealthPart[] {
-  return parts.filter((part) => {
+  if (caller.agents === undefined) return [...parts];
+  return parts.flatMap((part) => {
     const agent = agentOfPart(part);
-    return agent === undefined || reaches(caller, agent);
+    if (agent !== undefined) return reaches(caller, agent) ? [part] : [];
+    const common = COMMON_PARTS.get(part.name);
+    if (!common) return [];
+    return [common.counts ? { ...part, detail: part.status === "degraded" ? FULL : null } : part];
   });
 }
 

@@ -92,6 +92,30 @@ describe("a caller that is limited to an agent sees only this agent", () => {
     await dispose(on);
   });
 
+  test("in health, without the parts and the counts that concern all agents", async () => {
+    const on = await start(["a"], {
+      agents: { b: { backend: "echo" } },
+      channels: { ops: { type: "webhook", url: "https://example.com/ops", secret: "a-secret-for-ops-channel" } },
+      limits: { events: 1 },
+    });
+    const body = { name: "ending", expires_at: new Date(Date.now() + 60_000).toISOString() };
+    expect((await on.gateway.console.call("keys.create", { body })).status).toBe(201);
+    for (const text of ["one", "two"]) await on.gateway.hooks.wake({ text, mode: "next-heartbeat" });
+    const read = async ({ call }: typeof on.rpc) => (await call("system.health")).result;
+    const full = await read(on.full);
+    const others = ["channels.ops", "rest.keys", "agents.b"];
+    expect(full.parts.map(({ name }) => name)).toEqual(expect.arrayContaining(others));
+    expect(full.parts.find(({ name }) => name === "events")?.detail).toContain("1 events wait");
+    const { status, parts } = await read(on.rpc);
+    expect(parts.map((part) => part.name)).toEqual(["store", "queue", "events", "memory", "eventLoop", "agents.a"]);
+    const detail = "Its limit is reached: new work is refused until there is space.";
+    expect([status, parts.find(({ name }) => name === "events")]).toEqual([
+      "degraded",
+      { name: "events", status: "degraded", detail },
+    ]);
+    await dispose(on);
+  });
+
   test("and its own limits, by its identity", async () => {
     const on = await start(["b", "a"]);
     for (const token of Object.values(LIMITED))
