@@ -202,7 +202,7 @@ export interface components {
             /** @description The RPC methods. */
             methods: string[];
             limits: components["schemas"]["Limits"];
-            /** @description The turns that this process started in each minute of the last hour, the oldest first. The last minute is still running. */
+            /** @description The turns that this process started in each minute of the last hour, the oldest first. The last minute is still running. A token that is limited to agents gets only the turns of these agents. */
             turnsPerMinute: number[];
         };
         /** @description Above these limits the gateway refuses new work; it never drops accepted work. */

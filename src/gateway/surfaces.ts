@@ -207,7 +207,7 @@ export function createRpc(parts: SurfaceParts, documents: () => Promise<Document
   const rateLimit = rateLimitOf(core.store, "rpc", clock, () => config().gateway.rpc.rateLimit).count;
   const placeOf = (call: WireCall | undefined) => servedAt(call, "rpc");
   const startedAt = new Date(clock.now() - parts.uptimeMs()).toISOString();
-  const info = () => infoOf(parts, startedAt);
+  const info = (agents: readonly string[] | undefined) => infoOf(parts, startedAt, agents);
   const own = createRpcMethods(rpcHandlers({ ...parts, info }), async ({ exchange }) =>
     JSON.parse(String((await documents()).openrpc(exchange.servedAt?.() ?? placeOf(undefined)))),
   );
@@ -242,8 +242,12 @@ export function createRpc(parts: SurfaceParts, documents: () => Promise<Document
   return { http, socket };
 }
 
-/** The facts about this gateway in `system.info`. */
-function infoOf({ core, config, version, isServed }: SurfaceParts, startedAt: string): Info {
+/** The facts about this gateway in `system.info`, with the turns of these agents or of all. */
+function infoOf(
+  { core, config, version, isServed }: SurfaceParts,
+  startedAt: string,
+  agents: readonly string[] | undefined,
+): Info {
   const { gateway, webhooks, limits } = config();
   return {
     name: "agent-gateway",
@@ -261,7 +265,7 @@ function infoOf({ core, config, version, isServed }: SurfaceParts, startedAt: st
     ],
     methods: Object.keys(methods),
     limits: { ...limits, batch: BATCH_LIMIT },
-    turnsPerMinute: core.turnsPerMinute.read(),
+    turnsPerMinute: core.turnsPerMinute.read(agents),
   };
 }
 

@@ -11,28 +11,28 @@ test("turns are counted by the minute of the clock, the oldest first", async () 
   await clock.advance(30_000);
   const turns = createTurnsPerMinute(clock);
   expect(turns.read()).toEqual(new Array(60).fill(0));
-  turns.count();
-  turns.count();
+  turns.count("main");
+  turns.count("main");
   expect(turns.read().slice(-2)).toEqual([0, 2]);
   await clock.advance(29_999);
-  turns.count();
+  turns.count("main");
   expect(turns.read().slice(-2)).toEqual([0, 3]);
   await clock.advance(1);
   expect(turns.read().slice(-2)).toEqual([3, 0]);
   await clock.advance(2 * MINUTE);
-  turns.count();
+  turns.count("main");
   expect(turns.read().slice(-4)).toEqual([3, 0, 0, 1]);
 });
 
 test("a minute leaves the hour after 60 minutes", async () => {
   const clock = createManualClock();
   const turns = createTurnsPerMinute(clock);
-  turns.count();
+  turns.count("main");
   await clock.advance(59 * MINUTE);
   expect(turns.read()[0]).toBe(1);
   await clock.advance(MINUTE);
   expect(turns.read()).toEqual(new Array(60).fill(0));
-  turns.count();
+  turns.count("main");
   await clock.advance(1_000 * 60 * MINUTE);
   expect(turns.read()).toEqual(new Array(60).fill(0));
   expect(turns.read()).toHaveLength(60);
@@ -41,11 +41,11 @@ test("a minute leaves the hour after 60 minutes", async () => {
 test("a jump of the wall clock moves no turn", async () => {
   const clock = createManualClock();
   const turns = createTurnsPerMinute(clock);
-  turns.count();
+  turns.count("main");
   clock.jump(-24 * 60 * MINUTE);
-  turns.count();
+  turns.count("main");
   clock.jump(48 * 60 * MINUTE);
-  turns.count();
+  turns.count("main");
   expect(turns.read().at(-1)).toBe(3);
 });
 

@@ -179,7 +179,7 @@ export class Attempt implements BackendTurn, RunListener {
   #reportStart(): void {
     const { turnId, agent, attempt, createdAt } = this.#claimed.turn;
     const queuedMs = this.#parts.clock.now() - createdAt;
-    if (attempt === 1) this.#parts.turnsPerMinute.count();
+    if (attempt === 1) this.#parts.turnsPerMinute.count(agent);
     this.#parts.events.turnStarted({ turnId, agent, attempt, queuedMs });
   }
 

@@ -13,8 +13,8 @@ import { session } from "./session.ts";
 type RpcParts = {
   core: Core;
   reloads: Reloads;
-  /** The identity and the capabilities of this gateway. */
-  info: () => Info;
+  /** The identity and the capabilities of this gateway, with the turns of these agents or of all. */
+  info: (agents: readonly string[] | undefined) => Info;
   version: string;
   uptimeMs: () => number;
 };
@@ -29,7 +29,7 @@ export function rpcHandlers({ core, reloads, info, version, uptimeMs }: RpcParts
       const parts = partsFor(caller, all);
       return { status: statusOf(parts), parts, store, nodeId, uptimeMs: Math.round(uptimeMs()), version };
     },
-    "system.info": () => info(),
+    "system.info": (_, { caller }) => info(caller.agents),
     "system.reload": (_, { caller }) => {
       requireAllAgents(caller, "system.reload");
       return reloads.system();

@@ -116,6 +116,16 @@ describe("a caller that is limited to an agent sees only this agent", () => {
     await dispose(on);
   });
 
+  test("in the turns of the last hour", async () => {
+    const on = await start();
+    await seed(on.gateway);
+    await on.gateway.rest.call("chat.send", { body: { message: "more", agent: "b" } });
+    const read = async ({ call }: typeof on.rpc) =>
+      (await call("system.info")).result.turnsPerMinute.reduce((sum, one) => sum + one, 0);
+    expect([await read(on.rpc), await read(on.full)]).toEqual([1, 3]);
+    await dispose(on);
+  });
+
   test("and its own limits, by its identity", async () => {
     const on = await start(["b", "a"]);
     for (const token of Object.values(LIMITED))

@@ -136,7 +136,7 @@ export interface Info {
   /** The RPC methods. */
   methods: string[];
   limits: Limits;
-  /** The turns that this process started in each minute of the last hour, the oldest first. The last minute is still running. */
+  /** The turns that this process started in each minute of the last hour, the oldest first. The last minute is still running. A token that is limited to agents gets only the turns of these agents. */
   turnsPerMinute: number[];
 }
 

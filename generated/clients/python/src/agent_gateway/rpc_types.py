@@ -234,7 +234,7 @@ class Info(Reply):
     limits: Limits
     turns_per_minute: List[int]
     """The turns that this process started in each minute of the last hour, the oldest first. The last minute is still
-    running.
+    running. A token that is limited to agents gets only the turns of these agents.
     """
 
 
