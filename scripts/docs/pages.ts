@@ -5,6 +5,9 @@ function guide(name: string, title?: string) {
   return { name, source: `docs/${name}.md`, ...(title && { title }) };
 }
 
+/** The group of pages that users of the gateway do not need. */
+export const PROJECT = "The project";
+
 /** The pages in the order of the navigation. */
 export const GROUPS: readonly PageGroup[] = [
   {
@@ -50,7 +53,7 @@ export const GROUPS: readonly PageGroup[] = [
     ],
   },
   {
-    title: "The project",
+    title: PROJECT,
     pages: [
       { name: "changelog", source: "CHANGELOG.md" },
       guide("architecture"),
