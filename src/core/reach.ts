@@ -1,12 +1,13 @@
 /** Finds the agents, sessions and turns that a caller names. Handlers find them only through this module, which applies the rule of `agents`. */
 import type { GatewayError } from "#kit/errors.ts";
 import { quoted } from "#kit/fault-words.ts";
+import { isOfWebhook } from "#kit/ids.ts";
 import { reaches, requireReach, unreachable } from "#kit/reach.ts";
 import type { HealthPart, Store, Turn } from "#store/store.ts";
 import type { Agent, Agents } from "./agents/agents.ts";
 import type { Caller } from "./call.ts";
 import { agentOfPart } from "./health.ts";
-import { agentPartOf, isOfWebhook, isPartOf } from "./sessions/sessions.ts";
+import { agentPartOf, isPartOf } from "./sessions/sessions.ts";
 import { sessionNotFound } from "./sessions/stored-sessions.ts";
 import { type Turns, turnNotFound } from "./turns/turns.ts";
 

@@ -55,3 +55,8 @@ export function idLike<P extends IdPrefix>(prefix: P, id: string, now: number): 
   const isOurs = rest.length === 1 + TIME_LENGTH + RANDOM_LENGTH;
   return isOurs ? ((prefix + rest) as `${P}_${string}`) : newId(prefix, now);
 }
+
+/** True for the id of a webhook's session. These sessions have a retention of their own. */
+export function isOfWebhook(sessionId: string): boolean {
+  return sessionId.startsWith("webhook:");
+}

@@ -1,21 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "#channels/channel.ts";
-import type { SharedStore } from "#store/shared-store.ts";
 import { createPlayedChannel, DELIVERED, failing } from "#test/channels/played.ts";
+import { SHARED } from "#test/stores/shared-alone.ts";
 import { startAnnouncing } from "./start-announcing.ts";
-
-/** A store that several gateways share. */
-const SHARED: SharedStore = {
-  countRequest: async () => ({ left: 1 }),
-  readRequests: async () => [],
-  gateways: () => 2,
-  haveAgents: async () => {},
-  missingAgents: async () => [],
-  askTexts: async () => {},
-  putTexts: async () => {},
-  readTexts: async () => [],
-  dropTexts: async () => {},
-};
 
 describe("one channel", () => {
   it("has at most four announcements in progress, and delays no other channel", async () => {
@@ -74,6 +61,26 @@ it("channels that hang, however many, do not delay another one", async () => {
   for (let n = 0; n < 10; n++) await core.announce({ channel: "live", session: `webhook:live-${n}` });
   expect(new Set(Object.values(hanging).map(({ waiting }) => waiting.size))).toEqual(new Set([4]));
   expect(live.calls).toHaveLength(10);
+});
+
+const HOUR = 3_600_000;
+
+it("an announcement of a removed channel fails on a shared store after a day and the hour of the last attempt", async () => {
+  await using core = await startAnnouncing(
+    { ops: createPlayedChannel([failing()]) },
+    { wrapStore: () => ({ shared: SHARED }) },
+  );
+  const announced = await core.announce();
+  for (const hours of [0, 24, 0.9]) {
+    await core.clock.advance(hours * HOUR);
+    await core.reconfigure({});
+    await core.clock.settle();
+    expect(await core.namesOf(announced)).toEqual(["retried"]);
+  }
+  await core.clock.advance(0.2 * HOUR);
+  await core.reconfigure({});
+  await core.clock.settle();
+  expect(await core.namesOf(announced)).toEqual(["retried", "failed"]);
 });
 
 it("the announcements of a removed channel are left to the other gateways of a shared store, also while one is being sent", async () => {

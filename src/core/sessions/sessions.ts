@@ -47,9 +47,6 @@ export function mainSessionOf(agent: string): string {
 export function agentPartOf(sessionId: string): string | undefined {
   return /^agent:([^:]*)/.exec(sessionId)?.[1];
 }
-export function isOfWebhook(sessionId: string): boolean {
-  return sessionId.startsWith("webhook:");
-}
 export function isPartOf(agent: string, part: string): boolean {
   return encode(agent) === part;
 }

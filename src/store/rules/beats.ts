@@ -52,8 +52,8 @@ export function requestBeat(records: Records, agent: string): void {
 }
 
 /**
- * Called when a turn of the agent's beat has ended. Any gateway can continue the beat. Version 0.2.0 may have left a second turn. In this case, only that turn has the
- * range of events.
+ * Called when a turn of the agent's beat has ended. Any gateway can continue the beat. Version 0.2.0 may have left a second turn. In this case,
+ * only that turn has the range of events.
  */
 export function endBatch(
   records: Records,

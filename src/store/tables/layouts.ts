@@ -1,5 +1,6 @@
 /** The declarations of all tables. */
 import { createHash } from "node:crypto";
+import { isOfWebhook } from "#kit/ids.ts";
 import { weigherOf } from "#store/fields.ts";
 import { DELIVERY, EVENT } from "#store/inbound.ts";
 import { SESSION, TURN } from "#store/records.ts";
@@ -22,7 +23,7 @@ import {
   type SummaryRecord,
   type TurnRecord,
 } from "#store/rules/records.ts";
-import { idleAt, isOfWebhook } from "#store/rules/retention.ts";
+import { idleAt } from "#store/rules/retention.ts";
 import type { Entry, SystemEvent, UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
 import type { Layout } from "./table.ts";

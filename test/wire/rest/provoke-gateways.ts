@@ -6,6 +6,7 @@ import { SECRETS, type SomeConfig, type TestGateway } from "#test/harness/gatewa
 import { exchange } from "#test/harness/raw.ts";
 import { type Reply, targetOf } from "#test/harness/rest.ts";
 import { SUMMARISE, skillsFolder } from "#test/harness/skills.ts";
+import { SHARED } from "#test/stores/shared-alone.ts";
 import { agents, createGateways, failIfStoreFails, failingStore, whileStoreFails } from "#test/wire/call/provoked.ts";
 
 /** Makes an operation return an error for a real reason. */
@@ -23,23 +24,17 @@ export function usual() {
   return gatewayFor("usual");
 }
 
-/** It expects requests for several gateways, of which there is one. */
+/** Its rate limits fail like the other methods of the store. */
 const shared: SharedStore = {
-  countRequest: async () => {
+  ...SHARED,
+  countRequest: async (...request) => {
     failIfStoreFails();
-    return { left: 1 };
+    return SHARED.countRequest(...request);
   },
-  readRequests: async (keys) => {
+  readRequests: async (...request) => {
     failIfStoreFails();
-    return keys.map(() => ({ left: 1, wholeInMs: undefined }));
+    return SHARED.readRequests(...request);
   },
-  gateways: () => 1,
-  haveAgents: async () => {},
-  missingAgents: async () => [],
-  askTexts: async () => {},
-  putTexts: async () => {},
-  readTexts: async () => [],
-  dropTexts: async () => {},
 };
 export async function withFailingStore(error: GatewayError, route: Route): Promise<Reply> {
   const config = { gateway: { rest: { rateLimit: { maxRequests: 1_000, windowMs: 60_000 } } } };
