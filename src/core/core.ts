@@ -69,6 +69,7 @@ export async function createCore(options: CoreOptions) {
       take();
       return invalid;
     });
+  await store.configure(current.policy);
   const unwatch = watchStore(store, nouns);
   await Promise.all([keys.load(), reloadSkills(), heartbeat.reconfigure()]);
   await removedAgents.begin();
@@ -90,6 +91,7 @@ export async function createCore(options: CoreOptions) {
       await inTurn(async () => {
         const { take } = await readSkills(nouns, next);
         if (store.shared) await removedAgents.expect([...next.agents.keys()]);
+        await store.configure(next.policy);
         current = next;
         take();
         keys.configure(next.keys);

@@ -1,5 +1,5 @@
 import type { Channel } from "#channels/channel.ts";
-import type { EventOrder, RecorderLimits, StoreLimits } from "#store/store.ts";
+import type { EventOrder, RecorderLimits, StoreLimits, StorePolicy } from "#store/store.ts";
 import type { AgentTable } from "./agents/agents.ts";
 import type { ConfiguredKey } from "./keys.ts";
 import type { Mappings } from "./mappings.ts";
@@ -14,6 +14,8 @@ export type CoreSettings = AgentTable & {
   channels: ReadonlyMap<string, Channel>;
   announceTo: string | undefined;
   concurrency: number;
+  /** The parts for the rules of the store. */
+  policy: StorePolicy;
   limits: {
     store: StoreLimits & EventOrder["limits"];
     recorder: RecorderLimits;

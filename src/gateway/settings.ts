@@ -11,6 +11,7 @@ import type { CoreSettings } from "#core/settings.ts";
 import { systemClock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { once } from "#kit/once.ts";
+import { NO_POLICY, type StorePolicy } from "#store/policy.ts";
 import type { AnsweringFor } from "./agent-backends.ts";
 
 /** Its code is loaded with the first announcement. */
@@ -44,6 +45,7 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
     mappings: mappingsOf(config),
     channels: new Map(Object.entries(config.channels).map(([name, channel]) => [name, openChannel(channel)])),
     announceTo: config.gateway.announceTo,
+    policy: policyOf(config),
     concurrency: config.gateway.concurrency,
     limits: {
       store: config.limits,
@@ -59,6 +61,10 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
       since === undefined ? [] : [{ index, name, since }],
     ),
   };
+}
+
+function policyOf(_config: Config): StorePolicy {
+  return NO_POLICY;
 }
 
 function agentSettingsOf(name: string, agent: AgentConfig): AgentSettings {

@@ -9,6 +9,7 @@
  * - Records that are handed out are the caller's to read, never to change.
  */
 import type { InboundStore, OutgoingClaim, Page } from "./inbound.ts";
+import type { StorePolicy } from "./policy.ts";
 import type {
   AgentCounts,
   ApiKey,
@@ -41,6 +42,7 @@ import type {
 import type { SharedStore } from "./shared-store.ts";
 
 export type * from "./inbound.ts";
+export type * from "./policy.ts";
 export type * from "./records.ts";
 export type * from "./shared-store.ts";
 
@@ -97,6 +99,11 @@ export interface Store extends InboundStore, AsyncDisposable {
   watch(watcher: StoreWatcher): () => void;
   /** Resolves when the engine answers, throws when it does not. */
   ping(): Promise<void>;
+  /**
+   * Sets the policy of this process for all calls that begin after it resolves, also after the engine was unavailable. It is not stored: each
+   * process sets its own. Never rejects.
+   */
+  configure(policy: StorePolicy): Promise<void>;
 
   /**
    * Stores the message, its turn in the session's queue, the idempotency key, the delivery and the journal's entries. The session is

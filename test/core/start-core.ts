@@ -9,6 +9,7 @@ import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
+import { NO_POLICY } from "#store/policy.ts";
 import type { Store, Turn } from "#store/store.ts";
 import { createScriptedBackend } from "#test/backends/scripted.ts";
 import { createManualClock, type ManualClock } from "#test/harness/clock.ts";
@@ -54,6 +55,7 @@ export async function startCore(options: CoreOptions = {}) {
     limits: AMPLE,
     channels: new Map(),
     announceTo: undefined,
+    policy: NO_POLICY,
     retentionMs: 1e15,
     webhookRetentionMs: 1e15,
     eventRetentionMs: 1e15,

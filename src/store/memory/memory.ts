@@ -26,6 +26,7 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
       return () => watchers.delete(watcher);
     },
     ping: async () => {},
+    configure: async (policy) => records.setBookmarks({ policy }),
     ...methodsOf(clock, records, watchers),
     stats: () => records.stats(),
     agentCounts: (agent) => records.agentCounts(agent),

@@ -69,7 +69,8 @@ export async function createPostgresStore({
     notify: (payload) => notifications.notify(payload),
     poll: () => void poll().catch(() => {}),
   });
-  const parts = { clock, pool, memory: new Memory(), committed: peers.committed.bind(peers) };
+  const memory = new Memory();
+  const parts = { clock, pool, memory, committed: peers.committed.bind(peers) };
   const notificationsOf = (changes: Parameters<PeerSync["payloads"]>[0]) =>
     peers.payloads(changes).map((payload) => ({
       name: "peers_notify",
@@ -127,6 +128,7 @@ export async function createPostgresStore({
     ping: async () => {
       await reader.run(() => {});
     },
+    configure: async (policy) => memory.configure(policy),
     ...methods,
     stats: counts.stats,
     agentCounts: counts.agentCounts,

@@ -27,6 +27,7 @@ import type {
   Outgoing,
   Session,
   Store,
+  StorePolicy,
   Summary,
   Surface,
   SystemEvent,
@@ -211,6 +212,7 @@ export type Bookmarks = {
   readonly sweptTo: SessionRecord | undefined;
   /** The bytes that the recorder may hold, by the last order. */
   readonly recorderBytes: number;
+  readonly policy: StorePolicy;
 };
 
 /** Numbered entries, of which the oldest may have been erased. */

@@ -1,6 +1,7 @@
 /** The messages between the two threads of the engine. */
 import type { MessagePort } from "node:worker_threads";
 import type { ErrorExtra, ErrorName } from "#kit/errors.ts";
+import type { StorePolicy } from "#store/policy.ts";
 import type { News } from "#store/rules/news.ts";
 import type { Totals } from "#store/rules/records.ts";
 import type { AgentCounts, StoreNotice } from "#store/store.ts";
@@ -16,6 +17,7 @@ export type WorkerOrder = {
   offset: number;
   isOurs: boolean;
   epoch: string;
+  policy: StorePolicy;
   port: MessagePort;
 };
 

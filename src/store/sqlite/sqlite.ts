@@ -46,6 +46,7 @@ export async function createSqliteStore({
     epoch: link.epoch,
     watch: (watcher) => link.watch(watcher),
     ping: () => link.call("ping"),
+    configure: (policy) => link.configure(policy),
     ...rulesOf(link),
     claimTurns: claimTurnsOf(link),
     stats: () => link.totals,

@@ -1,6 +1,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { NO_POLICY, type StorePolicy } from "#store/policy.ts";
 import { notifyWatcher } from "#store/rules/news.ts";
 import type { Totals } from "#store/rules/records.ts";
 import { isReading } from "#store/rules/rules.ts";
@@ -51,6 +52,8 @@ export class WorkerLink {
   /** All calls that are not answered, by their ids. */
   readonly #waiting = new Map<number, Pending>();
   #lastId = 0;
+  /** The thread of a reopened file gets it, too. */
+  #policy = NO_POLICY;
   epoch = "";
   totals!: Totals;
   readonly agents = new Map<string, AgentCounts>();
@@ -67,7 +70,16 @@ export class WorkerLink {
     const [now, time] = [this.clock.now(), this.clock.monotonic()];
     const isOurs = this.#offset !== undefined;
     const offset = this.#offset ?? now - time;
-    const order: WorkerOrder = { path, now, time, offset, isOurs, epoch: this.epoch, port: port2 };
+    const order: WorkerOrder = {
+      path,
+      now,
+      time,
+      offset,
+      isOurs,
+      epoch: this.epoch,
+      policy: this.#policy,
+      port: port2,
+    };
     const how = { workerData: order, transferList: [port2], stderr: false };
     const worker = thread instanceof URL ? new Worker(thread, how) : thread(order);
     const opened = await new Promise<FromWorker>((resolve, reject) => {
@@ -97,6 +109,7 @@ export class WorkerLink {
     port1.on("message", (message: FromWorker) => this.#take(message));
     worker.on("error", (error) => this.#lose(error instanceof Error ? error.message : String(error)));
     worker.on("exit", () => this.#lose("The store's thread has ended."));
+    if (this.#policy !== order.policy) void this.configure(this.#policy);
   }
 
   /** Calls a method of the worker. The calls of one tick of the event loop, or of some, go in one message. */
@@ -111,6 +124,12 @@ export class WorkerLink {
       this.#waiting.set(id, { resolve, reject });
       if (!this.#isBusy || this.#runsDuringSync(name)) this.#plan();
     });
+  }
+
+  async configure(policy: StorePolicy): Promise<void> {
+    this.#policy = policy;
+    // While the file cannot be used, the next thread starts with the policy.
+    await this.call("configure", policy).catch(() => {});
   }
 
   watch(watcher: StoreWatcher): () => void {

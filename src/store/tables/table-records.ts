@@ -1,3 +1,4 @@
+import { NO_POLICY } from "#store/policy.ts";
 import { countsOf, hasOpenWork, NOTHING_OPEN } from "#store/rules/agents.ts";
 import type { News } from "#store/rules/news.ts";
 import type { AgentCount, Bookmarks, Counts, GatewayStream, Journal, Records, Totals } from "#store/rules/records.ts";
@@ -81,7 +82,7 @@ export function totalsOf({ sessions, bytes, shelves, open, announcements }: Stat
 
 /** The bookmarks of a process that has just started. */
 export function newBookmarks(): Bookmarks {
-  return { isWaitedNext: true, sweptTo: undefined, recorderBytes: Number.MAX_SAFE_INTEGER };
+  return { isWaitedNext: true, sweptTo: undefined, recorderBytes: Number.MAX_SAFE_INTEGER, policy: NO_POLICY };
 }
 
 /** The parts of the records in which engines differ. */

@@ -1,3 +1,4 @@
+import type { StorePolicy } from "#store/policy.ts";
 import type { Bookmarks } from "#store/rules/records.ts";
 import type { Key } from "#store/tables/table.ts";
 import { newBookmarks, newState } from "#store/tables/table-records.ts";
@@ -14,6 +15,10 @@ export class Memory {
   /** The last known state, as JSON. */
   state = JSON.stringify(newState());
   readonly #tables = new Map<object, Map<Key, object>>();
+
+  configure(policy: StorePolicy): void {
+    Object.assign(this.bookmarks, { policy });
+  }
 
   guess(layout: object, key: Key): object | undefined {
     return this.#tables.get(layout)?.get(key);

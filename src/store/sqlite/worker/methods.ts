@@ -1,3 +1,4 @@
+import type { StorePolicy } from "#store/policy.ts";
 import { isReading, rules } from "#store/rules/rules.ts";
 import type { Lane } from "#store/store.ts";
 import type { FreeOf } from "../messages.ts";
@@ -29,4 +30,5 @@ export const methods: Readonly<Record<string, Method>> = {
   ...(rules as unknown as Record<string, Method>),
   claimTurns,
   ping: () => undefined,
+  configure: (records, policy) => records.setBookmarks({ policy: policy as StorePolicy }),
 };

@@ -42,7 +42,7 @@ export function serve({ port, ...order }: WorkerOrder): void {
   });
 }
 
-function open({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "port">) {
+function open({ path, now, time, offset, isOurs, epoch, policy }: Omit<WorkerOrder, "port">) {
   const notices: StoreNotice[] = [];
   const tail = isOurs ? undefined : checkLog(path);
   if (tail) {
@@ -57,6 +57,7 @@ function open({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "por
     notices.push({ name: "migrated", detail: `${path} was upgraded from version ${version} to ${VERSION}.` });
   }
   const records = new SqliteRecords(db);
+  records.setBookmarks({ policy });
   records.moment = { now, time: time + offset };
   if (isOurs) resumeClaims(records);
   else notices.push(...takeOver(records));
