@@ -20,7 +20,7 @@ it("remembers the bookmarks that a transaction has set, and leaves those of anot
   one.remember();
   otherPass.setBookmarks({ recorderBytes: 5 });
   other.remember();
-  expect(memory.bookmarks).toEqual({ isWaitedNext: false, recorderBytes: 5, sweptTo: undefined });
+  expect(memory.bookmarks).toMatchObject({ isWaitedNext: false, recorderBytes: 5, sweptTo: undefined });
 });
 
 /** An order whose skills are read by the rule, or written with the record, by `read`. */
