@@ -115,7 +115,9 @@ function ageHead(
 ): { scanned: number; isDone: boolean } {
   const { ordinal, firstSeq } = record.session;
   const journal = records.journal(ordinal);
-  const entries = journal.after(firstSeq - 1, limit);
+  const [first] = journal.after(firstSeq - 1, 1);
+  // If nothing is old enough, the rest of the head is not read.
+  const entries = first && first.at > bound ? [first] : journal.after(firstSeq - 1, limit);
   const { isCompacted } = marksOf(records, ordinal);
   let headDueAt: number | undefined;
   let cut = firstSeq;
