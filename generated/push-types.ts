@@ -20,6 +20,16 @@ export interface components {
          */
         Attempt: number;
         /**
+         * @description The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token `token:` and its name.
+         * @example daily
+         */
+        BudgetName: string;
+        /**
+         * @description The limit that was reached.
+         * @enum {string}
+         */
+        BudgetUnit: "tokens" | "cost";
+        /**
          * @description The keys that changed, dotted; `skills` if skills changed.
          * @example [
          *       "agents.main.heartbeat.every"
@@ -560,6 +570,46 @@ export interface components {
             /** @description The degraded parts. */
             parts: components["schemas"]["HealthPart"][];
         };
+        "push.budget.warning": {
+            seq: components["schemas"]["Seq"];
+            cursor: components["schemas"]["StreamCursor"];
+            at: components["schemas"]["Timestamp"];
+            budgetName: components["schemas"]["BudgetName"];
+            unit: components["schemas"]["BudgetUnit"];
+            /** @description The tokens or the cost of the window. */
+            used: number;
+            /** @description The limit, with its grants. */
+            limit: number;
+            /** @description The end of the window. */
+            resetsAt: components["schemas"]["Timestamp"];
+        };
+        "push.budget.exceeded": {
+            seq: components["schemas"]["Seq"];
+            cursor: components["schemas"]["StreamCursor"];
+            at: components["schemas"]["Timestamp"];
+            budgetName: components["schemas"]["BudgetName"];
+            unit: components["schemas"]["BudgetUnit"];
+            /** @description The tokens or the cost of the window. */
+            used: number;
+            /** @description The limit, with its grants. */
+            limit: number;
+            /** @description The end of the window. */
+            resetsAt: components["schemas"]["Timestamp"];
+        };
+        "push.budget.granted": {
+            seq: components["schemas"]["Seq"];
+            cursor: components["schemas"]["StreamCursor"];
+            at: components["schemas"]["Timestamp"];
+            budgetName: components["schemas"]["BudgetName"];
+            /** @description The added tokens; null if there are none. */
+            tokens: number | null;
+            /** @description The added cost; null if there is none. */
+            cost: number | null;
+            /** @description The end of the grant. */
+            until: components["schemas"]["Timestamp"];
+            /** @description The name of the key that granted it, or of the console token. */
+            grantedBy: string;
+        };
         "push.delivery.recorded": {
             seq: components["schemas"]["Seq"];
             cursor: components["schemas"]["StreamCursor"];
@@ -589,6 +639,8 @@ export type operations = Record<string, never>;
 export type AgentName = components["schemas"]["AgentName"];
 export type AnnouncementState = components["schemas"]["AnnouncementState"];
 export type Attempt = components["schemas"]["Attempt"];
+export type BudgetName = components["schemas"]["BudgetName"];
+export type BudgetUnit = components["schemas"]["BudgetUnit"];
 export type Changed = components["schemas"]["Changed"];
 export type DeliveryError = components["schemas"]["DeliveryError"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
@@ -659,6 +711,12 @@ export interface Pushes {
   "system.reloaded": components["schemas"]["push.system.reloaded"];
   /** The health of a gateway changed between `ok` and `degraded`, or another part is degraded. If several gateways share a store, each reports its own health, and every subscriber gets all reports. */
   "health.changed": components["schemas"]["push.health.changed"];
+  /** The use of a budget reached its `warnAt`. It is pushed at most once in a window. */
+  "budget.warning": components["schemas"]["push.budget.warning"];
+  /** The use of a budget reached its limit: further turns are refused or wait. It is pushed at most once in a window. */
+  "budget.exceeded": components["schemas"]["push.budget.exceeded"];
+  /** A grant added tokens, cost or both to the limits of a budget. */
+  "budget.granted": components["schemas"]["push.budget.granted"];
   /** The flight recorder stored a request. It is pushed only with a subscription to `deliveries`, and is not an entry of the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection received. After a reconnect or a `stream.reset`, list the deliveries again. */
   "delivery.recorded": components["schemas"]["push.delivery.recorded"];
   /** The outcome or the `announcement` of a delivery changed. A state that lasted only a few milliseconds may be skipped, but not the last one. Otherwise as `delivery.recorded`. */

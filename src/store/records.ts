@@ -2,6 +2,7 @@
 import type { ErrorName } from "#kit/errors.ts";
 import type { ToolCall } from "#kit/tool-calls.ts";
 import type { Usage, UsageCounts } from "#kit/usages.ts";
+import type { BudgetNews } from "./budgets.ts";
 import { characters, nested, number, optional, short, type TypeOf, text, typed } from "./fields.ts";
 import { type Delivery, type RecorderLimits, type Surface, type SystemEvent, TURN_ANNOUNCEMENT } from "./inbound.ts";
 
@@ -134,7 +135,8 @@ export type GatewayNews =
   | { name: "agent.paused" | "agent.resumed"; agentName: string }
   | { name: "agent.reloaded"; agentName: string; changed: readonly string[] }
   | { name: "system.reloaded"; changed: readonly string[]; needsRestart: readonly string[] }
-  | { name: "health.changed"; nodeId: string; status: "ok" | "degraded"; parts: readonly HealthPart[] };
+  | { name: "health.changed"; nodeId: string; status: "ok" | "degraded"; parts: readonly HealthPart[] }
+  | BudgetNews;
 export type HealthPart = { name: string; status: "ok" | "degraded"; detail: string | null };
 
 export type StoreLimits = { turnsPerSession: number; turns: number; messagesPerSession: number; storeBytes: number };

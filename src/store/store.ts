@@ -41,6 +41,7 @@ import type {
 } from "./records.ts";
 import type { SharedStore } from "./shared-store.ts";
 
+export type * from "./budgets.ts";
 export type * from "./inbound.ts";
 export type * from "./policy.ts";
 export type * from "./records.ts";

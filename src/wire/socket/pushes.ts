@@ -91,10 +91,7 @@ export function createPushFrames(epochs: { sessions: string; gateway: string }, 
 
     gateway: shared(({ name, seq, at, ...news }: GatewayEntry): Frame => {
       const params = { seq, cursor: gatewayCursor(seq), at: timeOf(at), ...news };
-      // The fields of the entry are the fields of the push, except that `nextAt` is formatted.
-      const shown =
-        "nextAt" in params && params.nextAt !== null ? { ...params, nextAt: timeOf(params.nextAt) } : params;
-      return textFrame(hideInJson(textOf(name, shown as Pushes[typeof name])));
+      return textFrame(hideInJson(textOf(name, withTimes(params) as Pushes[typeof name])));
     }),
 
     delivery({ name, at, delivery }: DeliveryNews, seq: number): Frame {
@@ -122,6 +119,15 @@ function shared<Of extends object, From = void>(make: (of: Of, from: From) => Fr
 }
 
 export type PushFrames = ReturnType<typeof createPushFrames>;
+
+/** The fields of an entry are the fields of its push, except that times are formatted. */
+function withTimes(params: object): object {
+  const times: Record<string, string> = {};
+  for (const [name, value] of Object.entries(params))
+    if (TIMES.has(name) && typeof value === "number") times[name] = timeOf(value);
+  return { ...params, ...times };
+}
+const TIMES = new Set(["nextAt", "resetsAt", "until"]);
 
 function timeOf(ms: number): string {
   return new Date(ms).toISOString();

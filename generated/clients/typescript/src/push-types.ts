@@ -8,6 +8,12 @@ export type AnnouncementState = "waiting" | "retrying" | "delivered" | "failed";
 /** The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash. */
 export type Attempt = number;
 
+/** The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token `token:` and its name. */
+export type BudgetName = string;
+
+/** The limit that was reached. */
+export type BudgetUnit = "tokens" | "cost";
+
 /** The keys that changed, dotted; `skills` if skills changed. */
 export type Changed = string[];
 
@@ -405,6 +411,49 @@ export interface Pushes {
     status: HealthStatus;
     /** The degraded parts. */
     parts: HealthPart[];
+  };
+  /** The use of a budget reached its `warnAt`. It is pushed at most once in a window. */
+  "budget.warning": {
+    seq: Seq;
+    cursor: StreamCursor;
+    at: Timestamp;
+    budgetName: BudgetName;
+    unit: BudgetUnit;
+    /** The tokens or the cost of the window. */
+    used: number;
+    /** The limit, with its grants. */
+    limit: number;
+    /** The end of the window. */
+    resetsAt: Timestamp;
+  };
+  /** The use of a budget reached its limit: further turns are refused or wait. It is pushed at most once in a window. */
+  "budget.exceeded": {
+    seq: Seq;
+    cursor: StreamCursor;
+    at: Timestamp;
+    budgetName: BudgetName;
+    unit: BudgetUnit;
+    /** The tokens or the cost of the window. */
+    used: number;
+    /** The limit, with its grants. */
+    limit: number;
+    /** The end of the window. */
+    resetsAt: Timestamp;
+  };
+  /** A grant added tokens, cost or both to the limits of a budget. */
+  "budget.granted": {
+    seq: Seq;
+    cursor: StreamCursor;
+    at: Timestamp;
+    budgetName: BudgetName;
+    /** The added tokens; null if there are none. */
+    tokens: number | null;
+    /** The added cost; null if there is none. */
+    cost: number | null;
+    /** The end of the grant. */
+    until: Timestamp;
+    /** The name of the key that granted it, or of the console token. */
+    grantedBy: string;
   };
   /** The flight recorder stored a request. It is pushed only with a subscription to `deliveries`, and is not an entry of the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection received. After a reconnect or a `stream.reset`, list the deliveries again. */
   "delivery.recorded": {

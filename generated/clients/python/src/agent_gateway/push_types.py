@@ -18,6 +18,14 @@ AnnouncementState = Literal["waiting", "retrying", "delivered", "failed"]
 Attempt = int
 """The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
+BudgetName = str
+"""The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token
+`token:` and its name.
+"""
+
+BudgetUnit = Literal["tokens", "cost"]
+"""The limit that was reached."""
+
 Changed = List[str]
 """The keys that changed, dotted; `skills` if skills changed."""
 
@@ -503,6 +511,55 @@ class HealthChangedParams(Reply):
     """The degraded parts."""
 
 
+class BudgetWarningParams(Reply):
+    """The use of a budget reached its `warnAt`. It is pushed at most once in a window."""
+
+    seq: Seq
+    cursor: StreamCursor
+    at: Timestamp
+    budget_name: BudgetName
+    unit: BudgetUnit
+    used: float
+    """The tokens or the cost of the window."""
+    limit: float
+    """The limit, with its grants."""
+    resets_at: Timestamp
+    """The end of the window."""
+
+
+class BudgetExceededParams(Reply):
+    """The use of a budget reached its limit: further turns are refused or wait. It is pushed at most once in a window."""
+
+    seq: Seq
+    cursor: StreamCursor
+    at: Timestamp
+    budget_name: BudgetName
+    unit: BudgetUnit
+    used: float
+    """The tokens or the cost of the window."""
+    limit: float
+    """The limit, with its grants."""
+    resets_at: Timestamp
+    """The end of the window."""
+
+
+class BudgetGrantedParams(Reply):
+    """A grant added tokens, cost or both to the limits of a budget."""
+
+    seq: Seq
+    cursor: StreamCursor
+    at: Timestamp
+    budget_name: BudgetName
+    tokens: Optional[int]
+    """The added tokens; null if there are none."""
+    cost: Optional[float]
+    """The added cost; null if there is none."""
+    until: Timestamp
+    """The end of the grant."""
+    granted_by: str
+    """The name of the key that granted it, or of the console token."""
+
+
 class DeliveryRecordedParams(Reply):
     """The flight recorder stored a request. It is pushed only with a subscription to `deliveries`, and is not an entry of
     the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection received. After a
@@ -650,6 +707,24 @@ class HealthChangedPush(Reply):
     params: HealthChangedParams
 
 
+class BudgetWarningPush(Reply):
+    jsonrpc: Literal["2.0"]
+    method: Literal["budget.warning"]
+    params: BudgetWarningParams
+
+
+class BudgetExceededPush(Reply):
+    jsonrpc: Literal["2.0"]
+    method: Literal["budget.exceeded"]
+    params: BudgetExceededParams
+
+
+class BudgetGrantedPush(Reply):
+    jsonrpc: Literal["2.0"]
+    method: Literal["budget.granted"]
+    params: BudgetGrantedParams
+
+
 class DeliveryRecordedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["delivery.recorded"]
@@ -688,6 +763,9 @@ Push = Union[
     AgentReloadedPush,
     SystemReloadedPush,
     HealthChangedPush,
+    BudgetWarningPush,
+    BudgetExceededPush,
+    BudgetGrantedPush,
     DeliveryRecordedPush,
     DeliveryChangedPush,
     StreamResetPush,
