@@ -86,7 +86,7 @@ export const ALERTS: readonly Alert[] = [
     lasts: "5m",
     severity: "warning",
     meaning: "A limit refuses new work; callers get 429 or 503.",
-    remedy: "`reason` names the limit; [`limits`](configuration.md#limits) explains each one.",
+    remedy: "`reason` is the name of the error; [`limits`](configuration.md#limits) explains each limit.",
   },
   {
     name: "GatewayStoreNearlyFull",

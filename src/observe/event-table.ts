@@ -41,8 +41,6 @@ export interface EventFields {
   usageUnknown: { agent: string };
   /** The wall clock jumped, so for a while no record is deleted by age. */
   retentionPaused: { byMs: number };
-  /** The work was not stored, and the caller received an error. The access line has the details. */
-  workRefused: { reason: string; surface?: Surface; requestId?: string };
   /** The whole error, with its stack, is written only to the log. */
   unexpectedError: { error: unknown; requestId?: string; where?: string };
   configReloaded: { cause: string; changed: readonly string[]; needRestart?: readonly string[] };
@@ -130,7 +128,6 @@ export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> 
   ],
   usageUnknown: ["debug", "usage.unknown", "usage_unknown", "Attempts without reported token usage.", "agent"],
   retentionPaused: ["warn", "retention.paused", "retention_pauses", "Jumps of the wall clock by more than an hour."],
-  workRefused: ["debug", "work.refused", "work_refused", "Work refused because of a limit or a shutdown.", "reason"],
   unexpectedError: ["error", "unexpected.error", "unexpected_errors", "Unexpected errors."],
   configReloaded: ["info", "config.reloaded", "config_reloads", "Configurations applied."],
   configRefused: ["error", "config.refused", "config_refusals", "Configurations refused."],

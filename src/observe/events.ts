@@ -116,6 +116,15 @@ function tableEvents({ count, logger: { log } }: Outlets) {
   return Object.fromEntries(events) as { [Name in keyof EventFields]: (fields: EventFields[Name]) => void };
 }
 
+/** The errors of work that was not stored because of a limit or a shutdown. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  "session-busy",
+  "session-full",
+  "gateway-busy",
+  "store-full",
+  "shutting-down",
+]);
+
 function requestEvents({ count, time, logger }: Outlets) {
   const requests = count("requests", "Answered requests.", "surface", "operation", "status");
   const requestSeconds = time(
@@ -129,12 +138,15 @@ function requestEvents({ count, time, logger }: Outlets) {
     "connections_refused",
     "Connections closed immediately because their address had too many.",
   );
+  const workRefused = count("work_refused", "Work refused because of a limit or a shutdown, by error name.", "reason");
   const authFailures = count("auth_failures", "Requests with a missing or invalid token.", "surface");
 
   const countRequest = (surface: Surface, operation: string, status: number, ms: number, error?: string): void => {
     requests.at(surface, operation, `${Math.trunc(status / 100)}xx`).inc();
     requestSeconds.at(surface, operation).observe(ms / 1000);
-    if (error !== undefined) errors.at(surface, error).inc();
+    if (error === undefined) return;
+    errors.at(surface, error).inc();
+    if (REFUSALS.has(error)) workRefused.at(error).inc();
   };
 
   return {

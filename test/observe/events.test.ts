@@ -45,6 +45,19 @@ it("writes one access line per request and counts it by the class of its status"
   );
 });
 
+it("counts refused work by the limit that refused it", () => {
+  const { events, registry } = startEvents();
+  const request = { surface: "rest", operation: "chat.send", ms: 1 } as const;
+  events.requestHandled({ ...request, status: 503, requestId: "req_1", error: "gateway-busy" });
+  events.requestHandled({ ...request, status: 404, requestId: "req_2", error: "turn-not-found" });
+  const outcome = { operation: "agent.sendMessage", error: "session-busy", turnId: undefined, changes: true };
+  events.socketCallHandled({ outcome, requestId: "req_3", callerName: "ci" }, 1);
+  expect(registry.text().match(/^gateway_work_refused_total.*$/gm)).toEqual([
+    'gateway_work_refused_total{reason="gateway-busy"} 1',
+    'gateway_work_refused_total{reason="session-busy"} 1',
+  ]);
+});
+
 it("keeps ids out of the metrics", () => {
   const { events, registry } = startEvents();
   const turn = { agent: "main", turnId: "turn_1", sessionId: "chat:1", attempt: 1 };
