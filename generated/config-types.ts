@@ -195,6 +195,64 @@ export interface components {
          */
         BackendUrl: string;
         /**
+         * @description The tokens and the cost that turns may use in an hour, a day or a month. A budget needs `tokens`, `cost` or both. It applies to turns that match `agents`, `keys` and `sources` (docs/budgets.md).
+         * @example {
+         *       "per": "day",
+         *       "cost": 25
+         *     }
+         */
+        Budget: {
+            /**
+             * @description The window of the budget, by the calendar and the clock of `timeZone`.
+             * @example day
+             * @enum {string}
+             */
+            per: "hour" | "day" | "month";
+            /**
+             * @description The time zone of the window, by its IANA name.
+             * @default UTC
+             * @example Europe/Berlin
+             */
+            timeZone: string;
+            /** @description The agents to which the budget applies. By default all. */
+            agents?: components["schemas"]["TokenAgents"];
+            /**
+             * @description The callers to which the budget applies, by the names of their REST keys, RPC tokens and webhook tokens, or of the mapping whose signature they use. By default all.
+             * @example [
+             *       "ci"
+             *     ]
+             */
+            keys?: components["schemas"]["TokenName"][];
+            /**
+             * @description The sources of turns to which the budget applies. `rest` includes the OpenAI-compatible API. By default all.
+             * @example [
+             *       "webhook"
+             *     ]
+             */
+            sources?: ("rest" | "rpc" | "webhook" | "heartbeat")[];
+            /**
+             * @description The maximum number of input and output tokens in a window.
+             * @example 2000000
+             */
+            tokens?: number;
+            /**
+             * @description The maximum cost in a window, in the currency of the prices of models.
+             * @example 25
+             */
+            cost?: number;
+            /**
+             * @description The part of a limit at which the gateway warns, once in a window.
+             * @default 0.8
+             */
+            warnAt: number;
+            /**
+             * @description What happens when a limit is reached. `refuse` refuses new turns with `budget-exceeded` (429). `pause` accepts them, and starts them when the window ends.
+             * @default refuse
+             * @enum {string}
+             */
+            then: "refuse" | "pause";
+        };
+        /**
          * @description A size: a number of bytes, or a number and `B`, `KiB`, `MiB` or `GiB`.
          * @example 1GiB
          * @example 262144
@@ -1140,6 +1198,13 @@ export interface components {
             sessions: components["schemas"]["Sessions"];
             /** @default {} */
             limits: components["schemas"]["Limits"];
+            /**
+             * @description Budgets of tokens and cost, by name. If several budgets apply to a turn, each of them must have room.
+             * @default {}
+             */
+            budgets: {
+                [key: string]: components["schemas"]["Budget"];
+            };
             /** @default {} */
             recorder: components["schemas"]["Recorder"];
         };
@@ -1246,6 +1311,59 @@ export interface components {
                 /** @description The reason with which every turn fails. */
                 fail?: string;
             };
+        };
+        /**
+         * @description The tokens and the cost that turns may use in an hour, a day or a month. A budget needs `tokens`, `cost` or both. It applies to turns that match `agents`, `keys` and `sources` (docs/budgets.md).
+         * @example {
+         *       "per": "day",
+         *       "cost": 25
+         *     }
+         */
+        BudgetWritten: {
+            /**
+             * @description The window of the budget, by the calendar and the clock of `timeZone`.
+             * @example day
+             * @enum {string}
+             */
+            per: "hour" | "day" | "month";
+            /**
+             * @description The time zone of the window, by its IANA name.
+             * @example Europe/Berlin
+             */
+            timeZone?: string;
+            /** @description The agents to which the budget applies. By default all. */
+            agents?: components["schemas"]["TokenAgents"];
+            /**
+             * @description The callers to which the budget applies, by the names of their REST keys, RPC tokens and webhook tokens, or of the mapping whose signature they use. By default all.
+             * @example [
+             *       "ci"
+             *     ]
+             */
+            keys?: components["schemas"]["TokenName"][];
+            /**
+             * @description The sources of turns to which the budget applies. `rest` includes the OpenAI-compatible API. By default all.
+             * @example [
+             *       "webhook"
+             *     ]
+             */
+            sources?: ("rest" | "rpc" | "webhook" | "heartbeat")[];
+            /**
+             * @description The maximum number of input and output tokens in a window.
+             * @example 2000000
+             */
+            tokens?: number;
+            /**
+             * @description The maximum cost in a window, in the currency of the prices of models.
+             * @example 25
+             */
+            cost?: number;
+            /** @description The part of a limit at which the gateway warns, once in a window. */
+            warnAt?: number;
+            /**
+             * @description What happens when a limit is reached. `refuse` refuses new turns with `budget-exceeded` (429). `pause` accepts them, and starts them when the window ends.
+             * @enum {string}
+             */
+            then?: "refuse" | "pause";
         };
         /** @description A program that runs once for each turn: JSON on its standard input, the reply on its standard output (docs/agents.md). */
         CommandWritten: {
@@ -1737,6 +1855,10 @@ export interface components {
             store?: components["schemas"]["Store"];
             sessions?: components["schemas"]["SessionsWritten"];
             limits?: components["schemas"]["LimitsWritten"];
+            /** @description Budgets of tokens and cost, by name. If several budgets apply to a turn, each of them must have room. */
+            budgets?: {
+                [key: string]: components["schemas"]["BudgetWritten"];
+            };
             recorder?: components["schemas"]["RecorderWritten"];
         };
     };
@@ -1760,6 +1882,7 @@ export type AgentConfig = components["schemas"]["Agent"];
 export type AnnounceChannelConfig = components["schemas"]["AnnounceChannel"];
 export type ApiKeyConfig = components["schemas"]["ApiKey"];
 export type BackendUrlConfig = components["schemas"]["BackendUrl"];
+export type BudgetConfig = components["schemas"]["Budget"];
 export type BytesConfig = components["schemas"]["Bytes"];
 export type ChannelConfig = components["schemas"]["Channel"];
 export type ChannelUrlConfig = components["schemas"]["ChannelUrl"];

@@ -7,6 +7,8 @@ export declare const config: Validate;
 export declare const agent: Validate;
 /** What the schema calls AnnounceChannel, likewise. */
 export declare const announceChannel: Validate;
+/** What the schema calls Budget, likewise. */
+export declare const budget: Validate;
 /** What the schema calls Mapping, likewise. */
 export declare const mapping: Validate;
 /** What the schema calls Model, likewise. */

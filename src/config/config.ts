@@ -11,6 +11,7 @@ export type SurfaceName = Listener["surfaces"][number];
 export type AgentConfig = Config["agents"][string];
 export type ProviderConfig = Config["providers"][string];
 export type ToolServerConfig = Config["tools"][string];
+export type BudgetConfig = Config["budgets"][string];
 export type ChannelConfig = Config["channels"][string];
 
 /** Makes all fields read-only, and optional values undefined. */
@@ -110,6 +111,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
       toolArguments: bytes(limits.toolArguments),
       toolMessages: bytes(limits.toolMessages),
     },
+    budgets: checked.budgets,
     recorder: { ...recorder, bytes: bytes(recorder.bytes) },
   };
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { ConfigFile } from "#generated/config-types.ts";
 import { config as conforms } from "#generated/validators/config.js";
 import { type Built, checkAgents, checkLimits, checkNames, checkPrograms, checkSkills } from "./check-agents.ts";
+import { checkBudgets } from "./check-budgets.ts";
 import { checkChannels, checkDoors, checkSurfaces, isLoopback } from "./check-doors.ts";
 import { checkMappings } from "./check-mappings.ts";
 import { type CheckedConfig, type Config, type Frozen, listenersOf, resolveConfig } from "./config.ts";
@@ -83,6 +84,7 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   checkNames(checked, options.built, findings);
   checkAgents(checked, options.built, findings);
   checkLimits(checked, findings);
+  checkBudgets(checked, findings);
   checkPrograms(checked, source.file, options.built, findings);
   checkMappings(checked, findings);
   checkChannels(checked, findings);

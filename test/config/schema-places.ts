@@ -84,6 +84,8 @@ export const SHOWN = [
   "skills.dirs.[].path",
   "tools.*.cwd",
   "store.path",
+  "budgets.*.timeZone",
+  "budgets.*.agents.[]",
 ];
 
 /** The forms that a text with a secret may have to have. */

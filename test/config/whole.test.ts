@@ -59,7 +59,7 @@ const everything = `{
           provider: "openai", model: "gpt", contextTokens: 128000, maxOutputTokens: 4000, temperature: 0.5,
           options: { reasoningEffort: "low" }, price: { input: 1.25, cachedInput: 0.125, output: 10 },
         },
-        slow: { provider: "local", model: "llama" },
+        slow: { provider: "local", model: "llama", price: { input: 0, output: 0 } },
       },
       tools: ["files/*", "web/search"], steps: 10, timeouts: { connect: "1s", firstByte: "10s", silence: "5s" },
     },
@@ -86,6 +86,11 @@ const everything = `{
   limits: {
     turnsPerSession: 100, turns: 10000, events: 100000, messagesPerSession: 10000,
     storeBytes: "1GiB", usageModels: 100, webhookBody: "256KiB", restBody: "1MiB", rpcBody: 1048576, toolArguments: "1MiB", toolMessages: "8MiB",
+  },
+  budgets: {
+    daily: {
+      per: "day", timeZone: "Europe/Berlin", agents: ["helper"], keys: ["ci"], sources: ["rest"], tokens: 1000, cost: 25, warnAt: 0.5, then: "pause",
+    },
   },
   recorder: { entries: 10000, bytes: "64MiB", bodies: true, toolContent: true },
 }`
