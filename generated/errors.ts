@@ -134,6 +134,13 @@ export const errors = {
     meaning: "No mapping has this name, or none matched the payload.",
     retry: false,
   },
+  "budget-not-found": {
+    code: null,
+    status: 404,
+    title: "Budget not found",
+    meaning: "No budget has this name.",
+    retry: false,
+  },
   "delivery-not-found": {
     code: null,
     status: 404,
@@ -279,6 +286,13 @@ export const errors = {
     status: 429,
     title: "Rate limit exceeded",
     meaning: "More requests than the limit allows in its window.",
+    retry: true,
+  },
+  "budget-exceeded": {
+    code: -32004,
+    status: 429,
+    title: "Budget exceeded",
+    meaning: "A budget of the agent, the key or the source is spent. The detail names the budget and the end of its window. A refused request stored nothing; a turn that was stopped has a turn_id and keeps its tool calls.",
     retry: true,
   },
   "session-busy": {

@@ -12,6 +12,8 @@ export type ErrorExtra = {
   retryAfterMs?: number;
   /** The limit that was passed, for rate-limited. */
   rateLimit?: { maxRequests: number; windowMs: number };
+  /** The budget without room, for budget-exceeded. */
+  budget?: { name: string; resetsAt: number };
   /** Methods that the path accepts, for method-not-allowed. */
   allow?: string;
   cause?: unknown;

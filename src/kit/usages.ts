@@ -27,6 +27,11 @@ export const NO_COUNTS = {
 export type UsageCounts = typeof NO_COUNTS;
 export const COUNT_NAMES = Object.keys(NO_COUNTS) as (keyof UsageCounts)[];
 
+/** An answer always has input and output, so a usage of 0 was not reported. */
+export function isUnreported({ input, output }: Usage): boolean {
+  return input + output === 0;
+}
+
 const BILLION = 1_000_000_000;
 
 /**
@@ -96,9 +101,9 @@ export function showUsage({ input, output, more }: Usage): ShownUsage {
   return shown;
 }
 
-/** The same for completed turns. An answer always has input and output: a usage of 0 was not reported. */
+/** The same for completed turns. */
 export function showCompleted(usage: Usage): ShownUsage {
   const shown = showUsage(usage);
-  if (shown.total === 0) shown.unknown = true;
+  if (isUnreported(usage)) shown.unknown = true;
   return shown;
 }

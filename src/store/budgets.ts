@@ -1,54 +1,67 @@
-/** Budgets, as the store counts them. */
+/** Budgets: what the store answers, and the orders that it takes. `policy.ts` has their rules. */
+import type { Window } from "#kit/windows.ts";
+import type { BudgetRule } from "./policy.ts";
+import type { Claim } from "./records.ts";
 
-/** What a budget allows and its use in the current window. The cost is in the currency of the prices. */
-export type BudgetAmount = {
-  /** Of attempts that have ended. */
-  used: number;
-  /** Of running turns. */
-  reserved: number;
-  /** As configured. */
-  limit: number;
-  /** Added to the limit by the grants in force. */
-  granted: number;
-};
+/** Tokens of input and output, and their cost in billionths. */
+export type Spend = { tokens: number; cost: number };
+
+/**
+ * One unit of a budget in its window. `used` is counted when an attempt ends. `reserved` is set aside for turns that run. The grants that apply raise
+ * `limit` by `granted`.
+ */
+export type BudgetUse = { used: number; reserved: number; limit: number; granted: number };
 
 export type BudgetState = "open" | "warning" | "exceeded";
-export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat";
 
-/** A budget and its use in the current window. Undefined `agents`, `keys` and `sources` mean all. */
-export type Budget = {
-  name: string;
-  per: "hour" | "day" | "month";
-  timeZone: string;
-  agents: readonly string[] | undefined;
-  keys: readonly string[] | undefined;
-  sources: readonly BudgetSource[] | undefined;
-  tokens: BudgetAmount | undefined;
-  cost: BudgetAmount | undefined;
-  /** The part of the used tokens that backends did not report. */
+export type BudgetStatus = {
+  rule: BudgetRule;
+  window: Window;
+  /** Undefined for a unit without a limit. */
+  tokens: BudgetUse | undefined;
+  cost: BudgetUse | undefined;
+  /** The part of the used tokens that backends did not report and the gateway estimated. */
   estimatedTokens: number;
-  startsAt: number;
-  resetsAt: number;
   state: BudgetState;
-  then: "refuse" | "pause";
 };
 
-/** Raises the limits of a budget until `until`, or until the end of its window. */
-export type BudgetGrant = {
+/** Raises the limit of a budget until `until`, by default the end of its window. `by` is the name of the caller. */
+export type GrantOrder = {
   now: number;
-  tokens: number | undefined;
-  cost: number | undefined;
-  until: number | undefined;
+  tokens?: number | undefined;
+  /** In billionths. */
+  cost?: number | undefined;
+  until?: number | undefined;
   by: string;
-  streamKeep: number;
 };
 
-/** The entries of the gateway's stream. `limit` includes the grants. */
+/** A request for the next step of a turn: the usage of its attempt so far, and the most that the step may use. */
+export type ExtendOrder = { used: Spend; next: Spend };
+
+/** A budget without room, the end of its window, and a sentence about it. */
+export type BudgetRefusal = { budget: string; resetsAt: number; detail: string };
+
+export interface BudgetStore {
+  /** All budgets of the policy, in its order. */
+  listBudgets(): Promise<BudgetStatus[]>;
+  /**
+   * Raises a budget's limits. The change goes to the gateway's stream, and turns that wait for the budget can begin. `budget-not-found`. `invalid-request`
+   * for a unit that the budget does not limit, for no unit, and for an end that is past.
+   */
+  grantBudget(name: string, order: GrantOrder): Promise<BudgetStatus>;
+  /**
+   * Reserves the next step of a running turn, or returns the first budget without room. A turn to which no budget applies, and a claim that is not valid
+   * any more, are never refused.
+   */
+  extendBudget(claim: Claim, order: ExtendOrder): Promise<BudgetRefusal | undefined>;
+}
+
+/** The entries of the gateway's stream. `limit` includes the grants. A cost is in the currency of the prices. */
 export type BudgetNews =
   | {
       name: "budget.warning" | "budget.exceeded";
       budgetName: string;
-      unit: "tokens" | "cost";
+      unit: keyof Spend;
       used: number;
       limit: number;
       resetsAt: number;

@@ -8,6 +8,7 @@
  * - A refusal is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
+import type { BudgetStore } from "./budgets.ts";
 import type { InboundStore, OutgoingClaim, Page } from "./inbound.ts";
 import type { StorePolicy } from "./policy.ts";
 import type {
@@ -87,7 +88,7 @@ export interface StoreWatcher {
   textsPut?(sessionIds: readonly string[]): void;
 }
 
-export interface Store extends InboundStore, AsyncDisposable {
+export interface Store extends InboundStore, BudgetStore, AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
   /** True if the records outlive the process. */
   readonly durable: boolean;

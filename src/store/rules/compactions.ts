@@ -1,4 +1,5 @@
 import type { Compacted, CompactionResult, TurnEnd } from "#store/store.ts";
+import { release } from "./budgets.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { passOn } from "./queues.ts";
 import type { CompactionRecord, Records, Rule, SessionRecord } from "./records.ts";
@@ -16,11 +17,12 @@ export function endCompaction(records: Records, record: CompactionRecord, end: C
 
 /** Deletes a compaction, which leaves the queue of its session. */
 export function deleteCompaction(records: Records, record: CompactionRecord, result: CompactionResult): void {
-  const { ordinal, place, turn } = record;
+  const { ordinal, place, turn, open } = record;
   const isFirst = records.turns.firstInQueue(ordinal)?.place === place;
   records.turns.delete(record);
   if (turn.status === "queued") records.agents.count(turn.agent, { compactions: -1 });
   if (isFirst) passOn(records, ordinal);
+  release(records, open.reservation);
   records.notify({ kind: "compacted", turnId: turn.turnId, result });
 }
 

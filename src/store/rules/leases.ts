@@ -24,11 +24,16 @@ export function withoutLease({ moment }: Records, delayMs = 0): { dueAt: number 
 
 /** Makes the work ready whose delay has ended. Returns the time until the next delay ends. */
 export function makeDueReady<R extends object>(
-  { moment: { time } }: Records,
+  records: Records,
   table: Leased<R> & { put(record: R): void },
   ready: (record: R) => R,
 ): number | undefined {
-  for (const record of table.dueBy(time)) table.put(ready(record));
+  for (const record of table.dueBy(records.moment.time)) table.put(ready(record));
+  return timeUntilDue(records, table);
+}
+
+/** The time until the next delay ends. */
+export function timeUntilDue<R>({ moment: { time } }: Records, table: Leased<R>): number | undefined {
   const nextDueAt = table.nextDueAt();
   return nextDueAt === undefined ? undefined : nextDueAt - time;
 }

@@ -17,6 +17,7 @@ import { number, optional, short, type TypeOf, text } from "#store/fields.ts";
 import type {
   AgentCounts,
   ApiKey,
+  BudgetState,
   CompactionTask,
   Delivery,
   DeliveryContent,
@@ -26,6 +27,7 @@ import type {
   Lane,
   Outgoing,
   Session,
+  Spend,
   Store,
   StorePolicy,
   Summary,
@@ -80,7 +82,14 @@ export type OpenTurn = {
   /** The monotonic time at which it can be claimed again, after it was given back with a delay. */
   readonly dueAt: number | undefined;
   readonly lease: Lease | undefined;
+  /** The part of its budgets that is reserved for it while it runs; undefined where no budget applies. */
+  readonly reservation?: Reservation | undefined;
+  /** The budget that it waits for, until room is free or `dueAt`. */
+  readonly heldBy?: string | undefined;
 };
+
+/** Tokens and a cost in billionths, in each of these budgets. */
+export type Reservation = Readonly<Spend> & { readonly budgets: readonly string[] };
 
 /** A turn that has not ended. */
 export type OpenTurnRecord = TurnRecord & { readonly open: OpenTurn };
@@ -189,6 +198,19 @@ export type LateAttempt = {
 
 /** The state of an agent, except its counts. */
 export type AgentRecord = { readonly agent: string } & Pick<AgentCounts, "lastEndedAt" | "failing" | "pausedAt">;
+
+/** The use of a budget in the window that began at `windowStart`. A budget without a record is not used. Costs are in billionths. */
+export type BudgetRecord = {
+  readonly name: string;
+  readonly windowStart: number;
+  readonly used: Readonly<Spend>;
+  /** The sum of the reservations of all running turns, also of those that began in an earlier window. */
+  readonly reserved: Readonly<Spend>;
+  readonly estimatedTokens: number;
+  readonly grants: readonly (Readonly<Spend> & { readonly until: number })[];
+  /** The state that the gateway's stream reported last in this window. */
+  readonly reported: BudgetState;
+};
 
 /** The changes of an agent's counts: its turns, and its events that wait for a turn, that have not ended, and that are dead. */
 export type CountChange = Partial<
@@ -307,6 +329,10 @@ export interface Records {
       readyAgents(): string[];
       /** The turn of an agent and a lane with the smallest `readyOrder`. */
       firstReady(agent: string, lane: Lane): OpenTurnRecord | undefined;
+      /** Agents that have turns with a `heldBy`. */
+      heldAgents(): string[];
+      /** The turns of an agent with a `heldBy`, in the order of their places. */
+      held(agent: string, limit: number): OpenTurnRecord[];
     };
   readonly lateAttempts: {
     find(turnId: string, fence: number): LateAttempt | undefined;
@@ -364,6 +390,7 @@ export interface Records {
     after(place: UsageCount | number, limit: number): UsageCount[];
     delete(counter: UsageCount): void;
   };
+  readonly budgets: Omit<StoredRecords<BudgetRecord>, "delete">;
   readonly gateway: GatewayStream;
   readonly apiKeys: StoredRecords<ApiKeyRecord> & {
     /** All keys, in the order of their places. */

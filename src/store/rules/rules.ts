@@ -3,6 +3,7 @@ import { setPaused } from "./agents.ts";
 import { announceAgain } from "./announcements.ts";
 import { startBeat } from "./beat-turns.ts";
 import { dueBeats, planBeat, readBeat, removeBeat } from "./beats.ts";
+import { extendBudget, grantBudget, listBudgets } from "./budgets.ts";
 import { startCompaction } from "./compaction-turns.ts";
 import { readSummary } from "./compactions.ts";
 import { addDeliveryStep, getDelivery, listDeliveries, readDeliveries, recordDelivery } from "./deliveries.ts";
@@ -60,6 +61,7 @@ const reading = {
   getDelivery,
   readDeliveries,
   listDeliveries,
+  listBudgets,
 } satisfies Rules;
 
 const writing = {
@@ -73,6 +75,8 @@ const writing = {
   startCompaction,
   deleteSession,
   setPaused,
+  grantBudget,
+  extendBudget,
   appendGatewayEntry,
   createKey,
   replaceKey,

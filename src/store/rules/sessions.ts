@@ -1,6 +1,7 @@
 import { NO_USAGE } from "#kit/usages.ts";
 import type { ListedSession, TurnError, TurnOrder } from "#store/store.ts";
 import { countEndOfTurn } from "./agents.ts";
+import { release } from "./budgets.ts";
 import { deleteCompaction } from "./compactions.ts";
 import { endDelivery, eraseContent, notifyOutcome } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
@@ -119,6 +120,7 @@ function abandonTurn(records: Records, record: OpenTurnRecord, now: number): voi
   countEnd(records, now, turn, open.countedModel, "cancelled");
   storeLateAttempt(records, record);
   records.turns.put({ ...record, turn: { ...turn, status: "cancelled", endedAt: now }, open: undefined });
+  release(records, open.reservation);
   endDelivery(records, turn.deliveryId);
   notifyOutcome(records, turn.deliveryId);
   endEvents(records, record, { now, status: "failed", error: ERASED });

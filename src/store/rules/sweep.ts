@@ -1,4 +1,5 @@
 import type { Entry, Store } from "#store/store.ts";
+import { releaseHeld } from "./budgets.ts";
 import { forgetEventsBefore } from "./events.ts";
 import { forgetNewsBefore } from "./gateway.ts";
 import { marksOf } from "./journal.ts";
@@ -15,6 +16,8 @@ const SLICE = 250;
 /** Looking at this many entries, and erasing them, is as much work as one other record. */
 const ENTRIES_A_STEP = 8;
 const SESSIONS_A_SLICE = 50;
+/** After a change of the policy, only a sweep lets held turns begin. */
+const HELD_A_SWEEP = 64;
 
 type SweepRequest = Parameters<Store["sweep"]>[0];
 
@@ -22,6 +25,7 @@ type SweepRequest = Parameters<Store["sweep"]>[0];
 export const sweep: Rule<"sweep"> = (records, request) => {
   returnLostTurns(records, request);
   freeLostMessages(records);
+  releaseHeld(records, HELD_A_SWEEP);
   for (const late of records.lateAttempts.endedBy(records.moment.time)) records.lateAttempts.delete(late);
   forgetUsageBefore(records, request.usageBefore);
   forgetNewsBefore(records, request.gatewayBefore);

@@ -1,7 +1,8 @@
-import { addUsage, NO_USAGE } from "#kit/usages.ts";
+import { addUsage, isUnreported, NO_USAGE } from "#kit/usages.ts";
 import type { Entry, Turn, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
 import { countEndOfTurn } from "./agents.ts";
 import { announceReply } from "./announcements.ts";
+import { countEstimate, release } from "./budgets.ts";
 import { endCompaction } from "./compactions.ts";
 import { endDelivery } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
@@ -46,10 +47,18 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
   countEndOfTurn(records, turn, end);
   if (usage) countAttempt(records, now, turn, usage, status);
   else countEnd(records, now, turn, open.countedModel, status);
+  if (usage && isUnreported(usage.usage)) countEstimate(records, turn, bytesOfAttempt(session, end));
   endDelivery(records, turn.deliveryId);
   endEvents(records, before, end);
   if (isFirst) passOn(records, ordinal);
+  release(records, open.reservation);
   return ended;
+}
+
+/** The bytes of an attempt that the backend has probably worked on, for an estimate of its usage. */
+function bytesOfAttempt({ session }: SessionRecord, { status, reply, error }: TurnEnd): number {
+  const isAsked = status === "completed" || reply !== "" || error?.name === "turn-timeout";
+  return isAsked ? session.contextBytes + Buffer.byteLength(reply) : 0;
 }
 
 /** Ends any open turn: one that compacts is deleted. */
@@ -122,7 +131,13 @@ export function requeueTurn(records: Records, record: OpenTurnRecord, now: numbe
   records.turns.put({
     ...record,
     turn: { ...turn, status: "queued" },
-    open: { ...open, readyOrder, ...withoutLease(records, delayMs) },
+    open: {
+      ...open,
+      ...(open.reservation && { reservation: undefined }),
+      readyOrder,
+      ...withoutLease(records, delayMs),
+    },
   });
+  release(records, open.reservation);
   records.notify({ kind: "work", of: "turn" });
 }

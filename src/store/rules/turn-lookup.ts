@@ -1,6 +1,15 @@
-import type { Page, Turn, TurnQuery } from "#store/store.ts";
+import type { Claim, Page, Turn, TurnQuery } from "#store/store.ts";
+import { holds } from "./leases.ts";
 import { invalidCursor, MOST_SCANNED } from "./pages.ts";
-import { isCompaction, type Records, type Rule, type RuleInPieces, type TurnRecord } from "./records.ts";
+import {
+  isCompaction,
+  isOpen,
+  type OpenTurnRecord,
+  type Records,
+  type Rule,
+  type RuleInPieces,
+  type TurnRecord,
+} from "./records.ts";
 
 /** The turns that are looked at together, before other work runs. */
 const SCAN_BATCH = 500;
@@ -21,6 +30,12 @@ export function withReply(records: Records, { turn, ordinal, replySeq }: TurnRec
 export function findTurn(records: Records, turnId: string): TurnRecord | undefined {
   const record = records.turns.find(turnId);
   return record && records.sessions.at(record.ordinal, record.turn.sessionId) && record;
+}
+
+/** The running turn, if the claim is valid. */
+export function turnOfClaim(records: Records, claim: Claim): OpenTurnRecord | undefined {
+  const record = records.turns.find(claim.turnId);
+  return record && isOpen(record) && holds(claim, record.open.lease, record.turn.attempt) ? record : undefined;
 }
 
 export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {

@@ -1,7 +1,6 @@
 import { GatewayError } from "#kit/errors.ts";
 import type {
   BeatTask,
-  Claim,
   ClaimedTurn,
   ClaimRequest,
   Entry,
@@ -11,10 +10,12 @@ import type {
   TurnStart,
 } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
+import { beginWithBudgets, budgetsOfOrder, delayForBudget, withReservation } from "./budget-turns.ts";
+import { findNoRoom, readyTurn } from "./budgets.ts";
 import { storeDelivery } from "./deliveries.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, storeKey } from "./keys.ts";
-import { firstOf, holds, laneOf, leaseFor, makeDueReady } from "./leases.ts";
+import { firstOf, laneOf, leaseFor, makeDueReady, timeUntilDue } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { extendOutgoing } from "./outbox.ts";
 import { previewOf } from "./previews.ts";
@@ -29,7 +30,7 @@ import {
 } from "./records.ts";
 import { newSession } from "./sessions.ts";
 import { addUsed, cancelledAt, endOpenTurn, requeueTurn } from "./turn-ends.ts";
-import { findTurn, withReply } from "./turn-lookup.ts";
+import { findTurn, turnOfClaim, withReply } from "./turn-lookup.ts";
 import { countLateAttempt, countMessage } from "./usage.ts";
 
 export const startTurn: Rule<"startTurn"> = (records, order) => startTurnWith(records, order, undefined);
@@ -41,24 +42,28 @@ export function startTurnWith(records: Records, order: TurnOrder, task: BeatTask
   const { now, turnId, text, idempotency, delivery, claim } = order;
   const known = records.sessions.find(order.session.sessionId);
   checkSession(records, known, order);
+  const budgets = budgetsOfOrder(records, order);
 
   const before = known ?? newSession(records, order);
   const { agent, ordinal } = before.session;
   const isFirst = records.turns.firstInQueue(ordinal) === undefined;
-  const isClaimed = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
+  const mayBegin = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
+  const noRoom = mayBegin ? findNoRoom(records, budgets) : undefined;
+  const isClaimed = mayBegin && !noRoom;
   const preview = previewOf(text);
-  const record = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst, preview, task);
+  const begun = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst, preview, task);
   const queued: Entry = { seq: NO_SEQ, at: now, turnId, name: "turn.queued" };
   const entries = isClaimed
-    ? [messageEntry(order), queued, startedEntry(record), replyEntry(record)]
+    ? [messageEntry(order), queued, startedEntry(begun), replyEntry(begun)]
     : [messageEntry(order), queued];
-  const { sessionId, lastSeq } = appendEntries(records, before, now, entries, {
+  const { sessionId, lastSeq, contextBytes } = appendEntries(records, before, now, entries, {
     messages: 1,
     bytes: Buffer.byteLength(text),
     queued: isClaimed ? 0 : 1,
     deliveryId: delivery?.deliveryId,
     preview,
   });
+  const record = budgets.length === 0 ? begun : beginWithBudgets(records, begun, budgets, contextBytes, noRoom);
   records.turns.put(record);
   records.agents.count(agent, isClaimed ? { running: 1 } : { queued: 1 });
   countMessage(records, now, record.turn, order.countedModel);
@@ -68,7 +73,7 @@ export function startTurnWith(records: Records, order: TurnOrder, task: BeatTask
   }
   if (isClaimed)
     return { turn: record.turn, replayed: false, claimed: claimedTurn(record, claim.node, order, lastSeq) };
-  if (isFirst) records.notify({ kind: "work", of: "turn" });
+  if (isFirst && !noRoom) records.notify({ kind: "work", of: "turn" });
   return { turn: record.turn, replayed: false, claimed: undefined };
 }
 
@@ -184,10 +189,7 @@ const OTHER_NEXT = ["other", "waited"] as const;
 
 export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   const { free, freeOf } = request;
-  const nextDueInMs = makeDueReady(records, records.turns, (record: OpenTurnRecord) => ({
-    ...record,
-    open: { ...record.open, dueAt: undefined, readyOrder: records.next("order") },
-  }));
+  let nextDueInMs = makeDueReady(records, records.turns, (record: OpenTurnRecord) => readyTurn(records, record));
   const freeOfAgents = new Map<string, number>();
   const freeToCompact = new Map<string, number>();
   for (const agent of records.turns.readyAgents()) {
@@ -199,12 +201,17 @@ export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   const turns: ClaimedTurn[] = [];
   // No compaction becomes ready within a claim.
   let hasCompactions = true;
-  while (turns.length < free) {
+  let delayed = 0;
+  while (turns.length < free && delayed < DELAYED_AT_ONCE) {
     const lanes = records.bookmarks.isWaitedNext ? WAITED_NEXT : OTHER_NEXT;
     const compaction: OpenTurnRecord | undefined = hasCompactions ? firstReady("compact") : undefined;
     hasCompactions = compaction !== undefined;
     const record = compaction ?? firstReady(lanes[0]) ?? firstReady(lanes[1]);
     if (!record) break;
+    if (delayForBudget(records, record, request.now)) {
+      delayed++;
+      continue;
+    }
     const { agent } = record.turn;
     const lane = laneOf(record.open);
     const places = placesOf(lane);
@@ -212,8 +219,13 @@ export const claimTurns: Rule<"claimTurns"> = (records, request) => {
     places.set(agent, (places.get(agent) ?? 0) - 1);
     turns.push(claimTurn(records, record, request, request.newMessageId()));
   }
+  if (delayed > 0) nextDueInMs = timeUntilDue(records, records.turns);
+  if (delayed === DELAYED_AT_ONCE) records.notify({ kind: "work", of: "turn" });
   return { turns, nextDueInMs };
 };
+
+/** The turns without room in a budget that one claim delays or ends. The next claim continues. */
+const DELAYED_AT_ONCE = 64;
 
 function hasReady(records: Records, agent: string): boolean {
   return (records.turns.firstReady(agent, "waited") ?? records.turns.firstReady(agent, "other")) !== undefined;
@@ -228,7 +240,7 @@ type ClaimBy = Omit<ClaimRequest, "replyMessageId">;
 function claimTurn(records: Records, queued: OpenTurnRecord, by: ClaimBy, replyMessageId: string): ClaimedTurn {
   const { ordinal } = queued;
   const { sessionId, agent, seq, deliveryId } = queued.turn;
-  const record = begun(records, queued, by, replyMessageId);
+  const record = withReservation(records, begun(records, queued, by, replyMessageId));
   if (isCompaction(record)) {
     records.turns.put(record);
     records.agents.count(agent, { compactions: -1 });
@@ -327,11 +339,6 @@ export const releaseTurn: Rule<"releaseTurn"> = (records, claim, { now, delayMs,
   requeueTurn(records, usage ? addUsed(records, held, now, usage) : held, now, delayMs);
   return true;
 };
-
-function turnOfClaim(records: Records, claim: Claim): OpenTurnRecord | undefined {
-  const record = records.turns.find(claim.turnId);
-  return record && isOpen(record) && holds(claim, record.open.lease, record.turn.attempt) ? record : undefined;
-}
 
 export const cancelTurn: Rule<"cancelTurn"> = (records, turnId, now) => {
   const record = findTurn(records, turnId);

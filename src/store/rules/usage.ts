@@ -1,5 +1,6 @@
 import type { Claim, Store, Surface, TurnEnd, UsageCount, UsageCounts, UsageRow } from "#store/store.ts";
 import { COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
+import { countSpent } from "./budgets.ts";
 import type { OpenTurnRecord, Pieces, Records, RuleInPieces } from "./records.ts";
 
 const DAY = 24 * HOUR;
@@ -39,6 +40,7 @@ export function countAttempt(
   if (more) Object.assign(change, more);
   if (ended) change[ended] = 1;
   records.usage.add(counterOf(at, of, model), change);
+  if (records.bookmarks.policy.budgets.length > 0) countSpent(records, of, usage);
 }
 
 /** The time in which the runner of an attempt that lost its claim may still report the usage. */

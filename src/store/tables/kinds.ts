@@ -60,7 +60,7 @@ export function sessionRecords(table: RecordTable<SessionRecord>): Records["sess
 }
 
 export function turnRecords(open: RecordTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] {
-  const { all, ofAgent, queue } = OPEN_TURNS.orders;
+  const { all, ofAgent, queue, held } = OPEN_TURNS.orders;
   return {
     ...leased(open, OPEN_TURNS.orders, ({ open: { dueAt } }) => dueAt),
     find: (turnId) => open.find(turnId) ?? ended.find(turnId),
@@ -89,6 +89,8 @@ export function turnRecords(open: RecordTable<OpenTurnRecord>, ended: RecordTabl
     },
     readyAgents: () => [...new Set(Object.values(LANE_ORDERS).flatMap((lane) => open.groups(lane)))] as string[],
     firstReady: (of, lane) => open.first(LANE_ORDERS[lane], of),
+    heldAgents: () => open.groups(held) as string[],
+    held: (of, limit) => open.scan(held, { of, limit }),
   };
 }
 

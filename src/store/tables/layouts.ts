@@ -10,6 +10,7 @@ import {
   type AgentRecord,
   type ApiKeyRecord,
   type BeatRecord,
+  type BudgetRecord,
   type ContentRecord,
   type DeliveryRecord,
   isOfStranger,
@@ -203,6 +204,7 @@ export const OPEN_TURNS = {
     due: ["number", ({ open }) => open.dueAt],
     lease_ends: ["number", ({ open }) => open.lease?.endsAt],
     cancelled: ["boolean", ({ open }) => open.isCancelled],
+    held: ["integer", ({ open, place }) => (open.heldBy === undefined ? undefined : place)],
   },
   orders: {
     all: { by: "id", isRare: true },
@@ -214,6 +216,7 @@ export const OPEN_TURNS = {
     other: { by: "ready", of: "agent", only: "other" },
     compact: { by: "ready", of: "agent", only: "compact" },
     due: { by: "due", hasTies: true },
+    held: { by: "held", of: "agent" },
   },
   weigh: ({ turn }) => weighTurn(turn) + OPEN_BYTES,
   isSaved: (before, after) => before.turn !== after.turn || !isOnlyExtended(before.open, after.open),
@@ -260,6 +263,13 @@ export const BEATS = {
   isLive: true,
   columns: { id: ["text", ({ agent }) => agent] },
 } satisfies Layout<BeatRecord>;
+
+export const BUDGETS = {
+  table: "budgets",
+  key: "id",
+  isLive: true,
+  columns: { id: ["text", ({ name }) => name] },
+} satisfies Layout<BudgetRecord>;
 
 export const OUTGOING = {
   table: "outgoing",
@@ -319,6 +329,7 @@ export const LIVE_LAYOUTS = [
   AGENTS,
   COUNTS,
   BEATS,
+  BUDGETS,
   OUTGOING,
   API_KEYS,
   ERASURES,

@@ -22,6 +22,7 @@ import {
   AGENTS,
   API_KEYS,
   BEATS,
+  BUDGETS,
   CONTENTS,
   COUNTS,
   ERASURES,
@@ -106,6 +107,7 @@ export class TableRecords implements Records {
   #lateAttempts: Records["lateAttempts"] | undefined;
   #events: Records["events"] | undefined;
   #beats: Records["beats"] | undefined;
+  #budgets: Records["budgets"] | undefined;
   #outgoing: Records["outgoing"] | undefined;
   #deliveries: Records["deliveries"] | undefined;
   #contents: Records["contents"] | undefined;
@@ -151,6 +153,11 @@ export class TableRecords implements Records {
   get beats(): Records["beats"] {
     this.#beats ??= this.#table(BEATS);
     return this.#beats;
+  }
+
+  get budgets(): Records["budgets"] {
+    this.#budgets ??= this.#table(BUDGETS);
+    return this.#budgets;
   }
 
   get outgoing(): Records["outgoing"] {

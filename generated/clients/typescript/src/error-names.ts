@@ -39,6 +39,8 @@ export type ErrorName =
   | "key-replaced"
   /** No mapping has this name, or none matched the payload. */
   | "mapping-not-found"
+  /** No budget has this name. */
+  | "budget-not-found"
   /** No delivery has this id, or it is no longer stored. */
   | "delivery-not-found"
   /** No system event has this id, or it is no longer stored. */
@@ -81,6 +83,8 @@ export type ErrorName =
   | "headers-too-large"
   /** More requests than the limit allows in its window. */
   | "rate-limited"
+  /** A budget of the agent, the key or the source is spent. The detail names the budget and the end of its window. A refused request stored nothing; a turn that was stopped has a turn_id and keeps its tool calls. */
+  | "budget-exceeded"
   /** The session's queue has limits.turnsPerSession turns. Nothing was stored. */
   | "session-busy"
   /** The gateway's own queues are full, or memory is low. Nothing was stored. */
@@ -103,4 +107,4 @@ export type ErrorName =
   | "agent-removed";
 
 /** The errors after which the same call may succeed. */
-export const retriedNames = ["idempotency-in-progress", "rate-limited", "session-busy", "gateway-busy", "agent-unavailable", "store-full", "store-unavailable", "shutting-down"] as const;
+export const retriedNames = ["idempotency-in-progress", "rate-limited", "budget-exceeded", "session-busy", "gateway-busy", "agent-unavailable", "store-full", "store-unavailable", "shutting-down"] as const;

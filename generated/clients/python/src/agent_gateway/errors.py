@@ -14,6 +14,8 @@ __all__ = [
     "AgentUnavailableError",
     "AuthenticationError",
     "BadRequestError",
+    "BudgetExceededError",
+    "BudgetNotFoundError",
     "ConflictError",
     "DeliveryNotFoundError",
     "DeliveryNotReplayableError",
@@ -211,6 +213,12 @@ class MappingNotFoundError(NotFoundError):
     name = "mapping-not-found"
 
 
+class BudgetNotFoundError(NotFoundError):
+    """No budget has this name."""
+
+    name = "budget-not-found"
+
+
 class DeliveryNotFoundError(NotFoundError):
     """No delivery has this id, or it is no longer stored."""
 
@@ -342,6 +350,14 @@ class RateLimitedError(TooManyRequestsError):
     name = "rate-limited"
 
 
+class BudgetExceededError(TooManyRequestsError):
+    """A budget of the agent, the key or the source is spent. The detail names the budget and the end of its window. A
+    refused request stored nothing; a turn that was stopped has a turn_id and keeps its tool calls.
+    """
+
+    name = "budget-exceeded"
+
+
 class SessionBusyError(TooManyRequestsError):
     """The session's queue has limits.turnsPerSession turns. Nothing was stored."""
 
@@ -428,6 +444,7 @@ BY_NAME: Dict[str, Type[GatewayError]] = {
         KeyNotFoundError,
         KeyReplacedError,
         MappingNotFoundError,
+        BudgetNotFoundError,
         DeliveryNotFoundError,
         EventNotFoundError,
         UnknownModelError,
@@ -449,6 +466,7 @@ BY_NAME: Dict[str, Type[GatewayError]] = {
         UpgradeRequiredError,
         HeadersTooLargeError,
         RateLimitedError,
+        BudgetExceededError,
         SessionBusyError,
         GatewayBusyError,
         AgentUnavailableError,
@@ -466,6 +484,7 @@ RETRIED: FrozenSet[str] = frozenset(
     [
         "idempotency-in-progress",
         "rate-limited",
+        "budget-exceeded",
         "session-busy",
         "gateway-busy",
         "agent-unavailable",

@@ -1,0 +1,73 @@
+/** How budgets delay, refuse and end turns. */
+import { GatewayError } from "#kit/errors.ts";
+import type { BudgetRule, TurnOrder } from "#store/store.ts";
+import { budgetsOf, findNoRoom, type NoRoom, reserve } from "./budgets.ts";
+import { isCompaction, type OpenTurnRecord, type Records, type SessionRecord } from "./records.ts";
+import { endOpenTurn } from "./turn-ends.ts";
+
+/** The budgets that apply to new work. Throws `budget-exceeded` if one of them is spent, unless it pauses. */
+export function budgetsOfOrder(records: Records, { session, caller, surface }: TurnOrder): readonly BudgetRule[] {
+  const { budgets } = records.bookmarks.policy;
+  if (budgets.length === 0) return budgets;
+  const applying = budgetsOf(records, { agent: session.agent, caller, surface });
+  const noRoom = findNoRoom(records, applying);
+  if (noRoom && mustRefuse(noRoom)) throw refusalOf(records, noRoom);
+  return applying;
+}
+
+function mustRefuse({ rule, isSpent }: NoRoom): boolean {
+  return isSpent && rule.then === "refuse";
+}
+
+function refusalOf({ moment: { now } }: Records, { budget: name, resetsAt, detail }: NoRoom): GatewayError {
+  return new GatewayError("budget-exceeded", detail, { retryAfterMs: resetsAt - now, budget: { name, resetsAt } });
+}
+
+/** A new turn: if it runs, with its reservation, and if it has no room, held. */
+export function beginWithBudgets(
+  records: Records,
+  record: OpenTurnRecord,
+  budgets: readonly BudgetRule[],
+  contextBytes: number,
+  noRoom: NoRoom | undefined,
+): OpenTurnRecord {
+  if (noRoom) return heldTurn(records, record, noRoom);
+  if (record.turn.status !== "running" || budgets.length === 0) return record;
+  const reservation = reserve(records, budgets, record.turn.agent, contextBytes);
+  return { ...record, open: { ...record.open, reservation } };
+}
+
+/** A claimed turn with its reservation. */
+export function withReservation(records: Records, record: OpenTurnRecord): OpenTurnRecord {
+  const budgets = budgetsOf(records, record.turn);
+  if (budgets.length === 0) return record;
+  const session = records.sessions.at(record.ordinal, record.turn.sessionId) as SessionRecord;
+  const reservation = reserve(records, budgets, record.turn.agent, session.session.contextBytes);
+  return { ...record, open: { ...record.open, reservation } };
+}
+
+/**
+ * True if a budget has no room for a turn that is about to be claimed. If the budget is spent and refuses, the turn ends. Otherwise it is held: it does
+ * not block other turns of its agent, and becomes ready again with the next window, or when there is room. A beat's turn is always held, because its
+ * events would be lost after a few failed turns. A compaction ends, because its session waits for it.
+ */
+export function delayForBudget(records: Records, record: OpenTurnRecord, now: number): boolean {
+  const noRoom = findNoRoom(records, budgetsOf(records, record.turn));
+  if (!noRoom) return false;
+  const isBeat = record.open.task?.kind === "beat";
+  if (isCompaction(record) || (mustRefuse(noRoom) && !isBeat)) {
+    const error = { name: "budget-exceeded", detail: noRoom.detail } as const;
+    endOpenTurn(records, record, { now, status: "failed", reply: "", error, usage: undefined });
+  } else records.turns.put(heldTurn(records, record, noRoom));
+  return true;
+}
+
+/** A turn that waits for a budget. */
+function heldTurn(
+  { moment: { now, time } }: Records,
+  record: OpenTurnRecord,
+  { budget, resetsAt }: NoRoom,
+): OpenTurnRecord {
+  const dueAt = time + (resetsAt - now);
+  return { ...record, open: { ...record.open, readyOrder: undefined, heldBy: budget, dueAt } };
+}

@@ -1,0 +1,296 @@
+/**
+ * Budgets. A turn reserves the most that its next request may use, in each budget that applies to it, when it begins and before each further step; its
+ * usage is counted when an attempt ends. It begins only if the used and the reserved part together are below the limit. So no budget is exceeded by more
+ * than one reservation, however many turns start at once.
+ */
+import { GatewayError } from "#kit/errors.ts";
+import type { Usage } from "#kit/usages.ts";
+import { type Window, windowAt } from "#kit/windows.ts";
+import type {
+  BudgetRefusal,
+  BudgetRule,
+  BudgetState,
+  BudgetStatus,
+  BudgetUse,
+  GatewayEntry,
+  Reserve,
+  Spend,
+  Turn,
+} from "#store/store.ts";
+import { appendNews } from "./gateway.ts";
+import { NO_SEQ } from "./journal.ts";
+import type { BudgetRecord, OpenTurnRecord, Records, Reservation, Rule } from "./records.ts";
+import { turnOfClaim } from "./turn-lookup.ts";
+
+export type SpentFor = Pick<Turn, "agent" | "caller" | "surface">;
+
+const UNITS = ["tokens", "cost"] as const;
+type Unit = (typeof UNITS)[number];
+
+const NOTHING: Spend = { tokens: 0, cost: 0 };
+const NO_RESERVE: Reserve = { promptTokens: 0, outputTokens: 4_096, inputPrice: 0, outputPrice: 0 };
+const BYTES_A_TOKEN = 4;
+
+/** The budgets that apply to a turn. */
+export function budgetsOf({ bookmarks }: Records, of: SpentFor): readonly BudgetRule[] {
+  const { budgets } = bookmarks.policy;
+  return budgets.length === 0 ? budgets : budgets.filter((rule) => appliesTo(rule, of));
+}
+
+function appliesTo({ agents, keys, surfaces }: BudgetRule, { agent, caller, surface }: SpentFor): boolean {
+  return (agents?.includes(agent) ?? true) && (keys?.includes(caller) ?? true) && (surfaces?.includes(surface) ?? true);
+}
+
+/**
+ * The record and the window that count now. A record belongs to the window in which it began. A clock that is behind never returns to an earlier
+ * window. Reservations pass on to the next window, in which their turns end.
+ */
+function currentOf({ budgets, moment: { now } }: Records, rule: BudgetRule): { record: BudgetRecord; window: Window } {
+  const { name } = rule;
+  const found = budgets.find(name);
+  const window = windowAt(Math.max(now, found?.windowStart ?? 0), rule);
+  if (found && found.windowStart >= window.start) return { record: found, window };
+  const record: BudgetRecord = {
+    name,
+    windowStart: window.start,
+    used: NOTHING,
+    reserved: found?.reserved ?? NOTHING,
+    estimatedTokens: 0,
+    grants: found?.grants.filter(({ until }) => until > now) ?? [],
+    reported: "open",
+  };
+  return { record, window };
+}
+
+function useOf(
+  { moment: { now } }: Records,
+  rule: BudgetRule,
+  record: BudgetRecord,
+  unit: Unit,
+): BudgetUse | undefined {
+  const limit = rule[unit];
+  if (limit === undefined) return undefined;
+  const granted = record.grants.reduce((sum, grant) => sum + (grant.until > now ? grant[unit] : 0), 0);
+  return { used: record.used[unit], reserved: record.reserved[unit], limit, granted };
+}
+
+function statusOf(records: Records, rule: BudgetRule): BudgetStatus {
+  const { record, window } = currentOf(records, rule);
+  const [tokens, cost] = UNITS.map((unit) => useOf(records, rule, record, unit));
+  const { estimatedTokens } = record;
+  return { rule, window, tokens, cost, estimatedTokens, state: stateOf(rule, [tokens, cost]) };
+}
+
+function stateOf({ warnAt }: BudgetRule, uses: readonly (BudgetUse | undefined)[]): BudgetState {
+  const parts = uses.map(partOf);
+  return parts.some((part) => part >= 1) ? "exceeded" : parts.some((part) => part >= warnAt) ? "warning" : "open";
+}
+
+/** A budget without room. `isSpent`: its limit is used up, and not only reserved. */
+export type NoRoom = BudgetRefusal & { rule: BudgetRule; isSpent: boolean };
+
+/**
+ * The budget that prevents the next request of a turn: one that refuses, or else the one that starts again last. `own` is the reservation of the turn,
+ * and `spent` its usage, which no budget has counted yet.
+ */
+export function findNoRoom(
+  records: Records,
+  budgets: readonly BudgetRule[],
+  own?: Reservation,
+  spent: Spend = NOTHING,
+): NoRoom | undefined {
+  let found: NoRoom | undefined;
+  for (const rule of budgets) {
+    const { record, window } = currentOf(records, rule);
+    const isReserved = own?.budgets.includes(rule.name);
+    for (const unit of UNITS) {
+      const use = useOf(records, rule, record, unit);
+      if (!use) continue;
+      const limit = use.limit + use.granted;
+      const used = use.used + spent[unit];
+      if (used + use.reserved - (isReserved && own ? own[unit] : 0) < limit) continue;
+      const isSpent = used >= limit;
+      const noRoom = {
+        budget: rule.name,
+        resetsAt: window.end,
+        rule,
+        isSpent,
+        detail: wordsOf(rule, unit, limit, window),
+      };
+      if (!found || rankOf(noRoom) > rankOf(found)) found = noRoom;
+    }
+  }
+  return found;
+}
+
+function rankOf({ rule, isSpent, resetsAt }: NoRoom): number {
+  return (isSpent && rule.then === "refuse" ? 2e15 : isSpent ? 1e15 : 0) + resetsAt;
+}
+
+const BILLION = 1e9;
+
+function wordsOf({ name, per }: BudgetRule, unit: Unit, limit: number, { end }: Window): string {
+  const amount = unit === "tokens" ? `${limit} tokens` : `a cost of ${limit / BILLION}`;
+  const again = new Date(end).toISOString();
+  return `The budget \`${name}\` allows ${amount} per ${per}, which are spent. Its next window begins at ${again}.`;
+}
+
+/** Reserves the most that a request with a prompt of `bytes` may use. */
+export function reserve(records: Records, budgets: readonly BudgetRule[], agent: string, bytes: number): Reservation {
+  const { promptTokens, outputTokens, inputPrice, outputPrice } =
+    records.bookmarks.policy.reserves[agent] ?? NO_RESERVE;
+  const prompt = promptTokens + Math.ceil(bytes / BYTES_A_TOKEN);
+  const tokens = prompt + outputTokens;
+  const cost = Math.ceil(prompt * inputPrice + outputTokens * outputPrice);
+  return addReservation(records, budgets, { tokens, cost });
+}
+
+function addReservation(records: Records, budgets: readonly BudgetRule[], spend: Spend): Reservation {
+  for (const rule of budgets) {
+    const { record } = currentOf(records, rule);
+    records.budgets.put({ ...record, reserved: sum(record.reserved, spend, 1) });
+  }
+  return { ...spend, budgets: budgets.map(({ name }) => name) };
+}
+
+/** Removes the reservation of a turn that stops running. */
+export function release(records: Records, reservation: Reservation | undefined): void {
+  if (!reservation) return;
+  removeReservation(records, reservation);
+  releaseHeld(records, RELEASED_WITH_EACH);
+}
+
+function removeReservation(records: Records, reservation: Reservation): void {
+  for (const name of reservation.budgets) {
+    const record = records.budgets.find(name);
+    if (record) records.budgets.put({ ...record, reserved: sum(record.reserved, reservation, -1) });
+  }
+}
+
+function sum(one: Spend, other: Spend, by: 1 | -1): Spend {
+  return { tokens: one.tokens + by * other.tokens, cost: one.cost + by * other.cost };
+}
+
+/** Counts the usage of an attempt. */
+export function countSpent(records: Records, of: SpentFor, { input, output, more }: Usage): void {
+  addSpent(records, of, { tokens: input + output, cost: more?.cost ?? 0 }, 0);
+}
+
+/** Counts an attempt whose backend did not report its usage. All tokens are priced as input, which the prompt mostly is. */
+export function countEstimate(records: Records, of: SpentFor, bytes: number): void {
+  const tokens = Math.ceil(bytes / BYTES_A_TOKEN);
+  const { inputPrice } = records.bookmarks.policy.reserves[of.agent] ?? NO_RESERVE;
+  addSpent(records, of, { tokens, cost: Math.ceil(tokens * inputPrice) }, tokens);
+}
+
+function addSpent(records: Records, of: SpentFor, spend: Spend, estimated: number): void {
+  if (spend.tokens + spend.cost === 0) return;
+  for (const rule of budgetsOf(records, of)) {
+    const { record, window } = currentOf(records, rule);
+    const used = sum(record.used, spend, 1);
+    const counted = { ...record, used, estimatedTokens: record.estimatedTokens + estimated };
+    const uses = UNITS.map((unit) => useOf(records, rule, counted, unit));
+    const state = stateOf(rule, uses);
+    records.budgets.put({ ...counted, reported: state });
+    if (RANKS[state] > RANKS[record.reported]) report(records, rule, window, state, uses);
+  }
+}
+
+const RANKS: Readonly<Record<BudgetState, number>> = { open: 0, warning: 1, exceeded: 2 };
+
+/** Reports the unit of which the larger part is used. */
+function report(
+  records: Records,
+  { name: budgetName }: BudgetRule,
+  { end: resetsAt }: Window,
+  state: BudgetState,
+  [tokens, cost]: readonly (BudgetUse | undefined)[],
+): void {
+  const name = state === "exceeded" ? "budget.exceeded" : "budget.warning";
+  const isCost = partOf(cost) > partOf(tokens);
+  const { used, limit, granted } = (isCost ? cost : tokens) as BudgetUse;
+  const by = isCost ? BILLION : 1;
+  append(records, {
+    seq: NO_SEQ,
+    at: records.moment.now,
+    name,
+    budgetName,
+    unit: isCost ? "cost" : "tokens",
+    used: used / by,
+    limit: (limit + granted) / by,
+    resetsAt,
+  });
+}
+
+function partOf(use: BudgetUse | undefined): number {
+  return use ? use.used / (use.limit + use.granted) : 0;
+}
+
+function append(records: Records, entry: GatewayEntry): void {
+  appendNews(records, [entry], records.bookmarks.policy.streamKeep);
+}
+
+/** A turn that can be claimed now. */
+export function readyTurn(records: Records, record: OpenTurnRecord): OpenTurnRecord {
+  return {
+    ...record,
+    open: { ...record.open, dueAt: undefined, heldBy: undefined, readyOrder: records.next("order") },
+  };
+}
+
+const RELEASED_WITH_EACH = 4;
+/** The waiting turns of an agent that are looked at together. Behind so many turns that wait for another budget, turns wait for the end of a window. */
+const HELD_SCANNED = 64;
+
+/** Lets turns begin that waited for a budget and have room now, the oldest first: a few, because each may take all of the room. */
+export function releaseHeld(records: Records, limit: number): void {
+  let left = limit;
+  for (const agent of records.turns.heldAgents()) {
+    for (const record of left > 0 ? records.turns.held(agent, HELD_SCANNED) : []) {
+      if (left === 0) break;
+      if (findNoRoom(records, budgetsOf(records, record.turn))) continue;
+      records.turns.put(readyTurn(records, record));
+      left--;
+    }
+  }
+  if (left < limit) records.notify({ kind: "work", of: "turn" });
+}
+
+export const listBudgets: Rule<"listBudgets"> = (records) =>
+  records.bookmarks.policy.budgets.map((rule) => statusOf(records, rule));
+
+export const grantBudget: Rule<"grantBudget"> = (records, name, { now, by, ...order }) => {
+  const rule = records.bookmarks.policy.budgets.find((one) => one.name === name);
+  if (!rule) throw new GatewayError("budget-not-found", `No budget has the name ${name}.`);
+  const { record, window } = currentOf(records, rule);
+  const { tokens = 0, cost = 0, until = window.end } = order;
+  for (const unit of UNITS)
+    if (order[unit] !== undefined && rule[unit] === undefined)
+      throw new GatewayError("invalid-request", `The budget ${name} does not limit \`${unit}\`.`);
+  if (tokens + cost === 0) throw new GatewayError("invalid-request", "Give `tokens`, `cost` or both.");
+  if (until <= records.moment.now) throw new GatewayError("invalid-request", "`until` must be in the future.");
+  const grants = [...record.grants.filter((grant) => grant.until > records.moment.now), { tokens, cost, until }];
+  const raised = { ...record, grants };
+  const state = stateOf(
+    rule,
+    UNITS.map((unit) => useOf(records, rule, raised, unit)),
+  );
+  records.budgets.put({ ...raised, reported: state });
+  const granted = { tokens: tokens || null, cost: cost ? cost / BILLION : null };
+  append(records, { seq: NO_SEQ, at: now, name: "budget.granted", budgetName: name, ...granted, until, grantedBy: by });
+  releaseHeld(records, HELD_SCANNED);
+  return statusOf(records, rule);
+};
+
+export const extendBudget: Rule<"extendBudget"> = (records, claim, { used, next }) => {
+  const record = turnOfClaim(records, claim);
+  const budgets = record ? budgetsOf(records, record.turn) : [];
+  if (!record || budgets.length === 0) return undefined;
+  const own = record.open.reservation;
+  const noRoom = findNoRoom(records, budgets, own, used);
+  if (noRoom) return { budget: noRoom.budget, resetsAt: noRoom.resetsAt, detail: noRoom.detail };
+  if (own) removeReservation(records, own);
+  const reservation = addReservation(records, budgets, sum(used, next, 1));
+  records.turns.put({ ...record, open: { ...record.open, reservation } });
+  return undefined;
+};
