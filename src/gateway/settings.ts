@@ -6,6 +6,7 @@ import { createWebhookChannel } from "#channels/webhook.ts";
 import { checkDraft, type MappingDraft } from "#config/check-draft.ts";
 import type { AgentConfig, ChannelConfig, Config } from "#config/config.ts";
 import type { AgentSettings } from "#core/agents/agents.ts";
+import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import { createMappings, type MappingSettings, type Mappings } from "#core/mappings.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { systemClock } from "#kit/clock.ts";
@@ -13,6 +14,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { once } from "#kit/once.ts";
 import { NO_POLICY, type StorePolicy } from "#store/policy.ts";
 import type { AnsweringFor } from "./agent-backends.ts";
+import { budgetPolicyOf } from "./budget-policy.ts";
 
 /** Its code is loaded with the first announcement. */
 const loadPost = once(async () => (await import("#channels/post.ts")).createPost({ clock: systemClock }));
@@ -63,8 +65,8 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
   };
 }
 
-function policyOf(_config: Config): StorePolicy {
-  return NO_POLICY;
+function policyOf(config: Config): StorePolicy {
+  return { ...NO_POLICY, ...budgetPolicyOf(config), streamKeep: GATEWAY_STORED_ENTRIES };
 }
 
 function agentSettingsOf(name: string, agent: AgentConfig): AgentSettings {

@@ -1,7 +1,6 @@
 /** Budgets: what the store answers, and the orders that it takes. `policy.ts` has their rules. */
 import type { Window } from "#kit/windows.ts";
 import type { BudgetRule } from "./policy.ts";
-import type { Claim } from "./records.ts";
 
 /** Tokens of input and output, and their cost in billionths. */
 export type Spend = { tokens: number; cost: number };
@@ -12,6 +11,8 @@ export type Spend = { tokens: number; cost: number };
  */
 export type BudgetUse = { used: number; reserved: number; limit: number; granted: number };
 
+/** The source of a turn, as the configuration and the API name it. */
+export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat";
 export type BudgetState = "open" | "warning" | "exceeded";
 
 export type BudgetStatus = {
@@ -40,21 +41,6 @@ export type ExtendOrder = { used: Spend; next: Spend };
 
 /** A budget without room, the end of its window, and a sentence about it. */
 export type BudgetRefusal = { budget: string; resetsAt: number; detail: string };
-
-export interface BudgetStore {
-  /** All budgets of the policy, in its order. */
-  listBudgets(): Promise<BudgetStatus[]>;
-  /**
-   * Raises a budget's limits. The change goes to the gateway's stream, and turns that wait for the budget can begin. `budget-not-found`. `invalid-request`
-   * for a unit that the budget does not limit, for no unit, and for an end that is past.
-   */
-  grantBudget(name: string, order: GrantOrder): Promise<BudgetStatus>;
-  /**
-   * Reserves the next step of a running turn, or returns the first budget without room. A turn to which no budget applies, and a claim that is not valid
-   * any more, are never refused.
-   */
-  extendBudget(claim: Claim, order: ExtendOrder): Promise<BudgetRefusal | undefined>;
-}
 
 /** The entries of the gateway's stream. `limit` includes the grants. A cost is in the currency of the prices. */
 export type BudgetNews =

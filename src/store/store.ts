@@ -8,7 +8,7 @@
  * - A refusal is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
-import type { BudgetStore } from "./budgets.ts";
+import type { BudgetRefusal, BudgetStatus, ExtendOrder, GrantOrder } from "./budgets.ts";
 import type { InboundStore, OutgoingClaim, Page } from "./inbound.ts";
 import type { StorePolicy } from "./policy.ts";
 import type {
@@ -88,7 +88,7 @@ export interface StoreWatcher {
   textsPut?(sessionIds: readonly string[]): void;
 }
 
-export interface Store extends InboundStore, BudgetStore, AsyncDisposable {
+export interface Store extends InboundStore, AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
   /** True if the records outlive the process. */
   readonly durable: boolean;
@@ -253,6 +253,19 @@ export interface Store extends InboundStore, BudgetStore, AsyncDisposable {
    * gateway's stream. A repeat changes nothing: a second pause keeps the time of the first.
    */
   setPaused(agent: string, order: { paused: boolean; now: number; streamKeep: number }): Promise<Pause>;
+
+  /** All budgets of the policy, in its order. */
+  listBudgets(): Promise<BudgetStatus[]>;
+  /**
+   * Raises a budget's limits. The change goes to the gateway's stream, and turns that wait for the budget can begin. `budget-not-found`. `invalid-request`
+   * for a unit that the budget does not limit, for no unit, and for an end that is past.
+   */
+  grantBudget(name: string, order: GrantOrder): Promise<BudgetStatus>;
+  /**
+   * Reserves the next step of a running turn, or returns the first budget without room. A turn to which no budget applies, and a claim that is not valid
+   * any more, are never refused.
+   */
+  extendBudget(claim: Claim, order: ExtendOrder): Promise<BudgetRefusal | undefined>;
 
   /** Appends to the gateway's stream, which keeps its newest `keep` entries. */
   appendGatewayEntry(news: GatewayNews, append: { now: number; keep: number }): Promise<GatewayEntry>;

@@ -3,6 +3,7 @@ import { runRandomSteps } from "./random-steps.ts";
 import { ageingTests } from "./suite/ageing.ts";
 import { announcingTests } from "./suite/announcing.ts";
 import { beatsTests } from "./suite/beats.ts";
+import { budgetsTests } from "./suite/budgets.ts";
 import { claimingTests } from "./suite/claiming.ts";
 import { compactingTests } from "./suite/compacting.ts";
 import { deletingTests } from "./suite/deleting.ts";
@@ -48,6 +49,7 @@ export function storeSuite(engine: Engine): void {
     dueBeatsTests(engine);
     beatsTests(engine);
     pausingTests(engine);
+    budgetsTests(engine);
     announcingTests(engine);
     keysTests(engine);
     sweepingTests(engine);

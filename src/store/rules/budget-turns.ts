@@ -1,8 +1,8 @@
 /** How budgets delay, refuse and end turns. */
 import { GatewayError } from "#kit/errors.ts";
 import type { BudgetRule, TurnOrder } from "#store/store.ts";
-import { budgetsOf, findNoRoom, type NoRoom, reserve } from "./budgets.ts";
-import { isCompaction, type OpenTurnRecord, type Records, type SessionRecord } from "./records.ts";
+import { budgetsOf, findNoRoom, isEndedBy, mustRefuse, type NoRoom, reserve } from "./budgets.ts";
+import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
 import { endOpenTurn } from "./turn-ends.ts";
 
 /** The budgets that apply to new work. Throws `budget-exceeded` if one of them is spent, unless it pauses. */
@@ -13,10 +13,6 @@ export function budgetsOfOrder(records: Records, { session, caller, surface }: T
   const noRoom = findNoRoom(records, applying);
   if (noRoom && mustRefuse(noRoom)) throw refusalOf(records, noRoom);
   return applying;
-}
-
-function mustRefuse({ rule, isSpent }: NoRoom): boolean {
-  return isSpent && rule.then === "refuse";
 }
 
 function refusalOf({ moment: { now } }: Records, { budget: name, resetsAt, detail }: NoRoom): GatewayError {
@@ -47,15 +43,13 @@ export function withReservation(records: Records, record: OpenTurnRecord): OpenT
 }
 
 /**
- * True if a budget has no room for a turn that is about to be claimed. If the budget is spent and refuses, the turn ends. Otherwise it is held: it does
- * not block other turns of its agent, and becomes ready again with the next window, or when there is room. A beat's turn is always held, because its
- * events would be lost after a few failed turns. A compaction ends, because its session waits for it.
+ * True if a budget has no room for a turn that is about to be claimed. The turn is ended or held: a held turn does not block other turns of its agent, and
+ * becomes ready again with the next window, or when there is room.
  */
 export function delayForBudget(records: Records, record: OpenTurnRecord, now: number): boolean {
   const noRoom = findNoRoom(records, budgetsOf(records, record.turn));
   if (!noRoom) return false;
-  const isBeat = record.open.task?.kind === "beat";
-  if (isCompaction(record) || (mustRefuse(noRoom) && !isBeat)) {
+  if (isEndedBy(record, noRoom)) {
     const error = { name: "budget-exceeded", detail: noRoom.detail } as const;
     endOpenTurn(records, record, { now, status: "failed", reply: "", error, usage: undefined });
   } else records.turns.put(heldTurn(records, record, noRoom));

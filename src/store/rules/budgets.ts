@@ -17,9 +17,10 @@ import type {
   Spend,
   Turn,
 } from "#store/store.ts";
+import type { BudgetRecord, Reservation } from "./budget-records.ts";
 import { appendNews } from "./gateway.ts";
 import { NO_SEQ } from "./journal.ts";
-import type { BudgetRecord, OpenTurnRecord, Records, Reservation, Rule } from "./records.ts";
+import { isCompaction, type OpenTurnRecord, type Records, type Rule } from "./records.ts";
 import { turnOfClaim } from "./turn-lookup.ts";
 
 export type SpentFor = Pick<Turn, "agent" | "caller" | "surface">;
@@ -125,6 +126,18 @@ export function findNoRoom(
 
 function rankOf({ rule, isSpent, resetsAt }: NoRoom): number {
   return (isSpent && rule.then === "refuse" ? 2e15 : isSpent ? 1e15 : 0) + resetsAt;
+}
+
+export function mustRefuse({ rule, isSpent }: NoRoom): boolean {
+  return isSpent && rule.then === "refuse";
+}
+
+/**
+ * True for a turn that ends if it has no room. A beat's turn waits, because its events would be lost after a few failed turns. A compaction ends, because
+ * its session waits for it.
+ */
+export function isEndedBy(record: OpenTurnRecord, noRoom: NoRoom): boolean {
+  return isCompaction(record) || (mustRefuse(noRoom) && record.open.task?.kind !== "beat");
 }
 
 const BILLION = 1e9;
@@ -242,18 +255,25 @@ const RELEASED_WITH_EACH = 4;
 /** The waiting turns of an agent that are looked at together. Behind so many turns that wait for another budget, turns wait for the end of a window. */
 const HELD_SCANNED = 64;
 
-/** Lets turns begin that waited for a budget and have room now, the oldest first: a few, because each may take all of the room. */
+/**
+ * Lets turns begin that waited for a budget and have room now, the oldest first: a few, because each may take all of the room. Those of a budget that is
+ * spent and refuses become ready, too, so that they end.
+ */
 export function releaseHeld(records: Records, limit: number): void {
   let left = limit;
+  let hasRefused = false;
   for (const agent of records.turns.heldAgents()) {
     for (const record of left > 0 ? records.turns.held(agent, HELD_SCANNED) : []) {
       if (left === 0) break;
-      if (findNoRoom(records, budgetsOf(records, record.turn))) continue;
+      const noRoom = findNoRoom(records, budgetsOf(records, record.turn));
+      const isRefused = noRoom !== undefined && isEndedBy(record, noRoom);
+      if (noRoom && !isRefused) continue;
       records.turns.put(readyTurn(records, record));
-      left--;
+      if (isRefused) hasRefused = true;
+      else left--;
     }
   }
-  if (left < limit) records.notify({ kind: "work", of: "turn" });
+  if (left < limit || hasRefused) records.notify({ kind: "work", of: "turn" });
 }
 
 export const listBudgets: Rule<"listBudgets"> = (records) =>

@@ -17,7 +17,6 @@ import { number, optional, short, type TypeOf, text } from "#store/fields.ts";
 import type {
   AgentCounts,
   ApiKey,
-  BudgetState,
   CompactionTask,
   Delivery,
   DeliveryContent,
@@ -27,7 +26,6 @@ import type {
   Lane,
   Outgoing,
   Session,
-  Spend,
   Store,
   StorePolicy,
   Summary,
@@ -40,6 +38,7 @@ import type {
   UsageCounts,
   WorkIds,
 } from "#store/store.ts";
+import type { BudgetRecord, Reservation } from "./budget-records.ts";
 import type { News } from "./news.ts";
 
 /** The right of a node to work on something until `endsAt`, a monotonic time. */
@@ -87,9 +86,6 @@ export type OpenTurn = {
   /** The budget that it waits for, until room is free or `dueAt`. */
   readonly heldBy?: string | undefined;
 };
-
-/** Tokens and a cost in billionths, in each of these budgets. */
-export type Reservation = Readonly<Spend> & { readonly budgets: readonly string[] };
 
 /** A turn that has not ended. */
 export type OpenTurnRecord = TurnRecord & { readonly open: OpenTurn };
@@ -198,19 +194,6 @@ export type LateAttempt = {
 
 /** The state of an agent, except its counts. */
 export type AgentRecord = { readonly agent: string } & Pick<AgentCounts, "lastEndedAt" | "failing" | "pausedAt">;
-
-/** The use of a budget in the window that began at `windowStart`. A budget without a record is not used. Costs are in billionths. */
-export type BudgetRecord = {
-  readonly name: string;
-  readonly windowStart: number;
-  readonly used: Readonly<Spend>;
-  /** The sum of the reservations of all running turns, also of those that began in an earlier window. */
-  readonly reserved: Readonly<Spend>;
-  readonly estimatedTokens: number;
-  readonly grants: readonly (Readonly<Spend> & { readonly until: number })[];
-  /** The state that the gateway's stream reported last in this window. */
-  readonly reported: BudgetState;
-};
 
 /** The changes of an agent's counts: its turns, and its events that wait for a turn, that have not ended, and that are dead. */
 export type CountChange = Partial<

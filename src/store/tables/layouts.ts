@@ -4,13 +4,13 @@ import { isOfWebhook } from "#kit/ids.ts";
 import { weigherOf } from "#store/fields.ts";
 import { DELIVERY, EVENT } from "#store/inbound.ts";
 import { SESSION, TURN } from "#store/records.ts";
+import type { BudgetRecord } from "#store/rules/budget-records.ts";
 import { laneOf } from "#store/rules/leases.ts";
 import {
   type AgentCount,
   type AgentRecord,
   type ApiKeyRecord,
   type BeatRecord,
-  type BudgetRecord,
   type ContentRecord,
   type DeliveryRecord,
   isOfStranger,

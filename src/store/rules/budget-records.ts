@@ -1,0 +1,17 @@
+import type { BudgetState, Spend } from "#store/store.ts";
+
+/** Tokens and a cost in billionths, in each of these budgets. */
+export type Reservation = Readonly<Spend> & { readonly budgets: readonly string[] };
+
+/** The use of a budget in the window that began at `windowStart`. A budget without a record is not used. Costs are in billionths. */
+export type BudgetRecord = {
+  readonly name: string;
+  readonly windowStart: number;
+  readonly used: Readonly<Spend>;
+  /** The sum of the reservations of all running turns, also of those that began in an earlier window. */
+  readonly reserved: Readonly<Spend>;
+  readonly estimatedTokens: number;
+  readonly grants: readonly (Readonly<Spend> & { readonly until: number })[];
+  /** The state that the gateway's stream reported last in this window. */
+  readonly reported: BudgetState;
+};
