@@ -133,6 +133,15 @@ export const ALERTS: readonly Alert[] = [
     remedy: "`system.health` names the channel. The log has the channel's answers.",
   },
   {
+    name: "GatewayBudgetSpent",
+    expr: "max by (budget) (gateway_budget_used_ratio) >= 1",
+    lasts: "0m",
+    severity: "warning",
+    meaning: "A budget is spent. New turns are refused, or wait for its next window.",
+    remedy:
+      "`agent-gateway budgets` shows its use. `agent-gateway budgets grant <budget>` raises it until its window ends.",
+  },
+  {
     name: "GatewayEventsDead",
     expr: "max by (instance) (gateway_events_dead) > 0",
     lasts: "0m",
@@ -166,6 +175,15 @@ export const ALERTS: readonly Alert[] = [
     severity: "warning",
     meaning: "The program that reads the log was too slow. Log lines are missing.",
     remedy: "Check that program, or set `LOG_LEVEL=warn`.",
+  },
+  {
+    name: "GatewayBudgetNearlySpent",
+    expr: "max by (budget) (gateway_budget_used_ratio) >= on (budget) max by (budget) (gateway_budget_warn_ratio) < 1",
+    lasts: "0m",
+    severity: "info",
+    meaning: "A budget has reached its `warnAt`.",
+    remedy:
+      "`agent-gateway budgets` shows its use and the end of its window. `agent-gateway budgets grant <budget>` raises it.",
   },
   {
     name: "GatewayKeysEnding",

@@ -57,11 +57,13 @@ export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [
     ],
   },
   {
-    title: "Tokens and cost",
+    title: "Tokens, cost and budgets",
     panels: [
       { title: "Tokens read", lines: rate("gateway_input_tokens_total", "agent, model") },
       { title: "Tokens written", lines: rate("gateway_output_tokens_total", "agent, model") },
       { title: "Cost", lines: rate("gateway_cost_total", "agent, model") },
+      { title: "Used budgets", unit: "percentunit", lines: value("gateway_budget_used_ratio", "{{budget}}") },
+      { title: "Refused by budgets", unit: "ops", lines: rate("gateway_budget_refused_total", "budget") },
     ],
   },
   {

@@ -23,6 +23,7 @@ import { version } from "../version.ts";
 import { type AnsweringFor, createAgentBackends } from "./agent-backends.ts";
 import { createDoors } from "./doors.ts";
 import { registerGauges } from "./gauges.ts";
+import { registerLimitGauges } from "./limit-gauges.ts";
 import { missingPackages } from "./packages.ts";
 import { createPressure, createProcessHealth } from "./process-health.ts";
 import { drain, openListeners, type Running, reportStart, takeOver } from "./running.ts";
@@ -197,6 +198,7 @@ async function startCore({ loaded, logger, makeBackend, replyWaitMs, ...options 
     throw error;
   });
   registerGauges(registry, store, core);
+  registerLimitGauges(registry, core);
   return { core, store, clock, events, registry, followers, lag, intake, backends, replaced };
 }
 

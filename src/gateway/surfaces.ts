@@ -286,7 +286,7 @@ export function createOps(parts: SurfaceParts, documents: () => Promise<Document
     ...parts,
     documents,
     readiness: () => readinessOf(parts, isRestReady()),
-    metrics: parts.registry.text,
+    metrics: parts.registry.scrape,
     metricsType: METRICS_TYPE,
     identifyRpc: (hash) => parts.access().identifyRpc(hash),
   });

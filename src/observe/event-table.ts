@@ -41,6 +41,8 @@ export interface EventFields {
   usageUnknown: { agent: string };
   /** The wall clock jumped, so for a while no record is deleted by age. */
   retentionPaused: { byMs: number };
+  /** A budget refused a turn, or ended it. The caller received an error. */
+  budgetRefused: { budget: string };
   /** The whole error, with its stack, is written only to the log. */
   unexpectedError: { error: unknown; requestId?: string; where?: string };
   configReloaded: { cause: string; changed: readonly string[]; needRestart?: readonly string[] };
@@ -128,6 +130,7 @@ export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> 
   ],
   usageUnknown: ["debug", "usage.unknown", "usage_unknown", "Attempts without reported token usage.", "agent"],
   retentionPaused: ["warn", "retention.paused", "retention_pauses", "Jumps of the wall clock by more than an hour."],
+  budgetRefused: ["debug", "budget.refused", "budget_refused", "Turns that a budget refused or ended.", "budget"],
   unexpectedError: ["error", "unexpected.error", "unexpected_errors", "Unexpected errors."],
   configReloaded: ["info", "config.reloaded", "config_reloads", "Configurations applied."],
   configRefused: ["error", "config.refused", "config_refusals", "Configurations refused."],

@@ -30,6 +30,7 @@ export type Registry = ReturnType<typeof createRegistry>;
 /** A registry of metrics. A family has at most `maxLabelSets` series; later ones are counted together as `other`. */
 export function createRegistry({ maxLabelSets = 200 } = {}) {
   const families = new Map<string, Metric & { text: () => string }>();
+  const preparations: (() => Promise<void>)[] = [];
 
   const add = (name: string, help: string, type: string, body: () => string, labels?: readonly string[]): void => {
     if (!/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) throw new Error(`Not a metric's name: ${name}`);
@@ -84,6 +85,8 @@ export function createRegistry({ maxLabelSets = 200 } = {}) {
     return { at };
   };
 
+  const text = (): string => [...families.values()].map(({ text }) => text()).join("");
+
   return {
     counter: (name: string, help: string, labels: readonly string[] = []) =>
       family("counter", name, help, labels, () => new Counter()),
@@ -92,8 +95,15 @@ export function createRegistry({ maxLabelSets = 200 } = {}) {
     /** A counter or gauge whose value is stored elsewhere. */
     read: (type: "counter" | "gauge", name: string, help: string, read: ReadSamples): void =>
       add(name, help, type, () => sampleLines(name, read)),
+    /** Calls `prepare`, which never fails, before each scrape. */
+    beforeScrape: (prepare: () => Promise<void>): void => void preparations.push(prepare),
     /** All metrics in the Prometheus text format 0.0.4. */
-    text: (): string => [...families.values()].map(({ text }) => text()).join(""),
+    scrape: async (): Promise<string> => {
+      await Promise.all(preparations.map((prepare) => prepare()));
+      return text();
+    },
+    /** The same with the values that are there. */
+    text,
     /** Every metric, also those without a value yet. */
     list: (): readonly Metric[] => [...families.values()],
   };

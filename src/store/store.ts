@@ -138,7 +138,8 @@ export interface Store extends InboundStore, AsyncDisposable {
    * Claims up to `free` turns: only heads of their session's queue, never two of a session at once, at most `freeOf(agent, lane)` of an
    * agent (0: none) in each lane. It alternates between turns that a caller waits for and other turns. In each kind the turn that has been
    * ready longest comes first: a turn becomes ready as it becomes first in its queue, and again when it is given back and its
-   * delay is over. `nextDueInMs` is the time until a turn that was given back with a delay can be claimed.
+   * delay is over. `nextDueInMs` is the time until a turn that was given back with a delay can be claimed. A turn
+   * whose budget is spent and refuses is ended instead of claimed; `refusedBy` has the budget of each of these.
    */
   claimTurns(
     request: Omit<ClaimRequest, "replyMessageId"> & {
@@ -146,7 +147,7 @@ export interface Store extends InboundStore, AsyncDisposable {
       freeOf(agent: string, lane: Lane): number;
       newMessageId(): string;
     },
-  ): Promise<{ turns: ClaimedTurn[]; nextDueInMs: number | undefined }>;
+  ): Promise<{ turns: ClaimedTurn[]; nextDueInMs: number | undefined; refusedBy?: readonly string[] }>;
 
   /** Extends the leases of valid claims of turns and outgoing messages. Returns the claims that are no longer valid. */
   extendClaims(claims: readonly (Claim | OutgoingClaim)[], leaseMs: number): Promise<(Claim | OutgoingClaim)[]>;

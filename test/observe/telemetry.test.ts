@@ -13,6 +13,8 @@ const ADDED = ["job", "instance", "le"];
 const OF_READ: Record<string, string[]> = {
   gateway_agent_rest_seconds: ["agent"],
   gateway_agent_paused: ["agent"],
+  gateway_budget_used_ratio: ["budget"],
+  gateway_budget_warn_ratio: ["budget"],
   gateway_cost_total: ["agent", "model"],
   gateway_rest_keys_ending: ["state"],
   gateway_webhook_token_age_days: ["index", "name"],

@@ -5,6 +5,7 @@ import { newId } from "#kit/ids.ts";
 import { Stop } from "#kit/stop-signal.ts";
 import type { Claim, ClaimedTurn, ClaimRequest } from "#store/store.ts";
 import { Attempt, type AttemptParts, reportTrouble } from "./attempt.ts";
+import { reportRefusal } from "./budget-refusals.ts";
 import { type StopReason, TurnWatches } from "./turn-watch.ts";
 
 /** The limit of concurrent compactions of an agent. The limits of concurrency count only turns with messages. */
@@ -139,7 +140,7 @@ export class Runner {
     const free = Math.min(this.#placesLeft(), CLAIMED_AT_ONCE);
     /** The remaining places of each agent for this claim. */
     const freeOf = new Map<string, number>();
-    const { turns, nextDueInMs } = await store.claimTurns({
+    const { turns, nextDueInMs, refusedBy } = await store.claimTurns({
       now: clock.now(),
       node,
       leaseMs: this.#leaseMs,
@@ -152,6 +153,7 @@ export class Runner {
       },
       newMessageId: () => newId("msg", clock.now()),
     });
+    for (const budget of refusedBy ?? []) reportRefusal(this.#parts, budget);
     let mayBeMore = turns.length === free;
     for (const { turn, task } of turns) {
       if (task?.kind === "compact") {

@@ -10,6 +10,7 @@ import { reaches } from "#kit/reach.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { ClaimedTurn, Turn, TurnOrder, TurnStart } from "#store/store.ts";
+import { reportRefusedBy } from "./budget-refusals.ts";
 import type { Runner } from "./runner.ts";
 
 type OptionalField = "outside" | "context" | "announce" | "model" | "skillIds" | "delivery";
@@ -98,6 +99,7 @@ export function createTurns(parts: TurnParts) {
       try {
         started = await store.startTurn(orderOf(parts, request, agent, claim));
       } catch (error) {
+        reportRefusedBy(parts, error);
         throw request.agents ? withoutAgent(error) : error;
       } finally {
         if (claim && !started?.claimed) parts.runner.free(agent.name);

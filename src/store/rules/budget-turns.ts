@@ -43,17 +43,22 @@ export function withReservation(records: Records, record: OpenTurnRecord): OpenT
 }
 
 /**
- * True if a budget has no room for a turn that is about to be claimed. The turn is ended or held: a held turn does not block other turns of its agent, and
+ * The budget without room for a turn that is about to be claimed. The turn is ended or held: a held turn does not block other turns of its agent, and
  * becomes ready again with the next window, or when there is room.
  */
-export function delayForBudget(records: Records, record: OpenTurnRecord, now: number): boolean {
+export function delayForBudget(
+  records: Records,
+  record: OpenTurnRecord,
+  now: number,
+): { budget: string; isEnded: boolean } | undefined {
   const noRoom = findNoRoom(records, budgetsOf(records, record.turn));
-  if (!noRoom) return false;
-  if (isEndedBy(record, noRoom)) {
+  if (!noRoom) return undefined;
+  const isEnded = isEndedBy(record, noRoom);
+  if (isEnded) {
     const error = { name: "budget-exceeded", detail: noRoom.detail } as const;
     endOpenTurn(records, record, { now, status: "failed", reply: "", error, usage: undefined });
   } else records.turns.put(heldTurn(records, record, noRoom));
-  return true;
+  return { budget: noRoom.budget, isEnded };
 }
 
 /** A turn that waits for a budget. */

@@ -202,14 +202,17 @@ export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   // No compaction becomes ready within a claim.
   let hasCompactions = true;
   let delayed = 0;
+  let refusedBy: string[] | undefined;
   while (turns.length < free && delayed < DELAYED_AT_ONCE) {
     const lanes = records.bookmarks.isWaitedNext ? WAITED_NEXT : OTHER_NEXT;
     const compaction: OpenTurnRecord | undefined = hasCompactions ? firstReady("compact") : undefined;
     hasCompactions = compaction !== undefined;
     const record = compaction ?? firstReady(lanes[0]) ?? firstReady(lanes[1]);
     if (!record) break;
-    if (delayForBudget(records, record, request.now)) {
+    const delay = delayForBudget(records, record, request.now);
+    if (delay) {
       delayed++;
+      if (delay.isEnded) refusedBy = [...(refusedBy ?? []), delay.budget];
       continue;
     }
     const { agent } = record.turn;
@@ -221,7 +224,7 @@ export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   }
   if (delayed > 0) nextDueInMs = timeUntilDue(records, records.turns);
   if (delayed === DELAYED_AT_ONCE) records.notify({ kind: "work", of: "turn" });
-  return { turns, nextDueInMs };
+  return refusedBy ? { turns, nextDueInMs, refusedBy } : { turns, nextDueInMs };
 };
 
 /** The turns without room in a budget that one claim delays or ends. The next claim continues. */

@@ -20,7 +20,7 @@ type OpsParts = {
   documents: () => Promise<Documents>;
   /** The address at which the caller finds a surface. */
   servedAt: (call: WireCall, surface: "rest" | "rpc") => string;
-  metrics: () => string;
+  metrics: () => Promise<string>;
   metricsType: string;
   /** The owner of an RPC token, by its hash. */
   identifyRpc: (hash: Buffer) => Extract<Caller, { surface: "rpc" }> | undefined;
@@ -54,9 +54,9 @@ export function createOpsDoors(parts: OpsParts): Record<
       const text = call.parts.hideInJson(JSON.stringify(state));
       return sendJsonText(call, state.ready ? 200 : 503, text, state.ready ? {} : { "retry-after": RETRY_SECONDS });
     }),
-    metrics: get("ops.metrics", (call) => {
+    metrics: get("ops.metrics", async (call) => {
       requireHealthPermission(parts, call);
-      sendText(call, parts.metricsType, call.parts.hideInJson(parts.metrics()));
+      sendText(call, parts.metricsType, call.parts.hideInJson(await parts.metrics()));
     }),
     openapi: get("ops.openapi", async (call) => {
       const { openapi } = await parts.documents();

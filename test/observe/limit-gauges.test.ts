@@ -1,0 +1,33 @@
+import { describe, expect, it } from "vitest";
+import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+
+/** The metrics whose names begin so, without help and type. */
+async function metricsOf({ rest, rpcToken }: TestGateway, prefix: string): Promise<string[]> {
+  const { text } = await rest.call("ops.metrics", { key: rpcToken });
+  return text.split("\n").filter((line) => line.startsWith(prefix));
+}
+
+/** The status of the answer to a message of this length. A quarter of the characters are tokens, and the reply has as many. */
+async function send({ rest }: TestGateway, length: number): Promise<number> {
+  return (await rest.send("POST", "/api/v1/chat/send", { body: { message: "x".repeat(length) } })).status;
+}
+
+describe("the metrics of budgets", () => {
+  const config: SomeConfig = {
+    budgets: { daily: { per: "day", tokens: 100, warnAt: 0.5 }, wide: { per: "month", tokens: 100_000, cost: 1 } },
+    agents: { main: { backend: "echo" } },
+  };
+
+  it("have the used part and warnAt of each configured budget", async () => {
+    await using gateway = await startGateway({ config });
+    await send(gateway, 120);
+    expect(await metricsOf(gateway, "gateway_budget_")).toEqual([
+      'gateway_budget_used_ratio{budget="daily"} 0.6',
+      'gateway_budget_used_ratio{budget="wide"} 0.0006',
+      'gateway_budget_warn_ratio{budget="daily"} 0.5',
+      'gateway_budget_warn_ratio{budget="wide"} 0.8',
+    ]);
+    await gateway.reload({ agents: config.agents });
+    expect(await metricsOf(gateway, "gateway_budget_")).toEqual([]);
+  });
+});
