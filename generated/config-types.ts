@@ -431,6 +431,11 @@ export interface components {
              */
             storeBytes: components["schemas"]["Bytes"];
             /**
+             * @description The maximum part of `storeBytes`, `turns` and `events` for one caller: a REST key, an RPC token or a webhook source. 1 allows one caller to fill them.
+             * @default 0.25
+             */
+            share: number;
+            /**
              * @description The maximum number of models of an agent for which usage is counted separately, in addition to the models in its configuration. Usage of further models is counted as `(other)`.
              * @default 100
              */
@@ -1452,6 +1457,8 @@ export interface components {
             messagesPerSession?: number;
             /** @description The maximum size of the stored data, without the deliveries in the recorder. */
             storeBytes?: components["schemas"]["Bytes"];
+            /** @description The maximum part of `storeBytes`, `turns` and `events` for one caller: a REST key, an RPC token or a webhook source. 1 allows one caller to fill them. */
+            share?: number;
             /** @description The maximum number of models of an agent for which usage is counted separately, in addition to the models in its configuration. Usage of further models is counted as `(other)`. */
             usageModels?: number;
             /** @description The maximum body size of a webhook. */

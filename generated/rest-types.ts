@@ -3572,6 +3572,16 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The caller's share of the store is full. Nothing was stored. */
+        OpenAiShareFull: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
         /** @description No agent has this name, the agent does not have the model, the turn is no longer stored, or this listener does not serve the OpenAI-compatible API. */
         OpenAiTargetNotFound: {
             headers: {
@@ -3669,7 +3679,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description More requests than the limit allows, or the session's queue is full. Nothing was stored. */
+        /** @description More requests than the limit allows, or the queue of the session or the caller's share of the queue is full. Nothing was stored. */
         RateLimitedOrBusy: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -3737,6 +3747,15 @@ export interface components {
         };
         /** @description The request did not arrive completely in time. The connection is closed. */
         RequestTimeout: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The caller's share of the store is full. Nothing was stored. */
+        ShareFull: {
             headers: {
                 [name: string]: unknown;
             };
@@ -3890,6 +3909,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description More requests than the limit allows, or the sender's share of the queue is full. Nothing was stored. */
+        WakeLimited: {
+            headers: {
+                "Retry-After": components["headers"]["RetryAfter"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
     };
     parameters: {
         /**
@@ -4027,6 +4058,7 @@ export interface operations {
             502: components["responses"]["TurnFailed"];
             503: components["responses"]["UnavailableToAnswer"];
             504: components["responses"]["TurnTimeout"];
+            507: components["responses"]["ShareFull"];
         };
     };
     "skills.list": {
@@ -4133,6 +4165,7 @@ export interface operations {
             502: components["responses"]["TurnFailed"];
             503: components["responses"]["UnavailableToAnswer"];
             504: components["responses"]["TurnTimeout"];
+            507: components["responses"]["ShareFull"];
         };
     };
     "turns.list": {
@@ -4627,6 +4660,7 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["UnavailableToStart"];
+            507: components["responses"]["ShareFull"];
         };
     };
     "events.list": {
@@ -5166,10 +5200,11 @@ export interface operations {
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["IdempotencyMismatch"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["WakeLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["HookUnavailable"];
+            507: components["responses"]["ShareFull"];
         };
     };
     "hooks.agent": {
@@ -5216,6 +5251,7 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["HookUnavailable"];
+            507: components["responses"]["ShareFull"];
         };
     };
     "hooks.mapped": {
@@ -5262,6 +5298,7 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["HookUnavailable"];
+            507: components["responses"]["ShareFull"];
         };
     };
     "hooks.mappedByName": {
@@ -5314,6 +5351,7 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["HookUnavailable"];
+            507: components["responses"]["ShareFull"];
         };
     };
     "completions.create": {
@@ -5353,6 +5391,7 @@ export interface operations {
             502: components["responses"]["OpenAiTurnFailed"];
             503: components["responses"]["OpenAiUnavailable"];
             504: components["responses"]["OpenAiTurnTimeout"];
+            507: components["responses"]["OpenAiShareFull"];
         };
     };
     "models.list": {

@@ -217,6 +217,8 @@ export interface components {
             messagesPerSession: number;
             /** @description The maximum size of the stored data in bytes. */
             storeBytes: number;
+            /** @description The maximum part of the stored data and of the waiting turns and events for one caller. */
+            share?: number;
             /** @description The maximum size of a webhook body in bytes. */
             webhookBody: number;
             /** @description The maximum size of a REST body in bytes. */

@@ -83,6 +83,8 @@ const ROWS: Record<ErrorName | Exclude<ClientErrorName, "bad-signature" | "close
   "budget-exceeded": { exitCode: LIMITED, next: "agent-gateway budgets" },
   "session-busy": { exitCode: LIMITED, next: "agent-gateway turns list --status queued" },
   "session-full": { exitCode: LIMITED, next: "agent-gateway sessions compact ID" },
+  "share-busy": { exitCode: LIMITED, next: "agent-gateway turns list --status queued" },
+  "share-full": { exitCode: LIMITED, next: "agent-gateway sessions list" },
   "gateway-busy": { exitCode: LIMITED, next: doctor },
   "store-full": { exitCode: LIMITED, next: doctor },
   "too-large": { exitCode: LIMITED, next: "agent-gateway config show" },

@@ -34,6 +34,8 @@ export const EVENT = {
   deliveryId: optional(short),
   /** Its place among all events: grows with each that is queued, also when a dead one is queued again. */
   ordinal: number,
+  /** The bytes that count for its sender's share. Events of earlier versions do not have them. */
+  bytes: optional(number),
 };
 export type SystemEvent = TypeOf<typeof EVENT>;
 
@@ -49,7 +51,7 @@ export type EventOrder = {
   beatNow: boolean;
   idempotency: { key: string; hash: string; expiresAt: number } | undefined;
   delivery: Delivery | undefined;
-  limits: { events: number; storeBytes: number };
+  limits: { events: number; storeBytes: number; share: number };
   recorder: RecorderLimits;
   /** Entries that the gateway's stream keeps. */
   streamKeep: number;
@@ -211,7 +213,7 @@ export interface InboundStore {
   /**
    * Stores the event, its idempotency key, its delivery and the entry of the gateway's stream. A known key answers the first event
    * (`replayed`), with another hash it is `idempotency-mismatch`, and `event-not-found` when that event is not kept any more. Full:
-   * `gateway-busy` (limits.events have not ended), `store-full`.
+   * `gateway-busy` (limits.events have not ended), `store-full`; of the sender's share: `share-busy`, `share-full`.
    */
   queueEvent(order: EventOrder): Promise<{ event: SystemEvent; replayed: boolean }>;
   /** The answer that `queueEvent` would give to a repeat, as in `findReplay`. */

@@ -139,7 +139,20 @@ export type GatewayNews =
   | BudgetNews;
 export type HealthPart = { name: string; status: "ok" | "degraded"; detail: string | null };
 
-export type StoreLimits = { turnsPerSession: number; turns: number; messagesPerSession: number; storeBytes: number };
+/** `share` is the part of `turns` and `storeBytes` that one caller may fill. Surfaces without callers have no share. */
+export type StoreLimits = {
+  turnsPerSession: number;
+  turns: number;
+  messagesPerSession: number;
+  storeBytes: number;
+  share: number;
+};
+
+/**
+ * The part of the store of one caller: the bytes of its turns (with their messages and replies) and events, and the numbers of those that wait. Turns
+ * and events of version 0.2.0 do not count.
+ */
+export type Share = { surface: Surface; caller: string; bytes: number; turns: number; events: number };
 
 /** A request to start work. The caller makes the ids, so that an engine needs no randomness. */
 export type TurnOrder = {

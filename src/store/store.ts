@@ -29,6 +29,7 @@ import type {
   Message,
   Pause,
   SessionRef,
+  Share,
   Summary,
   Turn,
   TurnEnd,
@@ -111,7 +112,7 @@ export interface Store extends InboundStore, AsyncDisposable {
    * Stores the message, its turn in the session's queue, the idempotency key, the delivery and the journal's entries. The session is
    * made when it is not there. A known key with the same hash starts nothing and answers the first turn (`replayed`); with another
    * hash it is `idempotency-mismatch`, and `turn-not-found` when that turn was erased. Full: `session-busy`, `gateway-busy`,
-   * `session-full`, `store-full`. Another agent's session: `session-conflict`. A refusal keeps no key.
+   * `session-full`, `store-full`; of the caller's share: `share-busy`, `share-full`. Another agent's session: `session-conflict`. A refusal keeps no key.
    *
    * With a `task` the turn takes its events, all of which must be queued and free. Otherwise it throws `internal` and stores nothing. When the turn
    * ends, in the same transaction: its events are handled if it completed. Otherwise each is returned with one more attempt and a step of its
@@ -246,6 +247,9 @@ export interface Store extends InboundStore, AsyncDisposable {
     agents?: readonly string[];
     by: "agent" | "model" | "surface" | "caller" | "hour" | "day";
   }): Promise<{ key: string | number; counts: UsageCounts; withoutUsage: number }[]>;
+
+  /** The shares of all callers that hold something, in any order. */
+  readShares(): Promise<Share[]>;
 
   /**
    * Pauses an agent, or resumes it. While it is paused, its turns are not claimed, not even by `startTurn`,

@@ -85,7 +85,7 @@ const everything = `{
   sessions: { retention: "30d", webhookRetention: "7d", eventRetention: "7d", compactAt: 5000 },
   limits: {
     turnsPerSession: 100, turns: 10000, events: 100000, messagesPerSession: 10000,
-    storeBytes: "1GiB", usageModels: 100, webhookBody: "256KiB", restBody: "1MiB", rpcBody: 1048576, toolArguments: "1MiB", toolMessages: "8MiB",
+    storeBytes: "1GiB", share: 0.25, usageModels: 100, webhookBody: "256KiB", restBody: "1MiB", rpcBody: 1048576, toolArguments: "1MiB", toolMessages: "8MiB",
   },
   budgets: {
     daily: {

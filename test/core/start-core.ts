@@ -28,7 +28,7 @@ export type CoreOptions = {
 };
 
 export const AMPLE: CoreSettings["limits"] = {
-  store: { turnsPerSession: 1e6, turns: 1e6, events: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 },
+  store: { turnsPerSession: 1e6, turns: 1e6, events: 1e6, messagesPerSession: 1e6, storeBytes: 1e12, share: 1 },
   recorder: { entries: 1_000, bytes: 1e9, refused: 1_000 },
   usageModels: 100,
 };

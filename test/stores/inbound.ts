@@ -34,7 +34,7 @@ export function queueOrder(now: number, { key, hash = "hash", limits, ...rest }:
     recorder: RECORDER,
     streamKeep: STREAM_KEEP,
     ...rest,
-    limits: { events: 1e6, storeBytes: 1e12, ...limits },
+    limits: { events: 1e6, storeBytes: 1e12, share: 1, ...limits },
   };
 }
 

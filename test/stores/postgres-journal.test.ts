@@ -6,7 +6,7 @@ import { RECORD_TABLES } from "#store/postgres/migrations/schema.ts";
 import { Journals } from "#store/postgres/records/journal.ts";
 import { planOf, type Row, type Sql } from "#store/postgres/records/sql.ts";
 import { Transaction } from "#store/postgres/records/transaction.ts";
-import type { Journal, Stream } from "#store/rules/records.ts";
+import type { Journal, Stream } from "#store/rules/streams.ts";
 import type { Entry } from "#store/store.ts";
 import { GATEWAY, gatewayStream } from "#store/tables/journal-rows.ts";
 import { weighEntry } from "#store/tables/layouts.ts";

@@ -7,6 +7,7 @@ import { createRandom, type Random } from "#test/harness/random.ts";
 import { allAnswers } from "./all-answers.ts";
 import { startCompaction } from "./compactions.ts";
 import { eventOrder, STREAM_KEEP, startBeat } from "./inbound.ts";
+import { recountShares, sharesOf } from "./shares.ts";
 import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, silent, used, usedMore, type World } from "./world.ts";
 
 const AGENTS = ["one", "two"];
@@ -17,7 +18,8 @@ const TEXTS = ["hello", "ü 漢 🙂", "\u0000\ufeff\r\n", "x".repeat(5_000)];
 const ANSWERS = ["repeated", "unmatched", "refused", "challenge"] as const satisfies readonly DeliveryAnswer[];
 /** The retention of sessions, from one sweep to the next. */
 const KEPT_MS = [Number.MAX_SAFE_INTEGER, 60_000, 10_000, 0];
-const LIMITS = { turnsPerSession: 5, messagesPerSession: 40 };
+/** Now and then, the share of a caller is used up. */
+const LIMITS = { turnsPerSession: 5, messagesPerSession: 40, turns: 60, storeBytes: 1e6, share: 0.1 };
 const RECORDER = { entries: 20, refused: 5, bytes: 1e9 };
 
 /**
@@ -81,6 +83,7 @@ async function expectWhole(store: Store, when: string): Promise<void> {
     eventsDead: count(events, ({ status }) => status === "dead"),
     deliveries: (await store.listDeliveries(page)).items.length,
   });
+  expect(await sharesOf(store), when).toEqual(await recountShares(store));
   for (const agent of AGENTS) {
     const isOfBeat = (turn: Turn) => turn.caller === "heartbeat" && turn.agent === agent && turn.endedAt === undefined;
     const running = (await store.readBeat(agent)).running ? 1 : 0;
@@ -235,7 +238,8 @@ function createSteps(worlds: Both<World>, random: Random) {
       agent: random.pick(AGENTS),
       text: random.pick(TEXTS),
       recorder: RECORDER,
-      limits: { events: 40 },
+      limits: { events: 40, storeBytes: 1e6, share: 0.2 },
+      caller: random.pick(["shared", "ops ü"]),
       metadata: random.pick([undefined, "{}"]),
       beatNow: random.chance(0.1),
       ...(random.chance(0.1) && someKey()),

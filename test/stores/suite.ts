@@ -20,6 +20,7 @@ import { pausingTests } from "./suite/pausing.ts";
 import { queueingEventsTests } from "./suite/queueing-events.ts";
 import { readingTests } from "./suite/reading.ts";
 import { reopeningTests } from "./suite/reopening.ts";
+import { sharesTests } from "./suite/shares.ts";
 import { startingTests } from "./suite/starting.ts";
 import { sweepingTests } from "./suite/sweeping.ts";
 import { usageTests } from "./suite/usage.ts";
@@ -52,6 +53,7 @@ export function storeSuite(engine: Engine): void {
     budgetsTests(engine);
     announcingTests(engine);
     keysTests(engine);
+    sharesTests(engine);
     sweepingTests(engine);
     ageingTests(engine);
     overlappingTests(engine);

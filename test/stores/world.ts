@@ -63,7 +63,7 @@ export const DAY = 86_400_000;
 export const NO_USAGE: Usage = { input: 0, output: 0 };
 export const LOST = { name: "turn-failed", detail: "lost" } as const;
 export const RECORDER: RecorderLimits = { entries: 1_000, bytes: 1e9, refused: 1_000 };
-const AMPLE: StoreLimits = { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 };
+const AMPLE: StoreLimits = { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12, share: 1 };
 
 /** A turn's order, in which a test sets only the relevant fields. */
 export function turnOrder(now: number, options: WorldOptions = {}): TurnOrder {

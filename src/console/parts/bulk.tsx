@@ -15,9 +15,10 @@ const PAGE = 500;
 /** The pause before an item is tried again if a busy gateway does not say when, and the maximum number of attempts. */
 const BUSY_MS = 1_000;
 const MOST_TRIES = 30;
-const BUSY = /^(rate-limited|session-busy|gateway-busy|agent-unavailable|idempotency-in-progress)$/;
+const BUSY = /^(rate-limited|session-busy|share-busy|gateway-busy|agent-unavailable|idempotency-in-progress)$/;
 /** The next items would fail, too. */
-const AWAY = /^(unreachable|store-unavailable|store-full|shutting-down|unauthenticated|key-expired|not-allowed)$/;
+const AWAY =
+  /^(unreachable|store-unavailable|store-full|share-full|shutting-down|unauthenticated|key-expired|not-allowed)$/;
 
 type Page<Item> = { items: Item[]; cursor: string | null };
 type ReadPage<Item> = (page: { limit: number; cursor?: string }, signal: AbortSignal) => Promise<Page<Item>>;

@@ -1,4 +1,4 @@
-import type { Stream } from "#store/rules/records.ts";
+import type { Stream } from "#store/rules/streams.ts";
 
 /** Entries that are packed together. */
 const CHUNK = 32;

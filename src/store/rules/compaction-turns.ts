@@ -55,6 +55,7 @@ export const startCompaction: Rule<"startCompaction"> = (records, order) => {
       dueAt: undefined,
       lease: undefined,
     },
+    bytes: undefined,
   };
   records.turns.put(record);
   records.agents.count(agent, { compactions: 1 });

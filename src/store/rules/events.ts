@@ -7,6 +7,7 @@ import { findKey, storeKey } from "./keys.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { scanBack } from "./pages.ts";
 import type { OpenTurnRecord, Records, Rule, RuleInPieces } from "./records.ts";
+import { bytesOfEvent, checkEventShare, countEventBytes, countWaitingEvent } from "./shares.ts";
 
 export const queueEvent: Rule<"queueEvent"> = (records, order) => {
   const known = order.idempotency && findEventReplay(records, order.idempotency, order.now);
@@ -18,6 +19,8 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
     throw refuse("gateway-busy", `limits.events is reached: ${openEvents} events are waiting. ${frees}`);
   }
   checkBytes(records, limits.storeBytes);
+  checkEventShare(records, order.caller, limits);
+  const bytes = bytesOfEvent(order);
   const event: SystemEvent = {
     eventId,
     agent,
@@ -32,9 +35,12 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
     reason: undefined,
     deliveryId: delivery?.deliveryId,
     ordinal: records.next("event"),
+    bytes,
   };
   records.events.put(event);
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1 });
+  countEventBytes(records, event, bytes);
+  countWaitingEvent(records, event, 1);
   if (delivery) {
     storeDelivery(records, delivery, { eventId, agent }, recorder);
     records.notify({ kind: "recorded", deliveryId: delivery.deliveryId });
@@ -122,6 +128,7 @@ export const requeueEvent: Rule<"requeueEvent"> = (records, eventId, { now, beat
   const event: SystemEvent = { ...dead, status: "queued", attempts: 0, endedAt: undefined, ordinal };
   records.events.put(event);
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1, deadEvents: -1 });
+  countWaitingEvent(records, event, 1);
   notifyOutcome(records, event.deliveryId);
   appendNews(records, [{ seq: NO_SEQ, at: now, name: "event.queued", eventId, agentName: agent }], streamKeep);
   if (beatNow) requestBeat(records, agent);
@@ -194,6 +201,7 @@ function endEvent(records: Records, event: SystemEvent, status: "handled" | "dea
   const { eventId, agent: agentName, turnId = "", attempts, reason = "" } = event;
   records.events.put({ ...event, status, endedAt: now });
   records.agents.count(agentName, status === "dead" ? { openEvents: -1, deadEvents: 1 } : { openEvents: -1 });
+  countWaitingEvent(records, event, -1);
   endDelivery(records, event.deliveryId);
   notifyOutcome(records, event.deliveryId);
   return status === "handled"
@@ -206,6 +214,7 @@ export function forgetEventsBefore(records: Records, time: number, limit: number
   const ended = records.events.endedBefore(time, limit);
   for (const event of ended) {
     records.events.delete(event);
+    countEventBytes(records, event, -(event.bytes ?? 0));
     if (event.status === "dead") records.agents.count(event.agent, { deadEvents: -1 });
   }
   return ended.length;

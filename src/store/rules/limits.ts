@@ -3,7 +3,12 @@ import type { Records } from "./records.ts";
 
 const BUSY_HINT_MS = 1_000;
 /** Refusals that go by, so that the caller may try again. */
-const PASSING: ReadonlySet<ErrorName> = new Set<ErrorName>(["session-busy", "gateway-busy", "store-full"]);
+const PASSING: ReadonlySet<ErrorName> = new Set<ErrorName>([
+  "session-busy",
+  "share-busy",
+  "gateway-busy",
+  "store-full",
+]);
 
 export function refuse(name: ErrorName, detail: string): GatewayError {
   return new GatewayError(name, detail, PASSING.has(name) ? { retryAfterMs: BUSY_HINT_MS } : {});

@@ -21,8 +21,6 @@ import type {
   Delivery,
   DeliveryContent,
   DeliveryError,
-  Entry,
-  GatewayEntry,
   Lane,
   Outgoing,
   Session,
@@ -40,6 +38,8 @@ import type {
 } from "#store/store.ts";
 import type { BudgetRecord, Reservation } from "./budget-records.ts";
 import type { News } from "./news.ts";
+import type { ShareRecords } from "./share-records.ts";
+import type { GatewayStream, Journal } from "./streams.ts";
 
 /** The right of a node to work on something until `endsAt`, a monotonic time. */
 export type Lease = { readonly node: string; readonly endsAt: number };
@@ -65,6 +65,8 @@ export type TurnRecord = {
   /** The `seq` of the entry that holds its reply, which a rule leaves out of `turn`; 0 where there is none. */
   readonly replySeq: number;
   readonly open: OpenTurn | undefined;
+  /** The bytes that count for its caller's share. Heartbeats, compactions and records of earlier versions do not have them. */
+  readonly bytes?: number | undefined;
 };
 
 export type OpenTurn = {
@@ -220,31 +222,6 @@ export type Bookmarks = {
   readonly policy: StorePolicy;
 };
 
-/** Numbered entries, of which the oldest may have been erased. */
-export interface Stream<E extends { seq: number }> {
-  append(entries: readonly E[]): void;
-  /** The entries after `seq`, in order. */
-  after(seq: number, limit: number): E[];
-  /** The entries before `seq`, newest first. An engine may leave out tool calls, unless they are asked for. */
-  before(seq: number, limit: number, withToolCalls?: boolean): E[];
-}
-
-/** The entries of a session. The journal of a deleted session remains until all its entries are erased. */
-export interface Journal extends Stream<Entry> {
-  /** Erases the given entries, which must be the oldest ones. */
-  erase(oldest: readonly Entry[]): void;
-}
-
-/** The gateway's own entries. */
-export interface GatewayStream extends Pick<Stream<GatewayEntry>, "append" | "after"> {
-  /** The `seq` of the oldest stored entry. If none is stored, the `seq` of the next entry. */
-  readonly first: number;
-  /** The `seq` of the last appended entry, even if it is erased. */
-  readonly last: number;
-  /** Erases all entries before `seq`. */
-  eraseBefore(seq: number): void;
-}
-
 /** Records by their keys. */
 interface StoredRecords<R, K = string> {
   find(key: K): R | undefined;
@@ -366,6 +343,7 @@ export interface Records {
     put(record: AgentRecord): void;
     count(agent: string, change: CountChange): void;
   };
+  readonly shares: ShareRecords;
   readonly usage: {
     /** Adds to the counters of that hour, agent, model, surface and caller. */
     add(of: Omit<UsageCount, keyof UsageCounts>, change: Partial<UsageCounts>): void;

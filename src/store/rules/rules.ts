@@ -22,6 +22,7 @@ import { createKey, listKeys, replaceKey, revokeKey, touchKey } from "./keys.ts"
 import { claimOutgoing, endOutgoing, releaseOutgoing } from "./outbox.ts";
 import type { Rule, RuleInPieces } from "./records.ts";
 import { deleteSession, getSession, listSessions } from "./sessions.ts";
+import { readShares } from "./shares.ts";
 import { sweep } from "./sweep.ts";
 import { getTurn, listTurns } from "./turn-lookup.ts";
 import {
@@ -51,6 +52,7 @@ const reading = {
   readSummary,
   readUsage,
   sumUsage,
+  readShares,
   readGatewayEntries,
   listKeys,
   readQueuedEvents,

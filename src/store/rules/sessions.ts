@@ -16,6 +16,7 @@ import {
   type SessionRecord,
   type TurnRecord,
 } from "./records.ts";
+import { countTurnBytes } from "./shares.ts";
 import { cancelledAt, finishTurn } from "./turn-ends.ts";
 import { countEnd, storeLateAttempt } from "./usage.ts";
 
@@ -142,5 +143,6 @@ export function eraseJournal(records: Records, ordinal: number, limit: number): 
 /** Nobody finds the turn any more, and its recorded content is erased. */
 export function eraseTurn(records: Records, record: TurnRecord): void {
   records.turns.delete(record);
+  countTurnBytes(records, record, -(record.bytes ?? 0));
   eraseContent(records, record.turn.deliveryId);
 }

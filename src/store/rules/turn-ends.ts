@@ -11,6 +11,7 @@ import { withoutLease } from "./leases.ts";
 import { previewOf } from "./previews.ts";
 import { passOn } from "./queues.ts";
 import { isCompaction, type OpenTurnRecord, type Records, type SessionRecord } from "./records.ts";
+import { bytesOfReply, countTurnBytes, countWaitingTurn } from "./shares.ts";
 import { countAttempt, countEnd } from "./usage.ts";
 
 export function cancelledAt(now: number): TurnEnd {
@@ -43,7 +44,12 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
     deliveryId: turn.deliveryId,
     usage: addUsage(session.session.usage, usage?.usage ?? NO_USAGE),
   });
-  records.turns.put({ turn: ended, ordinal, place, replySeq: reply === undefined ? 0 : lastSeq - 1, open: undefined });
+  const added = reply === undefined ? 0 : bytesOfReply(reply, end.toolCalls);
+  const replySeq = reply === undefined ? 0 : lastSeq - 1;
+  const bytes = before.bytes === undefined ? undefined : before.bytes + added;
+  records.turns.put({ turn: ended, ordinal, place, replySeq, open: undefined, bytes });
+  countTurnBytes(records, before, added);
+  if (!isRunning) countWaitingTurn(records, before, -1);
   countEndOfTurn(records, turn, end);
   if (usage) countAttempt(records, now, turn, usage, status);
   else countEnd(records, now, turn, open.countedModel, status);
@@ -126,6 +132,7 @@ export function requeueTurn(records: Records, record: OpenTurnRecord, now: numbe
     const entry: Entry = { seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" };
     appendEntries(records, session, now, [entry], { queued: 1, deliveryId: turn.deliveryId });
     records.agents.count(turn.agent, { queued: 1, running: -1 });
+    countWaitingTurn(records, record, 1);
   }
   const readyOrder = delayMs > 0 ? undefined : records.next("order");
   records.turns.put({

@@ -29,6 +29,7 @@ import {
   type TurnRecord,
 } from "./records.ts";
 import { newSession } from "./sessions.ts";
+import { bytesOfTurn, checkTurnShare, countTurnBytes, countWaitingTurn } from "./shares.ts";
 import { addUsed, cancelledAt, endOpenTurn, requeueTurn } from "./turn-ends.ts";
 import { findTurn, turnOfClaim, withReply } from "./turn-lookup.ts";
 import { countLateAttempt, countMessage } from "./usage.ts";
@@ -51,7 +52,8 @@ export function startTurnWith(records: Records, order: TurnOrder, task: BeatTask
   const noRoom = mayBegin ? findNoRoom(records, budgets) : undefined;
   const isClaimed = mayBegin && !noRoom;
   const preview = previewOf(text);
-  const begun = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst, preview, task);
+  const bytes = bytesOfTurn(order, known === undefined);
+  const begun = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst, preview, task, bytes);
   const queued: Entry = { seq: NO_SEQ, at: now, turnId, name: "turn.queued" };
   const entries = isClaimed
     ? [messageEntry(order), queued, startedEntry(begun), replyEntry(begun)]
@@ -66,6 +68,8 @@ export function startTurnWith(records: Records, order: TurnOrder, task: BeatTask
   const record = budgets.length === 0 ? begun : beginWithBudgets(records, begun, budgets, contextBytes, noRoom);
   records.turns.put(record);
   records.agents.count(agent, isClaimed ? { running: 1 } : { queued: 1 });
+  if (bytes !== undefined) countTurnBytes(records, record, bytes);
+  if (!isClaimed) countWaitingTurn(records, record, 1);
   countMessage(records, now, record.turn, order.countedModel);
   if (idempotency) storeKey(records, idempotency, { turnId });
   if (delivery) {
@@ -88,7 +92,8 @@ export const findReplay: Rule<"findReplay"> = (records, key, now) => {
 const TURN_FREES = "A new turn is accepted when one of them starts or is cancelled.";
 const SESSION_FREES = "Compact the session, or use another one.";
 
-function checkSession(records: Records, known: SessionRecord | undefined, { session, limits }: TurnOrder): void {
+function checkSession(records: Records, known: SessionRecord | undefined, order: TurnOrder): void {
+  const { session, limits } = order;
   if (known && known.session.agent !== session.agent) {
     throw refuse("session-conflict", `The session belongs to the agent ${known.session.agent}.`);
   }
@@ -98,6 +103,7 @@ function checkSession(records: Records, known: SessionRecord | undefined, { sess
     throw refuse("gateway-busy", `limits.turns is reached: ${queued} turns are waiting. ${TURN_FREES}`);
   }
   checkBytes(records, limits.storeBytes);
+  checkTurnShare(records, order, limits);
 }
 
 function checkRoom(
@@ -140,6 +146,7 @@ function newTurn(
   isFirst: boolean,
   preview: string,
   task: BeatTask | undefined,
+  bytes: number | undefined,
 ): OpenTurnRecord {
   return {
     turn: {
@@ -181,6 +188,7 @@ function newTurn(
       dueAt: undefined,
       lease: claim && leaseFor(records, claim.node, claim.leaseMs),
     },
+    bytes,
   };
 }
 
@@ -254,6 +262,7 @@ function claimTurn(records: Records, queued: OpenTurnRecord, by: ClaimBy, replyM
   const { lastSeq } = appendEntries(records, session, by.now, entries, { queued: -1, deliveryId });
   records.turns.put(record);
   records.agents.count(agent, { queued: -1, running: 1 });
+  countWaitingTurn(records, record, -1);
   return claimedTurn(record, by.node, messageBefore(records.journal(ordinal).after(seq - 2, 1)[0]), lastSeq);
 }
 

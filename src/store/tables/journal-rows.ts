@@ -1,5 +1,5 @@
 /** Numbered entries as rows of a table: the entries that a transaction appends to a stream share a row. */
-import type { GatewayStream, Stream } from "#store/rules/records.ts";
+import type { GatewayStream, Stream } from "#store/rules/streams.ts";
 import type { Entry, GatewayEntry, ToolCall } from "#store/store.ts";
 
 /** The gateway's stream is stored like the journal of a session. This is not the ordinal of a session. */

@@ -17,6 +17,7 @@ import {
   type SessionRecord,
   type TurnRecord,
 } from "#store/rules/records.ts";
+import type { ShareRecord, ShareRecords } from "#store/rules/share-records.ts";
 import type { SystemEvent, UsageCount } from "#store/store.ts";
 import { NO_COUNTS } from "#store/usage-counts.ts";
 import {
@@ -33,6 +34,7 @@ import {
   OPEN_TURNS,
   OUTGOING,
   SESSIONS,
+  SHARES,
   TURNS,
   USAGE,
   weighDelivery,
@@ -185,6 +187,19 @@ export function agentRecords(
       }
       counts.put(count);
     },
+  };
+}
+
+export function shareRecords(table: RecordTable<ShareRecord>): ShareRecords {
+  return {
+    find: (owner) => table.find(owner),
+    count: (owner, name, by) => {
+      const share = table.find(owner) ?? { owner, bytes: 0, turns: 0, events: 0 };
+      share[name] += by;
+      if (share.bytes === 0 && share.turns === 0 && share.events === 0) table.delete(owner);
+      else table.put(share);
+    },
+    all: () => table.scan(SHARES.orders.all, {}),
   };
 }
 

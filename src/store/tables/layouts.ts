@@ -25,6 +25,7 @@ import {
   type TurnRecord,
 } from "#store/rules/records.ts";
 import { idleAt } from "#store/rules/retention.ts";
+import type { ShareRecord } from "#store/rules/share-records.ts";
 import type { Entry, SystemEvent, UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
 import type { Layout } from "./table.ts";
@@ -257,6 +258,15 @@ export const COUNTS = {
   orders: { all: { by: "id", isRare: true } },
 } satisfies Layout<AgentCount>;
 
+export const SHARES = {
+  table: "shares",
+  key: "id",
+  isLive: true,
+  isMutable: true,
+  columns: { id: ["text", ({ owner }) => owner] },
+  orders: { all: { by: "id", isRare: true } },
+} satisfies Layout<ShareRecord>;
+
 export const BEATS = {
   table: "beats",
   key: "id",
@@ -328,6 +338,7 @@ export const LIVE_LAYOUTS = [
   LATE_ATTEMPTS,
   AGENTS,
   COUNTS,
+  SHARES,
   BEATS,
   BUDGETS,
   OUTGOING,

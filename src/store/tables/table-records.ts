@@ -1,7 +1,8 @@
 import { NO_POLICY } from "#store/policy.ts";
 import { countsOf, hasOpenWork, NOTHING_OPEN } from "#store/rules/agents.ts";
 import type { News } from "#store/rules/news.ts";
-import type { AgentCount, Bookmarks, Counts, GatewayStream, Journal, Records, Totals } from "#store/rules/records.ts";
+import type { AgentCount, Bookmarks, Counts, Records, Totals } from "#store/rules/records.ts";
+import type { GatewayStream, Journal } from "#store/rules/streams.ts";
 import type { AgentCounts, UsageCount } from "#store/store.ts";
 import type { GatewayEnds } from "./journal-rows.ts";
 import {
@@ -15,6 +16,7 @@ import {
   outgoingRecords,
   type Shelves,
   sessionRecords,
+  shareRecords,
   turnRecords,
   usageRecords,
 } from "./kinds.ts";
@@ -32,6 +34,7 @@ import {
   OPEN_TURNS,
   OUTGOING,
   SESSIONS,
+  SHARES,
   SUMMARIES,
   TURNS,
   USAGE,
@@ -114,6 +117,7 @@ export class TableRecords implements Records {
   #keys: Records["keys"] | undefined;
   #summaries: Records["summaries"] | undefined;
   #agents: Records["agents"] | undefined;
+  #shares: Records["shares"] | undefined;
   #usage: Records["usage"] | undefined;
   #apiKeys: Records["apiKeys"] | undefined;
   #erasures: Records["erasures"] | undefined;
@@ -188,6 +192,11 @@ export class TableRecords implements Records {
   get agents(): Records["agents"] {
     this.#agents ??= agentRecords(this.#table(AGENTS), this.#counts, this.#parts.state.open);
     return this.#agents;
+  }
+
+  get shares(): Records["shares"] {
+    this.#shares ??= shareRecords(this.#table(SHARES));
+    return this.#shares;
   }
 
   get usage(): Records["usage"] {

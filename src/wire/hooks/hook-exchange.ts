@@ -75,12 +75,13 @@ export class HookExchange implements HookContext {
     this.#delivery ??= this.#createDelivery();
     this.#delivery.mapping = this.mapping;
     this.#delivery.answer = this.answer;
+    // The store replaces the steps by copies without secrets, also if it then refuses the work.
+    this.#delivery.steps = this.#steps;
     return this.#delivery;
   }
 
   #createDelivery(): Delivery {
     const delivery = createDelivery(this.call, this.caller.name, this.raw);
-    delivery.steps = this.#steps;
     if (this.signing) delivery.senderId = this.senderId?.slice(0, SENDER_ID_LIMIT);
     return delivery;
   }

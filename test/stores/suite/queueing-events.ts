@@ -38,7 +38,8 @@ export function queueingEventsTests(engine: Engine): void {
       const { eventId, agent, text } = order;
       const unknown = { endedAt: undefined, turnId: undefined, reason: undefined };
       const of = { eventId, agent, text, metadata, caller: "ops ü", createdAt: world.clock.now(), deliveryId: "dlv_1" };
-      expect(event).toEqual({ ...of, ...unknown, status: "queued", attempts: 0, ordinal: event.ordinal });
+      const counted = { ordinal: event.ordinal, bytes: expect.any(Number) };
+      expect(event).toEqual({ ...of, ...unknown, ...counted, status: "queued", attempts: 0 });
       expect(replayed).toBe(false);
       expect(await world.store.getEvent(eventId)).toEqual(event);
       expect(await world.store.getEvent("evt_unknown")).toBeUndefined();

@@ -33,6 +33,7 @@ export function reopeningTests(engine: Engine): void {
         usage: await world.store.readUsage({ from: 0, to: Infinity }),
         keys: await world.store.listKeys(),
         page: await world.store.listSessions({ limit: 10 }),
+        shares: await world.store.readShares(),
       });
       const before = await read();
       await world.reopen();

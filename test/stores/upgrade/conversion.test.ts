@@ -80,8 +80,9 @@ await postgresTests((server) => {
       await using client = await converted(change);
       for (const { table, columns } of ALL) {
         const { rows } = await client.query(`select * from ${table}`);
-        if (change !== "" || !["late_attempts", "erasures"].includes(table))
-          expect([table, rows.length > 0]).toEqual([table, true]);
+        // Turns and events of version 0.2.0 count for no share.
+        const isEmpty = table === "shares" || (change === "" && ["late_attempts", "erasures"].includes(table));
+        if (!isEmpty) expect([table, rows.length > 0]).toEqual([table, true]);
         for (const { body, ...stored } of rows) {
           expectWhole(table, body);
           const encode = table === "idempotency_keys" ? encodeKey : encodeText;

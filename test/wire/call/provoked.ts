@@ -179,6 +179,13 @@ export function commonProvocations<Of, Answer>(surface: Surface<Of, Answer>) {
       await fillQueue(of, gateway);
       return call(of, gateway, {});
     },
+    "share-busy": async (of: Of) => {
+      const name = `${nameOf(of)}, a share of the queue`;
+      const gateway = await gatewayFor(of, name, { config: { limits: { turns: 2, share: 0.5 } } });
+      await fillQueue(of, gateway);
+      return call(of, gateway, {});
+    },
+    "share-full": (of: Of) => twice(of, "small shares", { limits: { storeBytes: "1MiB", share: 0.0003 } }),
     "store-full": (of: Of) => twice(of, "small store", { limits: { storeBytes: 1 } }),
     "turn-failed": (of: Of) => ask(of, { agent: "broken" }),
     "turn-timeout": (of: Of) => ask(of, { agent: "late" }),

@@ -70,7 +70,7 @@ describe("a wake", () => {
   });
 
   it("above limits.events is refused with Retry-After, and counted in metrics and health", async () => {
-    await using gateway = await startGateway({ config: { ...agentsWith("30m"), limits: { events: 2 } } });
+    await using gateway = await startGateway({ config: { ...agentsWith("30m"), limits: { events: 2, share: 1 } } });
     for (const text of ["one", "two"]) expect(await gateway.hooks.wake({ text })).toMatchObject({ status: 200 });
     for (let n = 0; n < 3; n++) {
       const refused = await gateway.hooks.wake({ text: "too much" });

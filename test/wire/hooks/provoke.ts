@@ -157,6 +157,12 @@ export function createProvocations(way: keyof typeof hookTransports) {
       else await fillQueue(client);
       return call(client, route);
     },
+    "share-busy": async (route) => {
+      if (route.operation !== "hooks.wake") return common["share-busy"](route);
+      const client = await withConfig("a share of the events", { limits: { events: 2, share: 0.5 } });
+      await client.wake({ text: "hi" });
+      return call(client, route);
+    },
     "shutting-down": async (route) => {
       const { gateway, client } = await gatewayFor(`${route.operation}, the end`);
       await client.agent({ message: "hi", ...KINDS.stuck });

@@ -35,6 +35,16 @@ function replayingOn(name: string, config: SomeConfig, sentTo: (session: string)
     replayOf(await gatewayFor(`replay, ${name}`, { config }), sentTo(`webhook:${newSession()}`), route, then);
 }
 
+/** The second replay on a separate gateway, because a replay counts for the caller that makes it. */
+function replayingTwiceOn(name: string, config: SomeConfig): Provoke {
+  return async (route) => {
+    const gateway = await gatewayFor(`replay, ${name}`, { config });
+    const sent = stuckIn(`webhook:${newSession()}`);
+    await replayOf(gateway, sent, route);
+    return await replayOf(gateway, sent, route);
+  };
+}
+
 function stuckIn(session: string): Sent {
   return ["/agent", { message: "hi", agent: "stuck", session }];
 }
@@ -79,6 +89,8 @@ const replay: Partial<Record<ErrorName, Provoke>> = {
   "session-full": replayingOn("short sessions", { limits: { messagesPerSession: 2 } }, stuckIn, sendAgain),
   "session-busy": replayingOn("short queues", { limits: { turnsPerSession: 1 } }, stuckIn, sendAgain),
   "gateway-busy": replayingOn("one queue", { limits: { turns: 1 } }, stuckIn, sendAgain),
+  "share-busy": replayingTwiceOn("a share of the queue", { limits: { turns: 3, share: 0.4 } }),
+  "share-full": replayingTwiceOn("small shares", { limits: { storeBytes: "1MiB", share: 0.0003 } }),
   "store-full": replayingOn("small store", { limits: { storeBytes: 1 } }, stuckIn),
   "too-large": replayingOn(
     "a mapping says more",

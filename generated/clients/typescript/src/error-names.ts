@@ -87,6 +87,10 @@ export type ErrorName =
   | "budget-exceeded"
   /** The session's queue has limits.turnsPerSession turns. Nothing was stored. */
   | "session-busy"
+  /** The caller's own turns or events fill its share of the queue, limits.share. Other callers are not affected. Nothing was stored. */
+  | "share-busy"
+  /** The caller's own turns and events fill its share of the store, limits.share. Other callers are not affected. Nothing was stored, and a retry does not help. */
+  | "share-full"
   /** The gateway's own queues are full, or memory is low. Nothing was stored. */
   | "gateway-busy"
   /** The agent's backend has failed several times in a row, and calls that wait for a reply are refused until Retry-After. Nothing was stored. */
@@ -107,4 +111,4 @@ export type ErrorName =
   | "agent-removed";
 
 /** The errors after which the same call may succeed. */
-export const retriedNames = ["idempotency-in-progress", "rate-limited", "budget-exceeded", "session-busy", "gateway-busy", "agent-unavailable", "store-full", "store-unavailable", "shutting-down"] as const;
+export const retriedNames = ["idempotency-in-progress", "rate-limited", "budget-exceeded", "session-busy", "share-busy", "gateway-busy", "agent-unavailable", "store-full", "store-unavailable", "shutting-down"] as const;

@@ -152,6 +152,8 @@ export interface Limits {
   messagesPerSession: number;
   /** The maximum size of the stored data in bytes. */
   storeBytes: number;
+  /** The maximum part of the stored data and of the waiting turns and events for one caller. */
+  share?: number;
   /** The maximum size of a webhook body in bytes. */
   webhookBody: number;
   /** The maximum size of a REST body in bytes. */

@@ -1,4 +1,4 @@
-import type { Journal, Stream } from "#store/rules/records.ts";
+import type { Journal, Stream } from "#store/rules/streams.ts";
 import type { Entry } from "#store/store.ts";
 import { type AnyEntry, decodeEntries, encodeApart, GATEWAY } from "#store/tables/journal-rows.ts";
 import { weighEntry } from "#store/tables/layouts.ts";

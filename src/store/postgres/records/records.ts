@@ -10,6 +10,7 @@ import type {
   SessionRecord,
 } from "#store/rules/records.ts";
 import { idleAt } from "#store/rules/retention.ts";
+import { findShare } from "#store/rules/shares.ts";
 import type { Lane, UsageCount } from "#store/store.ts";
 import { gatewayStream } from "#store/tables/journal-rows.ts";
 import {
@@ -279,6 +280,7 @@ export class PostgresRecords extends TableRecords {
   #request({ turn, ordinal, open }: OpenTurnRecord): void {
     this.sessions.find(turn.sessionId);
     this.#whole.tableOf<AgentCount>(COUNTS).find(turn.agent);
+    findShare(this, turn);
     if (open.task?.kind !== "compact") this.journal(ordinal).after(turn.seq - 2, 1);
   }
 }

@@ -162,6 +162,7 @@ FIELDS = frozenset(
         "session",
         "session_id",
         "sessions",
+        "share",
         "since",
         "skill_id",
         "skill_ids",

@@ -48,6 +48,8 @@ __all__ = [
     "SessionConflictError",
     "SessionFullError",
     "SessionNotFoundError",
+    "ShareBusyError",
+    "ShareFullError",
     "ShuttingDownError",
     "SkillNotFoundError",
     "StoreFullError",
@@ -364,6 +366,22 @@ class SessionBusyError(TooManyRequestsError):
     name = "session-busy"
 
 
+class ShareBusyError(TooManyRequestsError):
+    """The caller's own turns or events fill its share of the queue, limits.share. Other callers are not affected. Nothing
+    was stored.
+    """
+
+    name = "share-busy"
+
+
+class ShareFullError(ServerError):
+    """The caller's own turns and events fill its share of the store, limits.share. Other callers are not affected. Nothing
+    was stored, and a retry does not help.
+    """
+
+    name = "share-full"
+
+
 class GatewayBusyError(ServerError):
     """The gateway's own queues are full, or memory is low. Nothing was stored."""
 
@@ -468,6 +486,8 @@ BY_NAME: Dict[str, Type[GatewayError]] = {
         RateLimitedError,
         BudgetExceededError,
         SessionBusyError,
+        ShareBusyError,
+        ShareFullError,
         GatewayBusyError,
         AgentUnavailableError,
         StoreFullError,
@@ -486,6 +506,7 @@ RETRIED: FrozenSet[str] = frozenset(
         "rate-limited",
         "budget-exceeded",
         "session-busy",
+        "share-busy",
         "gateway-busy",
         "agent-unavailable",
         "store-full",

@@ -251,6 +251,8 @@ class Limits(Reply):
     """The maximum number of messages in one session."""
     store_bytes: int
     """The maximum size of the stored data in bytes."""
+    share: Optional[float]
+    """The maximum part of the stored data and of the waiting turns and events for one caller."""
     webhook_body: int
     """The maximum size of a webhook body in bytes."""
     rest_body: int
