@@ -99,6 +99,16 @@ export const ALERTS: readonly Alert[] = [
       "Raise the limit if the disk has space, or shorten `sessions.retention`. If you change the limit, change it in this alert too.",
   },
   {
+    name: "GatewayShareNearlyFull",
+    expr: "max by (kind) (gateway_fullest_share_ratio) > 0.9",
+    lasts: "5m",
+    severity: "warning",
+    meaning:
+      "A caller uses more than 90 % of [its share](#a-share-for-each-caller) of the store or a queue. At the limit, its work is refused.",
+    remedy:
+      "`agent-gateway usage --group-by token` names the busiest callers. Delete sessions, let the queue get shorter, or raise `limits.share`.",
+  },
+  {
     name: "GatewayTurnsLost",
     expr: "increase(gateway_turns_lost_total[15m]) > 0",
     lasts: "0m",

@@ -84,6 +84,11 @@ export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [
     title: "The process and its store",
     panels: [
       { title: "Store", unit: "bytes", lines: value("gateway_store_bytes") },
+      {
+        title: "Fullest share of a caller",
+        unit: "percentunit",
+        lines: value("gateway_fullest_share_ratio", "{{kind}}"),
+      },
       { title: "Store failures", unit: "ops", lines: rate("gateway_store_failures_total", "operation") },
       { title: "Memory", unit: "bytes", lines: value("process_resident_memory_bytes") },
       { title: "CPU", unit: "percentunit", lines: rate("process_cpu_seconds_total", "instance") },

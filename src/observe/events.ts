@@ -120,6 +120,8 @@ function tableEvents({ count, logger: { log } }: Outlets) {
 const REFUSALS: ReadonlySet<string> = new Set([
   "session-busy",
   "session-full",
+  "share-busy",
+  "share-full",
   "gateway-busy",
   "store-full",
   "shutting-down",

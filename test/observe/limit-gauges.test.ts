@@ -31,3 +31,18 @@ describe("the metrics of budgets", () => {
     expect(await metricsOf(gateway, "gateway_budget_")).toEqual([]);
   });
 });
+
+it("the fullest share is the largest used part of all callers, and is left out without a limit of shares", async () => {
+  const limits = { share: 0.5, turns: 10 };
+  await using gateway = await startGateway({ config: { limits } });
+  await gateway.console.call("agents.pause", { path: { agent_name: "main" } });
+  for (const message of ["one", "two"]) await gateway.hooks.agent({ message });
+  const [bytes = "", ...others] = await metricsOf(gateway, "gateway_fullest_share_ratio");
+  expect(Number(bytes.split(" ")[1])).toBeGreaterThan(0);
+  expect(others).toEqual([
+    'gateway_fullest_share_ratio{kind="turns"} 0.4',
+    'gateway_fullest_share_ratio{kind="events"} 0',
+  ]);
+  await gateway.reload({ limits: { ...limits, share: 1 } });
+  expect(await metricsOf(gateway, "gateway_fullest_share_ratio")).toEqual([]);
+});

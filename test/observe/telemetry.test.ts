@@ -16,6 +16,7 @@ const OF_READ: Record<string, string[]> = {
   gateway_budget_used_ratio: ["budget"],
   gateway_budget_warn_ratio: ["budget"],
   gateway_cost_total: ["agent", "model"],
+  gateway_fullest_share_ratio: ["kind"],
   gateway_rest_keys_ending: ["state"],
   gateway_webhook_token_age_days: ["index", "name"],
   nodejs_eventloop_lag_seconds: ["quantile"],
