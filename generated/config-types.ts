@@ -436,6 +436,11 @@ export interface components {
              */
             share: number;
             /**
+             * @description The maximum number of stored notifications that were delivered or failed. The oldest are erased first.
+             * @default 10000
+             */
+            notifications: number;
+            /**
              * @description The maximum number of models of an agent for which usage is counted separately, in addition to the models in its configuration. Usage of further models is counted as `(other)`.
              * @default 100
              */
@@ -569,6 +574,47 @@ export interface components {
          * @example ::1
          */
         Network: string;
+        /**
+         * @description An endpoint that is notified of events.
+         * @example {
+         *       "url": "https://hooks.example.com/events",
+         *       "secret": "${NOTIFY_SECRET}",
+         *       "events": [
+         *         "turn.failed",
+         *         "alert.*"
+         *       ]
+         *     }
+         */
+        NotifyEndpoint: {
+            /** @description The address that receives the notifications. */
+            url: components["schemas"]["ChannelUrl"];
+            /**
+             * @description The secret to sign with, as Standard Webhooks: the base64-decoded bytes after `whsec_`, otherwise the bytes of the text.
+             * @example ${NOTIFY_SECRET}
+             */
+            secret: components["schemas"]["Secret"];
+            /**
+             * @description The events: `turn.completed`, `turn.failed`, `turn.cancelled`, `event.dead`, `announcement.dead`, `agent.failing`, `agent.recovered`, `key.expiring`, `budget.warning`, `budget.exceeded`, `health.changed`; the events of a group, for example `turn.*`; `alert.*` for all but `turn.*`; or `*`.
+             * @example [
+             *       "turn.failed",
+             *       "alert.*"
+             *     ]
+             */
+            events: string[];
+            /**
+             * @description Only events about these agents. By default events about all agents, and events that are not about an agent.
+             * @example [
+             *       "billing"
+             *     ]
+             */
+            agents?: string[];
+            /**
+             * @description With `reply`, notifications of turns contain the reply.
+             * @default none
+             * @enum {string}
+             */
+            content: "none" | "reply";
+        };
         /** @description The OpenAI-compatible API, `/v1/chat/completions` and `/v1/models`: each agent appears as a model. It has the listeners, keys, limits and rate limit of `rest`. */
         OpenAi: {
             /**
@@ -1194,6 +1240,13 @@ export interface components {
                 [key: string]: components["schemas"]["AnnounceChannel"];
             };
             /**
+             * @description The endpoints that are notified of events, by name. Each notification is signed, and retried for a day.
+             * @default {}
+             */
+            notify: {
+                [key: string]: components["schemas"]["NotifyEndpoint"];
+            };
+            /**
              * @default {
              *       "type": "memory"
              *     }
@@ -1459,6 +1512,8 @@ export interface components {
             storeBytes?: components["schemas"]["Bytes"];
             /** @description The maximum part of `storeBytes`, `turns` and `events` for one caller: a REST key, an RPC token or a webhook source. 1 allows one caller to fill them. */
             share?: number;
+            /** @description The maximum number of stored notifications that were delivered or failed. The oldest are erased first. */
+            notifications?: number;
             /** @description The maximum number of models of an agent for which usage is counted separately, in addition to the models in its configuration. Usage of further models is counted as `(other)`. */
             usageModels?: number;
             /** @description The maximum body size of a webhook. */
@@ -1513,6 +1568,46 @@ export interface components {
             /** @description `announce` also sends the reply to the channel. */
             delivery?: components["schemas"]["DeliveryMode"];
             verify?: components["schemas"]["Verify"];
+        };
+        /**
+         * @description An endpoint that is notified of events.
+         * @example {
+         *       "url": "https://hooks.example.com/events",
+         *       "secret": "${NOTIFY_SECRET}",
+         *       "events": [
+         *         "turn.failed",
+         *         "alert.*"
+         *       ]
+         *     }
+         */
+        NotifyEndpointWritten: {
+            /** @description The address that receives the notifications. */
+            url: components["schemas"]["ChannelUrl"];
+            /**
+             * @description The secret to sign with, as Standard Webhooks: the base64-decoded bytes after `whsec_`, otherwise the bytes of the text.
+             * @example ${NOTIFY_SECRET}
+             */
+            secret: components["schemas"]["Secret"];
+            /**
+             * @description The events: `turn.completed`, `turn.failed`, `turn.cancelled`, `event.dead`, `announcement.dead`, `agent.failing`, `agent.recovered`, `key.expiring`, `budget.warning`, `budget.exceeded`, `health.changed`; the events of a group, for example `turn.*`; `alert.*` for all but `turn.*`; or `*`.
+             * @example [
+             *       "turn.failed",
+             *       "alert.*"
+             *     ]
+             */
+            events: string[];
+            /**
+             * @description Only events about these agents. By default events about all agents, and events that are not about an agent.
+             * @example [
+             *       "billing"
+             *     ]
+             */
+            agents?: string[];
+            /**
+             * @description With `reply`, notifications of turns contain the reply.
+             * @enum {string}
+             */
+            content?: "none" | "reply";
         };
         /** @description The OpenAI-compatible API, `/v1/chat/completions` and `/v1/models`: each agent appears as a model. It has the listeners, keys, limits and rate limit of `rest`. */
         OpenAiWritten: {
@@ -1859,6 +1954,10 @@ export interface components {
             channels?: {
                 [key: string]: components["schemas"]["AnnounceChannel"];
             };
+            /** @description The endpoints that are notified of events, by name. Each notification is signed, and retried for a day. */
+            notify?: {
+                [key: string]: components["schemas"]["NotifyEndpointWritten"];
+            };
             store?: components["schemas"]["Store"];
             sessions?: components["schemas"]["SessionsWritten"];
             limits?: components["schemas"]["LimitsWritten"];
@@ -1909,6 +2008,7 @@ export type ModelConfig = components["schemas"]["Model"];
 export type ModelNameConfig = components["schemas"]["ModelName"];
 export type NameConfig = components["schemas"]["Name"];
 export type NetworkConfig = components["schemas"]["Network"];
+export type NotifyEndpointConfig = components["schemas"]["NotifyEndpoint"];
 export type OpenAiConfig = components["schemas"]["OpenAi"];
 export type OutputConfig = components["schemas"]["Output"];
 export type PriceConfig = components["schemas"]["Price"];

@@ -233,6 +233,8 @@ export interface components {
             toolMessages?: number;
             /** @description The maximum number of an agent's models that are counted by name, in addition to those of its configuration. */
             usageModels?: number;
+            /** @description The maximum number of stored notifications that were delivered or failed. */
+            notifications?: number;
         };
         /**
          * @description One entry of a session.

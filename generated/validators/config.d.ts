@@ -13,6 +13,8 @@ export declare const budget: Validate;
 export declare const mapping: Validate;
 /** What the schema calls Model, likewise. */
 export declare const model: Validate;
+/** What the schema calls NotifyEndpoint, likewise. */
+export declare const notifyEndpoint: Validate;
 /** What the schema calls Provider, likewise. */
 export declare const provider: Validate;
 /** What the schema calls ToolServer, likewise. */

@@ -33,6 +33,25 @@ export type AnnouncedReply = {
   hops: number;
 };
 
+/** A receiver of notifications. The guarantees of a channel apply. */
+export interface NotifyEndpoint {
+  /** True if its notifications of turns have the reply. */
+  readonly hasReplies: boolean;
+  /** Sends once. A receiver may get the same event more than once, and can recognise it by its id. */
+  notify(notification: SentNotification, signal: AbortSignal): Promise<Outcome>;
+}
+
+export type SentNotification = {
+  eventId: string;
+  type: string;
+  /** The time of the event. */
+  at: number;
+  /** An object of JSON. */
+  data: string;
+  /** The number of announcements and notifications that led to the event. */
+  hops: number;
+};
+
 /**
  * `delivered`: the receiver accepted it. `refused`: the receiver wants none, now or later. `failed`: worth another try, not
  * before `retryAfterMs`. `reason` is for people, and holds neither the address nor a secret; `code` is the HTTP status, if there

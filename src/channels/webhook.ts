@@ -1,29 +1,20 @@
 import type { Announcement } from "#generated/rest-types.ts";
 import type { Clock } from "#kit/clock.ts";
-import { sign, signingKeyOf } from "#kit/signing.ts";
 import { showCompleted } from "#kit/usages.ts";
 import type { AnnouncedReply, Channel } from "./channel.ts";
 import type { Post } from "./post.ts";
+import { createSignedPost } from "./signed-post.ts";
 
 /** Posts a reply as an event, signed as Standard Webhooks. Its id is the turn's id, so that a receiver recognises a repeat. */
 export function createWebhookChannel(
   settings: { url: string; secret: string },
   { post, clock }: { post: Post; clock: Clock },
 ): Channel {
-  const url = new URL(settings.url);
-  const key = signingKeyOf(settings.secret);
+  const send = createSignedPost(settings, { post, clock });
   return {
     kind: "webhook",
-    announce(reply, signal) {
-      const body = Buffer.from(JSON.stringify(eventOf(reply)));
-      const timestamp = String(Math.floor(clock.now() / 1_000));
-      const headers = {
-        "webhook-id": reply.turnId,
-        "webhook-timestamp": timestamp,
-        "webhook-signature": sign(key, reply.turnId, timestamp, body),
-      };
-      return post({ url, headers, body, hops: reply.hops + 1 }, signal);
-    },
+    announce: (reply, signal) =>
+      send({ id: reply.turnId, body: JSON.stringify(eventOf(reply)), hops: reply.hops }, signal),
   };
 }
 

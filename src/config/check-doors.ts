@@ -77,23 +77,6 @@ export function checkSurfaces(config: CheckedConfig, { refuse }: Findings): void
   refuseUnless(secured.webhooks, webhooks.enabled, "webhooks", noSecret);
 }
 
-/** Checks the addresses of announcements. They may be secret, so no message has one. */
-export function checkChannels({ channels }: CheckedConfig, { refuse, warn }: Findings): void {
-  for (const [name, { url: written }] of Object.entries(channels)) {
-    const path = ["channels", name, "url"];
-    const url = URL.canParse(written) ? new URL(written) : undefined;
-    if (url === undefined) {
-      refuse(path, "must be an address, for example `https://example.com/path`.");
-    } else if (url.username !== "" || url.password !== "") {
-      const message =
-        "has a user name or a password in it, which is not sent: remove it. A webhook is signed with `secret`.";
-      refuse(path, message);
-    } else if (url.protocol === "http:" && !isLoopback(url.hostname)) {
-      warn(path, "begins with `http:`, so replies go there in clear text: use `https:`.");
-    }
-  }
-}
-
 function isUnder(path: string, other: string): boolean {
   return path === other || path.startsWith(`${other}/`);
 }

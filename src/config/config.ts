@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { resolve as absolute, dirname } from "node:path";
 import type { Config as CheckedConfig } from "#generated/config-types.ts";
+import { eventsOf } from "#kit/notifications.ts";
 
 export type { CheckedConfig };
 
@@ -13,6 +14,7 @@ export type ProviderConfig = Config["providers"][string];
 export type ToolServerConfig = Config["tools"][string];
 export type BudgetConfig = Config["budgets"][string];
 export type ChannelConfig = Config["channels"][string];
+export type NotifyConfig = Config["notify"][string];
 
 /** Makes all fields read-only, and optional values undefined. */
 export type Frozen<T> = T extends readonly (infer One)[]
@@ -95,6 +97,11 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
     }),
     skills: { dirs: checked.skills.dirs.map(skillDirOf).map((dir) => ({ ...dir, path: absolute(from, dir.path) })) },
     channels: checked.channels,
+    notify: mapEach(checked.notify, (endpoint) => ({
+      ...endpoint,
+      /** The names of its events, without patterns. */
+      events: [...new Set(endpoint.events.flatMap(eventsOf))],
+    })),
     store: resolveStore(checked.store, from),
     sessions: {
       ...sessions,

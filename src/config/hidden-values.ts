@@ -75,7 +75,7 @@ function isSecretVariable(variable: string): boolean {
 const PLAIN_KEYS = new Set(
   `host type name surfaces scopes permissions expiresAt since defaultAgent announceTo agent agents channel backend description instructions
   instructionsFile model models fallbacks summaryModel tools skills dirs every deadline cert cwd path allowedOrigins trustedProxies clearTextFrom
-  allowedIps message session delivery output package retention webhookRetention eventRetention idle connect firstByte silence callTimeout
+  allowedIps events message session delivery output package retention webhookRetention eventRetention idle connect firstByte silence callTimeout
   storeBytes webhookBody restBody rpcBody bytes maxOutput timeZone`.split(/\s+/),
 );
 

@@ -5,7 +5,8 @@ import type { ConfigFile } from "#generated/config-types.ts";
 import { config as conforms } from "#generated/validators/config.js";
 import { type Built, checkAgents, checkLimits, checkNames, checkPrograms, checkSkills } from "./check-agents.ts";
 import { checkBudgets } from "./check-budgets.ts";
-import { checkChannels, checkDoors, checkSurfaces, isLoopback } from "./check-doors.ts";
+import { checkDoors, checkSurfaces, isLoopback } from "./check-doors.ts";
+import { checkEndpoints } from "./check-endpoints.ts";
 import { checkMappings } from "./check-mappings.ts";
 import { type CheckedConfig, type Config, type Frozen, listenersOf, resolveConfig } from "./config.ts";
 import { type EffectiveValue, effectiveValues, type Override } from "./effective.ts";
@@ -87,7 +88,7 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   checkBudgets(checked, findings);
   checkPrograms(checked, source.file, options.built, findings);
   checkMappings(checked, findings);
-  checkChannels(checked, findings);
+  checkEndpoints(checked, findings);
   checkDoors(checked, source.value, findings);
   if (source.file !== null) checkReferences(checked, source.value, findings);
   // A weak secret is refused in production, or if another machine can reach the gateway.

@@ -53,6 +53,7 @@ const SECRETS: readonly { at: string; surface: string; token?: true; type?: stri
   // Anyone who knows the address of a Slack channel can post there.
   { at: "channels.*.url", surface: "channels", type: "slack" },
   { at: "channels.*.secret", surface: "channels" },
+  { at: "notify.*.secret", surface: "notify" },
   { at: "agents.*.http.secret", surface: "agents" },
 ];
 

@@ -1,4 +1,4 @@
-import type { Channel } from "#channels/channel.ts";
+import type { Channel, NotifyEndpoint } from "#channels/channel.ts";
 import type { EventOrder, RecorderLimits, StoreLimits, StorePolicy } from "#store/store.ts";
 import type { AgentTable } from "./agents/agents.ts";
 import type { ConfiguredKey } from "./keys.ts";
@@ -13,6 +13,8 @@ export type CoreSettings = AgentTable & {
   /** Where announcements can go, and where those go that name no channel. */
   channels: ReadonlyMap<string, Channel>;
   announceTo: string | undefined;
+  /** The endpoints of notifications. Their events are in `policy.notify`. */
+  notify: ReadonlyMap<string, NotifyEndpoint>;
   concurrency: number;
   /** The parts for the rules of the store. */
   policy: StorePolicy;

@@ -4,7 +4,11 @@ import type { Registry } from "#observe/metrics.ts";
 import type { Store } from "#store/store.ts";
 
 /** The metrics that are read from the store and the core. */
-export function registerGauges(registry: Registry, store: Store, { agents, tokenAges, endingKeys }: Core): void {
+export function registerGauges(
+  registry: Registry,
+  store: Store,
+  { agents, outbox, settings, tokenAges, endingKeys }: Core,
+): void {
   const gauge = (name: string, help: string, read: () => number) =>
     registry.read("gauge", `gateway_${name}`, help, read);
   gauge("sessions", "Sessions in the store.", () => store.stats().sessions);
@@ -12,6 +16,16 @@ export function registerGauges(registry: Registry, store: Store, { agents, token
   gauge("turns_running", "Running turns.", () => store.stats().turnsRunning);
   gauge("store_bytes", "Size of the stored data, as counted for limits.storeBytes.", () => store.stats().bytes);
   gauge("announcements_waiting", "Replies that wait for delivery to a channel.", () => store.stats().announcements);
+  const byEndpoint = (name: string, help: string, value: (endpoint: string) => number) =>
+    registry.read("gauge", `gateway_${name}`, help, () =>
+      [...settings().notify.keys()].map((endpoint) => ({ labels: { endpoint }, value: value(endpoint) })),
+    );
+  byEndpoint("notifications_waiting", "Notifications that wait or are retried.", (endpoint) => {
+    return store.stats().notifications[endpoint] ?? 0;
+  });
+  byEndpoint("notify_stopped", "1 while the endpoint of notifications is stopped, otherwise 0.", (endpoint) => {
+    return outbox.stopped().includes(endpoint) ? 1 : 0;
+  });
   gauge("events_queued", "System events that wait or are in a running turn.", () => store.stats().eventsQueued);
   gauge("events_dead", "Dead system events that are still stored.", () => store.stats().eventsDead);
   gauge("deliveries", "Deliveries in the flight recorder.", () => store.stats().deliveries);

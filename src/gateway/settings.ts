@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Channel } from "#channels/channel.ts";
+import { createNotifyEndpoint } from "#channels/notify.ts";
 import type { Post } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
@@ -12,7 +13,7 @@ import type { CoreSettings } from "#core/settings.ts";
 import { systemClock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { once } from "#kit/once.ts";
-import { NO_POLICY, type StorePolicy } from "#store/policy.ts";
+import type { StorePolicy } from "#store/store.ts";
 import type { AnsweringFor } from "./agent-backends.ts";
 import { budgetPolicyOf } from "./budget-policy.ts";
 
@@ -47,6 +48,12 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
     mappings: mappingsOf(config),
     channels: new Map(Object.entries(config.channels).map(([name, channel]) => [name, openChannel(channel)])),
     announceTo: config.gateway.announceTo,
+    notify: new Map(
+      Object.entries(config.notify).map(([name, endpoint]) => [
+        name,
+        createNotifyEndpoint(endpoint, { post, clock: systemClock }),
+      ]),
+    ),
     policy: policyOf(config),
     concurrency: config.gateway.concurrency,
     limits: {
@@ -66,7 +73,12 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
 }
 
 function policyOf(config: Config): StorePolicy {
-  return { ...NO_POLICY, ...budgetPolicyOf(config), streamKeep: GATEWAY_STORED_ENTRIES };
+  return {
+    ...budgetPolicyOf(config),
+    notify: Object.entries(config.notify).map(([name, { events, agents }]) => ({ name, events, agents })),
+    notifications: config.limits.notifications,
+    streamKeep: GATEWAY_STORED_ENTRIES,
+  };
 }
 
 function agentSettingsOf(name: string, agent: AgentConfig): AgentSettings {

@@ -66,6 +66,9 @@ export interface EventFields {
   agentResumed: { agent: string; caller: string };
   /** Announcements that were not delivered when the gateway stopped. If they are `stored`, the next start delivers them. */
   announcementsLeft: { left: number; stored: boolean };
+  notificationsLeft: { left: number; stored: boolean };
+  /** An endpoint of notifications answered that it wants no more. It gets none until the configuration changes. */
+  notifyStopped: { endpoint: string; reason: string };
   retentionResumed: { byMs: number };
   /** A REST key that expires soon, or has just expired; reported once a day. */
   keyExpiring: { name: string; expiresAt: string; detail: string };
@@ -161,6 +164,8 @@ export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> 
   agentPaused: ["info", "agent.paused"],
   agentResumed: ["info", "agent.resumed"],
   announcementsLeft: [({ stored }) => (stored ? "info" : "warn"), "announcements.left"],
+  notificationsLeft: [({ stored }) => (stored ? "info" : "warn"), "notifications.left"],
+  notifyStopped: ["warn", "notify.stopped", "notify_stops", "Stops of endpoints of notifications.", "endpoint"],
   retentionResumed: ["info", "retention.resumed"],
   keyExpiring: ["warn", "key.expiring"],
   webhookTokenOld: ["warn", "token.old"],

@@ -37,6 +37,15 @@ interface Announced {
   reason: string | undefined;
 }
 
+/** An attempt to send a notification. */
+interface Notified {
+  endpoint: string;
+  notificationId: string;
+  outcome: "delivered" | "retried" | "failed" | "returned" | "stopped";
+  attempt: number;
+  reason: string | undefined;
+}
+
 interface AuthFailed {
   surface: Surface;
   address?: string;
@@ -192,6 +201,7 @@ function turnEvents({ count, time, logger, followers }: Outlets) {
     "channel",
     "outcome",
   );
+  const notifications = count("notifications", "Attempts to send a notification, by outcome.", "endpoint", "outcome");
   return {
     turnStarted(turn: TurnRun & { queuedMs: number }): void {
       started.at(turn.agent).inc();
@@ -213,6 +223,13 @@ function turnEvents({ count, time, logger, followers }: Outlets) {
       const level = outcome === "delivered" ? "debug" : outcome === "returned" ? "info" : "warn";
       logger.log(level, `announcement.${outcome}`, attempt);
       if (outcome !== "returned") for (const follower of followers) follower.announced(attempt.turnId);
+    },
+    /** As `announced`; `stopped` waits until its endpoint starts again. */
+    notified(attempt: Notified): void {
+      const { endpoint, outcome } = attempt;
+      notifications.at(endpoint, outcome).inc();
+      const level = outcome === "delivered" ? "debug" : outcome === "retried" || outcome === "failed" ? "warn" : "info";
+      logger.log(level, `notification.${outcome}`, attempt);
     },
   };
 }

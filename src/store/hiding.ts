@@ -90,6 +90,7 @@ export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hi
       return store.queueEvent(order);
     },
     failQueuedEvents: (agent, reason, end) => store.failQueuedEvents(agent, hide(reason), end),
+    notifyEvent: (event) => store.notifyEvent({ ...event, data: hideInJson(event.data) }),
     endOutgoing: (claim, end) => store.endOutgoing(claim, hideInResult(end)),
     releaseOutgoing: (claim, release) => store.releaseOutgoing(claim, hideInResult(release)),
     appendGatewayEntry: (news, append) =>

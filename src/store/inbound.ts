@@ -71,26 +71,36 @@ export const TURN_ANNOUNCEMENT = {
 };
 export type TurnAnnouncement = TypeOf<typeof TURN_ANNOUNCEMENT>;
 
-/** A message on its way to an endpoint: the reply of a turn that asked for its announcement and completed. */
-export type Outgoing = {
-  /** The id of its turn. It is the same at each attempt. */
+/** A message on its way to an endpoint. */
+export type Outgoing = OutgoingReply | OutgoingNotification;
+type Message = {
+  /** It is the same at each attempt. */
   id: string;
-  endpoint: `channel:${string}`;
-  sessionId: string;
-  agent: string;
-  channel: string;
-  /** The number of announcements in the chain that started the turn. */
+  /** The number of announcements in the chain that led to it. */
   hops: number;
-  deliveryId: string | undefined;
   createdAt: number;
   /** The number of earlier attempts. */
   attempts: number;
 };
+/** The reply of a turn that asked for its announcement and completed. Its id is that of the turn. */
+export type OutgoingReply = Message & {
+  endpoint: `channel:${string}`;
+  sessionId: string;
+  agent: string;
+  channel: string;
+  deliveryId: string | undefined;
+};
+/** A notification. Its id is that of the notification, which has its content. */
+export type OutgoingNotification = Message & { endpoint: `notify:${string}` };
 export type OutgoingClaim = { id: string; node: string; fence: number };
-/** The result of an attempt. Without a `state`, the turn's state and reason do not change. `step` is added to the timeline of its delivery. */
+/**
+ * The result of an attempt, which is set on the turn or the notification. Without a `state`, the state and the reason do not change. `step` is added to the
+ * timeline of the delivery of a reply.
+ */
 export type OutgoingResult = {
   state: AnnouncementState | undefined;
   reason: string | undefined;
+  code?: number | undefined;
   step: DeliveryStep;
 };
 export type ClaimedMessage = { claim: OutgoingClaim; message: Outgoing };
@@ -266,14 +276,15 @@ export interface InboundStore {
 
   /**
    * Claims messages that can be sent now, oldest first: at most `free[endpoint]` for an endpoint. For each endpoint that `free` does not name, at most
-   * `others.free` messages that were created before `others.before`. `nextDueInMs` is the time until a message that was released with a delay can
-   * be claimed.
+   * `others.free` messages that were created before `others.before`. Of an endpoint in `before`, only messages that were created before that time.
+   * `nextDueInMs` is the time until a message that was released with a delay can be claimed.
    */
   claimOutgoing(request: {
     node: string;
     leaseMs: number;
     free: Readonly<Record<string, number>>;
     others: { free: number; before: number };
+    before?: Readonly<Record<string, number>>;
   }): Promise<{ claimed: ClaimedMessage[]; nextDueInMs: number | undefined }>;
   /** Ends a message. Returns false and stores nothing if the claim is no longer valid or the session was deleted. */
   endOutgoing(claim: OutgoingClaim, end: OutgoingResult): Promise<boolean>;

@@ -32,6 +32,8 @@ export type Reserve = { promptTokens: number; outputTokens: number; inputPrice: 
 
 export type StorePolicy = {
   notify: readonly NotifyRule[];
+  /** The number of stored notifications that have ended. */
+  notifications: number;
   budgets: readonly BudgetRule[];
   /** By agent. */
   reserves: Readonly<Record<string, Reserve>>;
@@ -40,4 +42,10 @@ export type StorePolicy = {
 };
 
 /** The policy of a store until `configure` is called. */
-export const NO_POLICY: StorePolicy = { notify: [], budgets: [], reserves: {}, streamKeep: 10_000 };
+export const NO_POLICY: StorePolicy = {
+  notify: [],
+  notifications: 10_000,
+  budgets: [],
+  reserves: {},
+  streamKeep: 10_000,
+};

@@ -10,6 +10,7 @@
  */
 import type { BudgetRefusal, BudgetStatus, ExtendOrder, GrantOrder } from "./budgets.ts";
 import type { InboundStore, OutgoingClaim, Page } from "./inbound.ts";
+import type { NotificationStore } from "./notifications.ts";
 import type { StorePolicy } from "./policy.ts";
 import type {
   AgentCounts,
@@ -45,6 +46,7 @@ import type { SharedStore } from "./shared-store.ts";
 
 export type * from "./budgets.ts";
 export type * from "./inbound.ts";
+export type * from "./notifications.ts";
 export type * from "./policy.ts";
 export type * from "./records.ts";
 export type * from "./shared-store.ts";
@@ -89,7 +91,7 @@ export interface StoreWatcher {
   textsPut?(sessionIds: readonly string[]): void;
 }
 
-export interface Store extends InboundStore, AsyncDisposable {
+export interface Store extends InboundStore, NotificationStore, AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
   /** True if the records outlive the process. */
   readonly durable: boolean;
@@ -154,7 +156,8 @@ export interface Store extends InboundStore, AsyncDisposable {
   extendClaims(claims: readonly (Claim | OutgoingClaim)[], leaseMs: number): Promise<(Claim | OutgoingClaim)[]>;
 
   /**
-   * Ends a turn, with its reply, its usage and its entries. False, and nothing kept but the usage, when the claim does not hold any
+   * Ends a turn, with its reply, its usage and its entries, and queues a notification for each endpoint of the policy that has this event, as any other
+   * end of a turn does. False, and nothing kept but the usage, when the claim does not hold any
    * more. Usage is counted once per attempt that reached a backend, also when its session was deleted or its lease ended meanwhile.
    */
   endTurn(claim: Claim, end: TurnEnd): Promise<boolean>;
@@ -328,6 +331,8 @@ export interface Store extends InboundStore, AsyncDisposable {
     eventsQueued: number;
     eventsDead: number;
     announcements: number;
+    /** Notifications that have not ended, by endpoint. */
+    notifications: Readonly<Record<string, number>>;
     bytes: number;
     deliveryBytes: number;
     deliveries: number;

@@ -1,8 +1,8 @@
-import type { AnnouncedReply, Channel, Outcome } from "#channels/channel.ts";
+import type { AnnouncedReply, Channel, NotifyEndpoint, Outcome, SentNotification } from "#channels/channel.ts";
 
 /** One call that a test answers. */
-type Call = {
-  reply: AnnouncedReply;
+type Call<T> = {
+  sent: T;
   signal: AbortSignal;
   answer(outcome: Outcome): void;
   fail(error: unknown): void;
@@ -14,18 +14,18 @@ export function failing(retryAfterMs?: number): Outcome {
   return { kind: "failed", code: 503, reason: "HTTP 503", retryAfterMs };
 }
 
-/** A channel that a test controls. Calls get `outcomes`, one after another. Further calls wait for the test, or until the gateway stops. */
-export function createPlayedChannel(outcomes: readonly Outcome[] = []) {
-  const calls: Call[] = [];
-  const waiting = new Set<Call>();
-  const announce: Channel["announce"] = (reply, signal) =>
+/** A receiver that a test controls. Calls get `outcomes`, one after another. Further calls wait for the test, or until the gateway stops. */
+function createPlayed<T>(outcomes: readonly Outcome[]) {
+  const calls: Call<T>[] = [];
+  const waiting = new Set<Call<T>>();
+  const send = (sent: T, signal: AbortSignal): Promise<Outcome> =>
     new Promise((resolve, reject) => {
       const over = () => {
         waiting.delete(call);
         signal.removeEventListener("abort", stop);
       };
-      const call: Call = {
-        reply,
+      const call: Call<T> = {
+        sent,
         signal,
         answer: (outcome) => {
           over();
@@ -42,8 +42,22 @@ export function createPlayedChannel(outcomes: readonly Outcome[] = []) {
       const next = outcomes[calls.push(call) - 1];
       if (next) call.answer(next);
     });
-  const channel: Channel = { kind: "webhook", announce };
-  return { channel, calls, waiting };
+  return { calls, waiting, send };
+}
+
+export function createPlayedChannel(outcomes: readonly Outcome[] = []) {
+  const { send, ...played } = createPlayed<AnnouncedReply>(outcomes);
+  const channel: Channel = { kind: "webhook", announce: send };
+  return { ...played, channel };
 }
 
 export type PlayedChannel = ReturnType<typeof createPlayedChannel>;
+
+/** An endpoint of notifications that a test controls. */
+export function createPlayedEndpoint(outcomes: readonly Outcome[] = [], hasReplies = false) {
+  const { send, ...played } = createPlayed<SentNotification>(outcomes);
+  const endpoint: NotifyEndpoint = { hasReplies, notify: send };
+  return { ...played, endpoint };
+}
+
+export type PlayedEndpoint = ReturnType<typeof createPlayedEndpoint>;

@@ -83,6 +83,8 @@ export const SHOWN = [
   "skills.dirs.[]",
   "skills.dirs.[].path",
   "tools.*.cwd",
+  "notify.*.events.[]",
+  "notify.*.agents.[]",
   "store.path",
   "budgets.*.timeZone",
   "budgets.*.agents.[]",

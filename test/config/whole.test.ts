@@ -81,11 +81,16 @@ const everything = `{
     ops: { type: "webhook", url: "https://example.com/hook", secret: "\${OPS_SECRET}" },
     team: { type: "slack", url: "\${SLACK_URL}" },
   },
+  notify: {
+    ops: {
+      url: "https://example.com/events", secret: "\${NOTIFY_SECRET}", events: ["turn.failed", "alert.*"], agents: ["main"], content: "reply",
+    },
+  },
   store: { type: "memory" },
   sessions: { retention: "30d", webhookRetention: "7d", eventRetention: "7d", compactAt: 5000 },
   limits: {
     turnsPerSession: 100, turns: 10000, events: 100000, messagesPerSession: 10000,
-    storeBytes: "1GiB", share: 0.25, usageModels: 100, webhookBody: "256KiB", restBody: "1MiB", rpcBody: 1048576, toolArguments: "1MiB", toolMessages: "8MiB",
+    storeBytes: "1GiB", share: 0.25, notifications: 10000, usageModels: 100, webhookBody: "256KiB", restBody: "1MiB", rpcBody: 1048576, toolArguments: "1MiB", toolMessages: "8MiB",
   },
   budgets: {
     daily: {

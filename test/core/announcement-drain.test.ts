@@ -49,7 +49,7 @@ describe("a gateway that stops", () => {
 
     const ops = createPlayedChannel([DELIVERED]);
     await using second = await startAnnouncing({ ops }, { clock, wrapStore: () => first.store });
-    expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([turnId]);
+    expect(ops.calls.map(({ sent }) => sent.turnId)).toEqual([turnId]);
     expect(await second.namesOf({ deliveryId })).toEqual(["returned", "delivered"]);
   });
 
@@ -86,7 +86,7 @@ describe("a gateway that stops", () => {
     await clock.advance(29_000);
     expect(ops.calls).toEqual([]);
     await clock.block(2_000);
-    expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([turnId]);
+    expect(ops.calls.map(({ sent }) => sent.turnId)).toEqual([turnId]);
     // The killed gateway resumes.
     hanging.calls[0]?.answer(DELIVERED);
     await clock.settle();

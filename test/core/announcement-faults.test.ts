@@ -28,7 +28,7 @@ describe("a store that fails", () => {
     await using core = await startAnnouncing({ ops }, { wrapStore: brokenFor(5) });
     const { turnId, deliveryId } = await core.announce();
     await core.clock.advance(70_000);
-    expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([turnId, turnId]);
+    expect(ops.calls.map(({ sent }) => sent.turnId)).toEqual([turnId, turnId]);
     expect(await core.namesOf({ deliveryId })).toEqual(["delivered"]);
     expect(core.figures()).toContain('gateway_store_failures_total{operation="endOutgoing"} 5\n');
   });

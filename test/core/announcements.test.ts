@@ -12,7 +12,7 @@ describe("an announcement", () => {
     const ops = createPlayedChannel([DELIVERED]);
     await using core = await startAnnouncing({ ops });
     const { turnId, deliveryId } = await core.announce({ text: "Three alerts." });
-    expect(ops.calls.map(({ reply }) => reply)).toEqual([
+    expect(ops.calls.map(({ sent }) => sent)).toEqual([
       {
         turnId,
         deliveryId,
@@ -114,7 +114,7 @@ describe("an announcement", () => {
     await core.announce();
     await core.announce({ session: "webhook:b" });
     await core.clock.advance(1_000);
-    expect(ops.calls.map(({ reply }) => reply.sessionId)).toEqual(["webhook:a", "webhook:b"]);
+    expect(ops.calls.map(({ sent }) => sent.sessionId)).toEqual(["webhook:a", "webhook:b"]);
   });
 
   it("is not retried forever if the wall clock is set back: F14", async () => {
@@ -166,7 +166,7 @@ describe("an announcement", () => {
     await using core = await startAnnouncing({ ops });
     const near = await core.announce({ hops: 2 });
     const far = await core.announce({ hops: 3, session: "webhook:b" });
-    expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([near.turnId]);
+    expect(ops.calls.map(({ sent }) => sent.turnId)).toEqual([near.turnId]);
     expect(await core.turns.get(far.turnId)).toMatchObject({ status: "completed", reply: "hello" });
     expect(await core.told(far)).toMatchObject([
       { name: "announcement.failed", detail: { reason: "it passed through 3 announcements or agents, as in a loop" } },

@@ -55,6 +55,7 @@ export async function startCore(options: CoreOptions = {}) {
     limits: AMPLE,
     channels: new Map(),
     announceTo: undefined,
+    notify: new Map(),
     policy: NO_POLICY,
     retentionMs: 1e15,
     webhookRetentionMs: 1e15,

@@ -96,6 +96,9 @@ function partiesOf(echo: string, secret: () => string) {
       near: { type: "stdio", run: run(), env: env() },
     },
     channels: { ops: { type: "webhook", url: `${echo}/500/${secret()}?as=${secret()}`, secret: secret() } },
+    notify: {
+      ops: { url: `${echo}/500/${secret()}?as=${secret()}`, secret: secret(), events: ["*"], content: "reply" },
+    },
     agents: {
       echo: { backend: "echo" },
       failing: { backend: "echo", echo: {} },

@@ -2,7 +2,18 @@ import { isDeepStrictEqual } from "node:util";
 import { expect } from "vitest";
 import { GatewayError } from "#kit/errors.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
-import type { Claim, ClaimedTurn, DeliveryAnswer, DeliveryResult, OutgoingClaim, Store, Turn } from "#store/store.ts";
+import { NO_POLICY } from "#store/policy.ts";
+import type {
+  Claim,
+  ClaimedTurn,
+  DeliveryAnswer,
+  DeliveryResult,
+  Notification,
+  OutgoingClaim,
+  Store,
+  StorePolicy,
+  Turn,
+} from "#store/store.ts";
 import { createRandom, type Random } from "#test/harness/random.ts";
 import { allAnswers } from "./all-answers.ts";
 import { startCompaction } from "./compactions.ts";
@@ -13,6 +24,15 @@ import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, silent, used, usedM
 const AGENTS = ["one", "two"];
 const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d", ...AGENTS.map((agent) => `agent:${agent}:main`)];
 const CHANNELS = ["ops", "slow"] as const;
+const NOTIFIED = ["notify:all", "notify:one.ü"];
+const POLICY: StorePolicy = {
+  ...NO_POLICY,
+  notify: [
+    { name: "all", events: ["turn.completed", "turn.failed", "turn.cancelled", "health.changed"], agents: undefined },
+    { name: "one.ü", events: ["turn.failed", "health.changed"], agents: ["one"] },
+  ],
+  notifications: 10,
+};
 const KEYS = ["a", "b", "c"];
 const TEXTS = ["hello", "ü 漢 🙂", "\u0000\ufeff\r\n", "x".repeat(5_000)];
 const ANSWERS = ["repeated", "unmatched", "refused", "challenge"] as const satisfies readonly DeliveryAnswer[];
@@ -29,6 +49,7 @@ const RECORDER = { entries: 20, refused: 5, bytes: 1e9 };
 export async function runRandomSteps(engine: Engine, seed: number, steps: number): Promise<void> {
   await using known = await openWorld({ name: "memory", open: async (clock) => createMemoryStore({ clock }) });
   await using world = await openWorld(engine);
+  for (const { store } of [known, world]) await store.configure(POLICY);
   const random = createRandom(seed);
   const pick = createSteps([known, world], random);
   const expectNews = watchDeliveries(known.store);
@@ -39,8 +60,14 @@ export async function runRandomSteps(engine: Engine, seed: number, steps: number
     if (step % 20 !== 0 && step !== steps) continue;
     const when = `seed ${seed}, step ${step}, after ${name}`;
     expect(comparable(await allAnswers(world.store)), when).toEqual(comparable(await allAnswers(known.store)));
+    const [found, expected] = [await notificationsOf(world.store), await notificationsOf(known.store)];
+    expect(comparable(found), when).toEqual(comparable(expected));
     await expectWhole(world.store, when);
   }
+}
+
+async function notificationsOf(store: Store): Promise<readonly Notification[]> {
+  return (await store.listNotifications({ limit: 10_000 })).items;
 }
 
 /** Increasing numbers may grow differently in another engine, which may take more ids than it needs. */
@@ -84,6 +111,12 @@ async function expectWhole(store: Store, when: string): Promise<void> {
     deliveries: (await store.listDeliveries(page)).items.length,
   });
   expect(await sharesOf(store), when).toEqual(await recountShares(store));
+  const notifications = await notificationsOf(store);
+  const waiting = notifications.filter(({ endedAt }) => endedAt === undefined);
+  expect(notifications.length - waiting.length, when).toBeLessThanOrEqual(POLICY.notifications);
+  const byEndpoint: Record<string, number> = {};
+  for (const { endpoint } of waiting) byEndpoint[endpoint] = (byEndpoint[endpoint] ?? 0) + 1;
+  expect(store.stats().notifications, when).toEqual(byEndpoint);
   for (const agent of AGENTS) {
     const isOfBeat = (turn: Turn) => turn.caller === "heartbeat" && turn.agent === agent && turn.endedAt === undefined;
     const running = (await store.readBeat(agent)).running ? 1 : 0;
@@ -285,8 +318,10 @@ function createSteps(worlds: Both<World>, random: Random) {
     await call((world) => world.store.setPaused(agent, { paused, now: now(), streamKeep: STREAM_KEEP }));
   };
   const claimOutgoing: Step = async () => {
-    const free = Object.fromEntries(CHANNELS.map((channel) => [`channel:${channel}`, random.below(3)]));
-    const request = { node: "node_a", leaseMs: LEASE_MS, free, others: { free: 0, before: 1e15 } };
+    const endpoints = [...CHANNELS.map((channel) => `channel:${channel}`), ...NOTIFIED];
+    const free = Object.fromEntries(endpoints.map((endpoint) => [endpoint, random.below(3)]));
+    const before = random.chance(0.1) ? { [random.pick(NOTIFIED)]: now() - 1_000 } : {};
+    const request = { node: "node_a", leaseMs: LEASE_MS, free, others: { free: 0, before: 1e15 }, before };
     const [known, found] = (await call((world) => world.store.claimOutgoing(request))) ?? [];
     for (const [n, { claim }] of known?.claimed.entries() ?? [])
       announcements.push([claim, found?.claimed[n]?.claim as OutgoingClaim]);
@@ -296,7 +331,7 @@ function createSteps(worlds: Both<World>, random: Random) {
     const [claim, state] = [some(announcements), random.pick(["delivered", "failed"] as const)];
     const step = { at: now(), name: `announcement.${state}`, detail: undefined };
     const reason = state === "delivered" ? undefined : "HTTP 503";
-    await call((world, n) => world.store.endOutgoing(claim[n], { state, reason, step }));
+    await call((world, n) => world.store.endOutgoing(claim[n], { state, reason, code: 200, step }));
   };
   const releaseOutgoing: Step = async () => {
     if (announcements.length === 0) return;
@@ -322,6 +357,16 @@ function createSteps(worlds: Both<World>, random: Random) {
     const { turnId } = random.pick([...announced, ...announced, ...items, { turnId: "turn_unknown" }]);
     const hops = random.below(3);
     await call((world) => world.store.announceAgain(turnId, { now: now(), by: "ops", hops }));
+  };
+  const replayNotification: Step = async () => {
+    const unknown = { notificationId: "ntf_unknown.all" };
+    const { notificationId } = random.pick([...(await notificationsOf(store)).slice(0, 20), unknown]);
+    await call((world) => world.store.replayNotification(notificationId, { now: now() }));
+  };
+  const notifyEvent: Step = async () => {
+    const [agent, data] = [random.pick(["one", "two"]), random.pick(["{}", '{"a":"ü"}'])];
+    const of = { eventId: `ntf_${random.below(20)}`, type: "health.changed", agent, data };
+    await call((world) => world.store.notifyEvent({ now: now(), ...of }));
   };
   const recordDelivery: Step = async () => {
     const [delivery, isOfTurn] = [someDelivery(random.pick(ANSWERS)), random.chance(0.2)];
@@ -356,6 +401,8 @@ function createSteps(worlds: Both<World>, random: Random) {
     announceAgain,
     endOutgoing,
     releaseOutgoing,
+    replayNotification,
+    notifyEvent,
     extend,
     recordDelivery,
     addDeliveryStep,

@@ -15,6 +15,7 @@ import { handlingEventsTests } from "./suite/handling-events.ts";
 import { keysTests } from "./suite/keys.ts";
 import { listingDeliveriesTests } from "./suite/listing-deliveries.ts";
 import { listingTurnsTests } from "./suite/listing-turns.ts";
+import { notifyingTests } from "./suite/notifying.ts";
 import { overlappingTests } from "./suite/overlapping.ts";
 import { pausingTests } from "./suite/pausing.ts";
 import { queueingEventsTests } from "./suite/queueing-events.ts";
@@ -52,6 +53,7 @@ export function storeSuite(engine: Engine): void {
     pausingTests(engine);
     budgetsTests(engine);
     announcingTests(engine);
+    notifyingTests(engine);
     keysTests(engine);
     sharesTests(engine);
     sweepingTests(engine);

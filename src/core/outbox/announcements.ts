@@ -4,7 +4,7 @@ import type { CoreSettings } from "#core/settings.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import { NO_USAGE } from "#kit/usages.ts";
-import type { Outgoing, TurnAnnouncement, TurnOrder } from "#store/store.ts";
+import type { OutgoingReply, TurnAnnouncement, TurnOrder } from "#store/store.ts";
 
 /** The names of the configured channels. */
 type Channels = { channels: { has(name: string): boolean } };
@@ -33,12 +33,12 @@ export function checkAgain({ channels }: Channels, last: TurnAnnouncement, hops:
 }
 
 /** A message that no attempt could deliver, so it was not sent. */
-type Unsendable = { kind: "unsendable"; reason: string };
+export type Unsendable = { kind: "unsendable"; reason: string };
 
 /** Sends the reply of a turn to its channel once. */
 export async function sendReply(
   { store, settings }: Pick<CoreParts, "store" | "settings">,
-  { id: turnId, sessionId, agent, channel: name, deliveryId, hops }: Outgoing,
+  { id: turnId, sessionId, agent, channel: name, deliveryId, hops }: OutgoingReply,
   signal: AbortSignal,
 ): Promise<Outcome | Unsendable> {
   const channel = settings().channels.get(name);
@@ -51,6 +51,6 @@ export async function sendReply(
   return await channel.announce(what, signal);
 }
 
-function unsendable(reason: string): Unsendable {
+export function unsendable(reason: string): Unsendable {
   return { kind: "unsendable", reason };
 }

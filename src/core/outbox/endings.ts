@@ -1,6 +1,6 @@
 /** The ends of attempts to send a message: delivered, failed for good, or retried later. */
 import type { Outcome } from "#channels/channel.ts";
-import type { DeliveryStep, Outgoing } from "#store/store.ts";
+import type { DeliveryStep, Outgoing, OutgoingReply } from "#store/store.ts";
 
 /** A message fails after this time. */
 export const GIVE_UP_MS = 86_400_000;
@@ -9,14 +9,14 @@ const LONGEST_DELAY_MS = 3_600_000;
 /** Longer than a day, in case the wall clock is set back. */
 const MOST_ATTEMPTS = 100;
 
-/** The result of an attempt. `returned`: the gateway stopped before there was an answer. */
+/** The result of an attempt. `returned`: the gateway stopped before there was an answer. `stopped`: its endpoint is stopped. */
 export type AttemptEnd = { code?: number | undefined; reason?: string } & (
   | { name: "delivered" | "failed"; retryInMs?: undefined }
-  | { name: "retried" | "returned"; retryInMs: number }
+  | { name: "retried" | "returned" | "stopped"; retryInMs: number }
 );
 
 /** The state of a message after its release. A returned attempt does not change the state. */
-export const STATES = { retried: "retrying", returned: undefined } as const;
+export const STATES = { retried: "retrying", returned: undefined, stopped: "waiting" } as const;
 
 export function failed(reason: string, code?: number): AttemptEnd {
   return { name: "failed", code, reason };
@@ -30,12 +30,19 @@ export function brokenAttempt({ attempts }: Outgoing): AttemptEnd {
   return { name: "retried", reason: "the gateway failed", retryInMs: delayAfter(attempts) };
 }
 
+/** The end of an attempt at a message whose endpoint is stopped. A message waits for a day. */
+export function stopped({ createdAt }: Outgoing, now: number, reason: string, code?: number): AttemptEnd {
+  if (createdAt + GIVE_UP_MS <= now) return failed(`${reason}; waited for one day`, code);
+  return { name: "stopped", code, reason, retryInMs: 0 };
+}
+
 /** The end of an attempt, from the outcome that the endpoint reported. */
-export function endOf(outcome: Outcome, { createdAt, attempts }: Outgoing, now: number): AttemptEnd {
+export function endOf(outcome: Outcome, message: Outgoing, now: number): AttemptEnd {
   const { code } = outcome;
   if (outcome.kind === "delivered") return { name: "delivered", code };
   const { reason } = outcome;
-  if (outcome.kind === "refused") return failed(reason, code);
+  if (outcome.kind === "refused") return isReply(message) ? failed(reason, code) : stopped(message, now, reason, code);
+  const { createdAt, attempts } = message;
   const left = createdAt + GIVE_UP_MS - now;
   if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return failed(`${reason}; retried for one day`, code);
   const retryInMs = Math.min(Math.max(delayAfter(attempts), pauseOf(outcome)), left);
@@ -52,9 +59,15 @@ function delayAfter(attempts: number): number {
   return Math.round(Math.min(FIRST_DELAY_MS * 2 ** attempts, LONGEST_DELAY_MS) * (0.5 + Math.random() / 2));
 }
 
-/** The step of the delivery's timeline for an attempt. */
-export function stepOf(end: AttemptEnd, { channel, attempts }: Outgoing, at: number, ms: number): DeliveryStep {
+export function isReply(message: Outgoing): message is OutgoingReply {
+  return "channel" in message;
+}
+
+/** The step of the delivery's timeline for an attempt at a reply. */
+export function stepOf(end: AttemptEnd, message: Outgoing, at: number, ms: number): DeliveryStep {
   const { name, code: status, reason, retryInMs: retry_in_ms } = end;
+  const { attempts } = message;
+  const channel = isReply(message) ? message.channel : undefined;
   const detail = { channel, attempt: attempts + 1, status, reason, retry_in_ms, ms: Math.round(ms) };
   return { at, name: `announcement.${name}`, detail: JSON.stringify(detail) };
 }

@@ -1,9 +1,21 @@
 /** The outbox: messages to endpoints outside, each in the queue of its endpoint until it ends. */
-import type { ClaimedMessage, Outgoing, OutgoingClaim, OutgoingResult } from "#store/store.ts";
+import type {
+  ClaimedMessage,
+  Outgoing,
+  OutgoingClaim,
+  OutgoingNotification,
+  OutgoingReply,
+  OutgoingResult,
+  TurnAnnouncement,
+} from "#store/store.ts";
 import { addDeliveryStep, notifyOutcome } from "./deliveries.ts";
 import { firstOf, holds, leaseFor, makeDueReady, withoutLease } from "./leases.ts";
 import type { Lease, OutgoingRecord, Records, Rule } from "./records.ts";
 import { findTurn } from "./turn-lookup.ts";
+
+export function isReply(message: Outgoing): message is OutgoingReply {
+  return "channel" in message;
+}
 
 /** Puts a message at the end of its endpoint's queue. `ordinal`: the session with which it is deleted. */
 export function addOutgoing(records: Records, message: Outgoing, ordinal: number): void {
@@ -18,7 +30,7 @@ export function addOutgoing(records: Records, message: Outgoing, ordinal: number
   records.notify({ kind: "work", of: "outgoing" });
 }
 
-export const claimOutgoing: Rule<"claimOutgoing"> = (records, { node, leaseMs, free, others }) => {
+export const claimOutgoing: Rule<"claimOutgoing"> = (records, { node, leaseMs, free, others, before = {} }) => {
   const ready = (record: OutgoingRecord) => ({ ...record, dueAt: undefined });
   const nextDueInMs = makeDueReady(records, records.outgoing, ready);
   const freeOfEndpoints = new Map<string, number>();
@@ -27,8 +39,8 @@ export const claimOutgoing: Rule<"claimOutgoing"> = (records, { node, leaseMs, f
   }
   const firstReady = (endpoint: string) => {
     const first = records.outgoing.firstReady(endpoint);
-    const isClaimable = first && (endpoint in free || first.message.createdAt < others.before);
-    return isClaimable ? first : undefined;
+    const bound = before[endpoint] ?? (endpoint in free ? Number.POSITIVE_INFINITY : others.before);
+    return first && first.message.createdAt < bound ? first : undefined;
   };
   const claimed: ClaimedMessage[] = [];
   for (;;) {
@@ -53,8 +65,9 @@ export function extendOutgoing(records: Records, claim: OutgoingClaim, lease: Le
 export const endOutgoing: Rule<"endOutgoing"> = (records, claim, end) => {
   const record = messageOfClaim(records, claim);
   if (!record) return false;
+  const { message } = record;
   records.outgoing.delete(record);
-  showAttempt(records, record.message, end);
+  showAttempt(records, { ...message, attempts: message.attempts + 1 }, end, undefined);
   return true;
 };
 
@@ -64,7 +77,7 @@ export const releaseOutgoing: Rule<"releaseOutgoing"> = (records, claim, { delay
   const message = { ...record.message, attempts: record.message.attempts + 1 };
   records.outgoing.put({ ...record, message, ...withoutLease(records, delayMs) });
   records.notify({ kind: "work", of: "outgoing" });
-  showAttempt(records, message, result);
+  showAttempt(records, message, result, delayMs);
   return true;
 };
 
@@ -73,14 +86,40 @@ function messageOfClaim(records: Records, claim: OutgoingClaim): OutgoingRecord 
   return record && holds(claim, record.lease, record.fence) ? record : undefined;
 }
 
-/** Sets the state on the announcement's turn, if it changes, and adds the step to the timeline of its delivery. */
-function showAttempt(
+function showAttempt(records: Records, message: Outgoing, result: OutgoingResult, delayMs: number | undefined): void {
+  if (isReply(message)) showReply(records, message, result);
+  else showNotification(records, message, result, delayMs);
+}
+
+/** Sets the result on the notification. Without `delayMs`, it has ended. */
+function showNotification(
   records: Records,
-  { id, channel, hops, deliveryId }: Outgoing,
+  { id, attempts }: OutgoingNotification,
+  { state, reason, code }: OutgoingResult,
+  delayMs: number | undefined,
+): void {
+  const record = records.notifications.find(id);
+  if (!record) return;
+  const { now } = records.moment;
+  const shown = state && { state, reason, code };
+  const nextAt = state === "retrying" && delayMs !== undefined ? now + delayMs : undefined;
+  const hasEnded = delayMs === undefined;
+  const notification = { ...record.notification, ...shown, attempts, nextAt, endedAt: hasEnded ? now : undefined };
+  records.notifications.put({ ...record, notification, endedOrder: hasEnded ? records.next("order") : undefined });
+  if (hasEnded) records.notifications.eraseEnded(records.bookmarks.policy.notifications);
+}
+
+/** Sets the state on the announcement's turn, if it changes, and adds the step to the timeline of its delivery. */
+function showReply(
+  records: Records,
+  { id, channel, hops, deliveryId }: OutgoingReply,
   { state, reason, step }: OutgoingResult,
 ): void {
   const turn = state && findTurn(records, id);
-  if (turn) records.turns.put({ ...turn, turn: { ...turn.turn, announcement: { channel, hops, state, reason } } });
+  if (turn) {
+    const announcement: TurnAnnouncement = { channel, hops, state, reason };
+    records.turns.put({ ...turn, turn: { ...turn.turn, announcement } });
+  }
   if (deliveryId === undefined) return;
   addDeliveryStep(records, deliveryId, step);
   notifyOutcome(records, deliveryId);

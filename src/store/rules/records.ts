@@ -22,6 +22,7 @@ import type {
   DeliveryContent,
   DeliveryError,
   Lane,
+  NotificationRecord,
   Outgoing,
   Session,
   Store,
@@ -145,7 +146,7 @@ export type BeatRun = {
 /** It can be claimed where it has neither a lease nor a time at which it is due. */
 export type OutgoingRecord = {
   readonly message: Outgoing;
-  /** The ordinal of its session. */
+  /** The ordinal of the session with which it is deleted; 0 for none. */
   readonly ordinal: number;
   /** The oldest goes first. */
   readonly place: number;
@@ -319,6 +320,13 @@ export interface Records {
       /** The message of an endpoint with the smallest place among all that can be claimed. */
       firstReady(endpoint: string): OutgoingRecord | undefined;
     };
+
+  readonly notifications: Omit<StoredRecords<NotificationRecord>, "delete"> & {
+    /** Notifications with a smaller place, newest first. */
+    before(place: number, limit: number): NotificationRecord[];
+    /** Erases those that ended first, until at most `most` are stored that have ended, some at a time. */
+    eraseEnded(most: number): void;
+  };
 
   readonly deliveries: StoredRecords<DeliveryRecord> & {
     /** The number and the bytes of the kept deliveries: of refused strangers, or of all others. */

@@ -19,6 +19,7 @@ import {
 import { appendGatewayEntry, readGatewayEntries } from "./gateway.ts";
 import { readEntries, readMessages } from "./journal.ts";
 import { createKey, listKeys, replaceKey, revokeKey, touchKey } from "./keys.ts";
+import { getNotification, listNotifications, notifyEvent, replayNotification } from "./notifications.ts";
 import { claimOutgoing, endOutgoing, releaseOutgoing } from "./outbox.ts";
 import type { Rule, RuleInPieces } from "./records.ts";
 import { deleteSession, getSession, listSessions } from "./sessions.ts";
@@ -64,6 +65,8 @@ const reading = {
   readDeliveries,
   listDeliveries,
   listBudgets,
+  listNotifications,
+  getNotification,
 } satisfies Rules;
 
 const writing = {
@@ -94,6 +97,8 @@ const writing = {
   endOutgoing,
   releaseOutgoing,
   announceAgain,
+  replayNotification,
+  notifyEvent,
   recordDelivery,
   addDeliveryStep,
   sweep,

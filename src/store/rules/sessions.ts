@@ -1,11 +1,12 @@
 import { NO_USAGE } from "#kit/usages.ts";
-import type { ListedSession, TurnError, TurnOrder } from "#store/store.ts";
+import type { ListedSession, Turn, TurnError, TurnOrder } from "#store/store.ts";
 import { countEndOfTurn } from "./agents.ts";
 import { release } from "./budgets.ts";
 import { deleteCompaction } from "./compactions.ts";
 import { endDelivery, eraseContent, notifyOutcome } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { refOf } from "./journal.ts";
+import { notifyEnd } from "./notifications.ts";
 import { decodeCursor, encodeCursor } from "./pages.ts";
 import {
   type CompactionRecord,
@@ -120,8 +121,10 @@ function abandonTurn(records: Records, record: OpenTurnRecord, now: number): voi
   countEndOfTurn(records, turn, { now, status: "cancelled", error: undefined });
   countEnd(records, now, turn, open.countedModel, "cancelled");
   storeLateAttempt(records, record);
-  records.turns.put({ ...record, turn: { ...turn, status: "cancelled", endedAt: now }, open: undefined });
+  const ended: Turn = { ...turn, status: "cancelled", endedAt: now };
+  records.turns.put({ ...record, turn: ended, open: undefined });
   release(records, open.reservation);
+  notifyEnd(records, ended, open.announce?.hops ?? 0);
   endDelivery(records, turn.deliveryId);
   notifyOutcome(records, turn.deliveryId);
   endEvents(records, record, { now, status: "failed", error: ERASED });

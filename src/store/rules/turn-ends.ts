@@ -8,6 +8,7 @@ import { endDelivery } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { withoutLease } from "./leases.ts";
+import { notifyEnd } from "./notifications.ts";
 import { previewOf } from "./previews.ts";
 import { passOn } from "./queues.ts";
 import { isCompaction, type OpenTurnRecord, type Records, type SessionRecord } from "./records.ts";
@@ -56,6 +57,7 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
   if (usage && isUnreported(usage.usage)) countEstimate(records, turn, bytesOfAttempt(session, end));
   endDelivery(records, turn.deliveryId);
   endEvents(records, before, end);
+  notifyEnd(records, ended, open.announce?.hops ?? 0);
   if (isFirst) passOn(records, ordinal);
   release(records, open.reservation);
   return ended;

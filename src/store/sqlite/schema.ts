@@ -1,4 +1,13 @@
-import { CONTENTS, DELIVERIES, EVENTS, KEYS, LARGE_LAYOUTS, SESSIONS, USAGE } from "#store/tables/layouts.ts";
+import {
+  CONTENTS,
+  DELIVERIES,
+  EVENTS,
+  KEYS,
+  LARGE_LAYOUTS,
+  NOTIFICATIONS,
+  SESSIONS,
+  USAGE,
+} from "#store/tables/layouts.ts";
 import { sqliteSchema } from "#store/tables/schema.ts";
 
 /** The oldest version that is upgraded: that of 0.2.0. */
@@ -89,7 +98,8 @@ insert into live select 'agent_counts', agent, json_object('agent', agent, 'queu
 insert into live select 'all', 'state', json_remove(json_set(value, '$.version', 0,
   '$.open', (select json_object('queued', ifnull(sum(queued), 0), 'running', ifnull(sum(running), 0), 'compactions', 0,
     'waitingEvents', ifnull(sum(waiting), 0), 'openEvents', ifnull(sum(open), 0), 'deadEvents', ifnull(sum(dead), 0)) from counted),
-  '$.announcements', (select count(*) from live where kind = 'outgoing')), '$.bookmarks') from meta where name = 'state';
+  '$.announcements', (select count(*) from live where kind = 'outgoing'),
+  '$.notifications', json_object('waiting', json_object(), 'ended', 0)), '$.bookmarks') from meta where name = 'state';
 delete from meta where name = 'state';
 drop table counted;
 `;
@@ -111,7 +121,7 @@ const INDEXES = [
 ];
 
 /** The new tables, and their indexes. A later version that changes the layouts must first store these texts here. */
-const NEW = sqliteSchema([SESSIONS, EVENTS, DELIVERIES, CONTENTS, KEYS, USAGE]).split(/(?<=;)\n/);
+const NEW = sqliteSchema([SESSIONS, EVENTS, DELIVERIES, CONTENTS, NOTIFICATIONS, KEYS, USAGE]).split(/(?<=;)\n/);
 const NEW_TABLES = NEW.filter((statement) => statement.includes("create table"));
 const NEW_INDEXES = NEW.filter((statement) => statement.includes(" index "));
 

@@ -18,7 +18,7 @@ import {
   type TurnRecord,
 } from "#store/rules/records.ts";
 import type { ShareRecord, ShareRecords } from "#store/rules/share-records.ts";
-import type { SystemEvent, UsageCount } from "#store/store.ts";
+import type { NotificationRecord, SystemEvent, UsageCount } from "#store/store.ts";
 import { NO_COUNTS } from "#store/usage-counts.ts";
 import {
   API_KEYS,
@@ -31,6 +31,7 @@ import {
   LANE_ORDERS,
   LATE_ATTEMPTS,
   lateAttemptKey,
+  NOTIFICATIONS,
   OPEN_TURNS,
   OUTGOING,
   SESSIONS,
@@ -44,6 +45,12 @@ import type { Changed, Layout, Order, RecordTable } from "./table.ts";
 /** The recorder's deliveries of refused strangers, or all others. `ended`: the number that may be deleted. */
 type Shelf = { size: number; bytes: number; ended: number };
 export type Shelves = { refused: Shelf; others: Shelf };
+
+/** The notifications of the store: how many have not ended, by endpoint, and how many have. */
+export type NotificationCounts = { waiting: Record<string, number>; ended: number };
+
+/** The most notifications that are erased at once, where the limit has become much smaller. The others follow. */
+const ERASED_TOGETHER = 100;
 
 /** The number of deliveries that are looked up together when the oldest are deleted. */
 const ENDED_TOGETHER = 64;
@@ -211,6 +218,42 @@ export function outgoingRecords(table: RecordTable<OutgoingRecord>): Records["ou
     ofSession: (of) => table.scan(ofSession, { of }),
     readyEndpoints: () => table.groups(ready) as string[],
     firstReady: (of) => table.first(ready, of),
+  };
+}
+
+/** Counts a change of a notification. */
+export function countNotification(
+  counts: NotificationCounts,
+  before: NotificationRecord | undefined,
+  after: NotificationRecord | undefined,
+): void {
+  for (const [record, by] of [
+    [before, -1],
+    [after, 1],
+  ] as const) {
+    if (!record) continue;
+    const { endpoint } = record.notification;
+    if (record.endedOrder !== undefined) counts.ended += by;
+    else counts.waiting[endpoint] = (counts.waiting[endpoint] ?? 0) + by;
+    if (counts.waiting[endpoint] === 0) delete counts.waiting[endpoint];
+  }
+}
+
+export function notificationRecords(
+  table: RecordTable<NotificationRecord>,
+  counts: NotificationCounts,
+): Records["notifications"] {
+  const { all, ended } = NOTIFICATIONS.orders;
+  return {
+    ...storedIn(table),
+    before: newestFirst(table, all),
+    eraseEnded: (most) => {
+      for (let erased = 0; erased < ERASED_TOGETHER && counts.ended > most; erased++) {
+        const first = table.first(ended);
+        if (!first) return;
+        table.delete(table.keyOf(first));
+      }
+    },
   };
 }
 

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { isOfWebhook } from "#kit/ids.ts";
 import { weigherOf } from "#store/fields.ts";
 import { DELIVERY, EVENT } from "#store/inbound.ts";
+import { NOTIFICATION } from "#store/notifications.ts";
 import { SESSION, TURN } from "#store/records.ts";
 import type { BudgetRecord } from "#store/rules/budget-records.ts";
 import { laneOf } from "#store/rules/leases.ts";
@@ -26,7 +27,7 @@ import {
 } from "#store/rules/records.ts";
 import { idleAt } from "#store/rules/retention.ts";
 import type { ShareRecord } from "#store/rules/share-records.ts";
-import type { Entry, SystemEvent, UsageCount, UsageCounts } from "#store/store.ts";
+import type { Entry, NotificationRecord, SystemEvent, UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
 import type { Layout } from "./table.ts";
 
@@ -40,6 +41,7 @@ const EVENT_BYTES = 400;
 const SUMMARY_BYTES = 200;
 const KEY_BYTES = 200;
 const DELIVERY_BYTES = 500;
+const NOTIFICATION_BYTES = 500;
 
 function textBytes(text: string | undefined): number {
   return text === undefined ? 0 : Buffer.byteLength(text);
@@ -129,6 +131,20 @@ export const CONTENTS = {
   key: "place",
   columns: { place: ["integer", ({ place }) => place] },
 } satisfies Layout<ContentRecord>;
+
+const weighNotification = weigherOf(NOTIFICATION_BYTES, NOTIFICATION);
+
+export const NOTIFICATIONS = {
+  table: "notifications",
+  key: "id",
+  columns: {
+    id: ["text", ({ notification }) => notification.notificationId],
+    place: ["integer", ({ place }) => place, "fixed"],
+    ended_order: ["integer", ({ endedOrder }) => endedOrder],
+  },
+  orders: { all: { by: "place" }, ended: { by: "ended_order" } },
+  weigh: ({ notification }) => weighNotification(notification),
+} satisfies Layout<NotificationRecord>;
 
 export const KEYS = {
   table: "idempotency_keys",
@@ -328,6 +344,7 @@ export const LARGE_LAYOUTS = [
   EVENTS,
   DELIVERIES,
   CONTENTS,
+  NOTIFICATIONS,
   KEYS,
   SUMMARIES,
   USAGE,

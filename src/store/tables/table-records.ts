@@ -1,18 +1,22 @@
 import { NO_POLICY } from "#store/policy.ts";
 import { countsOf, hasOpenWork, NOTHING_OPEN } from "#store/rules/agents.ts";
 import type { News } from "#store/rules/news.ts";
-import type { AgentCount, Bookmarks, Counts, Records, Totals } from "#store/rules/records.ts";
+import { isReply } from "#store/rules/outbox.ts";
+import type { AgentCount, Bookmarks, Counts, OutgoingRecord, Records, Totals } from "#store/rules/records.ts";
 import type { GatewayStream, Journal } from "#store/rules/streams.ts";
 import type { AgentCounts, UsageCount } from "#store/store.ts";
 import type { GatewayEnds } from "./journal-rows.ts";
 import {
   agentRecords,
   apiKeyRecords,
+  countNotification,
   deliveryRecords,
   erasureRecords,
   eventRecords,
   keyRecords,
   lateAttemptRecords,
+  type NotificationCounts,
+  notificationRecords,
   outgoingRecords,
   type Shelves,
   sessionRecords,
@@ -31,6 +35,7 @@ import {
   EVENTS,
   KEYS,
   LATE_ATTEMPTS,
+  NOTIFICATIONS,
   OPEN_TURNS,
   OUTGOING,
   SESSIONS,
@@ -53,6 +58,7 @@ export type State = {
   /** The counts of all agents together. */
   open: Counts;
   announcements: number;
+  notifications: NotificationCounts;
   gateway: GatewayEnds;
 };
 
@@ -65,11 +71,12 @@ export function newState(): State {
     shelves: { refused: { size: 0, bytes: 0, ended: 0 }, others: { size: 0, bytes: 0, ended: 0 } },
     open: { ...NOTHING_OPEN },
     announcements: 0,
+    notifications: { waiting: {}, ended: 0 },
     gateway: { first: 1, last: 0 },
   };
 }
 
-export function totalsOf({ sessions, bytes, shelves, open, announcements }: State): Totals {
+export function totalsOf({ sessions, bytes, shelves, open, announcements, notifications }: State): Totals {
   const deliveryBytes = shelves.refused.bytes + shelves.others.bytes;
   return {
     sessions,
@@ -78,6 +85,7 @@ export function totalsOf({ sessions, bytes, shelves, open, announcements }: Stat
     eventsQueued: open.openEvents,
     eventsDead: open.deadEvents,
     announcements,
+    notifications: notifications.waiting,
     deliveries: shelves.refused.size + shelves.others.size,
     bytes: bytes + deliveryBytes,
     deliveryBytes,
@@ -112,6 +120,7 @@ export class TableRecords implements Records {
   #beats: Records["beats"] | undefined;
   #budgets: Records["budgets"] | undefined;
   #outgoing: Records["outgoing"] | undefined;
+  #notifications: Records["notifications"] | undefined;
   #deliveries: Records["deliveries"] | undefined;
   #contents: Records["contents"] | undefined;
   #keys: Records["keys"] | undefined;
@@ -135,7 +144,11 @@ export class TableRecords implements Records {
   }
 
   get sessions(): Records["sessions"] {
-    this.#sessions ??= sessionRecords(this.#counted(SESSIONS, "sessions"));
+    this.#sessions ??= sessionRecords(
+      this.#table(SESSIONS, (before, after) => {
+        this.#parts.state.sessions += (after ? 1 : 0) - (before ? 1 : 0);
+      }),
+    );
     return this.#sessions;
   }
 
@@ -165,8 +178,22 @@ export class TableRecords implements Records {
   }
 
   get outgoing(): Records["outgoing"] {
-    this.#outgoing ??= outgoingRecords(this.#counted(OUTGOING, "announcements"));
+    const count = (record: OutgoingRecord | undefined) => (record && isReply(record.message) ? 1 : 0);
+    this.#outgoing ??= outgoingRecords(
+      this.#table(OUTGOING, (before, after) => {
+        this.#parts.state.announcements += count(after) - count(before);
+      }),
+    );
     return this.#outgoing;
+  }
+
+  get notifications(): Records["notifications"] {
+    const counts = this.#parts.state.notifications;
+    this.#notifications ??= notificationRecords(
+      this.#table(NOTIFICATIONS, (before, after) => countNotification(counts, before, after)),
+      counts,
+    );
+    return this.#notifications;
   }
 
   get deliveries(): Records["deliveries"] {
@@ -259,14 +286,6 @@ export class TableRecords implements Records {
   get #counts(): RecordTable<AgentCount> {
     this.#countTable ??= this.#table(COUNTS);
     return this.#countTable;
-  }
-
-  /** A table whose records the state counts. */
-  #counted<R extends object>(layout: Layout<R>, name: "sessions" | "announcements"): RecordTable<R> {
-    const { state } = this.#parts;
-    return this.#table(layout, (before, after) => {
-      state[name] += (after ? 1 : 0) - (before ? 1 : 0);
-    });
   }
 
   /** A table whose records count for the bytes of the store. */

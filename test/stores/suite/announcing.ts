@@ -225,7 +225,7 @@ export function announcingTests(engine: Engine): void {
       await world.clock.advance(LEASE_MS);
       await world.sweep();
       const { claimed } = await claim(world);
-      expect(claimed.map(({ message }) => message.sessionId)).toEqual(["chat:kept"]);
+      expect(claimed).toMatchObject([{ message: { sessionId: "chat:kept" } }]);
     });
 
     it("sets the state and the reason on its turn, and a change of them is an outcome of the delivery", async ({

@@ -168,6 +168,8 @@ export interface Limits {
   toolMessages?: number;
   /** The maximum number of an agent's models that are counted by name, in addition to those of its configuration. */
   usageModels?: number;
+  /** The maximum number of stored notifications that were delivered or failed. */
+  notifications?: number;
 }
 
 /** One entry of a session. */

@@ -113,6 +113,7 @@ FIELDS = frozenset(
         "next_cursor",
         "node",
         "node_id",
+        "notifications",
         "offset",
         "ok",
         "operation",

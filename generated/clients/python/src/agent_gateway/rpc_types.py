@@ -267,6 +267,8 @@ class Limits(Reply):
     """The maximum size of a turn's tool calls and their results in bytes."""
     usage_models: Optional[int]
     """The maximum number of an agent's models that are counted by name, in addition to those of its configuration."""
+    notifications: Optional[int]
+    """The maximum number of stored notifications that were delivered or failed."""
 
 
 class Message(Reply):
