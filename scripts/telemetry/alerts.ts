@@ -143,6 +143,25 @@ export const ALERTS: readonly Alert[] = [
     remedy: "`system.health` names the channel. The log has the channel's answers.",
   },
   {
+    name: "GatewayEndpointStopped",
+    expr: "max by (endpoint) (gateway_endpoint_stopped) == 1",
+    lasts: "0m",
+    severity: "warning",
+    meaning:
+      "The receiver of an endpoint's notifications answered 410 Gone. Its notifications wait, and fail after a day.",
+    remedy:
+      "Fix the receiver (`agent-gateway notifications test <endpoint>` prints its answer), then reload the configuration with SIGHUP. If the receiver is gone for good, remove the endpoint.",
+  },
+  {
+    name: "GatewayNotificationsFailing",
+    expr: 'max by (endpoint) (gateway_notifications_waiting) > 0 unless on (endpoint) sum by (endpoint) (increase(gateway_notifications_total{outcome="delivered"}[15m])) > 0 unless on (endpoint) max by (endpoint) (gateway_endpoint_stopped) == 1',
+    lasts: "15m",
+    severity: "warning",
+    meaning: "An endpoint has accepted no notification for 15 minutes, and notifications are waiting.",
+    remedy:
+      "`agent-gateway notifications test <endpoint>` prints the receiver's answer. Notifications are retried for a day; `agent-gateway notifications list --state failed` lists those that failed.",
+  },
+  {
     name: "GatewayBudgetSpent",
     expr: "max by (budget) (gateway_budget_used_ratio) >= 1",
     lasts: "0m",

@@ -67,7 +67,7 @@ export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [
     ],
   },
   {
-    title: "Events and announcements",
+    title: "Events, announcements and notifications",
     panels: [
       {
         title: "System events",
@@ -78,6 +78,14 @@ export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [
       },
       { title: "Heartbeats", unit: "ops", lines: rate("gateway_beats_total", "agent") },
       { title: "Announcements", unit: "ops", lines: rate("gateway_announcements_total", "channel, outcome") },
+      { title: "Notifications", unit: "ops", lines: rate("gateway_notifications_total", "endpoint, outcome") },
+      {
+        title: "Waiting notifications, stopped endpoints",
+        lines: [
+          ...value("gateway_notifications_waiting", "waiting {{endpoint}}"),
+          ...value("gateway_endpoint_stopped", "stopped {{endpoint}}"),
+        ],
+      },
     ],
   },
   {

@@ -23,7 +23,7 @@ export function registerGauges(
   byEndpoint("notifications_waiting", "Notifications that wait or are retried.", (endpoint) => {
     return store.stats().notifications[endpoint] ?? 0;
   });
-  byEndpoint("notify_stopped", "1 while the endpoint of notifications is stopped, otherwise 0.", (endpoint) => {
+  byEndpoint("endpoint_stopped", "1 while the endpoint of notifications is stopped, otherwise 0.", (endpoint) => {
     return outbox.stopped().includes(endpoint) ? 1 : 0;
   });
   gauge("events_queued", "System events that wait or are in a running turn.", () => store.stats().eventsQueued);

@@ -118,8 +118,8 @@ describe("an endpoint of `notify`", () => {
     const { text: metrics } = await gateway.rest.call("ops.metrics", { key: gateway.rpcToken });
     expect(metrics).toMatch(/^gateway_notifications_total\{endpoint="ops",outcome="stopped"\} 1$/m);
     expect(metrics).toMatch(/^gateway_notifications_waiting\{endpoint="quiet"\} 1$/m);
-    expect(metrics).toMatch(/^gateway_notify_stopped\{endpoint="ops"\} 1$/m);
-    expect(metrics).toMatch(/^gateway_notify_stopped\{endpoint="quiet"\} 0$/m);
+    expect(metrics).toMatch(/^gateway_endpoint_stopped\{endpoint="ops"\} 1$/m);
+    expect(metrics).toMatch(/^gateway_endpoint_stopped\{endpoint="quiet"\} 0$/m);
     expect(JSON.stringify([gateway.logs, health, metrics])).not.toContain(SECRET);
   });
 });
