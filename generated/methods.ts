@@ -37,7 +37,7 @@ export const methods = {
   },
   "agent.sendMessage": {
     permission: "agent.sendMessage",
-    errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "agent-not-found", "turn-not-found", "unknown-model", "session-conflict", "session-full", "idempotency-in-progress", "idempotency-mismatch", "session-busy", "share-busy", "share-full", "gateway-busy", "agent-unavailable", "store-full", "store-unavailable", "shutting-down", "turn-failed", "turn-timeout", "turn-cancelled", "agent-removed"],
+    errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "agent-not-found", "turn-not-found", "unknown-model", "session-conflict", "session-full", "idempotency-in-progress", "idempotency-mismatch", "budget-exceeded", "session-busy", "share-busy", "share-full", "gateway-busy", "agent-unavailable", "store-full", "store-unavailable", "shutting-down", "turn-failed", "turn-timeout", "turn-cancelled", "agent-removed"],
     params: ["agentName", "message", "channel", "userId", "sessionId", "model", "idempotencyKey", "wait", "stream", "hops"],
     required: ["agentName", "message"],
     idempotent: true,

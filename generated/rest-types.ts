@@ -2125,7 +2125,7 @@ export interface components {
                  * @description The kind of error.
                  * @enum {string}
                  */
-                type: "invalid_request_error" | "authentication_error" | "permission_error" | "rate_limit_error" | "server_error";
+                type: "invalid_request_error" | "authentication_error" | "permission_error" | "rate_limit_error" | "insufficient_quota" | "server_error";
                 /** @description The field of the request with the error: `messages[0].content`. */
                 param: string | null;
                 /** @description The error's name, with `_` between its words. Exceptions: `model_not_found` is agent-not-found, `invalid_api_key` unauthenticated, and `rate_limit_exceeded` rate-limited. */
@@ -3493,10 +3493,11 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description More requests than the limit allows, or the session's queue is full. Nothing was stored. */
+        /** @description More requests than the limit allows, a budget is spent, or the session's queue is full. Nothing was stored, unless the error has a `turn_id`: then the budget stopped the turn. */
         OpenAiLimited: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
                 "Retry-After": components["headers"]["RetryAfter"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
@@ -3679,9 +3680,10 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description More requests than the limit allows, or the queue of the session or the caller's share of the queue is full. Nothing was stored. */
+        /** @description More requests than the limit allows, a budget is spent, or the queue of the session or the caller's share of the queue is full. Nothing was stored, unless the problem has a `turn_id`: then the budget stopped the turn. */
         RateLimitedOrBusy: {
             headers: {
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
                 "Retry-After": components["headers"]["RetryAfter"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];

@@ -68,6 +68,11 @@ export type BackendTurn = {
   /** The tools that it may call while it answers: skills and servers of tools. Each call appears on the turn's timeline. */
   tools(signal: StopSignal): readonly Tool[] | Promise<readonly Tool[]>;
   readonly watch: SilenceWatch;
+  /**
+   * Called before each further request of the turn, with its usage so far and the tokens of the next prompt. Rejects with `budget-exceeded` if a budget has no
+   * room: then the model must not be asked. Absent where no budget applies.
+   */
+  requireBudget?: ((used: Used, promptTokens: number) => Promise<void>) | undefined;
   /** True if it may try again after a failure. Each call takes from the agent's budget of retries. */
   mayRetry(): boolean;
   /** Skills that it may load by a tool, in addition to those it was started with. */

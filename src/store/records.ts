@@ -3,7 +3,7 @@ import type { ErrorName } from "#kit/errors.ts";
 import type { ToolCall } from "#kit/tool-calls.ts";
 import type { Usage, UsageCounts } from "#kit/usages.ts";
 import type { BudgetNews } from "./budgets.ts";
-import { characters, nested, number, optional, short, type TypeOf, text, typed } from "./fields.ts";
+import { characters, type Field, nested, number, optional, short, type TypeOf, text, typed } from "./fields.ts";
 import { type Delivery, type RecorderLimits, type Surface, type SystemEvent, TURN_ANNOUNCEMENT } from "./inbound.ts";
 
 export type { ToolCall } from "#kit/tool-calls.ts";
@@ -67,7 +67,10 @@ export type Message = {
 export type SessionSize = { messages: number; tokens: number };
 
 export const TURN_ERROR = { name: typed<ErrorName>(), detail: optional(text) };
-export type TurnError = TypeOf<typeof TURN_ERROR>;
+export type TurnError = TypeOf<typeof TURN_ERROR> & {
+  /** The budget without room, for budget-exceeded. */
+  budget?: { name: string; resetsAt: number } | undefined;
+};
 
 /** One run of an agent on a session. */
 export const TURN = {
@@ -91,7 +94,7 @@ export const TURN = {
   /** The `seq` of its `turn.queued` entry. */
   seq: number,
   reply: optional(short),
-  error: optional(nested(TURN_ERROR)),
+  error: optional(nested(TURN_ERROR) as unknown as Field<TurnError>),
   /** The usage of all its attempts so far; undefined before the first has ended. */
   usage: optional(typed<Usage>()),
   deliveryId: optional(short),
@@ -236,6 +239,8 @@ export type ClaimedTurn = {
   /** The hops of the turn's order. */
   hops: number;
   task: TurnTask | undefined;
+  /** True if a budget applies: then `extendBudget` must be asked before each further step. */
+  hasBudget?: true;
 };
 
 export type TurnEnd = {

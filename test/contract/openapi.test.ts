@@ -9,6 +9,7 @@ const openAiCodes: Record<string, string> = {
   "agent-not-found": "model_not_found",
   unauthenticated: "invalid_api_key",
   "rate-limited": "rate_limit_exceeded",
+  "budget-exceeded": "insufficient_quota",
 };
 const ajv = new Ajv2020({ strict: false });
 const compiled = new Map<string, ValidateFunction>();

@@ -13,6 +13,7 @@ const NAMES: Readonly<Record<string, ErrorName>> = {
   model_not_found: "agent-not-found",
   invalid_api_key: "unauthenticated",
   rate_limit_exceeded: "rate-limited",
+  insufficient_quota: "budget-exceeded",
 };
 const TYPES: Readonly<Record<number, string>> = {
   401: "authentication_error",
@@ -39,7 +40,8 @@ export function openAiErrorFaults(
   if (!listed.includes(name)) found.push(`${name} is not among its x-errors`);
   if (row.status !== status) found.push(`${name} has the status ${row.status}`);
   if (!message.startsWith(row.title)) found.push(`${name} has the title ${row.title}`);
-  if (type !== (TYPES[status] ?? (status < 500 ? "invalid_request_error" : "server_error")))
+  const expected = TYPES[status] ?? (status < 500 ? "invalid_request_error" : "server_error");
+  if (type !== (name === "budget-exceeded" ? "insufficient_quota" : expected))
     found.push(`${status} has the type ${type}`);
   if (name === "internal" && message !== `${row.title}.`) found.push("internal reveals its cause");
   if (headers.get("x-should-retry") !== String(row.retry)) found.push(`x-should-retry is not ${row.retry}`);

@@ -80,6 +80,8 @@ export const rpcErrorShape: Validate = ajv.compile({
         requestId: { type: "string" },
         turnId: { type: "string" },
         retryAfterMs: { type: "integer", minimum: 0 },
+        budget: { type: "string", minLength: 1 },
+        resetsAt: { type: "string", format: "date-time" },
       },
     },
   },

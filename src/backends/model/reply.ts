@@ -7,7 +7,7 @@ import type { BackendTurn, Chunk, Chunks, Used } from "../backend.ts";
 import { usageUnknown } from "../token-counts.ts";
 import { type Again, noneLeft, RequestRefused } from "./failures.ts";
 import type { Models, OpenModel } from "./providers.ts";
-import { Spending } from "./spending.ts";
+import { Spending, tokensOf } from "./spending.ts";
 import { askOnce, type Step } from "./step.ts";
 import { answerCalls, portable, toolsForModel } from "./tool-calls.ts";
 import { sizeOf, type ToolLimits, tooManyMessages } from "./tool-limits.ts";
@@ -19,7 +19,7 @@ const LONGEST_PAUSE_MS = 30_000;
 const LATE = "the model did not begin its reply in time";
 
 /** The parts of a turn that a request needs in addition to its prompt. */
-export type AskedTurn = Pick<BackendTurn, "model" | "watch" | "mayRetry" | "tools">;
+export type AskedTurn = Pick<BackendTurn, "model" | "watch" | "mayRetry" | "tools" | "requireBudget">;
 
 /** A request to the models. */
 type Asking = {
@@ -52,6 +52,7 @@ class Reply {
   #said = 0;
   #hasSpoken = false;
   #hasActed = false;
+  #hasAsked = false;
   #isEstimated = false;
   /**
    * The model that answers, if it is not the wanted one, until its first text. An earlier report would count as a sign of life.
@@ -138,12 +139,11 @@ class Reply {
         const { models } = this.#parts;
         const model = await turn.watch.pause(models.open(name));
         this.#newModel = name === turn.model ? undefined : name;
-        return yield* this.#askModel(
-          model,
-          stepMessages.length === 0 ? prompt : [...prompt, ...stepMessages],
-          tools,
-          isLast,
-        );
+        const whole = stepMessages.length === 0 ? prompt : [...prompt, ...stepMessages];
+        // The first request is within the reservation of the turn.
+        if (this.#hasAsked) await turn.requireBudget?.(this.used(), tokensOf(whole));
+        this.#hasAsked = true;
+        return yield* this.#askModel(model, whole, tools, isLast);
       } catch (error) {
         if (error instanceof BackendError) error.model = name;
         if (this.#signal.aborted || this.#said > 0 || !(error instanceof BackendError)) throw error;

@@ -41,7 +41,7 @@ export function added(one: Used, other: Used): Used {
 }
 
 /** An estimate of the tokens that a provider will count for a prompt. */
-function tokensOf(prompt: readonly LanguageModelV3Message[]): number {
+export function tokensOf(prompt: readonly LanguageModelV3Message[]): number {
   return tokensIn(prompt.reduce((sum, { content }) => sum + lengthOf(content), 0));
 }
 

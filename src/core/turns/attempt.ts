@@ -1,4 +1,4 @@
-import type { BackendTurn } from "#backends/backend.ts";
+import type { BackendTurn, Used } from "#backends/backend.ts";
 import { type Agent, labelOfModel } from "#core/agents/agents.ts";
 import type { CoreParts } from "#core/parts.ts";
 import { earlierOf, withoutEarlier } from "#core/sessions/earlier-messages.ts";
@@ -8,9 +8,10 @@ import { hasSkill } from "#core/skills/skills.ts";
 import { keepTrying } from "#core/worker.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { abortSignalOf, type Stop, type StopSignal } from "#kit/stop-signal.ts";
+import { usageOf } from "#kit/usages.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import { yieldToOthers } from "#kit/yield.ts";
-import type { ClaimedTurn, Turn, TurnEnd, UsageRow } from "#store/store.ts";
+import type { ClaimedTurn, Reserve, Spend, Turn, TurnEnd, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import type { LiveReply } from "./live-replies.ts";
 import type { RetryBudget } from "./retry-budget.ts";
@@ -125,6 +126,10 @@ export class Attempt implements BackendTurn, RunListener {
     return this.#parts.skills.list().filter(({ skillId }) => isOffered(skillId));
   }
 
+  get requireBudget(): BackendTurn["requireBudget"] {
+    return this.#claimed.hasBudget ? (used, promptTokens) => this.#requireBudget(used, promptTokens) : undefined;
+  }
+
   mayRetry(): boolean {
     return this.#parts.retries.take(this.agent);
   }
@@ -151,6 +156,20 @@ export class Attempt implements BackendTurn, RunListener {
     const { deliveryId } = this.#claimed.turn;
     if (deliveryId === undefined) return;
     store.addDeliveryStep(deliveryId, { at: clock.now(), name, detail: JSON.stringify(shown) }).catch(() => {});
+  }
+
+  async #requireBudget(used: Used, promptTokens: number): Promise<void> {
+    const { store, settings } = this.#parts;
+    const { input, output, more } = usageOf(used);
+    const order = {
+      used: { tokens: input + output, cost: more?.cost ?? 0 },
+      next: nextSpend(settings().policy.reserves[this.agent], promptTokens),
+    };
+    const extended = keepTrying(this.#parts, "extendBudget", () => store.extendBudget(this.#claimed.claim, order));
+    const refused = await this.watch.pause(extended);
+    if (!refused) return;
+    const { budget: name, resetsAt, detail } = refused;
+    throw new GatewayError("budget-exceeded", detail, { budget: { name, resetsAt } });
   }
 
   /** Wraps a tool so that each call adds a step to the timeline. The watch is paused during a call, because it would count as silence. */
@@ -241,6 +260,13 @@ export class Attempt implements BackendTurn, RunListener {
     if (delayMs === undefined) retries.earn(this.agent);
     return delayMs;
   }
+}
+
+/** The most that a step with such a prompt may use. */
+function nextSpend(reserve: Reserve | undefined, promptTokens: number): Spend {
+  const { outputTokens = 0, inputPrice = 0, outputPrice = 0 } = reserve ?? {};
+  const cost = Math.ceil(promptTokens * inputPrice + outputTokens * outputPrice);
+  return { tokens: promptTokens + outputTokens, cost };
 }
 
 function statusOf({ status }: Outcome): TurnEnd["status"] {

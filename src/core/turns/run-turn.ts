@@ -176,7 +176,7 @@ function failed(outcome: Outcome, thrown: unknown): Outcome {
   const known = thrown instanceof BackendError ? thrown : undefined;
   const error: TurnError =
     thrown instanceof GatewayError
-      ? { name: thrown.name, detail: thrown.detail }
+      ? { name: thrown.name, detail: thrown.detail, budget: thrown.extra.budget }
       : {
           name: known?.isLate ? "turn-timeout" : "turn-failed",
           detail: known ? known.message : "the agent's backend failed",
@@ -187,7 +187,7 @@ function failed(outcome: Outcome, thrown: unknown): Outcome {
     status: retry ? "retry" : "failed",
     error,
     retryAfterMs: known?.retryAfterMs,
-    // A backend may also throw `undefined`: this is logged like an error.
-    thrown: thrown ?? new Error(`the backend threw ${thrown}`),
+    // A budget is not a failure of the backend. A backend may also throw `undefined`: this is logged like an error.
+    thrown: error.budget ? undefined : (thrown ?? new Error(`the backend threw ${thrown}`)),
   };
 }

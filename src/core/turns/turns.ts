@@ -245,6 +245,7 @@ export function failureOf(
         turnId,
         replayed,
         ...(error?.name === "shutting-down" && { retryAfterMs: 1_000 }),
+        ...(error?.budget && { budget: error.budget }),
       });
 }
 

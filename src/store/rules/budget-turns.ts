@@ -55,7 +55,8 @@ export function delayForBudget(
   if (!noRoom) return undefined;
   const isEnded = isEndedBy(record, noRoom);
   if (isEnded) {
-    const error = { name: "budget-exceeded", detail: noRoom.detail } as const;
+    const { budget: name, resetsAt, detail } = noRoom;
+    const error = { name: "budget-exceeded", detail, budget: { name, resetsAt } } as const;
     endOpenTurn(records, record, { now, status: "failed", reply: "", error, usage: undefined });
   } else records.turns.put(heldTurn(records, record, noRoom));
   return { budget: noRoom.budget, isEnded };

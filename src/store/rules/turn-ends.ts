@@ -25,7 +25,7 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
   const { ordinal, turn, open, place } = before;
   const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
   const isRunning = turn.status === "running";
-  const reply = isRunning && (status === "completed" || end.reply !== "") ? end.reply : undefined;
+  const reply = isRunning && hasReply(end) ? end.reply : undefined;
   const ended: Turn = {
     ...turn,
     status,
@@ -61,6 +61,12 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
   if (isFirst) passOn(records, ordinal);
   release(records, open.reservation);
   return ended;
+}
+
+/** A turn that a budget stopped keeps its tool calls, which are stored with the reply. */
+function hasReply({ status, reply, error, toolCalls }: TurnEnd): boolean {
+  if (status === "completed" || reply !== "") return true;
+  return error?.name === "budget-exceeded" && toolCalls !== undefined && toolCalls.length > 0;
 }
 
 /** The bytes of an attempt that the backend has probably worked on, for an estimate of its usage. */

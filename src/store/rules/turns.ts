@@ -307,7 +307,7 @@ function claimedTurn(
   { text, outside, context }: ClaimedTurn["message"],
   replySeq: number,
 ): ClaimedTurn {
-  return {
+  const claimed: ClaimedTurn = {
     claim: { turnId: turn.turnId, sessionId: turn.sessionId, node, fence: turn.attempt },
     turn,
     message: { text, outside, context },
@@ -317,6 +317,8 @@ function claimedTurn(
     hops: open.announce?.hops ?? 0,
     task: open.task,
   };
+  if (open.reservation) claimed.hasBudget = true;
+  return claimed;
 }
 
 /** The message of the turn whose `turn.queued` entry comes next. */

@@ -7,8 +7,11 @@ import { endSoon } from "#wire/http/outbox.ts";
 const RETRY_MS = 1_000;
 
 /** The time after which the same request may succeed, in whole milliseconds; undefined where time does not help. */
-export function retryOf({ name, extra: { retryAfterMs } }: GatewayError): number | undefined {
-  return retryAfterMs === undefined ? (errors[name].retry ? RETRY_MS : undefined) : Math.ceil(retryAfterMs);
+export function retryOf({ name, extra: { retryAfterMs, budget } }: GatewayError): number | undefined {
+  if (retryAfterMs !== undefined) return Math.ceil(retryAfterMs);
+  // The error of a turn may be read long after its end.
+  if (budget) return Math.max(budget.resetsAt - Date.now(), 0);
+  return errors[name].retry ? RETRY_MS : undefined;
 }
 
 /** An error as RFC 9457 writes it. An internal one says nothing of its cause. */

@@ -14,6 +14,7 @@ const CODES: Partial<Record<ErrorName, string>> = {
   "agent-not-found": "model_not_found",
   unauthenticated: "invalid_api_key",
   "rate-limited": "rate_limit_exceeded",
+  "budget-exceeded": "insufficient_quota",
 };
 
 /** An error in OpenAI's format. An internal one has no cause. */
@@ -23,7 +24,7 @@ function openAiErrorOf({ name, detail, extra }: GatewayError): OpenAiError {
   return {
     error: {
       message: detail === undefined || name === "internal" ? `${title}.` : `${title}: ${detail}`,
-      type: typeOf(status),
+      type: name === "budget-exceeded" ? "insufficient_quota" : typeOf(status),
       param: pointer ? paramOf(pointer) : null,
       code: CODES[name] ?? name.replaceAll("-", "_"),
       ...(extra.turnId !== undefined && { turn_id: extra.turnId }),

@@ -94,6 +94,7 @@ function errorOf(error: GatewayError, requestId: string) {
       requestId,
       ...(retryAfterMs !== undefined && { retryAfterMs }),
       ...(extra.turnId !== undefined && { turnId: extra.turnId }),
+      ...(extra.budget && { budget: extra.budget.name, resetsAt: new Date(extra.budget.resetsAt).toISOString() }),
     },
   };
 }

@@ -7,6 +7,7 @@ import { GatewayError } from "#kit/errors.ts";
 import type { Store } from "#store/store.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { type SomeConfig, type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { endTurn, used } from "#test/stores/world.ts";
 
 const backends: Record<string, Backend> = {
   stuck: { ...createPuppet().backend, kind: "stuck" },
@@ -98,6 +99,13 @@ export async function turnOf({ gateway }: TestGateway, sessionId: string, nth = 
   }
 }
 
+export const smallBudget: SomeConfig = { budgets: { daily: { per: "day", tokens: 1 } } };
+
+/** Runs a turn, which spends the small budget, unless it is already spent. */
+export async function spend({ gateway: { store } }: TestGateway): Promise<void> {
+  await endTurn(store, Date.now(), { session: newSession() }, { usage: used(1, 1) }).catch(() => {});
+}
+
 /** A call, independent of the surface: the usual call with these changes. */
 export type CallOptions = {
   agent?: string;
@@ -170,6 +178,11 @@ export function commonProvocations<Of, Answer>(surface: Surface<Of, Answer>) {
     },
     "session-full": (of: Of) =>
       twice(of, "short sessions", { limits: { messagesPerSession: 2 } }, { session: newSession() }),
+    "budget-exceeded": async (of: Of) => {
+      const gateway = await gatewayFor(of, "small budget", { config: smallBudget });
+      await spend(gateway);
+      return call(of, gateway, {});
+    },
     "session-busy": async (of: Of) => {
       const gateway = await gatewayFor(of, "short queues", { config: { limits: { turnsPerSession: 1 } } });
       return call(of, gateway, { agent: "stuck", session: await fillQueue(of, gateway) });

@@ -2,7 +2,7 @@ import type { ErrorName } from "#generated/errors.ts";
 import type { SomeConfig, TestGateway } from "#test/harness/gateway.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { targetOf } from "#test/harness/rest.ts";
-import { agents, newSession } from "#test/wire/call/provoked.ts";
+import { agents, newSession, smallBudget, spend } from "#test/wire/call/provoked.ts";
 import { call, gatewayFor, keyFor, type Provoke, usual } from "./provoke-gateways.ts";
 
 /** Finds a delivery by its request: a refusal does not name its delivery. */
@@ -87,6 +87,7 @@ const replay: Partial<Record<ErrorName, Provoke>> = {
     ({ reload }) => reload({ agents: { ...agents, main: { backend: "echo", heartbeat: { every: "off" } } }, gateway }),
   ),
   "session-full": replayingOn("short sessions", { limits: { messagesPerSession: 2 } }, stuckIn, sendAgain),
+  "budget-exceeded": replayingOn("small budget", smallBudget, () => ["/agent", { message: "hi" }], spend),
   "session-busy": replayingOn("short queues", { limits: { turnsPerSession: 1 } }, stuckIn, sendAgain),
   "gateway-busy": replayingOn("one queue", { limits: { turns: 1 } }, stuckIn, sendAgain),
   "share-busy": replayingTwiceOn("a share of the queue", { limits: { turns: 3, share: 0.4 } }),

@@ -1,0 +1,86 @@
+import { resolve } from "node:path";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+import { startChatCompletions } from "./stand-ins/openai.ts";
+
+/** The tokens that the stand-in reports for each request. */
+const TOKENS = 43;
+const SAY = { calls: [{ name: "files__say", args: '{"text":"hi"}' }] };
+
+const model = await startChatCompletions();
+afterAll(() => model[Symbol.asyncDispose]());
+afterEach(() => model.reset());
+
+function configOf(budget: object, more: object = {}): SomeConfig {
+  const one = { provider: "local", model: "m", maxOutputTokens: 10, price: { input: 1, output: 2 } };
+  return {
+    providers: { local: { type: "openai-compatible", baseUrl: `${model.url}/v1`, apiKey: "key" } },
+    tools: { files: { type: "stdio", run: [process.execPath, resolve("test/tools/stand-in.mjs")] } },
+    agents: { main: { backend: "model", models: { one }, tools: ["files/*"], ...more } },
+    budgets: { daily: { per: "day", ...budget } },
+  } as SomeConfig;
+}
+
+describe("a budget, in the gateway", () => {
+  it("stops a turn that calls tools for ever before its next request to the model, and keeps its tool calls", async () => {
+    await using gateway = await startGateway({ config: configOf({ tokens: 200 }) });
+    model.say(...Array.from({ length: 20 }, () => SAY));
+    const { status, problem, headers } = await gateway.rest.call("chat.send", {
+      body: { message: "Hi.", session_id: "chat:loop" },
+    });
+    expect(problem).toMatchObject({
+      type: "/docs/errors.html#budget-exceeded",
+      detail: expect.stringContaining("The budget `daily` allows 200 tokens per day"),
+      turn_id: expect.stringMatching(/^turn_/),
+    });
+    expect(status).toBe(429);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(model.seen).toHaveLength(5);
+    const [{ tokens, state } = {}] = await gateway.gateway.store.listBudgets();
+    expect([tokens, state]).toMatchObject([{ used: 5 * TOKENS, reserved: 0 }, "exceeded"]);
+    const { result } = await createRpc(gateway.url).call("session.get", { sessionId: "chat:loop" });
+    expect(result?.messages[0]?.toolCalls).toHaveLength(5);
+    const turn = await gateway.rest.call("turns.get", { path: { turn_id: problem?.turn_id ?? "" } });
+    expect(turn.json).toMatchObject({ status: "failed", error: { name: "budget-exceeded" } });
+    // New turns are refused, and store nothing.
+    const refused = await gateway.rest.call("chat.send", { body: { message: "Hi." } });
+    expect(refused.problem).not.toHaveProperty("turn_id");
+    expect(refused.status).toBe(429);
+    expect(model.seen).toHaveLength(5);
+  });
+
+  it("counts the cost of each step by the prices", async () => {
+    const cost = 31 + 2 * 12;
+    await using gateway = await startGateway({ config: configOf({ cost: (2 * cost) / 1e6 }) });
+    model.say(SAY, SAY, SAY);
+    const { status } = await gateway.rest.call("chat.send", { body: { message: "Hi." } });
+    expect(status).toBe(429);
+    expect(model.seen).toHaveLength(2);
+    expect((await gateway.gateway.store.listBudgets())[0]?.cost).toMatchObject({ used: 2 * cost * 1_000, reserved: 0 });
+  });
+
+  it("is not exceeded by another try or a fallback", async () => {
+    await using gateway = await startGateway({ config: configOf({ tokens: TOKENS }) });
+    model.say(SAY, { text: ["Done."] });
+    expect((await gateway.rest.call("chat.send", { body: { message: "Hi." } })).status).toBe(429);
+    expect(model.seen).toHaveLength(1);
+  });
+
+  it("that does not apply to a turn changes nothing", async () => {
+    await using gateway = await startGateway({ config: configOf({ tokens: 1, sources: ["webhook"] }) });
+    model.say(SAY, SAY, { text: ["Done."] });
+    const { json } = await gateway.rest.call("chat.send", { body: { message: "Hi." } });
+    expect(json).toMatchObject({ reply: "Done." });
+  });
+
+  it("applies at once when a reload changes it, and keeps what was used", async () => {
+    await using gateway = await startGateway({ config: configOf({ tokens: 10 }) });
+    const send = async () => (await gateway.rest.call("chat.send", { body: { message: "Hi." } })).status;
+    expect([await send(), await send()]).toEqual([200, 429]);
+    await gateway.reload(configOf({ tokens: 1_000 }));
+    expect(await send()).toBe(200);
+    await gateway.reload(configOf({ tokens: 2 * TOKENS }));
+    expect(await send()).toBe(429);
+  });
+});
