@@ -144,8 +144,10 @@ test("a slow reader misses deliveries, and gets `stream.reset` when it reads aga
     const unmatched = { requestId: `req_${"0".repeat(26)}`, path, answer: "unmatched" } as const;
     await gateway.gateway.store.recordDelivery({ ...delivery, ...unmatched }, { entries: 1e4, bytes: 1e9, refused: 1 });
   }
-  await witness.until(() => witness.pushesOf("delivery.recorded").length >= count);
-  expect(witness.pushesOf("stream.reset")).toEqual([]);
+  // On a busy machine, the witness may be a slow reader, too.
+  await witness.until(
+    () => witness.pushesOf("delivery.recorded").length >= count || witness.pushesOf("stream.reset").length > 0,
+  );
   reader.ws.resume();
   await reader.pushed("stream.reset");
   expect(reader.pushesOf("delivery.recorded").length).toBeLessThan(count);
