@@ -139,6 +139,16 @@ describe("a full queue", () => {
   );
 });
 
+describe("an event of a sender that used up its share", () => {
+  it.each(["share-busy", "share-full"] as const)("is counted as %s, and does not degrade the gateway", async (name) => {
+    const queueEvent = () => Promise.reject(new GatewayError(name));
+    await using core = await startBeating({ wrapStore: () => ({ queueEvent }) });
+    expect(await nameOf(() => core.queueFully())).toBe(name);
+    expect(await core.logged("event.refused")).toMatchObject([{ reason: name }]);
+    expect(core.core.systemEvents.refused()).toBe(0);
+  });
+});
+
 describe("a repeated event", () => {
   it.each([
     ["its agent was removed", (core: BeatingCore) => core.core.reconfigure(core.settingsWith([{ name: "other" }]))],

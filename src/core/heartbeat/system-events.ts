@@ -54,10 +54,10 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
         return await queueNew(request);
       } catch (error) {
         const { name } = GatewayError.from(error);
-        if (name === "gateway-busy" || name === "store-full") {
-          refused++;
-          events.eventRefused({ reason: name });
-        }
+        const isOfAll = name === "gateway-busy" || name === "store-full";
+        // A sender that used up its share does not degrade the gateway.
+        if (isOfAll) refused++;
+        if (isOfAll || name === "share-busy" || name === "share-full") events.eventRefused({ reason: name });
         throw error;
       }
     },
