@@ -48,6 +48,8 @@ describe("a budget, in the gateway", () => {
     expect(refused.problem).not.toHaveProperty("turn_id");
     expect(refused.status).toBe(429);
     expect(model.seen).toHaveLength(5);
+    // The stopped turn and the refused one.
+    expect(gateway.linesOf("budget.refused", { budget: "daily" })).toHaveLength(2);
   });
 
   it("counts the cost of each step by the prices", async () => {

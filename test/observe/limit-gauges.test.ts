@@ -30,6 +30,25 @@ describe("the metrics of budgets", () => {
     await gateway.reload({ agents: config.agents });
     expect(await metricsOf(gateway, "gateway_budget_")).toEqual([]);
   });
+
+  it("count the turns that a budget refuses", async () => {
+    await using gateway = await startGateway({ config });
+    expect(await metricsOf(gateway, "gateway_budget_refused_total")).toEqual([]);
+    await send(gateway, 240);
+    expect(await send(gateway, 4)).toBe(429);
+    expect(await metricsOf(gateway, "gateway_budget_refused_total")).toEqual([
+      'gateway_budget_refused_total{budget="daily"} 1',
+    ]);
+  });
+
+  it("count the waiting turns that a spent budget ends", async () => {
+    const slow = { main: { backend: "echo" as const, concurrency: 1, echo: { delayMs: 100 } } };
+    await using gateway = await startGateway({ config: { ...config, agents: slow } });
+    await Promise.all([240, 240, 240].map((length) => send(gateway, length)));
+    expect(await metricsOf(gateway, "gateway_budget_refused_total")).toEqual([
+      'gateway_budget_refused_total{budget="daily"} 2',
+    ]);
+  });
 });
 
 it("the fullest share is the largest used part of all callers, and is left out without a limit of shares", async () => {

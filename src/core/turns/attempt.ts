@@ -13,6 +13,7 @@ import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { ClaimedTurn, Reserve, Spend, Turn, TurnEnd, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
+import { reportRefusal } from "./budget-refusals.ts";
 import type { LiveReply } from "./live-replies.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import { type Note, type Outcome, type RunListener, runTurn } from "./run-turn.ts";
@@ -168,6 +169,7 @@ export class Attempt implements BackendTurn, RunListener {
     const extended = keepTrying(this.#parts, "extendBudget", () => store.extendBudget(this.#claimed.claim, order));
     const refused = await this.watch.pause(extended);
     if (!refused) return;
+    reportRefusal(this.#parts, refused.budget);
     const { budget: name, resetsAt, detail } = refused;
     throw new GatewayError("budget-exceeded", detail, { budget: { name, resetsAt } });
   }
