@@ -155,6 +155,20 @@ export const errors = {
     meaning: "No system event has this id, or it is no longer stored.",
     retry: false,
   },
+  "notification-not-found": {
+    code: null,
+    status: 404,
+    title: "Notification not found",
+    meaning: "No notification has this id, or it is no longer stored.",
+    retry: false,
+  },
+  "endpoint-not-found": {
+    code: null,
+    status: 404,
+    title: "Endpoint not found",
+    meaning: "No endpoint of `notify` has this name.",
+    retry: false,
+  },
   "unknown-model": {
     code: -32602,
     status: 400,
@@ -230,6 +244,13 @@ export const errors = {
     status: 409,
     title: "Reply cannot be sent again",
     meaning: "The turn has not completed, or did not ask for its reply to be sent to a channel; the reply is still being sent; the channel was removed from the configuration; or the request passed through three announcements or agents, as in a loop.",
+    retry: false,
+  },
+  "notification-not-replayable": {
+    code: null,
+    status: 409,
+    title: "Notification cannot be sent again",
+    meaning: "The endpoint of the notification was removed from the configuration.",
     retry: false,
   },
   "idempotency-in-progress": {

@@ -68,11 +68,15 @@ export interface components {
          * @example turn-failed
          */
         ErrorName: string;
+        /** @description The number of turns that received it. */
+        EventAttempts: number;
         /**
          * @description One system event that waits for an agent's heartbeat.
          * @example evt_01M7YN1B2AZD4Q9RXC5HT7N3MA
          */
         EventId: string;
+        /** @description The reason of the last failure. */
+        EventReason: string;
         /** @description One part: the store, a queue, an agent's backend, a token's age. */
         HealthPart: {
             /**
@@ -518,10 +522,8 @@ export interface components {
             at: components["schemas"]["Timestamp"];
             eventId: components["schemas"]["EventId"];
             agentName: components["schemas"]["AgentName"];
-            /** @description The number of turns that received it. */
-            attempts: number;
-            /** @description The reason of the last failure. */
-            reason: string;
+            attempts: components["schemas"]["EventAttempts"];
+            reason: components["schemas"]["EventReason"];
         };
         "push.heartbeat.ran": {
             seq: components["schemas"]["Seq"];
@@ -647,7 +649,9 @@ export type DeliveryId = components["schemas"]["DeliveryId"];
 export type DeliveryOutcome = components["schemas"]["DeliveryOutcome"];
 export type DeliverySurface = components["schemas"]["DeliverySurface"];
 export type ErrorName = components["schemas"]["ErrorName"];
+export type EventAttempts = components["schemas"]["EventAttempts"];
 export type EventId = components["schemas"]["EventId"];
+export type EventReason = components["schemas"]["EventReason"];
 export type HealthPart = components["schemas"]["HealthPart"];
 export type HealthStatus = components["schemas"]["HealthStatus"];
 export type MessageId = components["schemas"]["MessageId"];

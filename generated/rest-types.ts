@@ -389,6 +389,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List notifications
+         * @description The notifications, newest first: those that wait or are retried, and the last that ended (`limits.notifications`). The secrets and addresses of
+         *     endpoints are not in the list.
+         */
+        get: operations["notifications.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/notifications/{notification_id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a notification again
+         * @description Queues a delivered or failed notification again, with the same `webhook-id` and its attempts at 0. One that is waiting or retried is sent at once. The
+         *     call takes no body or an empty object.
+         */
+        post: operations["notifications.replay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/notify/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test event
+         * @description Sends the event `notify.test` to an endpoint, once and without the queue, and waits for the answer. A stopped endpoint gets it too. The event is
+         *     signed like all others, and is not stored. The call takes no body or an empty object.
+         */
+        post: operations["notifications.test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/mappings": {
         parameters: {
             query?: never;
@@ -916,16 +979,238 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * A reply that was announced
+         * A reply that was announced, or a completed turn: turn.completed
          * @description The gateway posts a reply to a channel of the type `webhook` if its turn has `delivery: announce`. It is sent at least once: a
          *     repeat has the same `webhook-id`. It is signed according to [Standard Webhooks](https://www.standardwebhooks.com), so their
          *     libraries can verify it. Redirects are not followed.
+         *
+         *     An endpoint of `notify` gets the same event about every completed turn, as `CompletedTurnNotification`; its `webhook-id` is the id of the event.
          *
          *     Any 2xx means that the reply was accepted. 410 stops further attempts. After any other answer, or no answer within 15 s, the gateway
          *     retries for up to a day: after 5 s, then at growing intervals of up to an hour, and not before `Retry-After`,
          *     up to an hour.
          */
         post: operations["announcements.receive"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "turn.failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A turn failed: turn.failed
+         * @description A turn ended without a reply.
+         */
+        post: operations["notifications.turnFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "turn.cancelled": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A turn was cancelled: turn.cancelled
+         * @description A turn was cancelled, before it started or while it ran.
+         */
+        post: operations["notifications.turnCancelled"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "event.dead": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A system event is dead: event.dead
+         * @description Three turns with the event failed, or its agent was removed from the configuration. It is still stored, and `POST /api/v1/events/{event_id}/replay` queues it again.
+         */
+        post: operations["notifications.eventDead"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "announcement.dead": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A reply was not delivered: announcement.dead
+         * @description All attempts to deliver a reply to its channel failed. `POST /api/v1/turns/{turn_id}/announce` sends it again.
+         */
+        post: operations["notifications.announcementDead"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "agent.failing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An agent fails: agent.failing
+         * @description A turn of the agent failed, and the one before did not.
+         */
+        post: operations["notifications.agentFailing"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "agent.recovered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An agent works again: agent.recovered
+         * @description A turn of the agent completed, and the one before failed.
+         */
+        post: operations["notifications.agentRecovered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "key.expiring": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A key expires soon: key.expiring
+         * @description A REST key expires within seven days. It is sent once for each key.
+         */
+        post: operations["notifications.keyExpiring"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "budget.warning": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A budget is nearly used up: budget.warning
+         * @description The use of a budget reached its `warnAt`. It is sent once in a window.
+         */
+        post: operations["notifications.budgetWarning"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "budget.exceeded": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A budget is used up: budget.exceeded
+         * @description The use of a budget reached its limit: further turns are refused or wait. It is sent once in a window.
+         */
+        post: operations["notifications.budgetExceeded"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "health.changed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The health changed: health.changed
+         * @description The health of a gateway changed between `ok` and `degraded`, or another part is degraded.
+         */
+        post: operations["notifications.healthChanged"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "notify.test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A test event: notify.test
+         * @description An operator tests the endpoint. It is sent once, and not stored.
+         */
+        post: operations["notifications.notifyTest"];
         delete?: never;
         options?: never;
         head?: never;
@@ -980,6 +1265,21 @@ export interface components {
          *     ]
          */
         AgentNames: components["schemas"]["AgentName"][];
+        /** @description The backend of an agent fails, or works again. */
+        AgentNotification: {
+            /**
+             * @description The type of the event.
+             * @enum {string}
+             */
+            type: "agent.failing" | "agent.recovered";
+            timestamp: components["schemas"]["Timestamp"];
+            /** @description The agent. */
+            data: {
+                agent: components["schemas"]["AgentName"];
+                /** @description The reason of the last failure; null if it works again. */
+                reason: string | null;
+            };
+        };
         /** @description Whether an agent is paused. */
         AgentPause: {
             agent_name: components["schemas"]["AgentName"];
@@ -1088,6 +1388,36 @@ export interface components {
             /** @description The number of the agent's system events that wait and are not in a turn, at the time of the answer. */
             waiting_events: number;
         };
+        /**
+         * @description The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token `token:` and its name.
+         * @example daily
+         */
+        BudgetName: string;
+        /** @description The use of a budget reached its `warnAt` or its limit. Sent once in a window. */
+        BudgetNotification: {
+            /**
+             * @description The type of the event.
+             * @enum {string}
+             */
+            type: "budget.warning" | "budget.exceeded";
+            timestamp: components["schemas"]["Timestamp"];
+            /** @description The budget. */
+            data: {
+                budgetName: components["schemas"]["BudgetName"];
+                unit: components["schemas"]["BudgetUnit"];
+                /** @description The tokens or the cost of the window. */
+                used: number;
+                /** @description The limit, with its grants. */
+                limit: number;
+                /** @description The end of the window. */
+                resetsAt: components["schemas"]["Timestamp"];
+            };
+        };
+        /**
+         * @description The limit that was reached.
+         * @enum {string}
+         */
+        BudgetUnit: "tokens" | "cost";
         /** @description The answer to Slack's `url_verification`. */
         ChallengeReply: {
             /** @description The challenge from Slack. */
@@ -1287,6 +1617,16 @@ export interface components {
         };
         /** @description Server-sent events in UTF-8, each one line `data:` of JSON: a `ChatCompletionChunk` each, then `[DONE]`; or, if the turn fails after the first of them, an `OpenAiError` at the end. */
         ChunkStream: string;
+        /** @description A turn completed. Like all notifications it has the form of Standard Webhooks. Fields are added over time. */
+        CompletedTurnNotification: {
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            type: "turn.completed";
+            timestamp: components["schemas"]["Timestamp"];
+            data: components["schemas"]["EndedTurn"];
+        };
         /**
          * @description `chatcmpl-` and the turn's id. The turn is at `/api/v1/turns/{turn_id}`.
          * @example chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N
@@ -1395,6 +1735,45 @@ export interface components {
          * @example djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4
          */
         Cursor: string;
+        /** @description A reply could not be delivered to its channel. */
+        DeadAnnouncementNotification: {
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            type: "announcement.dead";
+            timestamp: components["schemas"]["Timestamp"];
+            /** @description The reply that is not retried. */
+            data: {
+                turnId: components["schemas"]["TurnId"];
+                sessionId: components["schemas"]["SessionId"];
+                agent: components["schemas"]["AgentName"];
+                /** @description The channel, by its key in `channels`. */
+                channel: string;
+                /** @description The number of attempts. */
+                attempts: number;
+                /** @description The reason of the last failure. */
+                reason: string;
+                /** @description The delivery of the request that started the turn. */
+                deliveryId: components["schemas"]["DeliveryId"] | null;
+            };
+        };
+        /** @description A system event is dead. */
+        DeadEventNotification: {
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            type: "event.dead";
+            timestamp: components["schemas"]["Timestamp"];
+            /** @description The dead event. */
+            data: {
+                eventId: components["schemas"]["EventId"];
+                agentName: components["schemas"]["AgentName"];
+                attempts: components["schemas"]["EventAttempts"];
+                reason: components["schemas"]["EventReason"];
+            };
+        };
         /** @description An inbound request as it was received, with its result. Absent values are null. */
         Delivery: {
             delivery_id: components["schemas"]["DeliveryId"];
@@ -1690,16 +2069,54 @@ export interface components {
             /** @description The last reload, applied or refused; null if there was none since the start. */
             last_reload: components["schemas"]["LastReload"] | null;
         };
+        /** @description The turn that ended. */
+        EndedTurn: {
+            turnId: components["schemas"]["TurnId"];
+            sessionId: components["schemas"]["SessionId"];
+            agent: components["schemas"]["AgentName"];
+            status: components["schemas"]["TurnStatus"];
+            surface: components["schemas"]["TurnSurface"];
+            /** @description The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. */
+            caller: string;
+            /** @description The model that answered; null if none was named. */
+            model: string | null;
+            usage: components["schemas"]["Usage"];
+            /** @description The error; null if it did not fail. */
+            error: components["schemas"]["EndedTurnError"] | null;
+            /** @description The delivery of the request that started the turn. */
+            deliveryId: components["schemas"]["DeliveryId"] | null;
+            createdAt: components["schemas"]["Timestamp"];
+            endedAt: components["schemas"]["Timestamp"];
+            /** @description The number of requests between gateways that led to the turn; absent if there were none. */
+            hops?: number;
+            /** @description The reply, only with `content: reply`; null if there is none, or if it is no longer stored. Treat it as untrusted. */
+            reply?: string | null;
+        };
+        /** @description Why a turn failed. */
+        EndedTurnError: {
+            name: components["schemas"]["ErrorName"];
+            /** @description The cause in this case, if known. */
+            detail: string | null;
+        };
+        /**
+         * @description An endpoint, by its key in `notify`.
+         * @example ops
+         */
+        EndpointName: string;
         /**
          * @description The name of an error in the error table. Names are added over time, and do not change.
          * @example turn-failed
          */
         ErrorName: string;
+        /** @description The number of turns that received it. */
+        EventAttempts: number;
         /**
          * @description One system event that waits for an agent's heartbeat.
          * @example evt_01M7YN1B2AZD4Q9RXC5HT7N3MA
          */
         EventId: string;
+        /** @description The reason of the last failure. */
+        EventReason: string;
         /**
          * @description `queued`: it waits, or a turn handles it. `handled`: its turn completed. `dead`: three turns failed, or its agent was removed from the configuration; it can be queued again.
          * @enum {string}
@@ -1752,6 +2169,38 @@ export interface components {
             version: components["schemas"]["Version"];
             uptime_ms: components["schemas"]["Uptime"];
         };
+        /** @description The health of a gateway changed between `ok` and `degraded`, or another part is degraded. */
+        HealthNotification: {
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            type: "health.changed";
+            timestamp: components["schemas"]["Timestamp"];
+            /** @description The health of a gateway. */
+            data: {
+                nodeId: components["schemas"]["NodeId"];
+                status: components["schemas"]["HealthStatus"];
+                /** @description The degraded parts. */
+                parts: components["schemas"]["HealthPart"][];
+            };
+        };
+        /** @description One part: the store, a queue, an agent's backend, a token's age. */
+        HealthPart: {
+            /**
+             * @description The name of the part.
+             * @example agents.main
+             */
+            name: string;
+            status: components["schemas"]["HealthStatus"];
+            /** @description The problem and the remedy, or other information; null if there is none. */
+            detail: string | null;
+        };
+        /**
+         * @description `degraded` if a part is.
+         * @enum {string}
+         */
+        HealthStatus: "ok" | "degraded";
         /** @description A description of the result. */
         HookMessage: string;
         /**
@@ -1880,6 +2329,23 @@ export interface components {
          * @example ci
          */
         KeyName: string;
+        /** @description A REST key expires within seven days. Sent once for each key. */
+        KeyNotification: {
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            type: "key.expiring";
+            timestamp: components["schemas"]["Timestamp"];
+            /** @description The key, without the key itself. */
+            data: {
+                /** @description Its id; null for a key of the configuration. */
+                keyId: components["schemas"]["KeyId"] | null;
+                /** @description Its name. */
+                name: string;
+                expiresAt: components["schemas"]["Timestamp"];
+            };
+        };
         /**
          * @description The maximum number of requests of one key in a sliding window, in place of the surface's limit.
          * @example {
@@ -2116,6 +2582,74 @@ export interface components {
          * @example null
          */
         NextCursor: string | null;
+        /**
+         * @description One process of the gateway, with a new id at each start. Several may share one store.
+         * @example node_01M7YN0V7PC4D9S2XH6TQ8ZB3K
+         */
+        NodeId: string;
+        /** @description An event for one endpoint. Absent values are null. */
+        Notification: {
+            notification_id: components["schemas"]["NotificationId"];
+            webhook_id: components["schemas"]["WebhookId"];
+            endpoint: components["schemas"]["EndpointName"];
+            type: components["schemas"]["NotificationType"];
+            /** @description The agent of the event. */
+            agent: components["schemas"]["AgentName"] | null;
+            /** @description The turn of the event. */
+            turn_id: components["schemas"]["TurnId"] | null;
+            /** @description The session of the event. */
+            session_id: components["schemas"]["SessionId"] | null;
+            state: components["schemas"]["NotificationState"];
+            /** @description The number of attempts since it was queued. */
+            attempts: number;
+            /**
+             * @description The HTTP status of the last answer; null if there was no answer.
+             * @example 200
+             */
+            status: number | null;
+            /**
+             * @description The reason for the failure of the last attempt; null if it did not fail.
+             * @example HTTP 503
+             */
+            reason: string | null;
+            created_at: components["schemas"]["Timestamp"];
+            /** @description The time when it was delivered or failed. */
+            ended_at: components["schemas"]["Timestamp"] | null;
+            /** @description The time of the next attempt, if it is `retrying`. */
+            next_attempt_at: components["schemas"]["Timestamp"] | null;
+        };
+        /**
+         * @description One notification: the id of its event, a dot, and the endpoint.
+         * @example ntf_01M7YN0XEMM1B7E5S8YF3GKP2N.ops
+         */
+        NotificationId: string;
+        /** @description Notifications, newest first. */
+        NotificationList: {
+            /** @description The notifications. */
+            notifications: components["schemas"]["Notification"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        /**
+         * @description `waiting` before the first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried.
+         * @enum {string}
+         */
+        NotificationState: "waiting" | "retrying" | "delivered" | "failed";
+        /** @description The result of a test event. */
+        NotificationTest: {
+            /** @description Whether the receiver answered with a 2xx. */
+            delivered: boolean;
+            /** @description The HTTP status of the answer; null if there was none. */
+            status: number | null;
+            /** @description The reason of the failure; null if it was delivered. */
+            reason: string | null;
+            /** @description The duration of the attempt, in milliseconds. */
+            duration_ms: number;
+        };
+        /**
+         * @description The type of an event. Types are added over time.
+         * @enum {string}
+         */
+        NotificationType: "turn.completed" | "turn.failed" | "turn.cancelled" | "event.dead" | "announcement.dead" | "agent.failing" | "agent.recovered" | "key.expiring" | "budget.warning" | "budget.exceeded" | "health.changed";
         /** @description An error, in the form of OpenAI. */
         OpenAiError: {
             error: {
@@ -2419,6 +2953,19 @@ export interface components {
             events: components["schemas"]["SystemEvent"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description A test event, sent by `notifications.test`. It is not stored. */
+        TestNotification: {
+            /**
+             * @description The type of the event.
+             * @constant
+             */
+            type: "notify.test";
+            timestamp: components["schemas"]["Timestamp"];
+            /** @description The endpoint that is tested. */
+            data: {
+                endpoint: components["schemas"]["EndpointName"];
+            };
+        };
         /** @description One step. */
         TimelineStep: {
             at: components["schemas"]["Timestamp"];
@@ -2634,6 +3181,16 @@ export interface components {
             turns: components["schemas"]["TurnSummary"][];
             next_cursor: components["schemas"]["NextCursor"];
         };
+        /** @description A turn failed or was cancelled. */
+        TurnNotification: {
+            /**
+             * @description The type of the event.
+             * @enum {string}
+             */
+            type: "turn.failed" | "turn.cancelled";
+            timestamp: components["schemas"]["Timestamp"];
+            data: components["schemas"]["EndedTurn"];
+        };
         /** @description An attempt has started. Sent again for each further attempt. */
         TurnStartedEvent: {
             /** @constant */
@@ -2788,6 +3345,11 @@ export interface components {
         };
         /** @description The expiry: a future time within ten years. Without it or with null, the key does not expire. */
         WantedExpiry: components["schemas"]["Timestamp"] | null;
+        /**
+         * @description The id of the event, sent as `webhook-id`: the same at every attempt and for every endpoint.
+         * @example ntf_01M7YN0XEMM1B7E5S8YF3GKP2N
+         */
+        WebhookId: string;
         /**
          * @description A session of webhook turns. It begins with `webhook:`, so it can never be a person's.
          * @example webhook:github
@@ -3142,6 +3704,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description No endpoint has this name. */
+        EndpointNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The event is not dead. */
         EventNotDead: {
             headers: {
@@ -3404,6 +3975,24 @@ export interface components {
             headers: {
                 "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
                 "Retry-After": components["headers"]["RetryAfterWhenGuessing"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No notification has this id. */
+        NotificationNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The endpoint of the notification was removed from the configuration. */
+        NotificationNotReplayable: {
+            headers: {
                 [name: string]: unknown;
             };
             content: {
@@ -3938,6 +4527,11 @@ export interface components {
          */
         DeliveryId: string;
         /**
+         * @description An endpoint, by its key in `notify`.
+         * @example ops
+         */
+        EndpointName: string;
+        /**
          * @description The id of the system event, from the answer of `/hooks/wake`.
          * @example evt_01M7YN1B2AZD4Q9RXC5HT7N3MA
          */
@@ -3967,6 +4561,19 @@ export interface components {
          * @example github-push
          */
         MappingName: string;
+        /**
+         * @description The id of the notification, from the list.
+         * @example ntf_01M7YN0XEMM1B7E5S8YF3GKP2N.ops
+         */
+        NotificationId: string;
+        /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+        SentHops: number;
+        /** @description The id of the event, the same in every attempt. */
+        SentId: string;
+        /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+        SentSignature: string;
+        /** @description The time of this attempt, in seconds since 1970. */
+        SentTimestamp: string;
         /**
          * @description The id of a skill, the `name` in its SKILL.md.
          * @example summarise-thread
@@ -4786,6 +5393,129 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "notifications.list": {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only notifications for this endpoint, which may have been removed from the configuration.
+                 * @example ops
+                 */
+                endpoint?: components["schemas"]["EndpointName"];
+                /**
+                 * @description Only those in this state.
+                 * @example failed
+                 */
+                state?: components["schemas"]["NotificationState"];
+                /**
+                 * @description The maximum number of entries in a page.
+                 * @example 50
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `next_cursor` of the previous page; without it, the first page. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The notifications. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "notifications.replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the notification, from the list.
+                 * @example ntf_01M7YN0XEMM1B7E5S8YF3GKP2N.ops
+                 */
+                notification_id: components["parameters"]["NotificationId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The notification, queued. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["NotificationNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["NotificationNotReplayable"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "notifications.test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description An endpoint, by its key in `notify`.
+                 * @example ops
+                 */
+                name: components["parameters"]["EndpointName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The result of the attempt. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationTest"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["EndpointNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
         };
     };
     "mappings.list": {
@@ -5706,8 +6436,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The turn's id, the same in every attempt. */
-                "webhook-id": components["schemas"]["TurnId"];
+                /** @description The turn's id (a notification: the id of the event), the same in every attempt. */
+                "webhook-id": string;
                 /** @description The time of this attempt, in seconds since 1970. */
                 "webhook-timestamp": string;
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the channel's secret. */
@@ -5720,7 +6450,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Announcement"];
+                "application/json": components["schemas"]["Announcement"] | components["schemas"]["CompletedTurnNotification"];
             };
         };
         responses: {
@@ -5747,12 +6477,508 @@ export interface operations {
             };
         };
     };
+    "notifications.turnFailed": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TurnNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "notifications.turnCancelled": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TurnNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "notifications.eventDead": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeadEventNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "notifications.announcementDead": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeadAnnouncementNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "notifications.agentFailing": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "notifications.agentRecovered": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "notifications.keyExpiring": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "notifications.budgetWarning": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BudgetNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "notifications.budgetExceeded": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BudgetNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "notifications.healthChanged": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HealthNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "notifications.notifyTest": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the event, the same in every attempt. */
+                "webhook-id": components["parameters"]["SentId"];
+                /** @description The time of this attempt, in seconds since 1970. */
+                "webhook-timestamp": components["parameters"]["SentTimestamp"];
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
+                "webhook-signature": components["parameters"]["SentSignature"];
+                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                "x-gateway-hops": components["parameters"]["SentHops"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TestNotification"];
+            };
+        };
+        responses: {
+            /** @description The endpoint is stopped. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was accepted. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
 }
 
 export type AgentHookReply = components["schemas"]["AgentHookReply"];
 export type AgentHookRequest = components["schemas"]["AgentHookRequest"];
 export type AgentName = components["schemas"]["AgentName"];
 export type AgentNames = components["schemas"]["AgentNames"];
+export type AgentNotification = components["schemas"]["AgentNotification"];
 export type AgentPause = components["schemas"]["AgentPause"];
 export type AnnounceTo = components["schemas"]["AnnounceTo"];
 export type AnnouncedTurn = components["schemas"]["AnnouncedTurn"];
@@ -5763,6 +6989,9 @@ export type Backtest = components["schemas"]["Backtest"];
 export type BacktestRequest = components["schemas"]["BacktestRequest"];
 export type BacktestedDelivery = components["schemas"]["BacktestedDelivery"];
 export type BeatStart = components["schemas"]["BeatStart"];
+export type BudgetName = components["schemas"]["BudgetName"];
+export type BudgetNotification = components["schemas"]["BudgetNotification"];
+export type BudgetUnit = components["schemas"]["BudgetUnit"];
 export type ChallengeReply = components["schemas"]["ChallengeReply"];
 export type Channel = components["schemas"]["Channel"];
 export type ChatAccepted = components["schemas"]["ChatAccepted"];
@@ -5774,6 +7003,7 @@ export type ChatMessage = components["schemas"]["ChatMessage"];
 export type ChatRequest = components["schemas"]["ChatRequest"];
 export type ChatTextPart = components["schemas"]["ChatTextPart"];
 export type ChunkStream = components["schemas"]["ChunkStream"];
+export type CompletedTurnNotification = components["schemas"]["CompletedTurnNotification"];
 export type CompletionId = components["schemas"]["CompletionId"];
 export type CompletionUsage = components["schemas"]["CompletionUsage"];
 export type ConfigLine = components["schemas"]["ConfigLine"];
@@ -5781,6 +7011,8 @@ export type ConfigProblem = components["schemas"]["ConfigProblem"];
 export type ConfigValue = components["schemas"]["ConfigValue"];
 export type ConfiguredMapping = components["schemas"]["ConfiguredMapping"];
 export type Cursor = components["schemas"]["Cursor"];
+export type DeadAnnouncementNotification = components["schemas"]["DeadAnnouncementNotification"];
+export type DeadEventNotification = components["schemas"]["DeadEventNotification"];
 export type Delivery = components["schemas"]["Delivery"];
 export type DeliveryError = components["schemas"]["DeliveryError"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
@@ -5795,14 +7027,22 @@ export type Document = components["schemas"]["Document"];
 export type DryRun = components["schemas"]["DryRun"];
 export type DryRunRequest = components["schemas"]["DryRunRequest"];
 export type EffectiveConfig = components["schemas"]["EffectiveConfig"];
+export type EndedTurn = components["schemas"]["EndedTurn"];
+export type EndedTurnError = components["schemas"]["EndedTurnError"];
+export type EndpointName = components["schemas"]["EndpointName"];
 export type ErrorName = components["schemas"]["ErrorName"];
+export type EventAttempts = components["schemas"]["EventAttempts"];
 export type EventId = components["schemas"]["EventId"];
+export type EventReason = components["schemas"]["EventReason"];
 export type EventStatus = components["schemas"]["EventStatus"];
 export type EventStream = components["schemas"]["EventStream"];
 export type EventStreamId = components["schemas"]["EventStreamId"];
 export type FailedPair = components["schemas"]["FailedPair"];
 export type Fault = components["schemas"]["Fault"];
 export type Health = components["schemas"]["Health"];
+export type HealthNotification = components["schemas"]["HealthNotification"];
+export type HealthPart = components["schemas"]["HealthPart"];
+export type HealthStatus = components["schemas"]["HealthStatus"];
 export type HookMessage = components["schemas"]["HookMessage"];
 export type HookStatus = components["schemas"]["HookStatus"];
 export type HookWarning = components["schemas"]["HookWarning"];
@@ -5818,6 +7058,7 @@ export type KeyId = components["schemas"]["KeyId"];
 export type KeyItself = components["schemas"]["KeyItself"];
 export type KeyList = components["schemas"]["KeyList"];
 export type KeyName = components["schemas"]["KeyName"];
+export type KeyNotification = components["schemas"]["KeyNotification"];
 export type KeyRate = components["schemas"]["KeyRate"];
 export type KeyRateOrNull = components["schemas"]["KeyRateOrNull"];
 export type KeyRequest = components["schemas"]["KeyRequest"];
@@ -5842,6 +7083,13 @@ export type ModelList = components["schemas"]["ModelList"];
 export type ModelName = components["schemas"]["ModelName"];
 export type NeedsRestart = components["schemas"]["NeedsRestart"];
 export type NextCursor = components["schemas"]["NextCursor"];
+export type NodeId = components["schemas"]["NodeId"];
+export type Notification = components["schemas"]["Notification"];
+export type NotificationId = components["schemas"]["NotificationId"];
+export type NotificationList = components["schemas"]["NotificationList"];
+export type NotificationState = components["schemas"]["NotificationState"];
+export type NotificationTest = components["schemas"]["NotificationTest"];
+export type NotificationType = components["schemas"]["NotificationType"];
 export type OpenAiError = components["schemas"]["OpenAiError"];
 export type PlannedTurn = components["schemas"]["PlannedTurn"];
 export type Preview = components["schemas"]["Preview"];
@@ -5868,6 +7116,7 @@ export type SkillRequest = components["schemas"]["SkillRequest"];
 export type SkillText = components["schemas"]["SkillText"];
 export type SystemEvent = components["schemas"]["SystemEvent"];
 export type SystemEventList = components["schemas"]["SystemEventList"];
+export type TestNotification = components["schemas"]["TestNotification"];
 export type TimelineStep = components["schemas"]["TimelineStep"];
 export type Timestamp = components["schemas"]["Timestamp"];
 export type ToolCalls = components["schemas"]["ToolCalls"];
@@ -5880,6 +7129,7 @@ export type TurnEvent = components["schemas"]["TurnEvent"];
 export type TurnFailedEvent = components["schemas"]["TurnFailedEvent"];
 export type TurnId = components["schemas"]["TurnId"];
 export type TurnList = components["schemas"]["TurnList"];
+export type TurnNotification = components["schemas"]["TurnNotification"];
 export type TurnStartedEvent = components["schemas"]["TurnStartedEvent"];
 export type TurnStatus = components["schemas"]["TurnStatus"];
 export type TurnSummary = components["schemas"]["TurnSummary"];
@@ -5895,6 +7145,7 @@ export type WakeMode = components["schemas"]["WakeMode"];
 export type WakeReply = components["schemas"]["WakeReply"];
 export type WakeRequest = components["schemas"]["WakeRequest"];
 export type WantedExpiry = components["schemas"]["WantedExpiry"];
+export type WebhookId = components["schemas"]["WebhookId"];
 export type WebhookSessionId = components["schemas"]["WebhookSessionId"];
 export type WebhookToken = components["schemas"]["WebhookToken"];
 export type AgentHookRequestSent = components["schemas"]["AgentHookRequestSent"];

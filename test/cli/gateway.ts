@@ -9,6 +9,7 @@ const env = {
   RPC_TOKEN: "rpc-token-of-the-cli",
   WEBHOOK_TOKEN: "webhook-token-of-the-cli",
   GITHUB_SECRET: "github-secret-of-the-cli",
+  NOTIFY_SECRET: "notify-secret-of-the-cli",
 };
 
 const config = {
@@ -29,6 +30,8 @@ const config = {
       alert: { match: { "body.status": "firing" }, message: "Look: {body.title}" },
     },
   },
+  // No receiver listens there.
+  notify: { ops: { url: "http://127.0.0.1:9/", secret: "${NOTIFY_SECRET}", events: ["turn.failed"] } },
   agents: {
     main: { backend: "echo" },
     slow: { backend: "echo", echo: { chunks: 4, delayMs: 20_000 } },

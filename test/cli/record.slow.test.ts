@@ -224,3 +224,25 @@ test("hooks send lists the configured mappings", async () => {
     err: "No mapping is named nope. The mappings are github, alert.\nNext: name one: --mapping NAME\n",
   });
 });
+
+test("notifications list, replay and test show an endpoint that does not answer", async () => {
+  await run(["send", "bad", "hi"]);
+  const listed = await run(["notifications", "list", "--endpoint", "ops"]);
+  expect(listed.out).toMatch(
+    /^NOTIFICATION +EVENT +STATE +TRIES +CREATED +REASON\nntf_\w+\.ops +turn\.failed +(waiting|retrying)/,
+  );
+  const id = (await run(["notifications", "list", "-q"])).out.trim();
+  const replayed = await run(["notifications", "replay", id]);
+  expect([replayed.code, replayed.out]).toEqual([
+    0,
+    `${id} is sent to ops again.\nNext: agent-gateway notifications list --endpoint ops\n`,
+  ]);
+  const tested = await run(["notifications", "test", "ops"]);
+  expect([tested.code, tested.out]).toEqual([
+    1,
+    expect.stringMatching(/^ops did not accept the test event: .+, \d+ ms\.\n$/),
+  ]);
+  expect(await json("notifications", "list", "--state", "delivered")).toEqual({ notifications: [], next_cursor: null });
+  const unknown = await run(["notifications", "test", "opps"]);
+  expect([unknown.code, unknown.err]).toEqual([5, expect.stringContaining("Did you mean `ops`?")]);
+});

@@ -113,6 +113,18 @@ describe.each(operations)("$id", ({ surface, operation }) => {
   });
 });
 
+const pushes = get(readSpec("pushes.yaml"), "components", "messages");
+/** Turns have their own data: the time of the end, an error without a title. */
+const notified = keysOf(get(openapi, "webhooks")).filter((name) => get(pushes, name) && !name.startsWith("turn."));
+
+test.each(notified)("the notification %s has the data of the push, with its schemas", (name) => {
+  const body = get(openapi, "webhooks", name, "post", "requestBody", "content", "application/json", "schema");
+  const data = get(body, "properties", "data", "properties");
+  const pushed = get(pushes, name, "payload", "properties");
+  expect(["seq", "cursor", "at", ...keysOf(data)]).toEqual(keysOf(pushed));
+  for (const field of keysOf(data)) expect(whole(get(data, field) as Node)).toEqual(whole(get(pushed, field) as Node));
+});
+
 describe.each(keysOf(get(openapi, "webhooks")))("the content: %s", (name) => {
   const sent = get(openapi, "webhooks", name, "post");
 

@@ -32,7 +32,9 @@ shouted = {name.upper(): value for name, value in headers.items()}
 shouted["WEBHOOK-SIGNATURE"] = "v1,AAAA " + shouted["WEBHOOK-SIGNATURE"]
 show(webhooks.unwrap(body, headers, secret)["data"])
 show(webhooks.unwrap(body.encode(), shouted, ["another", secret])["data"])
+show(webhooks.unwrap_event(body, headers, secret)["data"])
 show(failing(lambda: webhooks.unwrap(body + " ", headers, secret))["detail"])
+show(failing(lambda: webhooks.unwrap_event(body + " ", headers, secret))["detail"])
 show(failing(lambda: webhooks.unwrap(body, headers, "another"))["detail"])
 show(failing(lambda: webhooks.unwrap(body, webhooks.sign(body, secret, timestamp=int(time.time()) - 301), secret))["detail"])
 show(failing(lambda: webhooks.unwrap(body, {**headers, "webhook-timestamp": "soon"}, secret))["detail"])
@@ -43,6 +45,8 @@ show(failing(lambda: webhooks.unwrap(body, {}, secret))["class"])
     expect(shown).toEqual([
       { reply: "Größe" },
       { reply: "Größe" },
+      { reply: "Größe" },
+      expect.stringContaining("fits none of the secrets"),
       expect.stringContaining("fits none of the secrets"),
       expect.stringContaining("fits none of the secrets"),
       expect.stringContaining("more than 300 seconds from now"),
@@ -87,7 +91,7 @@ show(webhooks.unwrap(body, webhooks.sign(body, unpadded), unpadded + "="))
       empty,
       empty,
       empty,
-      ["ValueError", "There is no secret to verify with. Pass the secret of the channel."],
+      ["ValueError", "There is no secret to verify with. Pass the secret of the channel or endpoint."],
       { type: "turn.completed" },
     ]);
   });

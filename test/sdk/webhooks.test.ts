@@ -26,6 +26,14 @@ describe("webhooks.unwrap", () => {
     expect(await webhooks.unwrap(body, shouted, secret)).toEqual(JSON.parse(body));
   });
 
+  test("also verifies the events of notify", async () => {
+    const event = { type: "notify.test", timestamp: "2026-11-21T08:54:32.456Z", data: { endpoint: "ops" } };
+    const text = JSON.stringify(event);
+    const headers = await webhooks.sign(text, secret);
+    expect(await webhooks.unwrapEvent(text, headers, secret)).toEqual(event);
+    await expect(webhooks.unwrapEvent(`${text} `, headers, secret)).rejects.toThrow(/fits none of the secrets/);
+  });
+
   const refused = async (given: Parameters<typeof webhooks.unwrap>): Promise<string> => {
     const error = await webhooks.unwrap(...given).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(GatewayError);

@@ -87,7 +87,7 @@ export function describeSdk({
   return {
     rest: {
       calls: rest,
-      shapes: shapesFrom(openapi, [...namesOf(rest), ...thereIn(openapi, ["Announcement", "Problem"])]),
+      shapes: shapesFrom(openapi, [...namesOf(rest), ...thereIn(openapi, [...RECEIVED, "Problem"])]),
     },
     rpc: { calls: rpc, shapes: shapesFrom(openrpc, namesOf(rpc)) },
     pushes: {
@@ -109,6 +109,20 @@ export function describeSdk({
 
 /** The params and the result of the two calls that only a WebSocket takes. */
 const SOCKET_SHAPES = ["Subscribe", "Subscribed", "Unsubscribe"];
+
+/** The bodies that the gateway sends to receivers. */
+const RECEIVED = [
+  "Announcement",
+  "CompletedTurnNotification",
+  "TurnNotification",
+  "DeadEventNotification",
+  "DeadAnnouncementNotification",
+  "AgentNotification",
+  "KeyNotification",
+  "BudgetNotification",
+  "HealthNotification",
+  "TestNotification",
+];
 
 /** A contract need not have webhooks or a WebSocket. */
 function thereIn({ components }: Bundle, names: string[]): string[] {

@@ -15,6 +15,7 @@ import { addInit } from "./init.ts";
 import { addKeys } from "./keys.ts";
 import { addMigrate } from "./migrate.ts";
 import { addMock } from "./mock.ts";
+import { addNotifications } from "./notifications.ts";
 import { addOpen } from "./open.ts";
 import { addSend } from "./send.ts";
 import { addServe } from "./serve.ts";
@@ -38,6 +39,7 @@ export function addCommands(program: Command): void {
   addDeliveries(program);
   addTurns(program);
   addEvents(program);
+  addNotifications(program);
   addSessions(program);
   addHooks(program);
   addOpen(program);

@@ -11,6 +11,7 @@ import { events } from "./events.ts";
 import { identity } from "./identity.ts";
 import { keys } from "./keys.ts";
 import { type MappingParts, mappings } from "./mappings.ts";
+import { notifications } from "./notifications.ts";
 import { skills } from "./skills.ts";
 import { turns } from "./turns.ts";
 
@@ -23,6 +24,7 @@ export function restHandlers(core: Core, parts: ReplayParts & ConfigParts & Mapp
     ...agents(core),
     ...deliveries(core, parts),
     ...events(core),
+    ...notifications(core),
     ...mappings(core, parts),
     ...config(parts),
     ...keys(core),

@@ -34,6 +34,7 @@ test("these operations refuse a key because of its scope", () => {
     ...["agents.beat", "agents.pause", "agents.resume"],
     ...["deliveries.list", "deliveries.get", "deliveries.replay"],
     ...["events.list", "events.get", "events.replay"],
+    ...["notifications.list", "notifications.replay", "notifications.test"],
     ...["mappings.list", "mappings.dryRun", "mappings.backtest"],
     "config.get",
     "codes.create",

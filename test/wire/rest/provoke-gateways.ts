@@ -59,6 +59,8 @@ export const IDS = {
   key_id: "key_01M7WW41SHF3C7M5K2ZBW6QXRD",
   delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
   event_id: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA",
+  notification_id: "ntf_01M7YN0XEMM1B7E5S8YF3GKP2N.ops",
+  name: "ops",
   agent_name: "main",
   skill_id: "summarise-thread",
   model: "main",

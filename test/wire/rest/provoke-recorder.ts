@@ -115,6 +115,9 @@ const replay: Partial<Record<ErrorName, Provoke>> = {
 const noAgent: Provoke = async (route) => call(await usual(), route, { path: { agent_name: "mian" } });
 const unknown: Provoke = async (route) => call(await usual(), route);
 
+/** An endpoint where no receiver listens. */
+const NOWHERE = { url: "http://127.0.0.1:9/events", secret: "the-secret-of-an-endpoint", events: ["*"] };
+
 /** An event, once it is in this state. */
 async function eventIn({ gateway: { store } }: TestGateway, event_id: string, status: string) {
   while ((await store.getEvent(event_id))?.status !== status) await new Promise(setImmediate);
@@ -142,6 +145,19 @@ export const recorderProvocations: Record<string, Partial<Record<ErrorName, Prov
       await leave(left, sent);
       return call(left, route, { path: await eventIn(left, String(json.eventId), "dead") });
     },
+  },
+  "notifications.replay": {
+    "notification-not-found": unknown,
+    "notification-not-replayable": async (route) => {
+      const left = await gatewayFor("an endpoint leaves", { config: { notify: { ops: NOWHERE } } });
+      const { json } = await left.rest.call("chat.send", { body: { message: "hi" } });
+      await left.reload({ agents, gateway });
+      const notification_id = `${String(json.turn_id).replace("turn_", "ntf_")}.ops`;
+      return call(left, route, { path: { notification_id } });
+    },
+  },
+  "notifications.test": {
+    "endpoint-not-found": async (route) => call(await usual(), route, { path: { name: "opps" } }),
   },
   "turns.announce": {
     "reply-not-announceable": async (route) => {

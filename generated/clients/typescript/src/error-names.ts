@@ -45,6 +45,10 @@ export type ErrorName =
   | "delivery-not-found"
   /** No system event has this id, or it is no longer stored. */
   | "event-not-found"
+  /** No notification has this id, or it is no longer stored. */
+  | "notification-not-found"
+  /** No endpoint of `notify` has this name. */
+  | "endpoint-not-found"
   /** The agent does not have this model; the detail lists its models. */
   | "unknown-model"
   /** The path does not accept this HTTP method. Allow lists the methods that it accepts. */
@@ -67,6 +71,8 @@ export type ErrorName =
   | "delivery-not-replayable"
   /** The turn has not completed, or did not ask for its reply to be sent to a channel; the reply is still being sent; the channel was removed from the configuration; or the request passed through three announcements or agents, as in a loop. */
   | "reply-not-announceable"
+  /** The endpoint of the notification was removed from the configuration. */
+  | "notification-not-replayable"
   /** The first request with this idempotency key is still being stored. Send the request again in a moment. */
   | "idempotency-in-progress"
   /** The idempotency key was used before with another body. Use a new key. */

@@ -36,8 +36,14 @@ export type DeliverySurface = "rest" | "rpc" | "hooks";
 /** The name of an error in the error table. Names are added over time, and do not change. */
 export type ErrorName = string;
 
+/** The number of turns that received it. */
+export type EventAttempts = number;
+
 /** One system event that waits for an agent's heartbeat. */
 export type EventId = string;
+
+/** The reason of the last failure. */
+export type EventReason = string;
 
 /** One part: the store, a queue, an agent's backend, a token's age. */
 export interface HealthPart {
@@ -354,10 +360,8 @@ export interface Pushes {
     at: Timestamp;
     eventId: EventId;
     agentName: AgentName;
-    /** The number of turns that received it. */
-    attempts: number;
-    /** The reason of the last failure. */
-    reason: string;
+    attempts: EventAttempts;
+    reason: EventReason;
   };
   /** A beat that handled events ended. A beat without events is not pushed. */
   "heartbeat.ran": {

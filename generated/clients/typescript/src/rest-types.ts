@@ -34,6 +34,19 @@ export type AgentName = string;
 /** The names of agents. */
 export type AgentNames = AgentName[];
 
+/** The backend of an agent fails, or works again. */
+export interface AgentNotification {
+  /** The type of the event. */
+  type: "agent.failing" | "agent.recovered";
+  timestamp: Timestamp;
+  /** The agent. */
+  data: {
+    agent: AgentName;
+    /** The reason of the last failure; null if it works again. */
+    reason: string | null;
+  };
+}
+
 /** Whether an agent is paused. */
 export interface AgentPause {
   agent_name: AgentName;
@@ -122,6 +135,30 @@ export interface BeatStart {
   waiting_events: number;
 }
 
+/** The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token `token:` and its name. */
+export type BudgetName = string;
+
+/** The use of a budget reached its `warnAt` or its limit. Sent once in a window. */
+export interface BudgetNotification {
+  /** The type of the event. */
+  type: "budget.warning" | "budget.exceeded";
+  timestamp: Timestamp;
+  /** The budget. */
+  data: {
+    budgetName: BudgetName;
+    unit: BudgetUnit;
+    /** The tokens or the cost of the window. */
+    used: number;
+    /** The limit, with its grants. */
+    limit: number;
+    /** The end of the window. */
+    resetsAt: Timestamp;
+  };
+}
+
+/** The limit that was reached. */
+export type BudgetUnit = "tokens" | "cost";
+
 /** The answer to Slack's `url_verification`. */
 export interface ChallengeReply {
   /** The challenge from Slack. */
@@ -160,6 +197,14 @@ export interface ChatRequest {
   model?: ModelName;
   /** `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`. */
   wait?: boolean;
+}
+
+/** A turn completed. Like all notifications it has the form of Standard Webhooks. Fields are added over time. */
+export interface CompletedTurnNotification {
+  /** The type of the event. */
+  type: "turn.completed";
+  timestamp: Timestamp;
+  data: EndedTurn;
 }
 
 /** The line that stores this key in `gateway.rest.auth.keys` of the configuration. Without it, a created key of the memory store is lost at a restart. */
@@ -219,6 +264,41 @@ export interface ConfiguredMapping {
 
 /** The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page. */
 export type Cursor = string;
+
+/** A reply could not be delivered to its channel. */
+export interface DeadAnnouncementNotification {
+  /** The type of the event. */
+  type: "announcement.dead";
+  timestamp: Timestamp;
+  /** The reply that is not retried. */
+  data: {
+    turnId: TurnId;
+    sessionId: SessionId;
+    agent: AgentName;
+    /** The channel, by its key in `channels`. */
+    channel: string;
+    /** The number of attempts. */
+    attempts: number;
+    /** The reason of the last failure. */
+    reason: string;
+    /** The delivery of the request that started the turn. */
+    deliveryId: DeliveryId | null;
+  };
+}
+
+/** A system event is dead. */
+export interface DeadEventNotification {
+  /** The type of the event. */
+  type: "event.dead";
+  timestamp: Timestamp;
+  /** The dead event. */
+  data: {
+    eventId: EventId;
+    agentName: AgentName;
+    attempts: EventAttempts;
+    reason: EventReason;
+  };
+}
 
 /** An inbound request as it was received, with its result. Absent values are null. */
 export interface Delivery {
@@ -421,11 +501,51 @@ export interface EffectiveConfig {
   last_reload: LastReload | null;
 }
 
+/** The turn that ended. */
+export interface EndedTurn {
+  turnId: TurnId;
+  sessionId: SessionId;
+  agent: AgentName;
+  status: TurnStatus;
+  surface: TurnSurface;
+  /** The name of the token, key or mapping that started it; for a heartbeat, the name of its agent. */
+  caller: string;
+  /** The model that answered; null if none was named. */
+  model: string | null;
+  usage: Usage;
+  /** The error; null if it did not fail. */
+  error: EndedTurnError | null;
+  /** The delivery of the request that started the turn. */
+  deliveryId: DeliveryId | null;
+  createdAt: Timestamp;
+  endedAt: Timestamp;
+  /** The number of requests between gateways that led to the turn; absent if there were none. */
+  hops?: number;
+  /** The reply, only with `content: reply`; null if there is none, or if it is no longer stored. Treat it as untrusted. */
+  reply?: string | null;
+}
+
+/** Why a turn failed. */
+export interface EndedTurnError {
+  name: ErrorName;
+  /** The cause in this case, if known. */
+  detail: string | null;
+}
+
+/** An endpoint, by its key in `notify`. */
+export type EndpointName = string;
+
 /** The name of an error in the error table. Names are added over time, and do not change. */
 export type ErrorName = string;
 
+/** The number of turns that received it. */
+export type EventAttempts = number;
+
 /** One system event that waits for an agent's heartbeat. */
 export type EventId = string;
+
+/** The reason of the last failure. */
+export type EventReason = string;
 
 /** `queued`: it waits, or a turn handles it. `handled`: its turn completed. `dead`: three turns failed, or its agent was removed from the configuration; it can be queued again. */
 export type EventStatus = "queued" | "handled" | "dead";
@@ -457,6 +577,32 @@ export interface Health {
   version: Version;
   uptime_ms: Uptime;
 }
+
+/** The health of a gateway changed between `ok` and `degraded`, or another part is degraded. */
+export interface HealthNotification {
+  /** The type of the event. */
+  type: "health.changed";
+  timestamp: Timestamp;
+  /** The health of a gateway. */
+  data: {
+    nodeId: NodeId;
+    status: HealthStatus;
+    /** The degraded parts. */
+    parts: HealthPart[];
+  };
+}
+
+/** One part: the store, a queue, an agent's backend, a token's age. */
+export interface HealthPart {
+  /** The name of the part. */
+  name: string;
+  status: HealthStatus;
+  /** The problem and the remedy, or other information; null if there is none. */
+  detail: string | null;
+}
+
+/** `degraded` if a part is. */
+export type HealthStatus = "ok" | "degraded";
 
 /** A description of the result. */
 export type HookMessage = string;
@@ -547,6 +693,21 @@ export interface KeyList {
 
 /** The purpose of the key, shown in logs and in usage. A new key's name has no control characters. */
 export type KeyName = string;
+
+/** A REST key expires within seven days. Sent once for each key. */
+export interface KeyNotification {
+  /** The type of the event. */
+  type: "key.expiring";
+  timestamp: Timestamp;
+  /** The key, without the key itself. */
+  data: {
+    /** Its id; null for a key of the configuration. */
+    keyId: KeyId | null;
+    /** Its name. */
+    name: string;
+    expiresAt: Timestamp;
+  };
+}
 
 /** The maximum number of requests of one key in a sliding window, in place of the surface's limit. */
 export interface KeyRate {
@@ -711,6 +872,63 @@ export type NeedsRestart = string[];
 
 /** The cursor of the next page; null on the last page. */
 export type NextCursor = string | null;
+
+/** One process of the gateway, with a new id at each start. Several may share one store. */
+export type NodeId = string;
+
+/** An event for one endpoint. Absent values are null. */
+export interface Notification {
+  notification_id: NotificationId;
+  webhook_id: WebhookId;
+  endpoint: EndpointName;
+  type: NotificationType;
+  /** The agent of the event. */
+  agent: AgentName | null;
+  /** The turn of the event. */
+  turn_id: TurnId | null;
+  /** The session of the event. */
+  session_id: SessionId | null;
+  state: NotificationState;
+  /** The number of attempts since it was queued. */
+  attempts: number;
+  /** The HTTP status of the last answer; null if there was no answer. */
+  status: number | null;
+  /** The reason for the failure of the last attempt; null if it did not fail. */
+  reason: string | null;
+  created_at: Timestamp;
+  /** The time when it was delivered or failed. */
+  ended_at: Timestamp | null;
+  /** The time of the next attempt, if it is `retrying`. */
+  next_attempt_at: Timestamp | null;
+}
+
+/** One notification: the id of its event, a dot, and the endpoint. */
+export type NotificationId = string;
+
+/** Notifications, newest first. */
+export interface NotificationList {
+  /** The notifications. */
+  notifications: Notification[];
+  next_cursor: NextCursor;
+}
+
+/** `waiting` before the first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried. */
+export type NotificationState = "waiting" | "retrying" | "delivered" | "failed";
+
+/** The result of a test event. */
+export interface NotificationTest {
+  /** Whether the receiver answered with a 2xx. */
+  delivered: boolean;
+  /** The HTTP status of the answer; null if there was none. */
+  status: number | null;
+  /** The reason of the failure; null if it was delivered. */
+  reason: string | null;
+  /** The duration of the attempt, in milliseconds. */
+  duration_ms: number;
+}
+
+/** The type of an event. Types are added over time. */
+export type NotificationType = "turn.completed" | "turn.failed" | "turn.cancelled" | "event.dead" | "announcement.dead" | "agent.failing" | "agent.recovered" | "key.expiring" | "budget.warning" | "budget.exceeded" | "health.changed";
 
 /** The turn that would start. */
 export interface PlannedTurn {
@@ -943,6 +1161,17 @@ export interface SystemEventList {
   next_cursor: NextCursor;
 }
 
+/** A test event, sent by `notifications.test`. It is not stored. */
+export interface TestNotification {
+  /** The type of the event. */
+  type: "notify.test";
+  timestamp: Timestamp;
+  /** The endpoint that is tested. */
+  data: {
+    endpoint: EndpointName;
+  };
+}
+
 /** One step. */
 export interface TimelineStep {
   at: Timestamp;
@@ -1123,6 +1352,14 @@ export interface TurnList {
   next_cursor: NextCursor;
 }
 
+/** A turn failed or was cancelled. */
+export interface TurnNotification {
+  /** The type of the event. */
+  type: "turn.failed" | "turn.cancelled";
+  timestamp: Timestamp;
+  data: EndedTurn;
+}
+
 /** A turn was started. `reply` is set if the turn has already ended, which happens only for repeated calls. */
 export interface TurnStarted {
   turn_id: TurnId;
@@ -1248,6 +1485,9 @@ export interface WakeRequest {
 
 /** The expiry: a future time within ten years. Without it or with null, the key does not expire. */
 export type WantedExpiry = Timestamp | null;
+
+/** The id of the event, sent as `webhook-id`: the same at every attempt and for every endpoint. */
+export type WebhookId = string;
 
 /** A session of webhook turns. It begins with `webhook:`, so it can never be a person's. */
 export type WebhookSessionId = string;

@@ -1,5 +1,16 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/webhooks.ts; do not edit.
-import type { Announcement } from "./rest-types.ts";
+import type {
+  AgentNotification,
+  Announcement,
+  BudgetNotification,
+  CompletedTurnNotification,
+  DeadAnnouncementNotification,
+  DeadEventNotification,
+  HealthNotification,
+  KeyNotification,
+  TestNotification,
+  TurnNotification,
+} from "./rest-types.ts";
 import { GatewayError } from "./error.ts";
 
 /** Headers of a request, in any form of a server. */
@@ -16,6 +27,18 @@ export interface SignOptions {
   timestamp?: number;
 }
 
+/** An event for an endpoint of `notify`. Types are added over time: answer 2xx to unknown ones. */
+export type GatewayEvent =
+  | CompletedTurnNotification
+  | TurnNotification
+  | DeadEventNotification
+  | DeadAnnouncementNotification
+  | AgentNotification
+  | KeyNotification
+  | BudgetNotification
+  | HealthNotification
+  | TestNotification;
+
 const TOLERANCE_S = 300;
 
 /**
@@ -28,8 +51,26 @@ export async function unwrap(
   headers: HeadersLike,
   secrets: string | readonly string[],
 ): Promise<Announcement> {
+  return JSON.parse(await verified(body, headers, secrets));
+}
+
+/** Verifies a notification of the gateway like `unwrap`, and returns its event. */
+export async function unwrapEvent(
+  body: string | Uint8Array,
+  headers: HeadersLike,
+  secrets: string | readonly string[],
+): Promise<GatewayEvent> {
+  return JSON.parse(await verified(body, headers, secrets));
+}
+
+async function verified(
+  body: string | Uint8Array,
+  headers: HeadersLike,
+  secrets: string | readonly string[],
+): Promise<string> {
   const keys = [secrets].flat().map(keyOf);
-  if (keys.length === 0) throw new TypeError("There is no secret to verify with. Pass the secret of the channel.");
+  if (keys.length === 0)
+    throw new TypeError("There is no secret to verify with. Pass the secret of the channel or endpoint.");
   const id = headerOf(headers, "webhook-id");
   const timestamp = headerOf(headers, "webhook-timestamp");
   const signatures = headerOf(headers, "webhook-signature").split(" ");
@@ -40,10 +81,10 @@ export async function unwrap(
   const bytes = bytesOf(body);
   for (const key of keys) {
     const expected = `v1,${base64(await hmac(key, `${id}.${timestamp}.`, bytes))}`;
-    if (signatures.some((signature) => isSame(signature, expected))) return JSON.parse(new TextDecoder().decode(bytes));
+    if (signatures.some((signature) => isSame(signature, expected))) return new TextDecoder().decode(bytes);
   }
   throw refusal(
-    "The signature fits none of the secrets. Is it the secret of this channel, and is `body` exactly what was received?",
+    "The signature fits none of the secrets. Is it the secret of this channel or endpoint, and is `body` exactly what was received?",
   );
 }
 

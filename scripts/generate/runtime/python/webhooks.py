@@ -1,4 +1,4 @@
-"""Verifies the announcements of the gateway, and signs webhooks like other senders."""
+"""Verifies the announcements and notifications of the gateway, and signs webhooks like other senders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,31 @@ from ._error import BadSignatureError
 from ._reply import Reply
 
 if TYPE_CHECKING:
-    from .rest_types import Announcement
+    from .rest_types import (
+        AgentNotification,
+        Announcement,
+        BudgetNotification,
+        CompletedTurnNotification,
+        DeadAnnouncementNotification,
+        DeadEventNotification,
+        HealthNotification,
+        KeyNotification,
+        TestNotification,
+        TurnNotification,
+    )
+
+    GatewayEvent = Union[
+        CompletedTurnNotification,
+        TurnNotification,
+        DeadEventNotification,
+        DeadAnnouncementNotification,
+        AgentNotification,
+        KeyNotification,
+        BudgetNotification,
+        HealthNotification,
+        TestNotification,
+    ]
+    """An event for an endpoint of ``notify``. Types are added over time: answer 2xx to unknown ones."""
 
 SignatureScheme = Literal["standard-webhooks", "github", "stripe", "slack"]
 """The signature schemes. They have the names of a mapping's ``verify.type``."""
@@ -34,6 +58,23 @@ def unwrap(
     ``body`` must be the request's bytes or text as they came. With several secrets, one must match, so that a secret can be changed. Raises
     a BadSignatureError if the request cannot be trusted, and a ValueError if a secret is empty or damaged.
     """
+    return cast("Announcement", json.loads(_verified(body, headers, secrets), object_hook=Reply))
+
+
+def unwrap_event(
+    body: Union[str, bytes],
+    headers: Mapping[str, Union[str, Sequence[str]]],
+    secrets: Union[str, Iterable[str]],
+) -> GatewayEvent:
+    """Verifies a notification of the gateway like ``unwrap``, and returns its event."""
+    return cast("GatewayEvent", json.loads(_verified(body, headers, secrets), object_hook=Reply))
+
+
+def _verified(
+    body: Union[str, bytes],
+    headers: Mapping[str, Union[str, Sequence[str]]],
+    secrets: Union[str, Iterable[str]],
+) -> bytes:
     keys = _keys_of(secrets)
     own_id = _header_of(headers, "webhook-id")
     timestamp = _header_of(headers, "webhook-timestamp")
@@ -46,9 +87,9 @@ def unwrap(
     for key in keys:
         expected = _standard_signature(key, own_id, timestamp, content).encode()
         if any(hmac.compare_digest(_bytes_of(signature), expected) for signature in signatures):
-            return cast("Announcement", json.loads(content, object_hook=Reply))
+            return content
     raise _refusal(
-        "The signature fits none of the secrets. Is it the secret of this channel, and is `body` exactly what was received?"
+        "The signature fits none of the secrets. Is it the secret of this channel or endpoint, and is `body` exactly what was received?"
     )
 
 
@@ -87,7 +128,7 @@ def _keys_of(secrets: Any) -> List[bytes]:
     is_one = isinstance(secrets, (str, bytes)) or not isinstance(secrets, AnyIterable)
     keys = [_key_of(secret) for secret in cast("Iterable[Any]", [secrets] if is_one else secrets)]
     if not keys:
-        raise ValueError("There is no secret to verify with. Pass the secret of the channel.")
+        raise ValueError("There is no secret to verify with. Pass the secret of the channel or endpoint.")
     return keys
 
 

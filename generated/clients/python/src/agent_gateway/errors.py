@@ -19,6 +19,7 @@ __all__ = [
     "ConflictError",
     "DeliveryNotFoundError",
     "DeliveryNotReplayableError",
+    "EndpointNotFoundError",
     "EventNotDeadError",
     "EventNotFoundError",
     "ForbiddenError",
@@ -37,6 +38,8 @@ __all__ = [
     "MethodNotAllowedError",
     "MethodNotFoundError",
     "NotFoundError",
+    "NotificationNotFoundError",
+    "NotificationNotReplayableError",
     "OriginNotAllowedError",
     "ParseError",
     "PermissionDeniedError",
@@ -233,6 +236,18 @@ class EventNotFoundError(NotFoundError):
     name = "event-not-found"
 
 
+class NotificationNotFoundError(NotFoundError):
+    """No notification has this id, or it is no longer stored."""
+
+    name = "notification-not-found"
+
+
+class EndpointNotFoundError(NotFoundError):
+    """No endpoint of `notify` has this name."""
+
+    name = "endpoint-not-found"
+
+
 class UnknownModelError(BadRequestError):
     """The agent does not have this model; the detail lists its models."""
 
@@ -302,6 +317,12 @@ class ReplyNotAnnounceableError(ConflictError):
     """
 
     name = "reply-not-announceable"
+
+
+class NotificationNotReplayableError(ConflictError):
+    """The endpoint of the notification was removed from the configuration."""
+
+    name = "notification-not-replayable"
 
 
 class IdempotencyInProgressError(ConflictError):
@@ -465,6 +486,8 @@ BY_NAME: Dict[str, Type[GatewayError]] = {
         BudgetNotFoundError,
         DeliveryNotFoundError,
         EventNotFoundError,
+        NotificationNotFoundError,
+        EndpointNotFoundError,
         UnknownModelError,
         MethodNotAllowedError,
         RequestTimeoutError,
@@ -476,6 +499,7 @@ BY_NAME: Dict[str, Type[GatewayError]] = {
         EventNotDeadError,
         DeliveryNotReplayableError,
         ReplyNotAnnounceableError,
+        NotificationNotReplayableError,
         IdempotencyInProgressError,
         IdempotencyMismatchError,
         TooLargeError,

@@ -45,8 +45,14 @@ DeliverySurface = Literal["rest", "rpc", "hooks"]
 ErrorName = str
 """The name of an error in the error table. Names are added over time, and do not change."""
 
+EventAttempts = int
+"""The number of turns that received it."""
+
 EventId = str
 """One system event that waits for an agent's heartbeat."""
+
+EventReason = str
+"""The reason of the last failure."""
 
 HealthStatus = Literal["ok", "degraded"]
 """`degraded` if a part is."""
@@ -438,10 +444,8 @@ class EventDeadParams(Reply):
     at: Timestamp
     event_id: EventId
     agent_name: AgentName
-    attempts: int
-    """The number of turns that received it."""
-    reason: str
-    """The reason of the last failure."""
+    attempts: EventAttempts
+    reason: EventReason
 
 
 class HeartbeatRanParams(Reply):

@@ -31,6 +31,7 @@ from .rest_types import (
     Document,
     DryRun,
     EffectiveConfig,
+    EndpointName,
     EventStatus,
     Health,
     Identity,
@@ -47,6 +48,10 @@ from .rest_types import (
     MappingList,
     MintedKey,
     ModelName,
+    Notification,
+    NotificationList,
+    NotificationState,
+    NotificationTest,
     Readiness,
     RotatedKey,
     SessionId,
@@ -485,6 +490,55 @@ class EventsCalls:
         return self._http.call(_operations.EVENTS_REPLAY, (event_id,))
 
 
+class NotificationsCalls:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(
+        self,
+        *,
+        endpoint: Optional[EndpointName] = None,
+        state: Optional[NotificationState] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[Cursor] = None,
+    ) -> Page[NotificationList, Notification]:
+        """List notifications.
+
+        Iterate over it to read every page; `data` is the page itself.
+
+        The notifications, newest first: those that wait or are retried, and the last that ended
+        (`limits.notifications`). The secrets and addresses of
+        endpoints are not in the list.
+        """
+        fields = given(
+            {
+                "endpoint": endpoint,
+                "state": state,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return self._http.pages(_operations.NOTIFICATIONS_LIST, "notifications", query=fields)
+
+    def replay(self, notification_id: str) -> Notification:
+        """Send a notification again.
+
+        Queues a delivered or failed notification again, with the same `webhook-id` and its attempts at 0. One that is
+        waiting or retried is sent at once. The
+        call takes no body or an empty object.
+        """
+        return self._http.call(_operations.NOTIFICATIONS_REPLAY, (notification_id,))
+
+    def test(self, name: str) -> NotificationTest:
+        """Send a test event.
+
+        Sends the event `notify.test` to an endpoint, once and without the queue, and waits for the answer. A stopped
+        endpoint gets it too. The event is
+        signed like all others, and is not stored. The call takes no body or an empty object.
+        """
+        return self._http.call(_operations.NOTIFICATIONS_TEST, (name,))
+
+
 class MappingsCalls:
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -822,6 +876,7 @@ class RestCalls:
         self.agents = AgentsCalls(http)
         self.deliveries = DeliveriesCalls(http)
         self.events = EventsCalls(http)
+        self.notifications = NotificationsCalls(http)
         self.mappings = MappingsCalls(http)
         self.config = ConfigCalls(http)
         self.keys = KeysCalls(http)

@@ -24,6 +24,14 @@ AnnouncementState = Literal["waiting", "retrying", "delivered", "failed"]
 Attempt = int
 """The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
+BudgetName = str
+"""The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token
+`token:` and its name.
+"""
+
+BudgetUnit = Literal["tokens", "cost"]
+"""The limit that was reached."""
+
 Channel = str
 """The place of the conversation: any text, stored with the session. If `channels` configures it, it is also an address for
 announcements.
@@ -56,11 +64,20 @@ DeliverySurface = Literal["rest", "rpc", "hooks"]
 Document = Dict[str, Any]
 """A description of an interface that tools can read."""
 
+EndpointName = str
+"""An endpoint, by its key in `notify`."""
+
 ErrorName = str
 """The name of an error in the error table. Names are added over time, and do not change."""
 
+EventAttempts = int
+"""The number of turns that received it."""
+
 EventId = str
 """One system event that waits for an agent's heartbeat."""
+
+EventReason = str
+"""The reason of the last failure."""
 
 EventStatus = Literal["queued", "handled", "dead"]
 """`queued`: it waits, or a turn handles it. `handled`: its turn completed. `dead`: three turns failed, or its agent was
@@ -69,6 +86,9 @@ removed from the configuration; it can be queued again.
 
 EventStreamId = str
 """Opaque: send it as `Last-Event-ID` to continue after this event."""
+
+HealthStatus = Literal["ok", "degraded"]
+"""`degraded` if a part is."""
 
 HookMessage = str
 """A description of the result."""
@@ -129,6 +149,18 @@ NeedsRestart = List[str]
 
 NextCursor = Optional[str]
 """The cursor of the next page; null on the last page."""
+
+NodeId = str
+"""One process of the gateway, with a new id at each start. Several may share one store."""
+
+NotificationId = str
+"""One notification: the id of its event, a dot, and the endpoint."""
+
+NotificationState = Literal["waiting", "retrying", "delivered", "failed"]
+"""`waiting` before the first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried."""
+
+NotificationType = Literal["turn.completed", "turn.failed", "turn.cancelled", "event.dead", "announcement.dead", "agent.failing", "agent.recovered", "key.expiring", "budget.warning", "budget.exceeded", "health.changed"]
+"""The type of an event. Types are added over time."""
 
 Preview = Optional[str]
 """The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is
@@ -205,6 +237,9 @@ WakeMode = Literal["next-heartbeat", "now"]
 WantedExpiry = Optional["Timestamp"]
 """The expiry: a future time within ten years. Without it or with null, the key does not expire."""
 
+WebhookId = str
+"""The id of the event, sent as `webhook-id`: the same at every attempt and for every endpoint."""
+
 WebhookSessionId = str
 """A session of webhook turns. It begins with `webhook:`, so it can never be a person's."""
 
@@ -244,6 +279,22 @@ class AgentHookRequest(_AgentHookRequestRequired, total=False):
     with `none` the reply is only read or pushed. A message that has passed through three announcements is not announced
     again.
     """
+
+
+class AgentNotificationData(Reply):
+    agent: AgentName
+    reason: Optional[str]
+    """The reason of the last failure; null if it works again."""
+
+
+class AgentNotification(Reply):
+    """The backend of an agent fails, or works again."""
+
+    type: Literal["agent.failing", "agent.recovered"]
+    """The type of the event."""
+    timestamp: Timestamp
+    data: AgentNotificationData
+    """The agent."""
 
 
 class AgentPause(Reply):
@@ -340,6 +391,27 @@ class BeatStart(Reply):
     """The number of the agent's system events that wait and are not in a turn, at the time of the answer."""
 
 
+class BudgetNotificationData(Reply):
+    budget_name: BudgetName
+    unit: BudgetUnit
+    used: float
+    """The tokens or the cost of the window."""
+    limit: float
+    """The limit, with its grants."""
+    resets_at: Timestamp
+    """The end of the window."""
+
+
+class BudgetNotification(Reply):
+    """The use of a budget reached its `warnAt` or its limit. Sent once in a window."""
+
+    type: Literal["budget.warning", "budget.exceeded"]
+    """The type of the event."""
+    timestamp: Timestamp
+    data: BudgetNotificationData
+    """The budget."""
+
+
 class ChallengeReply(Reply):
     """The answer to Slack's `url_verification`."""
 
@@ -383,6 +455,15 @@ class ChatRequest(_ChatRequestRequired, total=False):
     model: ModelName
     wait: bool
     """`false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`."""
+
+
+class CompletedTurnNotification(Reply):
+    """A turn completed. Like all notifications it has the form of Standard Webhooks. Fields are added over time."""
+
+    type: Literal["turn.completed"]
+    """The type of the event."""
+    timestamp: Timestamp
+    data: EndedTurn
 
 
 class ConfigProblem(Reply):
@@ -440,6 +521,47 @@ class ConfiguredMapping(Reply):
     verify: VerifyType
     rate_limit: Optional[RateLimitUse]
     """The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set."""
+
+
+class DeadAnnouncementNotificationData(Reply):
+    turn_id: TurnId
+    session_id: SessionId
+    agent: AgentName
+    channel: str
+    """The channel, by its key in `channels`."""
+    attempts: int
+    """The number of attempts."""
+    reason: str
+    """The reason of the last failure."""
+    delivery_id: Optional[DeliveryId]
+    """The delivery of the request that started the turn."""
+
+
+class DeadAnnouncementNotification(Reply):
+    """A reply could not be delivered to its channel."""
+
+    type: Literal["announcement.dead"]
+    """The type of the event."""
+    timestamp: Timestamp
+    data: DeadAnnouncementNotificationData
+    """The reply that is not retried."""
+
+
+class DeadEventNotificationData(Reply):
+    event_id: EventId
+    agent_name: AgentName
+    attempts: EventAttempts
+    reason: EventReason
+
+
+class DeadEventNotification(Reply):
+    """A system event is dead."""
+
+    type: Literal["event.dead"]
+    """The type of the event."""
+    timestamp: Timestamp
+    data: DeadEventNotificationData
+    """The dead event."""
 
 
 class Delivery(Reply):
@@ -655,6 +777,39 @@ class EffectiveConfig(Reply):
     """The last reload, applied or refused; null if there was none since the start."""
 
 
+class EndedTurn(Reply):
+    """The turn that ended."""
+
+    turn_id: TurnId
+    session_id: SessionId
+    agent: AgentName
+    status: TurnStatus
+    surface: TurnSurface
+    caller: str
+    """The name of the token, key or mapping that started it; for a heartbeat, the name of its agent."""
+    model: Optional[str]
+    """The model that answered; null if none was named."""
+    usage: Usage
+    error: Optional[EndedTurnError]
+    """The error; null if it did not fail."""
+    delivery_id: Optional[DeliveryId]
+    """The delivery of the request that started the turn."""
+    created_at: Timestamp
+    ended_at: Timestamp
+    hops: Optional[int]
+    """The number of requests between gateways that led to the turn; absent if there were none."""
+    reply: Optional[str]
+    """The reply, only with `content: reply`; null if there is none, or if it is no longer stored. Treat it as untrusted."""
+
+
+class EndedTurnError(Reply):
+    """Why a turn failed."""
+
+    name: ErrorName
+    detail: Optional[str]
+    """The cause in this case, if known."""
+
+
 class FailedPair(Reply):
     """A pair of `match` that the request does not have."""
 
@@ -683,6 +838,33 @@ class Health(Reply):
     status: Literal["ok"]
     version: Version
     uptime_ms: Uptime
+
+
+class HealthNotificationData(Reply):
+    node_id: NodeId
+    status: HealthStatus
+    parts: List[HealthPart]
+    """The degraded parts."""
+
+
+class HealthNotification(Reply):
+    """The health of a gateway changed between `ok` and `degraded`, or another part is degraded."""
+
+    type: Literal["health.changed"]
+    """The type of the event."""
+    timestamp: Timestamp
+    data: HealthNotificationData
+    """The health of a gateway."""
+
+
+class HealthPart(Reply):
+    """One part: the store, a queue, an agent's backend, a token's age."""
+
+    name: str
+    """The name of the part."""
+    status: HealthStatus
+    detail: Optional[str]
+    """The problem and the remedy, or other information; null if there is none."""
 
 
 class Identity(Reply):
@@ -752,6 +934,24 @@ class Key(Reply):
 
 class KeyList(Reply):
     next_cursor: NextCursor
+
+
+class KeyNotificationData(Reply):
+    key_id: Optional[KeyId]
+    """Its id; null for a key of the configuration."""
+    name: str
+    """Its name."""
+    expires_at: Timestamp
+
+
+class KeyNotification(Reply):
+    """A REST key expires within seven days. Sent once for each key."""
+
+    type: Literal["key.expiring"]
+    """The type of the event."""
+    timestamp: Timestamp
+    data: KeyNotificationData
+    """The key, without the key itself."""
 
 
 class KeyRate(TypedDict):
@@ -906,6 +1106,54 @@ class MintedKey(Reply):
     source: Literal["console"]
     key: KeyItself
     config_line: ConfigLine
+
+
+class Notification(Reply):
+    """An event for one endpoint. Absent values are null."""
+
+    notification_id: NotificationId
+    webhook_id: WebhookId
+    endpoint: EndpointName
+    type: NotificationType
+    agent: Optional[AgentName]
+    """The agent of the event."""
+    turn_id: Optional[TurnId]
+    """The turn of the event."""
+    session_id: Optional[SessionId]
+    """The session of the event."""
+    state: NotificationState
+    attempts: int
+    """The number of attempts since it was queued."""
+    status: Optional[int]
+    """The HTTP status of the last answer; null if there was no answer."""
+    reason: Optional[str]
+    """The reason for the failure of the last attempt; null if it did not fail."""
+    created_at: Timestamp
+    ended_at: Optional[Timestamp]
+    """The time when it was delivered or failed."""
+    next_attempt_at: Optional[Timestamp]
+    """The time of the next attempt, if it is `retrying`."""
+
+
+class NotificationList(Reply):
+    """Notifications, newest first."""
+
+    notifications: List[Notification]
+    """The notifications."""
+    next_cursor: NextCursor
+
+
+class NotificationTest(Reply):
+    """The result of a test event."""
+
+    delivered: bool
+    """Whether the receiver answered with a 2xx."""
+    status: Optional[int]
+    """The HTTP status of the answer; null if there was none."""
+    reason: Optional[str]
+    """The reason of the failure; null if it was delivered."""
+    duration_ms: float
+    """The duration of the attempt, in milliseconds."""
 
 
 class PlannedTurn(Reply):
@@ -1127,6 +1375,20 @@ class SystemEventList(Reply):
     next_cursor: NextCursor
 
 
+class TestNotificationData(Reply):
+    endpoint: EndpointName
+
+
+class TestNotification(Reply):
+    """A test event, sent by `notifications.test`. It is not stored."""
+
+    type: Literal["notify.test"]
+    """The type of the event."""
+    timestamp: Timestamp
+    data: TestNotificationData
+    """The endpoint that is tested."""
+
+
 class TimelineStep(Reply):
     """One step."""
 
@@ -1329,6 +1591,15 @@ class TurnList(Reply):
     turns: List[TurnSummary]
     """The turns."""
     next_cursor: NextCursor
+
+
+class TurnNotification(Reply):
+    """A turn failed or was cancelled."""
+
+    type: Literal["turn.failed", "turn.cancelled"]
+    """The type of the event."""
+    timestamp: Timestamp
+    data: EndedTurn
 
 
 class TurnStarted(Reply):
