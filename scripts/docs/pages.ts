@@ -7,6 +7,8 @@ function guide(name: string, title?: string) {
 
 /** The group of pages that users of the gateway do not need. */
 export const PROJECT = "The project";
+/** The group of pages from the contract, which a running gateway serves. */
+export const REFERENCE = "Reference";
 
 /** The pages in the order of the navigation. */
 export const GROUPS: readonly PageGroup[] = [
@@ -20,6 +22,7 @@ export const GROUPS: readonly PageGroup[] = [
       guide("agents"),
       guide("webhooks"),
       guide("announcements"),
+      guide("notifications"),
       guide("websocket", "WebSocket"),
       guide("openai", "OpenAI clients"),
       guide("console", "The console"),
@@ -40,7 +43,7 @@ export const GROUPS: readonly PageGroup[] = [
     ],
   },
   {
-    title: "Reference",
+    title: REFERENCE,
     pages: [
       { name: "authentication" },
       { name: "rest" },
