@@ -9,6 +9,7 @@ export const PROMISES = [
   "no state moves backwards",
   "a stream continues where it ended",
   "a key is known everywhere",
+  "each end is notified",
   "nothing unexpected happens",
   "every resource is released",
   "no secret in the log",

@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { main } from "#test/harness/process.ts";
+import { createRandom } from "#test/harness/random.ts";
 import { showBroken } from "./breaches.ts";
+import { startEndpoint } from "./notified.ts";
+import { killBeforeEvents } from "./proofs.ts";
 import { type CrashOptions, type CrashReport, runCrash, type Seen } from "./run.ts";
 
 /** The short form of `npm run test:crash`, with another seed each time, which is printed when a promise is broken. */
@@ -29,7 +32,28 @@ test("F01: killed at any moment on SQLite, it breaks no promise", async () => {
   expectAllSeen(report);
 });
 
+/** The short form of the proofs about notifications. */
+async function crashNotified(options: Pick<CrashOptions, "store" | "gateways">) {
+  await using endpoint = await startEndpoint();
+  const rules = killBeforeEvents(endpoint, createRandom(Math.floor(Math.random() * 1e6)));
+  const { shown } = await crash({ kills: 3, ...rules, ...options });
+  return { shown, ...endpoint.counts() };
+}
+
+test("killed between a turn's end and its event on SQLite, it notifies every end with one id", async () => {
+  const { shown, turns } = await crashNotified({ store: { type: "sqlite", path: "../gateway.db" }, gateways: 1 });
+  expect(shown).toBe("");
+  expect(turns).toBeGreaterThan(0);
+});
+
 await postgresTests((server) => {
+  test("three gateways on one database, killed between a turn's end and its event, notify every end with one id", async () => {
+    const store = { type: "postgres", url: await server.createDatabase() };
+    const { shown, turns } = await crashNotified({ store, gateways: 3 });
+    expect(shown).toBe("");
+    expect(turns).toBeGreaterThan(0);
+  });
+
   test("F01: three gateways on one database, killed at any moment, break no promise", async () => {
     const store = { type: "postgres", url: await server.createDatabase() };
     const { shown, ...report } = await crash({ store, kills: 2, gateways: 3, lastBlow: false });

@@ -18,7 +18,7 @@ export type FleetOptions = {
   /** In addition to the quick and the slow agent, or instead of them. */
   agents?: object;
   /** Sections of the configuration that replace those below. */
-  more?: object;
+  more?: object | undefined;
 };
 
 const HEARTBEAT = "200ms";

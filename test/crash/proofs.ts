@@ -6,8 +6,9 @@ import { type PostgresServer, startPostgres } from "#test/harness/postgres-serve
 import { createRandom } from "#test/harness/random.ts";
 import type { Proof, ProofOptions } from "./command.ts";
 import type { Fleet } from "./fleet.ts";
+import { startEndpoint } from "./notified.ts";
 import { withPassword } from "./requests.ts";
-import { type CrashReport, killOne, runCrash } from "./run.ts";
+import { type CrashOptions, type CrashReport, killOne, runCrash } from "./run.ts";
 
 type Given = {
   name: string;
@@ -16,6 +17,8 @@ type Given = {
   gateways: number;
   /** The number of rounds without an option. */
   kills: number;
+  /** Events are sent to an endpoint, and gateways are killed between the end of a turn and its event. */
+  notified?: boolean;
   /** The database fails over to its standby, and the former primary returns. */
   failover?: boolean;
 };
@@ -27,11 +30,28 @@ const GIVEN: readonly Given[] = [
   { name: "sqlite", words: "SQLite, killed", kills: 50, ...onSqlite },
   { name: "postgres-1", words: "PostgreSQL, one gateway, killed", kills: 50, ...onPostgres, gateways: 1 },
   { name: "postgres-3", words: "PostgreSQL, three gateways, killed", kills: 50, ...onPostgres },
+  {
+    name: "notify-sqlite",
+    words: "SQLite, killed between a turn's end and its event",
+    kills: 50,
+    notified: true,
+    ...onSqlite,
+  },
+  {
+    name: "notify-postgres",
+    words: "PostgreSQL, three gateways, killed between a turn's end and its event",
+    kills: 50,
+    notified: true,
+    ...onPostgres,
+  },
   { name: "postgres-failover", words: "PostgreSQL, failed over and back", kills: 15, failover: true, ...onPostgres },
 ];
 
 /** Runs one of them, with its own store. */
-async function prove({ engine, gateways, failover, kills: usual }: Given, options: ProofOptions): Promise<CrashReport> {
+async function prove(
+  { engine, gateways, failover, notified, kills: usual }: Given,
+  options: ProofOptions,
+): Promise<CrashReport & { more?: readonly string[] }> {
   const { kills = usual } = options;
   mkdirSync(options.folder, { recursive: true });
   // Acknowledged work must be on the disk, as in production.
@@ -42,14 +62,19 @@ async function prove({ engine, gateways, failover, kills: usual }: Given, option
     ? { type: "postgres", url: servers.map((one) => withPassword(one.url())) }
     : { type: "sqlite", path: join(options.folder, "gateway.db") };
   const random = createRandom(options.seed + 2);
-  return await runCrash({
+  await using endpoint = notified ? await startEndpoint() : undefined;
+  const report = await runCrash({
     store,
     gateways,
+    ...(endpoint && killBeforeEvents(endpoint, random)),
     ...(server && { logs: () => ({ files: servers.map((one) => one.logFile) }) }),
     ...(server && standby && { disturb: failOver(random, kills, failovers(server, standby)) }),
     ...options,
     kills,
   });
+  if (!endpoint) return report;
+  const { turns, repeats } = endpoint.counts();
+  return { ...report, more: [`  ${turns} turns with their event, ${repeats} events that came again`] };
 }
 
 export const PROOFS: readonly Proof[] = GIVEN.map((given) => ({
@@ -59,6 +84,28 @@ export const PROOFS: readonly Proof[] = GIVEN.map((given) => ({
     given.failover && systemBins().length === 0 ? "pg_basebackup of Debian's postgresql is not there" : undefined,
   run: (options) => prove(given, options),
 }));
+
+const AFTER_EVENT_MS = 20;
+
+/**
+ * Kills a gateway while an event waits for its answer, or a few milliseconds after: further turns have ended by then, whose events are not sent yet.
+ */
+export function killBeforeEvents(
+  endpoint: Awaited<ReturnType<typeof startEndpoint>>,
+  random: ReturnType<typeof createRandom>,
+): Pick<CrashOptions, "more" | "disturb" | "after"> {
+  return {
+    more: endpoint.config,
+    async disturb(fleet) {
+      await endpoint.stall();
+      await pause(random.below(AFTER_EVENT_MS));
+      const killed = killOne(random.pick(fleet.nodes), random);
+      endpoint.answer();
+      await killed;
+    },
+    after: (fleet) => endpoint.verify(fleet),
+  };
+}
 
 /** Gateways are killed, and sometimes their database fails before that. */
 function failOver(random: ReturnType<typeof createRandom>, kills: number, steps: (() => Promise<void>)[]) {

@@ -6,6 +6,7 @@ export const SECRETS = {
   rpcToken: "rpc-token-of-the-crash-test",
   webhookToken: "webhook-token-of-the-crash-test",
   consoleToken: "console-token-of-the-crash-test",
+  notify: `whsec_${Buffer.from("notify-secret-of-the-crash-test").toString("base64")}`,
   databasePassword: "database-password-of-the-crash-test",
 } as const;
 

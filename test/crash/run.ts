@@ -25,6 +25,8 @@ export type CrashOptions = {
   restMs?: number;
   env?: Record<string, string>;
   wrap?: FleetOptions["wrap"];
+  /** Further sections of the configuration. */
+  more?: object;
   /** Decides if another round follows; without it the number of rounds is the number of kills. */
   goesOn?: (round: number, seen: Seen) => boolean;
   /** Before the clients start. */
@@ -90,7 +92,8 @@ export async function runCrash(options: CrashOptions): Promise<CrashReport> {
   const began = performance.now();
   const random = createRandom(seed);
   const caller = createCaller(options.answerMs ?? 30_000);
-  const how = { main: options.main, folder, store, count: gateways, ...(env && { env }), ...(wrap && { wrap }) };
+  const { main, more } = options;
+  const how = { main, folder, store, more, count: gateways, ...(env && { env }), ...(wrap && { wrap }) };
   await using fleet = await startFleet(how);
   await options.before?.(fleet);
   const traffic = startTraffic({
