@@ -19,7 +19,8 @@ export async function replayNotification(
     throw new GatewayError("notification-not-replayable", reason);
   }
   const queued = found && (await store.replayNotification(notificationId, { now: clock.now() }));
-  if (!queued) throw new GatewayError("notification-not-found", `No notification has the id ${quoted(notificationId)}.`);
+  if (!queued)
+    throw new GatewayError("notification-not-found", `No notification has the id ${quoted(notificationId)}.`);
   return queued;
 }
 
