@@ -816,6 +816,8 @@ export interface components {
             agents?: components["schemas"]["TokenAgents"];
             /** @description The key's own rate limit. By default it is `gateway.rest.rateLimit`. */
             rateLimit?: components["schemas"]["TokenRate"];
+            /** @description The key's own budget, which counts only its turns (docs/budgets.md). By default it has none. */
+            budget?: components["schemas"]["TokenBudget"];
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         Rpc: {
@@ -869,6 +871,8 @@ export interface components {
             agents?: components["schemas"]["TokenAgents"];
             /** @description The token's own rate limit, over HTTP and WebSocket together. By default it is `gateway.rpc.rateLimit`. */
             rateLimit?: components["schemas"]["TokenRate"];
+            /** @description The token's own budget, which counts only its turns (docs/budgets.md). By default it has none. */
+            budget?: components["schemas"]["TokenBudget"];
         };
         /**
          * @description A secret; `${NAME}` takes it from the environment. A secret with fewer than 16 characters is accepted only on loopback, with a warning.
@@ -1004,6 +1008,37 @@ export interface components {
          *     ]
          */
         TokenAgents: string[];
+        /**
+         * @description The tokens and the cost that the turns of one key or token may use in a window. At the limit, new turns are refused.
+         * @example {
+         *       "per": "day",
+         *       "tokens": 200000
+         *     }
+         */
+        TokenBudget: {
+            /**
+             * @description The length of a window.
+             * @example day
+             * @enum {string}
+             */
+            per: "hour" | "day" | "month";
+            /**
+             * @description The time zone of the window, by its IANA name.
+             * @default UTC
+             * @example Europe/Berlin
+             */
+            timeZone: string;
+            /**
+             * @description The maximum number of input and output tokens in a window.
+             * @example 200000
+             */
+            tokens?: number;
+            /**
+             * @description The maximum cost in a window, in the currency of the prices of models.
+             * @example 2.5
+             */
+            cost?: number;
+        };
         /**
          * @description The name in logs, usage and lists. It is not secret, and must be unique in its list.
          * @example ci
@@ -1746,6 +1781,8 @@ export interface components {
             agents?: components["schemas"]["TokenAgents"];
             /** @description The key's own rate limit. By default it is `gateway.rest.rateLimit`. */
             rateLimit?: components["schemas"]["TokenRate"];
+            /** @description The key's own budget, which counts only its turns (docs/budgets.md). By default it has none. */
+            budget?: components["schemas"]["TokenBudgetWritten"];
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         RpcWritten: {
@@ -1759,7 +1796,7 @@ export interface components {
                  */
                 type?: "bearer";
                 /** @description The tokens. */
-                tokens?: components["schemas"]["RpcToken"][];
+                tokens?: components["schemas"]["RpcTokenWritten"][];
             };
             rateLimit?: components["schemas"]["RateLimitWritten"];
             /** @description The maximum number of open WebSockets from one address, or from one IPv6 /64. Further WebSockets are refused. */
@@ -1821,6 +1858,36 @@ export interface components {
             key: string;
             /** @description Tells browsers to use HTTPS only (`Strict-Transport-Security`) for half a year. It applies to every port of the host name. It is not sent to `localhost`. */
             hsts?: boolean;
+        };
+        /**
+         * @description The tokens and the cost that the turns of one key or token may use in a window. At the limit, new turns are refused.
+         * @example {
+         *       "per": "day",
+         *       "tokens": 200000
+         *     }
+         */
+        TokenBudgetWritten: {
+            /**
+             * @description The length of a window.
+             * @example day
+             * @enum {string}
+             */
+            per: "hour" | "day" | "month";
+            /**
+             * @description The time zone of the window, by its IANA name.
+             * @example Europe/Berlin
+             */
+            timeZone?: string;
+            /**
+             * @description The maximum number of input and output tokens in a window.
+             * @example 200000
+             */
+            tokens?: number;
+            /**
+             * @description The maximum cost in a window, in the currency of the prices of models.
+             * @example 2.5
+             */
+            cost?: number;
         };
         /**
          * @description A tool server that supports the Model Context Protocol.
@@ -1967,6 +2034,33 @@ export interface components {
             };
             recorder?: components["schemas"]["RecorderWritten"];
         };
+        /**
+         * @description A token of the RPC surface.
+         * @example {
+         *       "name": "ci",
+         *       "token": "${RPC_TOKEN}",
+         *       "permissions": "*"
+         *     }
+         */
+        RpcTokenWritten: {
+            name: components["schemas"]["TokenName"];
+            token: components["schemas"]["Secret"];
+            /**
+             * @description The names of the methods that the token may call, or `*` for all methods.
+             * @example [
+             *       "agent.list",
+             *       "session.list",
+             *       "system.health"
+             *     ]
+             */
+            permissions: "*" | string[];
+            /** @description The only agents that the token may use, as configured in `agents`. By default it may use every agent. A token with `agents` cannot use `system.reload`, `agent.reload`, `/metrics`, or the pushes of the gateway and of deliveries, because they concern all agents. */
+            agents?: components["schemas"]["TokenAgents"];
+            /** @description The token's own rate limit, over HTTP and WebSocket together. By default it is `gateway.rpc.rateLimit`. */
+            rateLimit?: components["schemas"]["TokenRate"];
+            /** @description The token's own budget, which counts only its turns (docs/budgets.md). By default it has none. */
+            budget?: components["schemas"]["TokenBudgetWritten"];
+        };
     };
     responses: never;
     parameters: never;
@@ -2026,6 +2120,7 @@ export type StoreConfig = components["schemas"]["Store"];
 export type TimeoutsConfig = components["schemas"]["Timeouts"];
 export type TlsConfig = components["schemas"]["Tls"];
 export type TokenAgentsConfig = components["schemas"]["TokenAgents"];
+export type TokenBudgetConfig = components["schemas"]["TokenBudget"];
 export type TokenNameConfig = components["schemas"]["TokenName"];
 export type TokenRateConfig = components["schemas"]["TokenRate"];
 export type ToolServerConfig = components["schemas"]["ToolServer"];

@@ -98,4 +98,11 @@ export const methods = {
     required: [],
     idempotent: false,
   },
+  "budget.list": {
+    permission: "budget.list",
+    errors: ["invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "store-unavailable"],
+    params: [],
+    required: [],
+    idempotent: false,
+  },
 } as const satisfies Record<RpcMethod, MethodRow>;

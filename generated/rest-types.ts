@@ -262,6 +262,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List budgets
+         * @description All budgets with their use in the current window. They are few: the list has no pages.
+         */
+        get: operations["budgets.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/budgets/{name}/grant": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Raise a budget
+         * @description Adds tokens, cost or both to the limits of a budget until the end of its window, or until a given time. Turns that were refused are accepted
+         *     again, and turns that wait for the budget start. Each call adds again. The grant is stored and recorded as `budget.granted` in the gateway's
+         *     stream. A key cannot raise a budget that names it, nor its own budget.
+         */
+        post: operations["budgets.grant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries": {
         parameters: {
             query?: never;
@@ -936,7 +978,7 @@ export interface paths {
         };
         /**
          * The RPC contract
-         * @description The 12 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
+         * @description The 13 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
          */
         get: operations["ops.openrpc"];
         put?: never;
@@ -1388,6 +1430,52 @@ export interface components {
             /** @description The number of the agent's system events that wait and are not in a turn, at the time of the answer. */
             waiting_events: number;
         };
+        /** @description A budget and its use in the current window. */
+        Budget: {
+            name: components["schemas"]["BudgetName"];
+            per: components["schemas"]["BudgetPeriod"];
+            time_zone: components["schemas"]["BudgetTimeZone"];
+            agents: components["schemas"]["BudgetAgents"];
+            keys: components["schemas"]["BudgetKeys"];
+            sources: components["schemas"]["BudgetSources"];
+            tokens: components["schemas"]["TokensOrNull"];
+            cost: components["schemas"]["CostOrNull"];
+            estimated_tokens: components["schemas"]["EstimatedTokens"];
+            /** @description The start of the window. */
+            starts_at: components["schemas"]["Timestamp"];
+            /** @description The end of the window; the next one starts with nothing used. */
+            resets_at: components["schemas"]["Timestamp"];
+            state: components["schemas"]["BudgetState"];
+            then: components["schemas"]["BudgetAction"];
+        };
+        /**
+         * @description The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant.
+         * @enum {string}
+         */
+        BudgetAction: "refuse" | "pause";
+        /** @description The only agents whose turns it counts; null if it counts those of every agent. */
+        BudgetAgents: components["schemas"]["AgentName"][] | null;
+        /** @description An addition to the limits of a budget: `tokens`, `cost` or both. */
+        BudgetGrant: {
+            /**
+             * @description The number of tokens to add.
+             * @example 500000
+             */
+            tokens?: number;
+            /**
+             * @description The cost to add, in the currency of the prices.
+             * @example 5
+             */
+            cost?: number;
+            /** @description The end of the addition: a future time within a year. Without it or with null, the end of the current window. */
+            until?: components["schemas"]["Timestamp"] | null;
+        };
+        /** @description The names of the only keys and tokens whose turns it counts; null if it counts those of all. */
+        BudgetKeys: string[] | null;
+        BudgetList: {
+            /** @description The budgets of the configuration, in its order; then those of keys and tokens. */
+            budgets: components["schemas"]["Budget"][];
+        };
         /**
          * @description The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token `token:` and its name.
          * @example daily
@@ -1413,6 +1501,28 @@ export interface components {
                 resetsAt: components["schemas"]["Timestamp"];
             };
         };
+        /**
+         * @description The length of a window. It begins with the hour, day or month of the time zone.
+         * @enum {string}
+         */
+        BudgetPeriod: "hour" | "day" | "month";
+        /**
+         * @description The source of a turn. Requests of clients of OpenAI count as `rest`.
+         * @enum {string}
+         */
+        BudgetSource: "rest" | "rpc" | "webhook" | "heartbeat";
+        /** @description The only sources of turns that it counts; null if it counts those of all. */
+        BudgetSources: components["schemas"]["BudgetSource"][] | null;
+        /**
+         * @description `open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait.
+         * @enum {string}
+         */
+        BudgetState: "open" | "warning" | "exceeded";
+        /**
+         * @description The time zone of the windows.
+         * @example Europe/Berlin
+         */
+        BudgetTimeZone: string;
         /**
          * @description The limit that was reached.
          * @enum {string}
@@ -1730,6 +1840,27 @@ export interface components {
             /** @description The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set. */
             rate_limit: components["schemas"]["RateLimitUse"] | null;
         };
+        /**
+         * @description The cost in the window.
+         * @example {
+         *       "used": 19.2,
+         *       "reserved": 0.05,
+         *       "limit": 25,
+         *       "granted": 0
+         *     }
+         */
+        CostOfBudget: {
+            /** @description The cost of attempts that have ended. */
+            used: number;
+            /** @description Reserved for running turns. At the end of a turn its real cost replaces it. */
+            reserved: number;
+            /** @description The limit, as configured. */
+            limit: number;
+            /** @description The sum of the grants in force; they are added to the limit. */
+            granted: number;
+        };
+        /** @description The cost by the prices of the models, in their currency; null if the budget does not limit it. */
+        CostOrNull: components["schemas"]["CostOfBudget"] | null;
         /**
          * @description The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page.
          * @example djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4
@@ -2108,6 +2239,8 @@ export interface components {
          * @example turn-failed
          */
         ErrorName: string;
+        /** @description The part of the used tokens that is an estimate, because the backend did not report its usage. */
+        EstimatedTokens: number;
         /** @description The number of turns that received it. */
         EventAttempts: number;
         /**
@@ -2246,6 +2379,8 @@ export interface components {
             agents: components["schemas"]["AgentNames"] | null;
             /** @description The key's or token's own rate limit; null if the rate limit of its surface applies. */
             rate_limit: components["schemas"]["KeyRate"] | null;
+            /** @description The key's or token's own budget; null if it has none. */
+            budget: components["schemas"]["KeyBudget"] | null;
         };
         /** @description The name of this server, and its paths. */
         Index: {
@@ -2299,6 +2434,7 @@ export interface components {
             scopes: components["schemas"]["KeyScopes"];
             agents: components["schemas"]["KeyAgents"];
             rate_limit: components["schemas"]["KeyRateOrNull"];
+            budget: components["schemas"]["KeyBudgetOrNull"];
             /** @description Null for a key of the configuration. */
             created_at: components["schemas"]["Timestamp"] | null;
             /** @description The time of its last use, to the minute; null if it was never used. */
@@ -2310,6 +2446,28 @@ export interface components {
         };
         /** @description The only agents that the key may use; null if it may use every agent. */
         KeyAgents: components["schemas"]["AgentNames"] | null;
+        /**
+         * @description The tokens, the cost or both that the turns of one key may use in an hour, a day or a month. At the limit, new turns are refused with `budget-exceeded`.
+         * @example {
+         *       "per": "day",
+         *       "time_zone": "UTC",
+         *       "tokens": 200000
+         *     }
+         */
+        KeyBudget: {
+            per: components["schemas"]["BudgetPeriod"];
+            /**
+             * @description The time zone of the windows, by its IANA name; `UTC` if absent.
+             * @example Europe/Berlin
+             */
+            time_zone?: string;
+            /** @description The maximum number of input and output tokens in a window. If absent, tokens are not limited. */
+            tokens?: number;
+            /** @description The maximum cost in a window, in the currency of the prices of models. If absent, the cost is not limited. */
+            cost?: number;
+        };
+        /** @description The key's own budget; null if it has none. */
+        KeyBudgetOrNull: components["schemas"]["KeyBudget"] | null;
         /** @description The expiry; null if the key does not expire. */
         KeyExpiry: components["schemas"]["Timestamp"] | null;
         /**
@@ -2375,6 +2533,8 @@ export interface components {
             agents?: components["schemas"]["AgentNames"] | null;
             /** @description The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
             rate_limit?: components["schemas"]["KeyRate"] | null;
+            /** @description The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the key, so no other key may have this name. Without it or with null, the key has no budget of its own. */
+            budget?: components["schemas"]["KeyBudget"] | null;
             expires_at?: components["schemas"]["WantedExpiry"];
         };
         /** @description A replacement for a key. */
@@ -2532,6 +2692,7 @@ export interface components {
             scopes: components["schemas"]["KeyScopes"];
             agents: components["schemas"]["KeyAgents"];
             rate_limit: components["schemas"]["KeyRateOrNull"];
+            budget: components["schemas"]["KeyBudgetOrNull"];
             created_at: components["schemas"]["Timestamp"];
             last_used_at: null;
             expires_at: components["schemas"]["KeyExpiry"];
@@ -2701,6 +2862,10 @@ export interface components {
             turn_id?: components["schemas"]["TurnId"];
             /** @description The time until the same request may succeed, in milliseconds. `Retry-After` has it in whole seconds. */
             retry_after_ms?: number;
+            /** @description The spent budget, for `budget-exceeded`. */
+            budget?: components["schemas"]["BudgetName"];
+            /** @description The end of the budget's window, for `budget-exceeded`. */
+            resets_at?: components["schemas"]["Timestamp"];
         };
         /** @description The errors in the configuration; empty if there are none. */
         Problems: components["schemas"]["ConfigProblem"][];
@@ -2778,6 +2943,7 @@ export interface components {
             scopes: components["schemas"]["KeyScopes"];
             agents: components["schemas"]["KeyAgents"];
             rate_limit: components["schemas"]["KeyRateOrNull"];
+            budget: components["schemas"]["KeyBudgetOrNull"];
             created_at: components["schemas"]["Timestamp"];
             last_used_at: null;
             expires_at: components["schemas"]["KeyExpiry"];
@@ -3025,6 +3191,27 @@ export interface components {
          * @example 2026-11-21T08:54:31.123Z
          */
         Timestamp: string;
+        /**
+         * @description The use of tokens in the window.
+         * @example {
+         *       "used": 1640200,
+         *       "reserved": 8200,
+         *       "limit": 2000000,
+         *       "granted": 0
+         *     }
+         */
+        TokensOfBudget: {
+            /** @description Used by attempts that have ended. */
+            used: number;
+            /** @description Reserved for running turns. At the end of a turn its real use replaces it. */
+            reserved: number;
+            /** @description The limit, as configured. */
+            limit: number;
+            /** @description The sum of the grants in force; they are added to the limit. */
+            granted: number;
+        };
+        /** @description The tokens, input and output together; null if the budget does not limit them. */
+        TokensOrNull: components["schemas"]["TokensOfBudget"] | null;
         /**
          * @description The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it.
          * @example [
@@ -3505,6 +3692,8 @@ export interface components {
             agents?: components["schemas"]["AgentNames"] | null;
             /** @description The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
             rate_limit?: components["schemas"]["KeyRate"] | null;
+            /** @description The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the key, so no other key may have this name. Without it or with null, the key has no budget of its own. */
+            budget?: components["schemas"]["KeyBudget"] | null;
             expires_at?: components["schemas"]["WantedExpiry"];
         };
         /** @description A replacement for a key. */
@@ -3655,6 +3844,15 @@ export interface components {
                 "text/event-stream": components["schemas"]["EventStream"];
             };
         };
+        /** @description No budget has this name. */
+        BudgetNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The session does not accept the message, the turn was cancelled, or the first request with this key is still being stored. */
         ChatConflict: {
             headers: {
@@ -3749,6 +3947,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The key does not have the scope `admin`, the budget limits the key itself, or the request's transport or origin is not allowed. */
+        GrantForbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The headers are larger than the limit. The connection is closed. */
         HeadersTooLarge: {
             headers: {
@@ -3834,6 +4041,15 @@ export interface components {
         };
         /** @description The body is not JSON, the request does not have the required shape, or the configuration would not accept the draft. */
         InvalidDryRun: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is not JSON, the request does not have the required shape, or the budget does not limit what the grant would raise. */
+        InvalidGrant: {
             headers: {
                 [name: string]: unknown;
             };
@@ -4519,6 +4735,11 @@ export interface components {
          * @example main
          */
         AgentName: string;
+        /**
+         * @description The name of a budget, from the list of budgets.
+         * @example daily
+         */
+        BudgetName: string;
         /** @description The `next_cursor` of the previous page; without it, the first page. */
         Cursor: components["schemas"]["Cursor"];
         /**
@@ -5091,6 +5312,79 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "budgets.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The budgets. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BudgetList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "budgets.grant": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of a budget, from the list of budgets.
+                 * @example daily
+                 */
+                name: components["parameters"]["BudgetName"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BudgetGrant"];
+            };
+        };
+        responses: {
+            /** @description The budget, with the grant. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Budget"];
+                };
+            };
+            400: components["responses"]["InvalidGrant"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["GrantForbidden"];
+            404: components["responses"]["BudgetNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["TooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
@@ -6989,8 +7283,19 @@ export type Backtest = components["schemas"]["Backtest"];
 export type BacktestRequest = components["schemas"]["BacktestRequest"];
 export type BacktestedDelivery = components["schemas"]["BacktestedDelivery"];
 export type BeatStart = components["schemas"]["BeatStart"];
+export type Budget = components["schemas"]["Budget"];
+export type BudgetAction = components["schemas"]["BudgetAction"];
+export type BudgetAgents = components["schemas"]["BudgetAgents"];
+export type BudgetGrant = components["schemas"]["BudgetGrant"];
+export type BudgetKeys = components["schemas"]["BudgetKeys"];
+export type BudgetList = components["schemas"]["BudgetList"];
 export type BudgetName = components["schemas"]["BudgetName"];
 export type BudgetNotification = components["schemas"]["BudgetNotification"];
+export type BudgetPeriod = components["schemas"]["BudgetPeriod"];
+export type BudgetSource = components["schemas"]["BudgetSource"];
+export type BudgetSources = components["schemas"]["BudgetSources"];
+export type BudgetState = components["schemas"]["BudgetState"];
+export type BudgetTimeZone = components["schemas"]["BudgetTimeZone"];
 export type BudgetUnit = components["schemas"]["BudgetUnit"];
 export type ChallengeReply = components["schemas"]["ChallengeReply"];
 export type Channel = components["schemas"]["Channel"];
@@ -7010,6 +7315,8 @@ export type ConfigLine = components["schemas"]["ConfigLine"];
 export type ConfigProblem = components["schemas"]["ConfigProblem"];
 export type ConfigValue = components["schemas"]["ConfigValue"];
 export type ConfiguredMapping = components["schemas"]["ConfiguredMapping"];
+export type CostOfBudget = components["schemas"]["CostOfBudget"];
+export type CostOrNull = components["schemas"]["CostOrNull"];
 export type Cursor = components["schemas"]["Cursor"];
 export type DeadAnnouncementNotification = components["schemas"]["DeadAnnouncementNotification"];
 export type DeadEventNotification = components["schemas"]["DeadEventNotification"];
@@ -7031,6 +7338,7 @@ export type EndedTurn = components["schemas"]["EndedTurn"];
 export type EndedTurnError = components["schemas"]["EndedTurnError"];
 export type EndpointName = components["schemas"]["EndpointName"];
 export type ErrorName = components["schemas"]["ErrorName"];
+export type EstimatedTokens = components["schemas"]["EstimatedTokens"];
 export type EventAttempts = components["schemas"]["EventAttempts"];
 export type EventId = components["schemas"]["EventId"];
 export type EventReason = components["schemas"]["EventReason"];
@@ -7053,6 +7361,8 @@ export type IndexPath = components["schemas"]["IndexPath"];
 export type InvalidSkill = components["schemas"]["InvalidSkill"];
 export type Key = components["schemas"]["Key"];
 export type KeyAgents = components["schemas"]["KeyAgents"];
+export type KeyBudget = components["schemas"]["KeyBudget"];
+export type KeyBudgetOrNull = components["schemas"]["KeyBudgetOrNull"];
 export type KeyExpiry = components["schemas"]["KeyExpiry"];
 export type KeyId = components["schemas"]["KeyId"];
 export type KeyItself = components["schemas"]["KeyItself"];
@@ -7119,6 +7429,8 @@ export type SystemEventList = components["schemas"]["SystemEventList"];
 export type TestNotification = components["schemas"]["TestNotification"];
 export type TimelineStep = components["schemas"]["TimelineStep"];
 export type Timestamp = components["schemas"]["Timestamp"];
+export type TokensOfBudget = components["schemas"]["TokensOfBudget"];
+export type TokensOrNull = components["schemas"]["TokensOrNull"];
 export type ToolCalls = components["schemas"]["ToolCalls"];
 export type TriedMapping = components["schemas"]["TriedMapping"];
 export type Turn = components["schemas"]["Turn"];

@@ -27,6 +27,8 @@ export interface RpcHandlers<Ctx> {
   "system.reload": (params: RpcMethods["system.reload"]["params"], ctx: Ctx) => Answer<RpcMethods["system.reload"]["result"]>;
   /** Usage statistics */
   "usage.stats": (params: RpcMethods["usage.stats"]["params"], ctx: Ctx) => Answer<RpcMethods["usage.stats"]["result"]>;
+  /** List budgets */
+  "budget.list": (params: RpcMethods["budget.list"]["params"], ctx: Ctx) => Answer<RpcMethods["budget.list"]["result"]>;
 }
 
 type Answer<Result> = Result | Promise<Result>;

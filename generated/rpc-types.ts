@@ -90,6 +90,87 @@ export interface components {
          */
         Attempt: number;
         /**
+         * @description A budget and its use in the current window.
+         * @example {
+         *       "name": "daily",
+         *       "per": "day",
+         *       "timeZone": "Europe/Berlin",
+         *       "agents": null,
+         *       "keys": null,
+         *       "sources": null,
+         *       "tokens": {
+         *         "used": 1640200,
+         *         "reserved": 8200,
+         *         "limit": 2000000,
+         *         "granted": 0
+         *       },
+         *       "cost": null,
+         *       "estimatedTokens": 0,
+         *       "startsAt": "2026-11-20T23:00:00.000Z",
+         *       "resetsAt": "2026-11-21T23:00:00.000Z",
+         *       "state": "warning",
+         *       "then": "refuse"
+         *     }
+         */
+        Budget: {
+            name: components["schemas"]["BudgetName"];
+            per: components["schemas"]["BudgetPeriod"];
+            timeZone: components["schemas"]["BudgetTimeZone"];
+            agents: components["schemas"]["BudgetAgents"];
+            keys: components["schemas"]["BudgetKeys"];
+            sources: components["schemas"]["BudgetSources"];
+            tokens: components["schemas"]["TokensOrNull"];
+            cost: components["schemas"]["CostOrNull"];
+            estimatedTokens: components["schemas"]["EstimatedTokens"];
+            /** @description The start of the window. */
+            startsAt: components["schemas"]["Timestamp"];
+            /** @description The end of the window; the next one starts with nothing used. */
+            resetsAt: components["schemas"]["Timestamp"];
+            state: components["schemas"]["BudgetState"];
+            then: components["schemas"]["BudgetAction"];
+        };
+        /**
+         * @description The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant.
+         * @enum {string}
+         */
+        BudgetAction: "refuse" | "pause";
+        /** @description The only agents whose turns it counts; null if it counts those of every agent. */
+        BudgetAgents: components["schemas"]["AgentName"][] | null;
+        /** @description The names of the only keys and tokens whose turns it counts; null if it counts those of all. */
+        BudgetKeys: string[] | null;
+        /** @description The budgets that the token may see. */
+        BudgetList: {
+            /** @description The budgets of the configuration, in its order; then those of keys and tokens. */
+            budgets: components["schemas"]["Budget"][];
+        };
+        /**
+         * @description The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token `token:` and its name.
+         * @example daily
+         */
+        BudgetName: string;
+        /**
+         * @description The length of a window. It begins with the hour, day or month of the time zone.
+         * @enum {string}
+         */
+        BudgetPeriod: "hour" | "day" | "month";
+        /**
+         * @description The source of a turn. Requests of clients of OpenAI count as `rest`.
+         * @enum {string}
+         */
+        BudgetSource: "rest" | "rpc" | "webhook" | "heartbeat";
+        /** @description The only sources of turns that it counts; null if it counts those of all. */
+        BudgetSources: components["schemas"]["BudgetSource"][] | null;
+        /**
+         * @description `open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait.
+         * @enum {string}
+         */
+        BudgetState: "open" | "warning" | "exceeded";
+        /**
+         * @description The time zone of the windows.
+         * @example Europe/Berlin
+         */
+        BudgetTimeZone: string;
+        /**
          * @description The keys that changed, dotted; `skills` if skills changed.
          * @example [
          *       "agents.main.heartbeat.every"
@@ -124,6 +205,27 @@ export interface components {
             message: string;
         };
         /**
+         * @description The cost in the window.
+         * @example {
+         *       "used": 19.2,
+         *       "reserved": 0.05,
+         *       "limit": 25,
+         *       "granted": 0
+         *     }
+         */
+        CostOfBudget: {
+            /** @description The cost of attempts that have ended. */
+            used: number;
+            /** @description Reserved for running turns. At the end of a turn its real cost replaces it. */
+            reserved: number;
+            /** @description The limit, as configured. */
+            limit: number;
+            /** @description The sum of the grants in force; they are added to the limit. */
+            granted: number;
+        };
+        /** @description The cost by the prices of the models, in their currency; null if the budget does not limit it. */
+        CostOrNull: components["schemas"]["CostOfBudget"] | null;
+        /**
          * @description The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page.
          * @example djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4
          */
@@ -138,6 +240,8 @@ export interface components {
          * @example turn-failed
          */
         ErrorName: string;
+        /** @description The part of the used tokens that is an estimate, because the backend did not report its usage. */
+        EstimatedTokens: number;
         /** @description The health of the gateway and its parts. */
         Health: {
             status: components["schemas"]["HealthStatus"];
@@ -497,6 +601,27 @@ export interface components {
          */
         Timestamp: string;
         /**
+         * @description The use of tokens in the window.
+         * @example {
+         *       "used": 1640200,
+         *       "reserved": 8200,
+         *       "limit": 2000000,
+         *       "granted": 0
+         *     }
+         */
+        TokensOfBudget: {
+            /** @description Used by attempts that have ended. */
+            used: number;
+            /** @description Reserved for running turns. At the end of a turn its real use replaces it. */
+            reserved: number;
+            /** @description The limit, as configured. */
+            limit: number;
+            /** @description The sum of the grants in force; they are added to the limit. */
+            granted: number;
+        };
+        /** @description The tokens, input and output together; null if the budget does not limit them. */
+        TokensOrNull: components["schemas"]["TokensOfBudget"] | null;
+        /**
          * @description The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it.
          * @example [
          *       {
@@ -855,6 +980,9 @@ export interface components {
             groupBy?: "agent" | "model" | "surface" | "token" | "hour" | "day";
         };
         "usage.stats.result": components["schemas"]["UsageStats"];
+        "budget.list.params": Record<string, unknown>;
+        "budget.list.sent": Record<string, unknown>;
+        "budget.list.result": components["schemas"]["BudgetList"];
     };
     responses: never;
     parameters: never;
@@ -871,12 +999,26 @@ export type AgentName = components["schemas"]["AgentName"];
 export type AgentReload = components["schemas"]["AgentReload"];
 export type AgentState = components["schemas"]["AgentState"];
 export type Attempt = components["schemas"]["Attempt"];
+export type Budget = components["schemas"]["Budget"];
+export type BudgetAction = components["schemas"]["BudgetAction"];
+export type BudgetAgents = components["schemas"]["BudgetAgents"];
+export type BudgetKeys = components["schemas"]["BudgetKeys"];
+export type BudgetList = components["schemas"]["BudgetList"];
+export type BudgetName = components["schemas"]["BudgetName"];
+export type BudgetPeriod = components["schemas"]["BudgetPeriod"];
+export type BudgetSource = components["schemas"]["BudgetSource"];
+export type BudgetSources = components["schemas"]["BudgetSources"];
+export type BudgetState = components["schemas"]["BudgetState"];
+export type BudgetTimeZone = components["schemas"]["BudgetTimeZone"];
 export type Changed = components["schemas"]["Changed"];
 export type Channel = components["schemas"]["Channel"];
 export type ConfigProblem = components["schemas"]["ConfigProblem"];
+export type CostOfBudget = components["schemas"]["CostOfBudget"];
+export type CostOrNull = components["schemas"]["CostOrNull"];
 export type Cursor = components["schemas"]["Cursor"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
 export type ErrorName = components["schemas"]["ErrorName"];
+export type EstimatedTokens = components["schemas"]["EstimatedTokens"];
 export type Health = components["schemas"]["Health"];
 export type HealthPart = components["schemas"]["HealthPart"];
 export type HealthStatus = components["schemas"]["HealthStatus"];
@@ -910,6 +1052,8 @@ export type StoreHealth = components["schemas"]["StoreHealth"];
 export type Surface = components["schemas"]["Surface"];
 export type SystemReload = components["schemas"]["SystemReload"];
 export type Timestamp = components["schemas"]["Timestamp"];
+export type TokensOfBudget = components["schemas"]["TokensOfBudget"];
+export type TokensOrNull = components["schemas"]["TokensOrNull"];
 export type ToolCalls = components["schemas"]["ToolCalls"];
 export type TurnError = components["schemas"]["TurnError"];
 export type TurnId = components["schemas"]["TurnId"];
@@ -940,6 +1084,7 @@ export interface RpcMethods {
   "system.info": { params: components["schemas"]["system.info.params"]; sent: components["schemas"]["system.info.sent"]; result: components["schemas"]["system.info.result"] };
   "system.reload": { params: components["schemas"]["system.reload.params"]; sent: components["schemas"]["system.reload.sent"]; result: components["schemas"]["system.reload.result"] };
   "usage.stats": { params: components["schemas"]["usage.stats.params"]; sent: components["schemas"]["usage.stats.sent"]; result: components["schemas"]["usage.stats.result"] };
+  "budget.list": { params: components["schemas"]["budget.list.params"]; sent: components["schemas"]["budget.list.sent"]; result: components["schemas"]["budget.list.result"] };
 }
 
 export type RpcMethod = keyof RpcMethods;

@@ -14,6 +14,7 @@ export declare const params: Readonly<Record<
   | "system.health"
   | "system.info"
   | "system.reload"
-  | "usage.stats",
+  | "usage.stats"
+  | "budget.list",
   Validate
 >>;

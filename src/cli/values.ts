@@ -8,6 +8,13 @@ export function wholeNumber(text: string, option: string, least = 1): number {
   throw new UsageError(`${option} ${text} is not a whole number of at least ${least}.`);
 }
 
+/** A number above 0 of an option. */
+export function positive(text: string, option: string): number {
+  const number = Number(text);
+  if (text.trim() !== "" && Number.isFinite(number) && number > 0) return number;
+  throw new UsageError(`${option} ${text} is not a number above 0.`);
+}
+
 const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** A duration such as `30d` in milliseconds. */
@@ -22,6 +29,14 @@ export function momentOf(text: string, option: string, now = Date.now()): string
   const at = ago === undefined ? Date.parse(text) : now - ago;
   if (!Number.isNaN(at)) return new Date(at).toISOString();
   throw new UsageError(`${option} ${text} is not a time. Write 2h or 15m for that long ago, or 2026-11-21T08:00:00Z.`);
+}
+
+/** A future moment as the API has it: given as a length from now (`30d`), or as a date. */
+export function endOf(when: string, option: string): string {
+  const length = lengthOf(when);
+  const at = length === undefined ? Date.parse(when) : Date.now() + length;
+  if (Number.isNaN(at)) throw new UsageError(`${option} ${when} is not a time. Write 30d, or 2027-03-01.`);
+  return new Date(at).toISOString();
 }
 
 // Written by hand, as the data of a locale costs a tenth of a command's start.
@@ -40,6 +55,14 @@ export function shortTime(moment: string | null | undefined, now = new Date()): 
   if (!moment) return "–";
   const at = new Date(moment);
   return dayOf(at) === dayOf(now) ? clockOf(at) : `${dayOf(at)} ${clockOf(at).slice(0, 5)}`;
+}
+
+/** The time from now to a moment, in its two largest units: `14h 5m`. */
+export function spanTo(moment: string, now = Date.now()): string {
+  const minutes = Math.ceil(Math.max(Date.parse(moment) - now, 0) / 60_000);
+  const [days, hours, rest] = [Math.floor(minutes / 1_440), Math.floor(minutes / 60) % 24, minutes % 60];
+  if (days > 0) return `${days}d ${hours}h`;
+  return hours > 0 ? `${hours}h ${rest}m` : `${rest}m`;
 }
 
 /** A number with its noun: `1 event`, `2 events`. */

@@ -9,13 +9,26 @@ type Agent = CheckedConfig["agents"][string];
 /** Checks that each budget has a limit and a time zone and that its agents exist. Warns of limits that cannot work. */
 export function checkBudgets(config: CheckedConfig, findings: Findings): void {
   for (const [name, budget] of Object.entries(config.budgets)) checkBudget(["budgets", name], budget, config, findings);
+  const { rest, rpc } = config.gateway;
+  for (const [door, list, holders] of [
+    ["rest", "keys", rest.auth.keys],
+    ["rpc", "tokens", rpc.auth.tokens],
+  ] as const)
+    for (const [index, { budget }] of holders.entries())
+      if (budget) checkLimits(["gateway", door, "auth", list, index, "budget"], budget, findings);
 }
 
-function checkBudget(at: Path, budget: Budget, config: CheckedConfig, { refuse, warn }: Findings): void {
-  const { timeZone, tokens, cost, agents = [], keys = [] } = budget;
+type Limits = Pick<Budget, "timeZone" | "tokens" | "cost">;
+
+function checkLimits(at: Path, { timeZone, tokens, cost }: Limits, { refuse }: Findings): void {
   if (tokens === undefined && cost === undefined)
     refuse(at, "has no limit: give it `tokens`, `cost` or both, for example `tokens: 2000000`.", "key");
   if (!isTimeZone(timeZone)) refuse([...at, "timeZone"], `is not the name of a time zone${meantZone(timeZone)}`);
+}
+
+function checkBudget(at: Path, budget: Budget, config: CheckedConfig, { refuse, warn }: Findings): void {
+  const { cost, agents = [], keys = [] } = budget;
+  checkLimits(at, budget, { refuse, warn });
   const configured = Object.keys(config.agents);
   for (const [index, agent] of agents.entries())
     if (!configured.includes(agent))

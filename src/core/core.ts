@@ -6,11 +6,13 @@ import type { Store } from "#store/store.ts";
 import { createAgents } from "./agents/agents.ts";
 import { createCountedModels } from "./agents/counted-models.ts";
 import { createRemovedAgents } from "./agents/removed-agents.ts";
+import { createBudgets } from "./budgets.ts";
 import { createCodes } from "./codes.ts";
 import { GatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
 import { Heartbeat } from "./heartbeat/heartbeat.ts";
 import { createSystemEvents } from "./heartbeat/system-events.ts";
+import { withKeyBudgets } from "./key-budgets.ts";
 import { Keys } from "./keys.ts";
 import { createOutbox } from "./outbox/outbox.ts";
 import type { CoreParts } from "./parts.ts";
@@ -70,6 +72,8 @@ export async function createCore(options: CoreOptions) {
       return invalid;
     });
   await store.configure(current.policy);
+  // Calls of the store run in their order: a key is used only after its budget is set.
+  keys.onChange(() => void store.configure(withKeyBudgets(current.policy, keys.known())));
   const unwatch = watchStore(store, nouns);
   await Promise.all([keys.load(), reloadSkills(), heartbeat.reconfigure()]);
   await removedAgents.begin();
@@ -91,7 +95,7 @@ export async function createCore(options: CoreOptions) {
       await inTurn(async () => {
         const { take } = await readSkills(nouns, next);
         if (store.shared) await removedAgents.expect([...next.agents.keys()]);
-        await store.configure(next.policy);
+        await store.configure(withKeyBudgets(next.policy, keys.known()));
         current = next;
         take();
         keys.configure(next.keys);
@@ -181,6 +185,7 @@ function createNouns(
     gatewayStream,
     health,
     removedAgents: createRemovedAgents({ ...common, systemEvents }),
+    budgets: createBudgets(common),
     codes: createCodes(common),
     deliveries: createDeliveries(common),
     deliveryFeed: new DeliveryFeed(common),

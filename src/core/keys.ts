@@ -5,7 +5,8 @@ import { suggest } from "#kit/fault-words.ts";
 import { newId } from "#kit/ids.ts";
 import { createSecretIndex, hashOf } from "#kit/secrets.ts";
 import type { Events } from "#observe/events.ts";
-import type { ApiKey, KeyLimits, Store } from "#store/store.ts";
+import type { ApiKey, KeyBudget, KeyLimits, Store } from "#store/store.ts";
+import { checkKeyBudget } from "./key-budgets.ts";
 import type { EndingKey } from "./token-ages.ts";
 
 export type Scope = "chat" | "admin";
@@ -83,7 +84,7 @@ export class Keys {
   #isClosed = false;
   #stopPause = (): void => {};
   #stopExpiry = (): void => {};
-  #notify = (): void => {};
+  readonly #listeners: (() => void)[] = [];
 
   constructor(parts: KeysParts) {
     this.#parts = parts;
@@ -125,7 +126,12 @@ export class Keys {
     const { store, clock, events } = this.#parts;
     checkName(request.name);
     checkAgents(request, this.#parts.agents());
-    const made = mint(request, clock.now());
+    const now = clock.now();
+    checkKeyBudget(
+      request,
+      this.known().filter((key) => !isOver(key, now)),
+    );
+    const made = mint(request, now);
     const { keyId, name } = made.key;
     await store.createKey(made.key);
     this.#change([...this.#minted, made.key]);
@@ -158,16 +164,21 @@ export class Keys {
   /** Keys that expire within two weeks, or expired in the last one. */
   ending(): EndingKey[] {
     const now = this.#parts.clock.now();
-    return this.#all().flatMap(({ keyId, name, expiresAt, replacedBy }) =>
+    return this.known().flatMap(({ keyId, name, expiresAt, replacedBy }) =>
       expiresAt !== undefined && expiresAt - now <= 2 * WEEK_MS && now - expiresAt <= WEEK_MS
         ? [{ name, expiresAt, replacedBy, isConfigured: keyId === undefined }]
         : [],
     );
   }
 
-  /** Sets the function that is called after each change of the keys: one of them may be revoked. */
+  /** Calls the function after each change of the keys: one of them may be revoked, or have another budget. */
   onChange(notify: () => void): void {
-    this.#notify = notify;
+    this.#listeners.push(notify);
+  }
+
+  /** The keys of the configuration, then the created ones, as this gateway knows them. */
+  known(): KeyRecord[] {
+    return [...this.#configured.map(({ value }) => value), ...this.#minted];
   }
 
   knows(hash: Buffer): boolean {
@@ -199,8 +210,8 @@ export class Keys {
     this.#stopExpiry();
   }
 
-  #all(): KeyRecord[] {
-    return [...this.#configured.map(({ value }) => value), ...this.#minted];
+  #notify(): void {
+    for (const notify of this.#listeners) notify();
   }
 
   #change(keys: ApiKey[]): void {
@@ -223,7 +234,7 @@ export class Keys {
     this.#stopExpiry();
     if (this.#isClosed) return;
     const now = this.#parts.clock.now();
-    const ends = this.#all().flatMap(({ expiresAt = 0 }) => (expiresAt > now ? [expiresAt - now] : []));
+    const ends = this.known().flatMap(({ expiresAt = 0 }) => (expiresAt > now ? [expiresAt - now] : []));
     if (ends.length === 0 && this.#minted.every(({ expiresAt }) => expiresAt === undefined)) return;
     this.#stopExpiry = this.#parts.clock.after(Math.min(CHECK_MS, ...ends.map((ms) => ms + 1)), () => {
       for (const { keyId, expiresAt } of this.#minted)
@@ -260,7 +271,7 @@ export class Keys {
 }
 
 /** Makes a key. Only the caller gets its secret. */
-function mint({ name, scopes, expiresAt, agents, rateLimit }: NewKey, now: number): MintedKey {
+function mint({ name, scopes, expiresAt, agents, rateLimit, budget }: NewKey, now: number): MintedKey {
   requireExpiry(expiresAt, now);
   const secret = `gw_${randomBytes(32).toString("base64url")}`;
   const key: ApiKey = {
@@ -274,6 +285,7 @@ function mint({ name, scopes, expiresAt, agents, rateLimit }: NewKey, now: numbe
     ...(expiresAt !== undefined && { expiresAt }),
     ...(agents !== undefined && { agents }),
     ...(rateLimit !== undefined && { rateLimit }),
+    ...(budget !== undefined && { budget }),
   };
   return { key, secret };
 }
@@ -306,7 +318,7 @@ function replaced(keyId: string, by: string): GatewayError {
 }
 
 /** The configuration line that keeps a key past the end of a store that forgets. */
-export function configLineOf({ name, hash, scopes, expiresAt, agents, rateLimit }: ApiKey): string {
+export function configLineOf({ name, hash, scopes, expiresAt, agents, rateLimit, budget }: ApiKey): string {
   const fields = {
     name: JSON.stringify(name),
     key: `"sha256:${hash}"`,
@@ -314,8 +326,21 @@ export function configLineOf({ name, hash, scopes, expiresAt, agents, rateLimit 
     ...(expiresAt !== undefined && { expiresAt: `"${new Date(expiresAt).toISOString()}"` }),
     ...(agents && { agents: JSON.stringify(agents) }),
     ...(rateLimit && { rateLimit: `{ maxRequests: ${rateLimit.maxRequests}, windowMs: ${rateLimit.windowMs} }` }),
+    ...(budget && { budget: budgetLineOf(budget) }),
   };
   return `{ ${Object.entries(fields)
     .map(([field, text]) => `${field}: ${text}`)
+    .join(", ")} }`;
+}
+
+function budgetLineOf({ per, timeZone, tokens, cost }: KeyBudget): string {
+  const fields = {
+    per: JSON.stringify(per),
+    ...(timeZone !== "UTC" && { timeZone: JSON.stringify(timeZone) }),
+    ...(tokens !== undefined && { tokens }),
+    ...(cost !== undefined && { cost }),
+  };
+  return `{ ${Object.entries(fields)
+    .map(([field, value]) => `${field}: ${value}`)
     .join(", ")} }`;
 }

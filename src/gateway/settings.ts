@@ -8,6 +8,7 @@ import { checkDraft, type MappingDraft } from "#config/check-draft.ts";
 import type { AgentConfig, ChannelConfig, Config } from "#config/config.ts";
 import type { AgentSettings } from "#core/agents/agents.ts";
 import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
+import { tokenBudgets } from "#core/key-budgets.ts";
 import { createMappings, type MappingSettings, type Mappings } from "#core/mappings.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { systemClock } from "#kit/clock.ts";
@@ -73,8 +74,10 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
 }
 
 function policyOf(config: Config): StorePolicy {
+  const { budgets, reserves } = budgetPolicyOf(config);
   return {
-    ...budgetPolicyOf(config),
+    budgets: [...budgets, ...tokenBudgets(config.gateway.rpc.auth.tokens)],
+    reserves,
     notify: Object.entries(config.notify).map(([name, { events, agents }]) => ({ name, events, agents })),
     notifications: config.limits.notifications,
     streamKeep: GATEWAY_STORED_ENTRIES,

@@ -101,8 +101,8 @@ export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
     identify: (hash: Buffer) => {
       const key = core.keys.use(hash);
       if (!key) return access().identifyConsole(hash);
-      const { name, scopes, agents, rateLimit, keyId: tokenId = `config:${name}` } = key;
-      return { surface: "rest" as const, tokenId, name, scopes, agents, rateLimit };
+      const { name, scopes, agents, rateLimit, budget, keyId: tokenId = `config:${name}` } = key;
+      return { surface: "rest" as const, tokenId, name, scopes, agents, rateLimit, budget };
     },
     rateLimit: rateLimitOf(core.store, "rest", clock, () => config().gateway.rest.rateLimit).count,
     bodyLimit: () => config().limits.restBody,
@@ -201,7 +201,7 @@ const PATH_LIMIT = 200;
 const OPENAI_CLOSED =
   "The OpenAI-compatible API is off here: gateway.openai.enabled in the configuration turns it on, on the listeners that serve REST.";
 
-/** The 12 methods behind one dispatcher, and the doors that lead to it: HTTP and WebSocket. */
+/** The 13 methods behind one dispatcher, and the doors that lead to it: HTTP and WebSocket. */
 export function createRpc(parts: SurfaceParts, documents: () => Promise<Documents>) {
   const { core, config, access, clock, events, servedAt, hideInJson } = parts;
   const rateLimit = rateLimitOf(core.store, "rpc", clock, () => config().gateway.rpc.rateLimit).count;

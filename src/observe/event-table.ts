@@ -64,6 +64,7 @@ export interface EventFields {
   turnsGivenUp: { agent: string; count: number };
   agentPaused: { agent: string; caller: string };
   agentResumed: { agent: string; caller: string };
+  budgetGranted: { budget: string; tokens: number | undefined; cost: number | undefined; caller: string };
   /** Announcements that were not delivered when the gateway stopped. If they are `stored`, the next start delivers them. */
   announcementsLeft: { left: number; stored: boolean };
   notificationsLeft: { left: number; stored: boolean };
@@ -163,6 +164,7 @@ export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> 
   turnsGivenUp: ["warn", "turns.given-up"],
   agentPaused: ["info", "agent.paused"],
   agentResumed: ["info", "agent.resumed"],
+  budgetGranted: ["info", "budget.granted"],
   announcementsLeft: [({ stored }) => (stored ? "info" : "warn"), "announcements.left"],
   notificationsLeft: [({ stored }) => (stored ? "info" : "warn"), "notifications.left"],
   notifyStopped: ["warn", "notify.stopped", "notify_stops", "Stops of endpoints of notifications.", "endpoint"],

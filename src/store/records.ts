@@ -334,6 +334,16 @@ export type KeyLimits = {
   agents?: readonly string[] | undefined;
   /** The rate limit in place of the surface's. */
   rateLimit?: RateLimit | undefined;
+  /** The budget that counts only its turns. */
+  budget?: KeyBudget | undefined;
+};
+
+/** The cost is in the currency of the prices. */
+export type KeyBudget = {
+  per: "hour" | "day" | "month";
+  timeZone: string;
+  tokens?: number | undefined;
+  cost?: number | undefined;
 };
 
 export type ApiKey = KeyLimits & {

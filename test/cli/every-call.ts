@@ -42,10 +42,12 @@ export function callsOf(payload: string): Record<string, string[][]> {
     "agents pause": [["main"]],
     "agents resume": [["main"]],
     "agents beat": [["main"]],
-    "keys create": [["ci"], ["ci", "--agents", "main", "--rate", "5/1m"]],
+    "keys create": [["ci"], ["ci", "--agents", "main", "--rate", "5/1m", "--tokens", "9/day"]],
     "keys list": [[]],
     "keys rotate": [[`key_${id}`]],
     "keys revoke": [[`key_${id}`, "--yes"]],
+    "budgets list": [[]],
+    "budgets grant": [["daily", "--tokens", "500000"]],
     "diagnostics export": [["-"]],
     call: [["agent.list"]],
     api: [

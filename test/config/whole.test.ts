@@ -18,7 +18,7 @@ const everything = `{
     announceTo: "ops",
     rest: {
       enabled: true,
-      auth: { keys: [{ name: "ci", key: "\${REST_API_KEY}", scopes: ["chat", "admin"], expiresAt: "2035-01-31" }] },
+      auth: { keys: [{ name: "ci", key: "\${REST_API_KEY}", scopes: ["chat", "admin"], expiresAt: "2035-01-31", budget: { per: "day", tokens: 9 } }] },
       rateLimit: { maxRequests: 10, windowMs: 1000 },
     },
     rpc: {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { originText, sectionOf, sectionsOf, tokensOf } from "#console/lib/config-view.ts";
 import { expiryOf, keyState } from "#console/lib/key-expiry.ts";
-import { limitsText, rateOf, rateText, shortLimits } from "#console/lib/key-limits.ts";
+import { budgetOf, limitsText, rateOf, rateText, shortLimits } from "#console/lib/key-limits.ts";
 import type { ConfigValue } from "#generated/clients/typescript/src/rest-types.ts";
 
 function value(path: string, of: ConfigValue["value"], more: Partial<ConfigValue> = {}): ConfigValue {
@@ -50,7 +50,7 @@ test("tokens are in their order, each with its permissions", () => {
 test("permissions may be one list", () => {
   const [token] = tokensOf([value("gateway.rpc.auth.tokens.0.permissions", ["agent.list", "usage.stats"])]);
   const permissions = ["agent.list", "usage.stats"];
-  expect(token).toEqual({ index: 0, name: "token 1", permissions, agents: null, rate_limit: null });
+  expect(token).toEqual({ index: 0, name: "token 1", permissions, agents: null, rate_limit: null, budget: null });
 });
 
 test("tokens have their limits, in words that fit a table", () => {
@@ -58,14 +58,39 @@ test("tokens have their limits, in words that fit a table", () => {
   const agents = ["a", "b", "c", "d"].map((name, n) => value(`${at}.agents.${n}`, name));
   const rate = [value(`${at}.rateLimit.maxRequests`, 20), value(`${at}.rateLimit.windowMs`, 60_000)];
   const [token] = tokensOf([value(`${at}.name`, "desk"), ...agents, ...rate]);
-  const limits = { agents: ["a", "b", "c", "d"], rate_limit: { limit: 20, window_ms: 60_000 } };
+  const limits = { agents: ["a", "b", "c", "d"], rate_limit: { limit: 20, window_ms: 60_000 }, budget: null };
   expect(token).toMatchObject(limits);
   expect([limitsText(limits), shortLimits(limits)]).toEqual([
     "a, b, c, d · 20 per minute",
     "a, b, c +1 · 20 per minute",
   ]);
-  expect(limitsText({ agents: null, rate_limit: null })).toBe("");
+  expect(limitsText({ agents: null, rate_limit: null, budget: null })).toBe("");
   expect(rateText({ limit: 5, window_ms: 90_000 })).toBe("5 in 90 s");
+});
+
+test("tokens have their budget", () => {
+  const at = "gateway.rpc.auth.tokens.0.budget";
+  const values = [value(`${at}.tokens`, 20_000), value(`${at}.cost`, 2.5), value(`${at}.per`, "month")];
+  const [token] = tokensOf([...values, value(`${at}.timeZone`, "UTC")]);
+  expect(token?.budget).toEqual({ per: "month", time_zone: "UTC", tokens: 20_000, cost: 2.5 });
+  expect(limitsText({ agents: ["a"], rate_limit: null, budget: token?.budget ?? null })).toBe(
+    "a · 20,000 tokens and a cost of 2.50 per month",
+  );
+});
+
+test("the budget of the form has a limit, or is none", () => {
+  expect(budgetOf("20000", "", "day")).toMatchObject({ per: "day", tokens: 20_000 });
+  expect(budgetOf("", "0.5", "hour")).toMatchObject({ per: "hour", cost: 0.5 });
+  expect(budgetOf(" ", "", "day")).toBeUndefined();
+  for (const [tokens, cost] of [
+    ["0", ""],
+    ["1.5", ""],
+    ["ten", ""],
+    ["", "0"],
+    ["5", "x"],
+    ["1e13", ""],
+  ] as const)
+    expect(budgetOf(tokens, cost, "day")).toBeNull();
 });
 
 test("the rate limit of the form is a whole number, or none", () => {

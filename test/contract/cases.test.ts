@@ -38,12 +38,14 @@ const ASKED = { role: "user", content: "Hello" };
 const KNOWN_TO: Readonly<Record<string, object>> = {
   "completions.create": { model: "main", messages: [ASKED] },
   "mappings.dryRun": { name: "any", mapping: { name: "new", match: {}, message: "New" } },
-  "keys.create": { agents: ["main"], scopes: ["chat"] },
+  // A budget is named after its key, so the names of keys with a budget must differ.
+  "keys.create": { agents: ["main"], scopes: ["chat"], budget: null },
+  "budgets.grant": { until: null },
   "mappings.backtest": { mapping: { name: "new", match: {}, message: "New" } },
 };
 function withKnown(fields: object, operation: string): Record<string, unknown> {
   const known: Record<string, unknown> = { ...KNOWN, ...KNOWN_TO[operation] };
-  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, known[name] ?? value]));
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, name in known ? known[name] : value]));
 }
 
 /** Operations and methods whose invented names have no meaning here, in addition to those with a name in their path. */

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { addAgents } from "./agents.ts";
 import { addBackup } from "./backup.ts";
+import { addBudgets } from "./budgets.ts";
 import { addCalls } from "./call.ts";
 import { addChat } from "./chat.ts";
 import { addCheck } from "./check.ts";
@@ -47,6 +48,7 @@ export function addCommands(program: Command): void {
   addHealth(program);
   addAgents(program);
   addKeys(program);
+  addBudgets(program);
   addDiagnostics(program);
   program.commandsGroup("Call anything:");
   addCalls(program);

@@ -1,11 +1,11 @@
 import { type Command, Option } from "commander";
-import type { KeyRate, KeyScope } from "#generated/clients/typescript/src/rest-types.ts";
+import type { KeyBudget, KeyRate, KeyScope } from "#generated/clients/typescript/src/rest-types.ts";
 import { calling } from "../calling.ts";
 import { confirmed } from "../confirm.ts";
 import { UsageError } from "../failures.ts";
 import { oneLine, printItem, printList } from "../output.ts";
 import { print, say } from "../terminal.ts";
-import { lengthOf, shortTime } from "../values.ts";
+import { endOf, lengthOf, shortTime } from "../values.ts";
 
 export function addKeys(program: Command): void {
   const keys = program
@@ -13,7 +13,7 @@ export function addKeys(program: Command): void {
     .summary("REST keys: create, list, rotate, revoke")
     .description("The keys of REST. These commands need the console token.");
 
-  calling<{ scope?: KeyScope[]; expires?: string; agents?: string; rate?: string }>(
+  calling<{ scope?: KeyScope[]; expires?: string; agents?: string; rate?: string } & BudgetOptions>(
     keys
       .command("create")
       .summary("create a key, and print it once")
@@ -22,17 +22,21 @@ export function addKeys(program: Command): void {
       .option("--expires <when>", "its expiry: 30d, or 2027-03-01 (default: never)")
       .option("--agents <names>", "the only agents that the key may use, such as a,b (default: all)")
       .option("--rate <limit>", "the key's rate limit, such as 100/60s (default: the limit of REST)")
+      .option("--tokens <budget>", "the tokens that its turns may use, such as 200000/day (default: no budget)")
+      .option("--cost <budget>", "the cost of its turns, such as 2.5/day (default: no budget)")
+      .option("--time-zone <zone>", "the time zone of its budget (default: UTC)")
       .addHelpText(
         "after",
-        "\nExamples:\n  agent-gateway keys create ci\n  agent-gateway keys create dashboard --scope admin --expires 90d\n  agent-gateway keys create widget --agents support --rate 20/60s\n  KEY=$(agent-gateway keys create ci -q)",
+        "\nExamples:\n  agent-gateway keys create ci\n  agent-gateway keys create dashboard --scope admin --expires 90d\n  agent-gateway keys create widget --agents support --rate 20/60s --tokens 200000/day\n  KEY=$(agent-gateway keys create ci -q)",
       ),
     async ({ gateway, options, signal }, name = "") => {
       const body = {
         name,
         ...(options.scope && { scopes: options.scope }),
-        ...(options.expires && { expires_at: endOf(options.expires) }),
+        ...(options.expires && { expires_at: endOf(options.expires, "--expires") }),
         ...(options.agents !== undefined && { agents: namesIn(options.agents) }),
         ...(options.rate !== undefined && { rate_limit: rateOf(options.rate) }),
+        ...budgetOf(options),
       };
       const made = await gateway.keys.create(body, { signal });
       if (options.json) return print(JSON.stringify(made, null, 2));
@@ -60,6 +64,7 @@ export function addKeys(program: Command): void {
             { title: "SCOPES", of: ({ scopes }) => scopes.join(" ") },
             { title: "AGENTS", of: ({ agents }) => agents?.join(",") ?? "all" },
             { title: "RATE", of: ({ rate_limit }) => rateText(rate_limit) },
+            { title: "BUDGET", of: ({ budget }) => budgetText(budget) },
             { title: "LAST USED", of: ({ last_used_at }) => shortTime(last_used_at) },
             { title: "ENDS", of: ({ expires_at }) => shortTime(expires_at) },
           ],
@@ -127,9 +132,35 @@ function rateText(rate: KeyRate | null): string {
   return `${rate.limit}/${rate.window_ms % 1_000 === 0 ? `${rate.window_ms / 1_000}s` : `${rate.window_ms}ms`}`;
 }
 
-function endOf(when: string): string {
-  const length = lengthOf(when);
-  const at = length === undefined ? Date.parse(when) : Date.now() + length;
-  if (Number.isNaN(at)) throw new UsageError(`--expires ${when} is not a time. Write 30d, or 2027-03-01.`);
-  return new Date(at).toISOString();
+type BudgetOptions = { tokens?: string; cost?: string; timeZone?: string };
+
+function budgetOf({ tokens, cost, timeZone }: BudgetOptions): { budget?: KeyBudget } {
+  const limits = [limitOf("tokens", tokens), limitOf("cost", cost)].filter((limit) => limit !== undefined);
+  const [first, second] = limits;
+  if (!first && timeZone !== undefined) throw new UsageError("--time-zone needs a budget: --tokens, --cost or both.");
+  if (!first) return {};
+  if (second && second.per !== first.per)
+    throw new UsageError(
+      "--tokens and --cost are one budget: use one length for both, such as 200000/day and 2.5/day.",
+    );
+  return { budget: Object.assign({}, ...limits, timeZone !== undefined && { time_zone: timeZone }) as KeyBudget };
+}
+
+function limitOf(unit: "tokens" | "cost", text: string | undefined): KeyBudget | undefined {
+  if (text === undefined) return undefined;
+  const [, limit = "", per] = /^([\d.]+)\/(hour|day|month)$/.exec(text) ?? [];
+  const number = Number(limit);
+  if (per && number > 0 && (unit === "cost" || Number.isSafeInteger(number)))
+    return { per: per as KeyBudget["per"], [unit]: number };
+  const example = unit === "tokens" ? "200000/day" : "2.5/day";
+  throw new UsageError(`--${unit} ${text} is not a budget. Write ${example}, with hour, day or month.`);
+}
+
+/** A budget as the options have it. */
+function budgetText(budget: KeyBudget | null): string {
+  if (!budget) return "–";
+  const { per, tokens, cost } = budget;
+  return [tokens !== undefined && `${tokens}/${per}`, cost !== undefined && `cost ${cost}/${per}`]
+    .filter(Boolean)
+    .join(" ");
 }

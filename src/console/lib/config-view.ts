@@ -41,7 +41,7 @@ export function sectionsOf(values: readonly ConfigValue[], search = "", origin =
 export type RpcToken = Limits & { index: number; name: string; permissions: readonly string[] };
 
 const TOKEN_PART =
-  /^gateway\.rpc\.auth\.tokens\.(\d+)\.(?:rateLimit\.)?(name|permissions|agents|maxRequests|windowMs)(?:\.\d+)?$/;
+  /^gateway\.rpc\.auth\.tokens\.(\d+)\.(?:rateLimit\.)?(name|permissions|agents|maxRequests|windowMs|budget\.\w+)(?:\.\d+)?$/;
 
 /** The RPC tokens of the configuration, with their permissions and limits, and without their secrets. */
 export function tokensOf(values: readonly ConfigValue[]): RpcToken[] {
@@ -50,7 +50,14 @@ export function tokensOf(values: readonly ConfigValue[]): RpcToken[] {
     const [, number, part] = TOKEN_PART.exec(path) ?? [];
     if (number === undefined) continue;
     const index = Number(number);
-    const unknown = { index, name: `token ${index + 1}`, permissions: [], agents: null, rate_limit: null };
+    const unknown = {
+      index,
+      name: `token ${index + 1}`,
+      permissions: [],
+      agents: null,
+      rate_limit: null,
+      budget: null,
+    };
     tokens.set(index, withPart(tokens.get(index) ?? unknown, part, value));
   }
   return [...tokens.values()].sort((one, other) => one.index - other.index);
@@ -68,7 +75,22 @@ function withPart(token: RpcToken, part: string | undefined, value: unknown): Rp
       return { ...token, agents: [...(token.agents ?? []), ...texts] };
     case "maxRequests":
       return { ...token, rate_limit: { ...rate, limit: Number(value) } };
-    default:
+    case "windowMs":
       return { ...token, rate_limit: { ...rate, window_ms: Number(value) } };
+    default:
+      return { ...token, budget: { per: "day", ...token.budget, ...budgetPart(part, value) } };
+  }
+}
+
+function budgetPart(part: string | undefined, value: unknown): Partial<NonNullable<Limits["budget"]>> {
+  switch (part) {
+    case "budget.per":
+      return { per: valueText(value) as NonNullable<Limits["budget"]>["per"] };
+    case "budget.tokens":
+      return { tokens: Number(value) };
+    case "budget.cost":
+      return { cost: Number(value) };
+    default:
+      return { time_zone: valueText(value) };
   }
 }

@@ -31,6 +31,8 @@ const TONES: Readonly<Record<string, Tone>> = {
   expired: "failed",
   refused: "refused",
   degraded: "warning",
+  warning: "warning",
+  exceeded: "failed",
   retrying: "warning",
 };
 

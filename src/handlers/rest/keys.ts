@@ -2,7 +2,7 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { configLineOf, type KeyRecord } from "#core/keys.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
-import type { ApiKey } from "#store/store.ts";
+import type { ApiKey, KeyBudget } from "#store/store.ts";
 import { limitsOf, momentOf, timeOf, timeOrNull, unknownCursor } from "./present.ts";
 
 type KeyOperation = "keys.list" | "keys.create" | "keys.rotate" | "keys.revoke";
@@ -16,13 +16,14 @@ export function keys(core: Core): Pick<RestHandlers<CallContext>, KeyOperation> 
       const last = page.at(-1);
       return { keys: page.map(present), next_cursor: last && from + limit < all.length ? cursorOf(last) : null };
     },
-    "keys.create": async ({ body: { name, scopes, expires_at, agents, rate_limit } }, { caller }) => {
+    "keys.create": async ({ body: { name, scopes, expires_at, agents, rate_limit, budget } }, { caller }) => {
       const request = {
         name,
         scopes,
         expiresAt: momentOf("/expires_at", expires_at),
         agents: agents ?? undefined,
         rateLimit: rate_limit ? { maxRequests: rate_limit.limit, windowMs: rate_limit.window_ms } : undefined,
+        budget: budget ? budgetOf(budget) : undefined,
       };
       const { key, secret } = await core.keys.create(request, caller.name);
       return presentMinted(key, secret);
@@ -36,6 +37,12 @@ export function keys(core: Core): Pick<RestHandlers<CallContext>, KeyOperation> 
       await core.keys.revoke(path.key_id, caller.name);
     },
   };
+}
+
+type WantedBudget = NonNullable<RestReplies["keys.create"]["budget"]>;
+
+function budgetOf({ per, time_zone = "UTC", tokens, cost }: WantedBudget): KeyBudget {
+  return { per, timeZone: time_zone, ...(tokens !== undefined && { tokens }), ...(cost !== undefined && { cost }) };
 }
 
 function present(key: KeyRecord): RestReplies["keys.list"]["keys"][number] {

@@ -44,11 +44,12 @@ export function momentOf(pointer: string, text: string | null | undefined): numb
   });
 }
 
-/** The limits of a key or token. Null: all agents, the rate limit of its surface. */
-export function limitsOf({ agents, rateLimit }: KeyLimits) {
+/** The limits of a key or token. Null: all agents, the rate limit of its surface, no budget of its own. */
+export function limitsOf({ agents, rateLimit, budget }: KeyLimits) {
   return {
     agents: agents ? [...agents] : null,
     rate_limit: rateLimit ? { limit: rateLimit.maxRequests, window_ms: rateLimit.windowMs } : null,
+    budget: budget ? snakeCased(budget) : null,
   };
 }
 

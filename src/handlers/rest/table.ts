@@ -3,6 +3,7 @@ import type { Core } from "#core/core.ts";
 import type { ReplayParts } from "#core/recorder/replay.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { agents } from "./agents.ts";
+import { budgets } from "./budgets.ts";
 import { chat } from "./chat.ts";
 import { codes, type SignInParts } from "./codes.ts";
 import { type ConfigParts, config } from "./config.ts";
@@ -22,6 +23,7 @@ export function restHandlers(core: Core, parts: ReplayParts & ConfigParts & Mapp
     ...skills(core),
     ...turns(core),
     ...agents(core),
+    ...budgets(core),
     ...deliveries(core, parts),
     ...events(core),
     ...notifications(core),

@@ -34,6 +34,7 @@ export function rpcHandlers({ core, reloads, info, version, uptimeMs }: RpcParts
       requireAllAgents(caller, "system.reload");
       return reloads.system();
     },
+    "budget.list": async (_, { caller }) => ({ budgets: await core.budgets.list(caller) }),
     "usage.stats": ({ agentName, ...query }, { caller }) => core.usageStats(query, listedFor(caller, agentName)),
   };
 }

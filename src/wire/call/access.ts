@@ -32,7 +32,7 @@ export function createAccess(settings: AccessSettings): Access {
   const console = settings.consoleToken === undefined ? [] : [Buffer.from(settings.consoleToken, "hex")];
   const own = { tokenId: CONSOLE, name: CONSOLE };
   // All callers of a surface have the same fields, for speed.
-  const unlimited = { agents: undefined, rateLimit: undefined };
+  const unlimited = { agents: undefined, rateLimit: undefined, budget: undefined };
   const restCaller: RestCaller = { surface: "rest", ...own, scopes: ["console"], ...unlimited };
   const rpcCaller: RpcCaller = { surface: "rpc", ...own, permissions: ["*"], ...unlimited };
   return {
@@ -40,8 +40,9 @@ export function createAccess(settings: AccessSettings): Access {
     isProxy: createNetworks(settings.trustedProxies),
     identifyConsole: createSecretIndex(console.map((hash) => ({ hash, value: restCaller }))),
     identifyRpc: createSecretIndex<RpcCaller>([
-      ...settings.rpcTokens.map(({ name, hash, permissions, agents, rateLimit }) => {
-        const value = { surface: "rpc", tokenId: `config:${name}`, name, permissions, agents, rateLimit } as const;
+      ...settings.rpcTokens.map(({ name, hash, permissions, agents, rateLimit, budget }) => {
+        const limits = { agents, rateLimit, budget };
+        const value = { surface: "rpc", tokenId: `config:${name}`, name, permissions, ...limits } as const;
         return { hash: Buffer.from(hash, "hex"), value };
       }),
       ...console.map((hash) => ({ hash, value: rpcCaller })),

@@ -17,7 +17,7 @@ export function retryOf({ name, extra: { retryAfterMs, budget } }: GatewayError)
 /** An error as RFC 9457 writes it. An internal one says nothing of its cause. */
 function problemOf(error: GatewayError, requestId: string) {
   const { status, title } = errors[error.name];
-  const { errors: places, turnId } = error.extra;
+  const { errors: places, turnId, budget } = error.extra;
   const retryAfterMs = retryOf(error);
   return {
     type: `/docs/errors.html#${error.name}`,
@@ -27,6 +27,7 @@ function problemOf(error: GatewayError, requestId: string) {
     ...(places && { errors: places }),
     ...(turnId !== undefined && { turn_id: turnId }),
     ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }),
+    ...(budget && { budget: budget.name, resets_at: new Date(budget.resetsAt).toISOString() }),
     request_id: requestId,
   };
 }

@@ -120,6 +120,7 @@ const RPC: Record<RpcMethod, RpcRow> = {
   "system.health": { ...ANY, params: noParams },
   "system.info": { ...ANY, params: noParams },
   "system.reload": { ...NEVER, params: noParams },
+  "budget.list": { ...ANY, params: noParams },
   "usage.stats": { ...row(["result", "forbidden", "forbidden"], ["result", "result", "result"]), params: byAgent },
 };
 

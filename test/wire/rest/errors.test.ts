@@ -32,6 +32,7 @@ test("these operations refuse a key because of its scope", () => {
     "skills.get",
     ...["turns.list", "turns.announce"],
     ...["agents.beat", "agents.pause", "agents.resume"],
+    ...["budgets.list", "budgets.grant"],
     ...["deliveries.list", "deliveries.get", "deliveries.replay"],
     ...["events.list", "events.get", "events.replay"],
     ...["notifications.list", "notifications.replay", "notifications.test"],

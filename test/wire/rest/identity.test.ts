@@ -25,7 +25,7 @@ const config = {
   },
 } as never;
 
-const NO_LIMITS = { agents: null, rate_limit: null };
+const NO_LIMITS = { agents: null, rate_limit: null, budget: null };
 
 describe("identity.get", async () => {
   const gateway = await shareGateway({ config });

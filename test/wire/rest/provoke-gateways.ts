@@ -13,9 +13,10 @@ import { agents, createGateways, failIfStoreFails, failingStore, whileStoreFails
 export type Provoke = (route: Route) => Promise<Reply>;
 
 const skills = { dirs: [skillsFolder(SUMMARISE)] };
+const budgets = { ops: { per: "day", tokens: 1_000_000_000_000 } } as const;
 export function configOf(config: SomeConfig): SomeConfig {
   const gateway = { defaultAgent: "main", trustedProxies: ["127.0.0.1"], openai: { enabled: true } };
-  return { agents, skills, ...config, gateway: { ...gateway, ...config.gateway } };
+  return { agents, skills, budgets, ...config, gateway: { ...gateway, ...config.gateway } };
 }
 /** They serve every operation. */
 export const { gatewayFor, close: closeGateways } = createGateways(configOf);
@@ -48,6 +49,7 @@ export const BODIES: Partial<Record<string, Record<string, unknown>>> = {
   "skills.trigger": { skill_id: "summarise-thread" },
   "keys.create": { name: "support desk" },
   "keys.rotate": {},
+  "budgets.grant": { tokens: 1 },
   "mappings.dryRun": { body: {} },
   "mappings.backtest": { mapping: { name: "new", match: {}, message: "New" } },
   "deliveries.replay": {},

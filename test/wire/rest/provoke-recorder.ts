@@ -129,6 +129,9 @@ export const recorderProvocations: Record<string, Partial<Record<ErrorName, Prov
   "agents.beat": { "agent-not-found": noAgent },
   "agents.pause": { "agent-not-found": noAgent },
   "agents.resume": { "agent-not-found": noAgent },
+  "budgets.grant": {
+    "budget-not-found": async (route) => call(await usual(), route, { path: { name: "dayly" } }),
+  },
   "deliveries.get": { "delivery-not-found": unknown },
   "deliveries.replay": { ...replay, "delivery-not-found": unknown },
   "events.get": { "event-not-found": unknown },

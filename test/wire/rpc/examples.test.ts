@@ -69,7 +69,9 @@ function today(params: Params): Params {
 describe("the examples of results", () => {
   test.each(examples)("$method: $example.name", async ({ method, example }) => {
     const readConfig = method === "system.reload" ? reloads[example.name] : undefined;
-    await using gateway = await startGateway({ config: { agents: { main } }, ...(readConfig && { readConfig }) });
+    const budgets = { daily: { per: "day", timeZone: "Europe/Berlin", tokens: 2_000_000 } } as const;
+    const config = { agents: { main }, ...(method === "budget.list" && { budgets }) };
+    await using gateway = await startGateway({ config, ...(readConfig && { readConfig }) });
     const rpc = createRpc(gateway.url);
     if (!method.startsWith("system.") && method !== "agent.sendMessage") await converse(rpc);
     const params = Object.fromEntries(example.params.map(({ name, value }) => [name, value]));

@@ -135,6 +135,49 @@ export interface BeatStart {
   waiting_events: number;
 }
 
+/** A budget and its use in the current window. */
+export interface Budget {
+  name: BudgetName;
+  per: BudgetPeriod;
+  time_zone: BudgetTimeZone;
+  agents: BudgetAgents;
+  keys: BudgetKeys;
+  sources: BudgetSources;
+  tokens: TokensOrNull;
+  cost: CostOrNull;
+  estimated_tokens: EstimatedTokens;
+  /** The start of the window. */
+  starts_at: Timestamp;
+  /** The end of the window; the next one starts with nothing used. */
+  resets_at: Timestamp;
+  state: BudgetState;
+  then: BudgetAction;
+}
+
+/** The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant. */
+export type BudgetAction = "refuse" | "pause";
+
+/** The only agents whose turns it counts; null if it counts those of every agent. */
+export type BudgetAgents = AgentName[] | null;
+
+/** An addition to the limits of a budget: `tokens`, `cost` or both. */
+export interface BudgetGrant {
+  /** The number of tokens to add. */
+  tokens?: number;
+  /** The cost to add, in the currency of the prices. */
+  cost?: number;
+  /** The end of the addition: a future time within a year. Without it or with null, the end of the current window. */
+  until?: Timestamp | null;
+}
+
+/** The names of the only keys and tokens whose turns it counts; null if it counts those of all. */
+export type BudgetKeys = string[] | null;
+
+export interface BudgetList {
+  /** The budgets of the configuration, in its order; then those of keys and tokens. */
+  budgets: Budget[];
+}
+
 /** The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token `token:` and its name. */
 export type BudgetName = string;
 
@@ -155,6 +198,21 @@ export interface BudgetNotification {
     resetsAt: Timestamp;
   };
 }
+
+/** The length of a window. It begins with the hour, day or month of the time zone. */
+export type BudgetPeriod = "hour" | "day" | "month";
+
+/** The source of a turn. Requests of clients of OpenAI count as `rest`. */
+export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat";
+
+/** The only sources of turns that it counts; null if it counts those of all. */
+export type BudgetSources = BudgetSource[] | null;
+
+/** `open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait. */
+export type BudgetState = "open" | "warning" | "exceeded";
+
+/** The time zone of the windows. */
+export type BudgetTimeZone = string;
 
 /** The limit that was reached. */
 export type BudgetUnit = "tokens" | "cost";
@@ -261,6 +319,21 @@ export interface ConfiguredMapping {
   /** The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set. */
   rate_limit: RateLimitUse | null;
 }
+
+/** The cost in the window. */
+export interface CostOfBudget {
+  /** The cost of attempts that have ended. */
+  used: number;
+  /** Reserved for running turns. At the end of a turn its real cost replaces it. */
+  reserved: number;
+  /** The limit, as configured. */
+  limit: number;
+  /** The sum of the grants in force; they are added to the limit. */
+  granted: number;
+}
+
+/** The cost by the prices of the models, in their currency; null if the budget does not limit it. */
+export type CostOrNull = CostOfBudget | null;
 
 /** The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page. */
 export type Cursor = string;
@@ -538,6 +611,9 @@ export type EndpointName = string;
 /** The name of an error in the error table. Names are added over time, and do not change. */
 export type ErrorName = string;
 
+/** The part of the used tokens that is an estimate, because the backend did not report its usage. */
+export type EstimatedTokens = number;
+
 /** The number of turns that received it. */
 export type EventAttempts = number;
 
@@ -626,6 +702,8 @@ export interface Identity {
   agents: AgentNames | null;
   /** The key's or token's own rate limit; null if the rate limit of its surface applies. */
   rate_limit: KeyRate | null;
+  /** The key's or token's own budget; null if it has none. */
+  budget: KeyBudget | null;
 }
 
 /** The name of this server, and its paths. */
@@ -663,6 +741,7 @@ export interface Key {
   scopes: KeyScopes;
   agents: KeyAgents;
   rate_limit: KeyRateOrNull;
+  budget: KeyBudgetOrNull;
   /** Null for a key of the configuration. */
   created_at: Timestamp | null;
   /** The time of its last use, to the minute; null if it was never used. */
@@ -675,6 +754,20 @@ export interface Key {
 
 /** The only agents that the key may use; null if it may use every agent. */
 export type KeyAgents = AgentNames | null;
+
+/** The tokens, the cost or both that the turns of one key may use in an hour, a day or a month. At the limit, new turns are refused with `budget-exceeded`. */
+export interface KeyBudget {
+  per: BudgetPeriod;
+  /** The time zone of the windows, by its IANA name; `UTC` if absent. */
+  time_zone?: string;
+  /** The maximum number of input and output tokens in a window. If absent, tokens are not limited. */
+  tokens?: number;
+  /** The maximum cost in a window, in the currency of the prices of models. If absent, the cost is not limited. */
+  cost?: number;
+}
+
+/** The key's own budget; null if it has none. */
+export type KeyBudgetOrNull = KeyBudget | null;
 
 /** The expiry; null if the key does not expire. */
 export type KeyExpiry = Timestamp | null;
@@ -729,6 +822,8 @@ export interface KeyRequest {
   agents?: AgentNames | null;
   /** The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
   rate_limit?: KeyRate | null;
+  /** The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the key, so no other key may have this name. Without it or with null, the key has no budget of its own. */
+  budget?: KeyBudget | null;
   expires_at?: WantedExpiry;
 }
 
@@ -855,6 +950,7 @@ export interface MintedKey {
   scopes: KeyScopes;
   agents: KeyAgents;
   rate_limit: KeyRateOrNull;
+  budget: KeyBudgetOrNull;
   created_at: Timestamp;
   last_used_at: null;
   expires_at: KeyExpiry;
@@ -960,6 +1056,10 @@ export interface Problem {
   turn_id?: TurnId;
   /** The time until the same request may succeed, in milliseconds. `Retry-After` has it in whole seconds. */
   retry_after_ms?: number;
+  /** The spent budget, for `budget-exceeded`. */
+  budget?: BudgetName;
+  /** The end of the budget's window, for `budget-exceeded`. */
+  resets_at?: Timestamp;
 }
 
 /** The errors in the configuration; empty if there are none. */
@@ -1024,6 +1124,7 @@ export interface RotatedKey {
   scopes: KeyScopes;
   agents: KeyAgents;
   rate_limit: KeyRateOrNull;
+  budget: KeyBudgetOrNull;
   created_at: Timestamp;
   last_used_at: null;
   expires_at: KeyExpiry;
@@ -1219,6 +1320,21 @@ export interface TimelineStep {
 
 /** A moment, RFC 3339 in UTC with milliseconds. */
 export type Timestamp = string;
+
+/** The use of tokens in the window. */
+export interface TokensOfBudget {
+  /** Used by attempts that have ended. */
+  used: number;
+  /** Reserved for running turns. At the end of a turn its real use replaces it. */
+  reserved: number;
+  /** The limit, as configured. */
+  limit: number;
+  /** The sum of the grants in force; they are added to the limit. */
+  granted: number;
+}
+
+/** The tokens, input and output together; null if the budget does not limit them. */
+export type TokensOrNull = TokensOfBudget | null;
 
 /** The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it. */
 export type ToolCalls = {

@@ -56,6 +56,58 @@ export type AgentState = "idle" | "busy" | "failing";
 /** The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash. */
 export type Attempt = number;
 
+/** A budget and its use in the current window. */
+export interface Budget {
+  name: BudgetName;
+  per: BudgetPeriod;
+  timeZone: BudgetTimeZone;
+  agents: BudgetAgents;
+  keys: BudgetKeys;
+  sources: BudgetSources;
+  tokens: TokensOrNull;
+  cost: CostOrNull;
+  estimatedTokens: EstimatedTokens;
+  /** The start of the window. */
+  startsAt: Timestamp;
+  /** The end of the window; the next one starts with nothing used. */
+  resetsAt: Timestamp;
+  state: BudgetState;
+  then: BudgetAction;
+}
+
+/** The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant. */
+export type BudgetAction = "refuse" | "pause";
+
+/** The only agents whose turns it counts; null if it counts those of every agent. */
+export type BudgetAgents = AgentName[] | null;
+
+/** The names of the only keys and tokens whose turns it counts; null if it counts those of all. */
+export type BudgetKeys = string[] | null;
+
+/** The budgets that the token may see. */
+export interface BudgetList {
+  /** The budgets of the configuration, in its order; then those of keys and tokens. */
+  budgets: Budget[];
+}
+
+/** The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token `token:` and its name. */
+export type BudgetName = string;
+
+/** The length of a window. It begins with the hour, day or month of the time zone. */
+export type BudgetPeriod = "hour" | "day" | "month";
+
+/** The source of a turn. Requests of clients of OpenAI count as `rest`. */
+export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat";
+
+/** The only sources of turns that it counts; null if it counts those of all. */
+export type BudgetSources = BudgetSource[] | null;
+
+/** `open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait. */
+export type BudgetState = "open" | "warning" | "exceeded";
+
+/** The time zone of the windows. */
+export type BudgetTimeZone = string;
+
 /** The keys that changed, dotted; `skills` if skills changed. */
 export type Changed = string[];
 
@@ -76,6 +128,21 @@ export interface ConfigProblem {
   message: string;
 }
 
+/** The cost in the window. */
+export interface CostOfBudget {
+  /** The cost of attempts that have ended. */
+  used: number;
+  /** Reserved for running turns. At the end of a turn its real cost replaces it. */
+  reserved: number;
+  /** The limit, as configured. */
+  limit: number;
+  /** The sum of the grants in force; they are added to the limit. */
+  granted: number;
+}
+
+/** The cost by the prices of the models, in their currency; null if the budget does not limit it. */
+export type CostOrNull = CostOfBudget | null;
+
 /** The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page. */
 export type Cursor = string;
 
@@ -84,6 +151,9 @@ export type DeliveryId = string;
 
 /** The name of an error in the error table. Names are added over time, and do not change. */
 export type ErrorName = string;
+
+/** The part of the used tokens that is an estimate, because the backend did not report its usage. */
+export type EstimatedTokens = number;
 
 /** The health of the gateway and its parts. */
 export interface Health {
@@ -363,6 +433,21 @@ export interface SystemReload {
 /** A moment, RFC 3339 in UTC with milliseconds. */
 export type Timestamp = string;
 
+/** The use of tokens in the window. */
+export interface TokensOfBudget {
+  /** Used by attempts that have ended. */
+  used: number;
+  /** Reserved for running turns. At the end of a turn its real use replaces it. */
+  reserved: number;
+  /** The limit, as configured. */
+  limit: number;
+  /** The sum of the grants in force; they are added to the limit. */
+  granted: number;
+}
+
+/** The tokens, input and output together; null if the budget does not limit them. */
+export type TokensOrNull = TokensOfBudget | null;
+
 /** The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments` and `result` unless `recorder.toolContent` is `false` or the calls of the reply have more than 64 KiB of content before it. */
 export type ToolCalls = {
   /** The tool's name. */
@@ -571,6 +656,10 @@ export interface UsageStatsParams {
   groupBy?: "agent" | "model" | "surface" | "token" | "hour" | "day";
 }
 
+/** The params of `budget.list`. */
+export interface BudgetListParams {
+}
+
 /** Each method with its params and its result. */
 export interface RpcMethods {
   "agent.list": { params: AgentListParams; result: AgentList };
@@ -585,6 +674,7 @@ export interface RpcMethods {
   "system.info": { params: SystemInfoParams; result: Info };
   "system.reload": { params: SystemReloadParams; result: SystemReload };
   "usage.stats": { params: UsageStatsParams; result: UsageStats };
+  "budget.list": { params: BudgetListParams; result: BudgetList };
 }
 
 export type RpcMethod = keyof RpcMethods;

@@ -2,14 +2,14 @@
 import type { Reply, Page } from "./reply.ts";
 import { bindMethods, type Method, type RpcCalls, sendByHttp } from "./rpc-calls.ts";
 import { openSocket, type SocketCalls } from "./rpc-socket.ts";
-import type { Agent, AgentList, AgentListParams, AgentReload, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, Health, Info, Message, SentMessage, Session, SessionCompactParams, SessionCompaction, SessionDeleteParams, SessionDeletion, SessionDetails, SessionGetParams, SessionList, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReload, SystemReloadParams, UsageStats, UsageStatsParams } from "./rpc-types.ts";
+import type { Agent, AgentList, AgentListParams, AgentReload, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, BudgetList, BudgetListParams, Health, Info, Message, SentMessage, Session, SessionCompactParams, SessionCompaction, SessionDeleteParams, SessionDeletion, SessionDetails, SessionGetParams, SessionList, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReload, SystemReloadParams, UsageStats, UsageStatsParams } from "./rpc-types.ts";
 import { type GatewayOptions, type CallOptions, readSettings, type Settings, type StartOptions } from "./settings.ts";
 
 export * from "./common.ts";
 export type * from "./push-types.ts";
 export type { BatchCall, BatchResult, RpcCalls } from "./rpc-calls.ts";
 export type { SocketCalls } from "./rpc-socket.ts";
-export type { AgentListParams, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, SessionCompactParams, SessionDeleteParams, SessionGetParams, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReloadParams, UsageStatsParams, RpcMethod, RpcMethods } from "./rpc-types.ts";
+export type { AgentListParams, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, BudgetListParams, SessionCompactParams, SessionDeleteParams, SessionGetParams, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReloadParams, UsageStatsParams, RpcMethod, RpcMethods } from "./rpc-types.ts";
 export type * as types from "./rpc-types.ts";
 
 export interface AgentMethods {
@@ -98,12 +98,22 @@ export interface UsageMethods {
   stats(params?: UsageStatsParams, options?: CallOptions): Reply<UsageStats>;
 }
 
+export interface BudgetMethods {
+  /**
+   * List budgets.
+   *
+   * The budgets with their use in the current window, without pages. A token with `agents` gets only the budgets of its agents, and those that limit only itself.
+   */
+  list(params?: BudgetListParams, options?: CallOptions): Reply<BudgetList>;
+}
+
 /** The methods by noun and verb. */
 export interface RpcNouns {
   readonly agent: AgentMethods;
   readonly session: SessionMethods;
   readonly system: SystemMethods;
   readonly usage: UsageMethods;
+  readonly budget: BudgetMethods;
 }
 
 /** The same methods over a WebSocket, without an HTTP response. */
@@ -130,6 +140,7 @@ const methods: Record<string, Method> = {
   "system.info": {},
   "system.reload": {},
   "usage.stats": {},
+  "budget.list": {},
 };
 
 export interface RpcClient extends RpcNouns, RpcCalls {}

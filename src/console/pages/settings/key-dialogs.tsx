@@ -12,7 +12,7 @@ import { Field, Select } from "#console/parts/fields.tsx";
 import { Exact } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
 import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
-import { AgentsField, RateField, useKeyLimits } from "./key-limit-fields.tsx";
+import { AgentsField, BudgetField, RateField, useKeyLimits } from "./key-limit-fields.tsx";
 
 export type Key = KeyList["keys"][number];
 
@@ -72,6 +72,7 @@ export function CreateKey({ close, created }: { close: () => void; created: (key
       </fieldset>
       <AgentsField which={limits.which} agents={limits.agents} isAdmin={isAdmin} />
       <RateField limit={limits.limit} windowMs={limits.windowMs} />
+      <BudgetField tokens={limits.tokens} cost={limits.cost} per={limits.per} />
       <Expiry days={days.value} choose={(next) => (days.value = next)} />
     </Confirm>
   );

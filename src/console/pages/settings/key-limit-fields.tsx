@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { rpc } from "#console/app/api.ts";
-import { rateOf, WINDOWS, type WindowMs } from "#console/lib/key-limits.ts";
+import { budgetOf, PERIODS, type Period, rateOf, WINDOWS, type WindowMs } from "#console/lib/key-limits.ts";
 import { Select } from "#console/parts/fields.tsx";
 import { Pending } from "#console/parts/page.tsx";
 import { Segmented } from "#console/parts/segmented.tsx";
@@ -18,6 +18,10 @@ export function useKeyLimits(isAdmin: boolean) {
   const limit = useSignal("");
   const windowMs = useSignal<WindowMs>("60000");
   const rate = rateOf(limit.value, windowMs.value);
+  const tokens = useSignal("");
+  const cost = useSignal("");
+  const per = useSignal<Period>("day");
+  const budget = budgetOf(tokens.value, cost.value, per.value);
   const isLimited = !isAdmin && which.value === "some";
   const isEmpty = isLimited && agents.value.length === 0;
   return {
@@ -25,12 +29,21 @@ export function useKeyLimits(isAdmin: boolean) {
     agents,
     limit,
     windowMs,
-    body: { ...(isLimited && { agents: [...agents.value] }), ...(rate && { rate_limit: rate }) },
+    tokens,
+    cost,
+    per,
+    body: {
+      ...(isLimited && { agents: [...agents.value] }),
+      ...(rate && { rate_limit: rate }),
+      ...(budget && { budget }),
+    },
     why: isEmpty
       ? "Select an agent first."
       : rate === null
         ? "Enter a whole number of requests, at most 1,000,000."
-        : undefined,
+        : budget === null
+          ? "Enter a whole number of tokens, or a cost above 0."
+          : undefined,
   };
 }
 
@@ -101,6 +114,42 @@ export function RateField({ limit, windowMs }: Pick<Limits, "limit" | "windowMs"
         </label>
       </div>
       <span class="hint">Without a number, gateway.rest.rateLimit applies.</span>
+    </fieldset>
+  );
+}
+
+/** The own budget of a key. Without numbers, it has none. */
+export function BudgetField({ tokens, cost, per }: Pick<Limits, "tokens" | "cost" | "per">) {
+  return (
+    <fieldset>
+      <legend class="field-name">Budget</legend>
+      <div class="line rate">
+        <input
+          type="text"
+          inputMode="numeric"
+          maxLength={13}
+          placeholder="tokens"
+          aria-label="Tokens"
+          value={tokens.value}
+          onInput={({ currentTarget }) => (tokens.value = currentTarget.value)}
+        />
+        <input
+          type="text"
+          inputMode="decimal"
+          maxLength={13}
+          placeholder="cost"
+          aria-label="Cost"
+          value={cost.value}
+          onInput={({ currentTarget }) => (cost.value = currentTarget.value)}
+        />
+        <label class="line">
+          per
+          <Select value={per.value} choices={PERIODS} choose={(next) => (per.value = next)} />
+        </label>
+      </div>
+      <span class="hint">
+        At the limit, its turns are refused until the next {per.value}. Without numbers, no budget.
+      </span>
     </fieldset>
   );
 }

@@ -2,6 +2,7 @@ import { useEffect } from "preact/hooks";
 import { rpc } from "#console/app/api.ts";
 import { hold, onPush } from "#console/app/live.ts";
 import { choiceOf, query, setQuery } from "#console/app/router.ts";
+import { whyNot } from "#console/app/session.ts";
 import { zone } from "#console/app/settings.ts";
 import { count, duration, exact, money } from "#console/lib/format.ts";
 import { changeOf, csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#console/lib/usage-rows.ts";
@@ -12,6 +13,7 @@ import { useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 import { visible } from "#kit/visible.ts";
 import { FirstRequest } from "../activity/first-request.tsx";
+import { Budgets } from "./budgets.tsx";
 import { Plot } from "./plot.tsx";
 import "./usage.css";
 
@@ -48,6 +50,7 @@ function Page() {
     const [time, groups] = [withGaps(rowsOf(byTime.groups, true), from, to, step), rowsOf(byGroup.groups, false)];
     return { time, groups, total: rowOf("total", byTime.total), before: rowOf("before", before.total) };
   }, [days, by]);
+  const budgets = useBudgets();
   const found = loaded.value.value;
   const isEmpty = found !== undefined && found.total.messages === 0 && found.total.total === 0;
   // The first use turns the command into the numbers.
@@ -62,7 +65,7 @@ function Page() {
   const word = GROUPS.find(([one]) => one === by)?.[1] ?? "Agent";
   return (
     <>
-      <PageHead title="Usage" of={loaded}>
+      <PageHead title="Usage" of={{ at: loaded.at, reload: () => Promise.all([loaded.reload(), budgets.reload()]) }}>
         <ActionButton
           why={!found || found.groups.length === 0 ? "No usage in this period." : undefined}
           onClick={() => found && download(csvOf(found.groups, by), `usage-by-${by}-${days}-days.csv`)}
@@ -70,6 +73,7 @@ function Page() {
           Download CSV
         </ActionButton>
       </PageHead>
+      {budgets.list.length > 0 && <Budgets budgets={budgets.list} />}
       <div class="line filters" data-open="true">
         <label class="filter">
           Period <Select value={String(days)} choices={DAYS} choose={(next) => setQuery({ days: next })} />
@@ -113,6 +117,22 @@ function Page() {
       )}
     </>
   );
+}
+
+/** The budgets, read again when one is nearly used up, used up or raised. */
+function useBudgets() {
+  const loaded = useLoaded(async (signal) => {
+    if (whyNot("budget.list")) return [];
+    return (await rpc().budget.list({}, { signal })).budgets;
+  });
+  useEffect(
+    () =>
+      onPush(({ method }) => {
+        if (method.startsWith("budget.")) void loaded.reload();
+      }),
+    [],
+  );
+  return { list: loaded.value.value ?? [], reload: loaded.reload };
 }
 
 type TotalsOf = { total: UsageRow; before: UsageRow; days: number };

@@ -21,6 +21,8 @@ TURNS_ANNOUNCE = Operation("turns.announce", "POST", "/api/v1/turns/{turn_id}/an
 AGENTS_BEAT = Operation("agents.beat", "POST", "/api/v1/agents/{agent_name}/beat", "rest")
 AGENTS_PAUSE = Operation("agents.pause", "POST", "/api/v1/agents/{agent_name}/pause", "rest", is_repeatable=True)
 AGENTS_RESUME = Operation("agents.resume", "POST", "/api/v1/agents/{agent_name}/resume", "rest", is_repeatable=True)
+BUDGETS_LIST = Operation("budgets.list", "GET", "/api/v1/budgets", "rest", is_repeatable=True)
+BUDGETS_GRANT = Operation("budgets.grant", "POST", "/api/v1/budgets/{name}/grant", "rest")
 DELIVERIES_LIST = Operation("deliveries.list", "GET", "/api/v1/deliveries", "rest", is_repeatable=True)
 DELIVERIES_GET = Operation("deliveries.get", "GET", "/api/v1/deliveries/{delivery_id}", "rest", is_repeatable=True)
 DELIVERIES_REPLAY = Operation("deliveries.replay", "POST", "/api/v1/deliveries/{delivery_id}/replay", "rest")

@@ -18,6 +18,7 @@ from .rpc_types import (
     AgentList,
     AgentName,
     AgentReload,
+    BudgetList,
     Channel,
     Cursor,
     Health,
@@ -234,6 +235,19 @@ class AsyncUsageMethods:
         return await self._rpc.call("usage.stats", fields)
 
 
+class AsyncBudgetMethods:
+    def __init__(self, rpc: AsyncRpcCalls) -> None:
+        self._rpc = rpc
+
+    async def list(self) -> BudgetList:
+        """List budgets.
+
+        The budgets with their use in the current window, without pages. A token with `agents` gets only the budgets of
+        its agents, and those that limit only itself.
+        """
+        return await self._rpc.call("budget.list", given({}))
+
+
 class _AsyncMethods(AsyncRpcCalls):
     """The methods by noun and verb."""
 
@@ -243,6 +257,7 @@ class _AsyncMethods(AsyncRpcCalls):
         self.session = AsyncSessionMethods(self)
         self.system = AsyncSystemMethods(self)
         self.usage = AsyncUsageMethods(self)
+        self.budget = AsyncBudgetMethods(self)
 
 
 class AsyncRpc(_AsyncMethods):

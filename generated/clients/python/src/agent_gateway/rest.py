@@ -18,6 +18,8 @@ from .rest_types import (
     AnnouncementState,
     Backtest,
     BeatStart,
+    Budget,
+    BudgetList,
     Channel,
     ChatCompleted,
     Cursor,
@@ -37,6 +39,7 @@ from .rest_types import (
     Identity,
     Index,
     Key,
+    KeyBudget,
     KeyList,
     KeyName,
     KeyRate,
@@ -373,6 +376,36 @@ class AgentsCalls:
         return self._http.call(_operations.AGENTS_RESUME, (agent_name,))
 
 
+class BudgetsCalls:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self) -> BudgetList:
+        """List budgets.
+
+        All budgets with their use in the current window. They are few: the list has no pages.
+        """
+        return self._http.call(_operations.BUDGETS_LIST)
+
+    def grant(
+        self,
+        name: str,
+        *,
+        tokens: Optional[int] = None,
+        cost: Optional[float] = None,
+        until: Union[Optional[Timestamp], Omit] = OMIT,
+    ) -> Budget:
+        """Raise a budget.
+
+        Adds tokens, cost or both to the limits of a budget until the end of its window, or until a given time. Turns
+        that were refused are accepted
+        again, and turns that wait for the budget start. Each call adds again. The grant is stored and recorded as
+        `budget.granted` in the gateway's
+        stream. A key cannot raise a budget that names it, nor its own budget.
+        """
+        return self._http.call(_operations.BUDGETS_GRANT, (name,), body=given({"tokens": tokens, "cost": cost}, {"until": until}))
+
+
 class DeliveriesCalls:
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -623,6 +656,7 @@ class KeysCalls:
         scopes: Optional[List[KeyScope]] = None,
         agents: Union[Optional[AgentNames], Omit] = OMIT,
         rate_limit: Union[Optional[KeyRate], Omit] = OMIT,
+        budget: Union[Optional[KeyBudget], Omit] = OMIT,
         expires_at: Union[WantedExpiry, Omit] = OMIT,
     ) -> MintedKey:
         """Create a key.
@@ -638,6 +672,7 @@ class KeysCalls:
             {
                 "agents": agents,
                 "rate_limit": rate_limit,
+                "budget": budget,
                 "expires_at": expires_at,
             },
         )
@@ -852,7 +887,7 @@ class OpsCalls:
     def openrpc(self) -> Document:
         """The RPC contract.
 
-        The 12 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
+        The 13 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
         """
         return self._http.call(_operations.OPS_OPENRPC)
 
@@ -874,6 +909,7 @@ class RestCalls:
         self.skills = SkillsCalls(http)
         self.turns = TurnsCalls(http)
         self.agents = AgentsCalls(http)
+        self.budgets = BudgetsCalls(http)
         self.deliveries = DeliveriesCalls(http)
         self.events = EventsCalls(http)
         self.notifications = NotificationsCalls(http)

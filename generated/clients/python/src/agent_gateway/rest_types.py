@@ -24,10 +24,34 @@ AnnouncementState = Literal["waiting", "retrying", "delivered", "failed"]
 Attempt = int
 """The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
+BudgetAction = Literal["refuse", "pause"]
+"""The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant."""
+
+BudgetAgents = Optional[List["AgentName"]]
+"""The only agents whose turns it counts; null if it counts those of every agent."""
+
+BudgetKeys = Optional[List[str]]
+"""The names of the only keys and tokens whose turns it counts; null if it counts those of all."""
+
 BudgetName = str
 """The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token
 `token:` and its name.
 """
+
+BudgetPeriod = Literal["hour", "day", "month"]
+"""The length of a window. It begins with the hour, day or month of the time zone."""
+
+BudgetSource = Literal["rest", "rpc", "webhook", "heartbeat"]
+"""The source of a turn. Requests of clients of OpenAI count as `rest`."""
+
+BudgetSources = Optional[List["BudgetSource"]]
+"""The only sources of turns that it counts; null if it counts those of all."""
+
+BudgetState = Literal["open", "warning", "exceeded"]
+"""`open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait."""
+
+BudgetTimeZone = str
+"""The time zone of the windows."""
 
 BudgetUnit = Literal["tokens", "cost"]
 """The limit that was reached."""
@@ -41,6 +65,9 @@ ConfigLine = str
 """The line that stores this key in `gateway.rest.auth.keys` of the configuration. Without it, a created key of the memory
 store is lost at a restart.
 """
+
+CostOrNull = Optional["CostOfBudget"]
+"""The cost by the prices of the models, in their currency; null if the budget does not limit it."""
 
 Cursor = str
 """The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page."""
@@ -69,6 +96,9 @@ EndpointName = str
 
 ErrorName = str
 """The name of an error in the error table. Names are added over time, and do not change."""
+
+EstimatedTokens = int
+"""The part of the used tokens that is an estimate, because the backend did not report its usage."""
 
 EventAttempts = int
 """The number of turns that received it."""
@@ -101,6 +131,9 @@ HookWarning = str
 
 KeyAgents = Optional["AgentNames"]
 """The only agents that the key may use; null if it may use every agent."""
+
+KeyBudgetOrNull = Optional["KeyBudget"]
+"""The key's own budget; null if it has none."""
 
 KeyExpiry = Optional["Timestamp"]
 """The expiry; null if the key does not expire."""
@@ -200,6 +233,9 @@ SkillId = str
 
 Timestamp = str
 """A moment, RFC 3339 in UTC with milliseconds."""
+
+TokensOrNull = Optional["TokensOfBudget"]
+"""The tokens, input and output together; null if the budget does not limit them."""
 
 ToolCalls = List["ToolCallsItem"]
 """The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments`
@@ -391,6 +427,41 @@ class BeatStart(Reply):
     """The number of the agent's system events that wait and are not in a turn, at the time of the answer."""
 
 
+class Budget(Reply):
+    """A budget and its use in the current window."""
+
+    name: BudgetName
+    per: BudgetPeriod
+    time_zone: BudgetTimeZone
+    agents: BudgetAgents
+    sources: BudgetSources
+    tokens: TokensOrNull
+    cost: CostOrNull
+    estimated_tokens: EstimatedTokens
+    starts_at: Timestamp
+    """The start of the window."""
+    resets_at: Timestamp
+    """The end of the window; the next one starts with nothing used."""
+    state: BudgetState
+    then: BudgetAction
+
+
+class BudgetGrant(TypedDict, total=False):
+    """An addition to the limits of a budget: `tokens`, `cost` or both."""
+
+    tokens: int
+    """The number of tokens to add."""
+    cost: float
+    """The cost to add, in the currency of the prices."""
+    until: Optional[Timestamp]
+    """The end of the addition: a future time within a year. Without it or with null, the end of the current window."""
+
+
+class BudgetList(Reply):
+    budgets: List[Budget]
+    """The budgets of the configuration, in its order; then those of keys and tokens."""
+
+
 class BudgetNotificationData(Reply):
     budget_name: BudgetName
     unit: BudgetUnit
@@ -521,6 +592,19 @@ class ConfiguredMapping(Reply):
     verify: VerifyType
     rate_limit: Optional[RateLimitUse]
     """The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set."""
+
+
+class CostOfBudget(Reply):
+    """The cost in the window."""
+
+    used: float
+    """The cost of attempts that have ended."""
+    reserved: float
+    """Reserved for running turns. At the end of a turn its real cost replaces it."""
+    limit: float
+    """The limit, as configured."""
+    granted: float
+    """The sum of the grants in force; they are added to the limit."""
 
 
 class DeadAnnouncementNotificationData(Reply):
@@ -880,6 +964,8 @@ class Identity(Reply):
     """The only agents that the key or token may use; null if it may use every agent."""
     rate_limit: Optional[KeyRate]
     """The key's or token's own rate limit; null if the rate limit of its surface applies."""
+    budget: Optional[KeyBudget]
+    """The key's or token's own budget; null if it has none."""
 
 
 class Index(Reply):
@@ -922,6 +1008,7 @@ class Key(Reply):
     scopes: KeyScopes
     agents: KeyAgents
     rate_limit: KeyRateOrNull
+    budget: KeyBudgetOrNull
     created_at: Optional[Timestamp]
     """Null for a key of the configuration."""
     last_used_at: Optional[Timestamp]
@@ -930,6 +1017,23 @@ class Key(Reply):
     replaced_by: Optional[KeyId]
     """The key that replaced it; null if there is none."""
     source: KeySource
+
+
+class _KeyBudgetRequired(TypedDict):
+    per: BudgetPeriod
+
+
+class KeyBudget(_KeyBudgetRequired, total=False):
+    """The tokens, the cost or both that the turns of one key may use in an hour, a day or a month. At the limit, new turns
+    are refused with `budget-exceeded`.
+    """
+
+    time_zone: str
+    """The time zone of the windows, by its IANA name; `UTC` if absent."""
+    tokens: int
+    """The maximum number of input and output tokens in a window. If absent, tokens are not limited."""
+    cost: float
+    """The maximum cost in a window, in the currency of the prices of models. If absent, the cost is not limited."""
 
 
 class KeyList(Reply):
@@ -979,6 +1083,10 @@ class KeyRequest(_KeyRequestRequired, total=False):
     """
     rate_limit: Optional[KeyRate]
     """The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds."""
+    budget: Optional[KeyBudget]
+    """The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the
+    key, so no other key may have this name. Without it or with null, the key has no budget of its own.
+    """
     expires_at: WantedExpiry
 
 
@@ -1099,6 +1207,7 @@ class MintedKey(Reply):
     scopes: KeyScopes
     agents: KeyAgents
     rate_limit: KeyRateOrNull
+    budget: KeyBudgetOrNull
     created_at: Timestamp
     last_used_at: None
     expires_at: KeyExpiry
@@ -1187,6 +1296,10 @@ class Problem(Reply):
     turn_id: Optional[TurnId]
     retry_after_ms: Optional[int]
     """The time until the same request may succeed, in milliseconds. `Retry-After` has it in whole seconds."""
+    budget: Optional[BudgetName]
+    """The spent budget, for `budget-exceeded`."""
+    resets_at: Optional[Timestamp]
+    """The end of the budget's window, for `budget-exceeded`."""
 
 
 class RateLimitUse(Reply):
@@ -1237,6 +1350,7 @@ class RotatedKey(Reply):
     scopes: KeyScopes
     agents: KeyAgents
     rate_limit: KeyRateOrNull
+    budget: KeyBudgetOrNull
     created_at: Timestamp
     last_used_at: None
     expires_at: KeyExpiry
@@ -1445,6 +1559,19 @@ class TimelineStep(Reply):
     """
     detail: Optional[Dict[str, Any]]
     """The details of the step; null if there are none."""
+
+
+class TokensOfBudget(Reply):
+    """The use of tokens in the window."""
+
+    used: int
+    """Used by attempts that have ended."""
+    reserved: int
+    """Reserved for running turns. At the end of a turn its real use replaces it."""
+    limit: int
+    """The limit, as configured."""
+    granted: int
+    """The sum of the grants in force; they are added to the limit."""
 
 
 class ToolCallsItem(Reply):

@@ -18,6 +18,7 @@ from .rpc_types import (
     AgentList,
     AgentName,
     AgentReload,
+    BudgetList,
     Channel,
     Cursor,
     Health,
@@ -234,6 +235,19 @@ class UsageMethods:
         return self._rpc.call("usage.stats", fields)
 
 
+class BudgetMethods:
+    def __init__(self, rpc: RpcCalls) -> None:
+        self._rpc = rpc
+
+    def list(self) -> BudgetList:
+        """List budgets.
+
+        The budgets with their use in the current window, without pages. A token with `agents` gets only the budgets of
+        its agents, and those that limit only itself.
+        """
+        return self._rpc.call("budget.list", given({}))
+
+
 class _AsyncMethods(RpcCalls):
     """The methods by noun and verb."""
 
@@ -243,6 +257,7 @@ class _AsyncMethods(RpcCalls):
         self.session = SessionMethods(self)
         self.system = SystemMethods(self)
         self.usage = UsageMethods(self)
+        self.budget = BudgetMethods(self)
 
 
 class Rpc(_AsyncMethods):

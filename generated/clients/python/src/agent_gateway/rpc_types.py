@@ -16,6 +16,35 @@ AgentState = Literal["idle", "busy", "failing"]
 Attempt = int
 """The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
+BudgetAction = Literal["refuse", "pause"]
+"""The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant."""
+
+BudgetAgents = Optional[List["AgentName"]]
+"""The only agents whose turns it counts; null if it counts those of every agent."""
+
+BudgetKeys = Optional[List[str]]
+"""The names of the only keys and tokens whose turns it counts; null if it counts those of all."""
+
+BudgetName = str
+"""The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token
+`token:` and its name.
+"""
+
+BudgetPeriod = Literal["hour", "day", "month"]
+"""The length of a window. It begins with the hour, day or month of the time zone."""
+
+BudgetSource = Literal["rest", "rpc", "webhook", "heartbeat"]
+"""The source of a turn. Requests of clients of OpenAI count as `rest`."""
+
+BudgetSources = Optional[List["BudgetSource"]]
+"""The only sources of turns that it counts; null if it counts those of all."""
+
+BudgetState = Literal["open", "warning", "exceeded"]
+"""`open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait."""
+
+BudgetTimeZone = str
+"""The time zone of the windows."""
+
 Changed = List[str]
 """The keys that changed, dotted; `skills` if skills changed."""
 
@@ -23,6 +52,9 @@ Channel = str
 """The place of the conversation: any text, stored with the session. If `channels` configures it, it is also an address for
 announcements.
 """
+
+CostOrNull = Optional["CostOfBudget"]
+"""The cost by the prices of the models, in their currency; null if the budget does not limit it."""
 
 Cursor = str
 """The place where a list continues: opaque, from `next_cursor` (RPC: `nextCursor`) of the previous page."""
@@ -32,6 +64,9 @@ DeliveryId = str
 
 ErrorName = str
 """The name of an error in the error table. Names are added over time, and do not change."""
+
+EstimatedTokens = int
+"""The part of the used tokens that is an estimate, because the backend did not report its usage."""
 
 HealthStatus = Literal["ok", "degraded"]
 """`degraded` if a part is."""
@@ -85,6 +120,9 @@ SkillId = str
 
 Timestamp = str
 """A moment, RFC 3339 in UTC with milliseconds."""
+
+TokensOrNull = Optional["TokensOfBudget"]
+"""The tokens, input and output together; null if the budget does not limit them."""
 
 ToolCalls = List["ToolCallsItem"]
 """The first 100 tool calls of this reply, in the order of their results. Absent if there are none. A call has `arguments`
@@ -166,6 +204,32 @@ class AgentReload(Reply):
     """The skill folders of this reload."""
 
 
+class Budget(Reply):
+    """A budget and its use in the current window."""
+
+    name: BudgetName
+    per: BudgetPeriod
+    time_zone: BudgetTimeZone
+    agents: BudgetAgents
+    sources: BudgetSources
+    tokens: TokensOrNull
+    cost: CostOrNull
+    estimated_tokens: EstimatedTokens
+    starts_at: Timestamp
+    """The start of the window."""
+    resets_at: Timestamp
+    """The end of the window; the next one starts with nothing used."""
+    state: BudgetState
+    then: BudgetAction
+
+
+class BudgetList(Reply):
+    """The budgets that the token may see."""
+
+    budgets: List[Budget]
+    """The budgets of the configuration, in its order; then those of keys and tokens."""
+
+
 class ConfigProblem(Reply):
     """An error in the configuration."""
 
@@ -179,6 +243,19 @@ class ConfigProblem(Reply):
     """The key, dotted; empty for the whole file."""
     message: str
     """The error, and the remedy."""
+
+
+class CostOfBudget(Reply):
+    """The cost in the window."""
+
+    used: float
+    """The cost of attempts that have ended."""
+    reserved: float
+    """Reserved for running turns. At the end of a turn its real cost replaces it."""
+    limit: float
+    """The limit, as configured."""
+    granted: float
+    """The sum of the grants in force; they are added to the limit."""
 
 
 class Health(Reply):
@@ -436,6 +513,19 @@ class SystemReload(Reply):
     changed: Changed
     needs_restart: NeedsRestart
     problems: Problems
+
+
+class TokensOfBudget(Reply):
+    """The use of tokens in the window."""
+
+    used: int
+    """Used by attempts that have ended."""
+    reserved: int
+    """Reserved for running turns. At the end of a turn its real use replaces it."""
+    limit: int
+    """The limit, as configured."""
+    granted: int
+    """The sum of the grants in force; they are added to the limit."""
 
 
 class ToolCallsItem(Reply):
