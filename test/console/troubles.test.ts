@@ -49,6 +49,16 @@ describe("the troubles of the gateway", () => {
     ]);
   });
 
+  it("link from an endpoint that is stopped or failing to its notifications", () => {
+    const stopped = "Stopped: the receiver answered HTTP 410. 2 notifications are waiting.";
+    expect(
+      troubles([degraded("notify.ops", stopped), degraded("notify.a.b", "Last delivery failed: HTTP 503.")]),
+    ).toEqual([
+      "✕ Endpoint ops | stopped: the receiver answered HTTP 410. 2 notifications are waiting | /webhooks?tab=notifications&endpoint=ops",
+      "✕ Endpoint a.b | last delivery failed: HTTP 503 | /webhooks?tab=notifications&endpoint=a.b",
+    ]);
+  });
+
   it("include the number of dead events, with a link to their list", () => {
     const detail = "Dead events: 2. List and replay them with GET /api/v1/events?status=dead.";
     expect(troubles([ok("events", detail)])).toEqual([

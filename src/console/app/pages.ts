@@ -28,7 +28,7 @@ const ROWS: readonly Row[] = [
   ["Run", "Agents", "bot", "g", ["/agents", "/agents/:agent"], "agent.list"],
   ["Run", "Sessions", "messages-square", "s", ["/sessions", "/s/:session", "/t/:turn"], "session.list"],
   ["Run", "Skills", "wrench", "k", ["/skills", "/skills/:skill"], "rest"],
-  ["Run", "Webhooks", "webhook", "w", ["/webhooks", "/webhooks/:mapping"], "rest"],
+  ["Run", "Webhooks", "webhook", "w", ["/webhooks", "/webhooks/:mapping", "/n/:notification"], "rest"],
   ["Manage", "Usage", "chart-column", "u", ["/usage"], "usage.stats"],
   ["Manage", "Settings", "settings", "t", ["/settings", "/settings/:tab"]],
   ["Manage", "API", "terminal", "i", ["/api"]],

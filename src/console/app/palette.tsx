@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { kindOfId, looksLikeId } from "../lib/ids.ts";
 import { type Entry, ranked } from "../lib/palette.ts";
 import { Dialog } from "../parts/dialog.tsx";
+import { findNotifications } from "../parts/find-notifications.ts";
 import { Icon } from "../parts/icon.tsx";
 import { rest, rpc } from "./api.ts";
 import type { KeyAction } from "./keys.ts";
@@ -229,6 +230,18 @@ async function lookUp(id: string): Promise<Entry[]> {
       ? rest()
           .events.get(id)
           .then(({ status }) => [entry(id, `Event, ${status}`, "calendar-clock", `/e/${id}`)])
+      : [],
+    kind === "notification"
+      ? findNotifications(id).then((all) =>
+          all.map(({ notification_id, type, state }) =>
+            entry(
+              notification_id,
+              `Notification, ${type}, ${state}`,
+              "send",
+              `/n/${encodeURIComponent(notification_id)}`,
+            ),
+          ),
+        )
       : [],
     kind === undefined && whyNot("session.get") === undefined
       ? rpc()

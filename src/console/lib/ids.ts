@@ -6,10 +6,13 @@ export function shortId(id: string, most = 18): string {
 }
 
 const KINDS = { dlv: "delivery", turn: "turn", evt: "event", msg: "message", req: "request", key: "key" } as const;
-type IdKind = (typeof KINDS)[keyof typeof KINDS];
+type IdKind = (typeof KINDS)[keyof typeof KINDS] | "notification";
+/** The id of an event that is notified, and with a dot and its endpoint the id of a notification. */
+const NOTIFICATION = /^ntf_[\w-]+(?:\.\S+)?$/;
 
 /** The kind of thing that an id of ours names; undefined for any other text. */
 export function kindOfId(text: string): IdKind | undefined {
+  if (NOTIFICATION.test(text)) return "notification";
   const [, prefix = ""] = /^([a-z]+)_[0-9A-HJKMNP-TV-Z]{20,}$/.exec(text) ?? [];
   return Object.hasOwn(KINDS, prefix) ? KINDS[prefix as keyof typeof KINDS] : undefined;
 }

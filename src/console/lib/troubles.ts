@@ -55,11 +55,18 @@ export function causeOfWork(work: readonly Work[], agent: string): string | unde
 type Part = { name: string; status: string; detail: string | null };
 
 function troubleOf({ name, status, detail }: Part, reasonOf: (agent: string) => string | undefined): Trouble {
-  const [, kind, which = ""] = /^(agents|channels)\.(.*)$/.exec(name) ?? [];
+  const [, kind, which = ""] = /^(agents|channels|notify)\.(.*)$/.exec(name) ?? [];
   const words = lowered(detail ?? "degraded");
   const isBad = status !== "ok";
   if (kind === "channels")
     return { subject: which, words, path: `/activity?announcement=failed&channel=${encodeURIComponent(which)}`, isBad };
+  if (kind === "notify")
+    return {
+      subject: `Endpoint ${which}`,
+      words,
+      path: `/webhooks?tab=notifications&endpoint=${encodeURIComponent(which)}`,
+      isBad,
+    };
   if (kind === "agents") {
     const reason = reasonOf(which);
     const path = isBad ? `/activity?agent=${encodeURIComponent(which)}&outcome=failed` : pathOfAgent(which);

@@ -1,6 +1,8 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { useKeys } from "../app/keys.ts";
+import { say } from "../app/toasts.ts";
 import { ActionButton } from "./fields.tsx";
 import { Failed } from "./trouble.tsx";
 import { useAction } from "./use.ts";
@@ -92,15 +94,20 @@ export function Confirm({ children, act, run, why, working = "Working…", ...of
   );
 }
 
-type AskOf = Omit<Confirmation, "close"> & { icon?: string; word: string };
+type AskOf = Omit<Confirmation, "close"> & { icon?: string; word: string; hotkey?: string };
 
 /** A button that asks before it does something. */
-export function AskButton({ word, icon, why, ...asked }: AskOf) {
+export function AskButton({ word, icon, why, hotkey, ...asked }: AskOf) {
   const isAsking = useSignal(false);
   const kind = asked.isDanger ? "danger" : "";
+  const ask = () => {
+    if (why === undefined) isAsking.value = true;
+    else say(why, "bad");
+  };
+  useKeys(hotkey === undefined ? [] : [{ key: hotkey, does: word, run: ask }]);
   return (
     <>
-      <ActionButton icon={icon} why={why} kind={kind} onClick={() => (isAsking.value = true)}>
+      <ActionButton icon={icon} why={why} kind={kind} onClick={ask} {...(hotkey !== undefined && { hotkey })}>
         {word}
       </ActionButton>
       {isAsking.value && <Confirm {...asked} close={() => (isAsking.value = false)} />}

@@ -27,6 +27,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   gone: "waiting",
   failed: "failed",
   failing: "failed",
+  stopped: "failed",
   dead: "failed",
   expired: "failed",
   refused: "refused",

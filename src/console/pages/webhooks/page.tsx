@@ -1,3 +1,4 @@
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { plural } from "#console/lib/format.ts";
@@ -13,6 +14,7 @@ import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { AddressView } from "./address-view.tsx";
 import { type HookAddress, type Requests, readAddresses, readRecent, requestsOf, SIGNED_AS } from "./addresses.ts";
+import { type Head, Notifications } from "./notifications.tsx";
 import { SendTest } from "./send-test.tsx";
 import { Senders } from "./senders.tsx";
 import { Try } from "./try.tsx";
@@ -66,8 +68,8 @@ function columnsOf(recent: Requests): readonly Column<HookAddress>[] {
 }
 const FAILING: ReadonlySet<string> = new Set(["failed", "refused", "unmatched", "dead"]);
 
-/** Where webhooks are received, who sends them, and a place to try payloads and build mappings. */
-function Page({ params: { mapping: chosen } }: { params: Record<string, string> }) {
+/** Where webhooks are received, who sends them, a place to try payloads and build mappings, and the events that the gateway sends. */
+function Page({ params: { mapping: chosen, notification } }: { params: Record<string, string> }) {
   const loaded = useLoaded(readAddresses);
   const recent = useLoaded(readRecent);
   const { addresses = [], tokens = [], mappings: rules = [], isServedHere = true } = loaded.value.value ?? {};
@@ -80,6 +82,9 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
   };
   const old = tokens.filter(({ age_days, max_age_days }) => (age_days ?? 0) >= max_age_days).length;
   const tab = query.value.get("tab");
+  const open = notification !== undefined ? "notifications" : chosen === undefined ? (tab ?? "addresses") : "addresses";
+  const isOutgoing = open === "notifications";
+  const head = useSignal<Head | undefined>(undefined);
   const isTrying = ["delivery", "target", "build"].some((name) => query.value.has(name));
   // A link that names only a request or a mapping opens the tab Try.
   useEffect(() => {
@@ -89,18 +94,26 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
     <>
       <PageHead
         title="Webhooks"
-        count={mappings.length > 0 ? plural(mappings.length, "mapping") : undefined}
-        of={{ at: loaded.at, reload: refresh }}
+        count={isOutgoing ? head.value?.count : mappings.length > 0 ? plural(mappings.length, "mapping") : undefined}
+        of={isOutgoing ? head.value : { at: loaded.at, reload: refresh }}
       >
-        <ActionButton
-          icon="send"
-          onClick={() => setQuery({ send: chosen ?? mappings[0]?.key ?? "agent" })}
-          why={addresses.length === 0 ? "Loading the addresses…" : undefined}
-        >
-          Send a test webhook
-        </ActionButton>
+        {isOutgoing ? (
+          head.value?.hasRows && (
+            <ActionButton icon="rotate-ccw" onClick={() => setQuery({ replay: "failed" })}>
+              Replay all failed
+            </ActionButton>
+          )
+        ) : (
+          <ActionButton
+            icon="send"
+            onClick={() => setQuery({ send: chosen ?? mappings[0]?.key ?? "agent" })}
+            why={addresses.length === 0 ? "Loading the addresses…" : undefined}
+          >
+            Send a test webhook
+          </ActionButton>
+        )}
       </PageHead>
-      {!isServedHere && (
+      {!isServedHere && !isOutgoing && (
         <Note tone="warning">
           <strong>This listener does not serve webhooks.</strong>
           <p>
@@ -113,7 +126,7 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
       {addresses.length > 0 && (
         <Tabs
           label="Parts of Webhooks"
-          open={chosen === undefined ? (tab ?? "addresses") : "addresses"}
+          open={open}
           onOpen={(id) => go(`/webhooks${id === "addresses" ? "" : `?tab=${id}`}`, { replace: true })}
           tabs={[
             {
@@ -127,6 +140,11 @@ function Page({ params: { mapping: chosen } }: { params: Record<string, string> 
               body: () => <Senders tokens={tokens} mappings={rules} />,
             },
             { id: "try", name: "Try", body: () => <Try mappings={mappings} /> },
+            {
+              id: "notifications",
+              name: "Notifications",
+              body: () => <Notifications chosen={notification} head={head} />,
+            },
           ]}
         />
       )}
