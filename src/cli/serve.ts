@@ -111,6 +111,7 @@ function watchFile(gateway: Gateway, running: LoadedConfig, load: () => Promise<
       for (const detail of warnings) gateway.events.configWarned({ about: "reload", detail });
       void gateway.reconfigure(config, { changed, needsRestart }, cause);
     },
+    onUnchanged: () => gateway.retryEndpoints(),
     onInvalid: ({ problems }, cause) => gateway.refuseConfig(problems, cause),
     signal: gateway.closing,
   });

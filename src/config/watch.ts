@@ -36,6 +36,8 @@ type WatchOptions = {
   load: () => Promise<LoadedConfig>;
   /** Applies the whole configuration in one step. Called only if something has changed; never throws. */
   onChange: (config: Config, reload: Reload & { reloaded: true }, cause: ReloadCause) => void;
+  /** Called if a reload on request has found no change; never throws. */
+  onUnchanged?: () => void;
   /** Called once for each write of an invalid file. */
   onInvalid: (error: ConfigError, cause: ReloadCause) => void;
   /** Stops watching. */
@@ -45,7 +47,8 @@ type WatchOptions = {
 };
 
 /** Keeps the configuration up to date with its file. The last valid one stays in force. */
-export function watchConfig({ running, load, onChange, onInvalid, signal, pollMs = 400 }: WatchOptions): ConfigWatch {
+export function watchConfig(options: WatchOptions): ConfigWatch {
+  const { running, load, onChange, onUnchanged, onInvalid, signal, pollMs = 400 } = options;
   let { config, files, values, loadedAt } = running;
   let lastReload: ConfigState["lastReload"];
   /** The fingerprints of the files at the last read, valid or not. */
@@ -106,6 +109,7 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, pollMs
     const reload = { reloaded: true, ...difference, warnings, problems: [] } as const;
     if (difference.changed.length > 0) config = applyReload(config, next);
     if (difference.changed.length + difference.needsRestart.length > 0) onChange(config, reload, cause);
+    else if (cause !== "file") onUnchanged?.();
     return reload;
   }
 

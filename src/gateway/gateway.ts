@@ -78,6 +78,8 @@ export type Gateway = AsyncDisposable & {
     difference: Pick<Difference, "changed" | "needsRestart">,
     cause: ReloadCause,
   ): Promise<void>;
+  /** Starts stopped endpoints, and sends waiting messages at once: the configuration was loaded again without a change. */
+  retryEndpoints(): void;
   /** Logs a configuration that was refused. The previous configuration stays in force. */
   refuseConfig(problems: unknown, cause: ReloadCause): void;
   /** Stops accepting, lets work finish for `ms`, gives the rest back, closes. */
@@ -158,6 +160,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     signInCode: (token) => core.codes.create({ name: "console", kind: "console", token }).code,
     closing: closing.signal,
     reconfigure: (next, difference, cause) => (taken = taken.then(() => takeOver(running, next, difference, cause))),
+    retryEndpoints: () => core.outbox.reconfigured(),
     refuseConfig: (problems, cause) => events.configRefused({ cause, problems }),
     drain: (cause, ms = DRAIN_MS) => (drained ??= stop(cause, ms)),
     [Symbol.asyncDispose]: () => (drained ??= stop("close", 0)),

@@ -25,6 +25,7 @@ async function watched(
   onTestFinished(() => stop.abort());
   const told = new EventEmitter();
   const configs: Config[] = [];
+  const unchanged: string[] = [];
   const load = async () => {
     const fault = failing();
     if (fault) throw fault;
@@ -37,13 +38,14 @@ async function watched(
       configs.push(config);
       told.emit("change", config, reload, cause);
     },
+    onUnchanged: () => unchanged.push("unchanged"),
     onInvalid: (error, cause) => told.emit("invalid", error, cause),
     signal: stop.signal,
     pollMs: 10,
   });
   const changed = () => once(told, "change") as Promise<[Config, Reload, ReloadCause]>;
   const refused = async () => ((await once(told, "invalid")) as [ConfigError])[0];
-  return { here, file, watch, changed, refused, configs, stop };
+  return { here, file, watch, changed, refused, configs, unchanged, stop };
 }
 
 function says(config: Config) {
@@ -231,10 +233,12 @@ describe("a requested reload", () => {
   });
 
   test("is answered each time, in order, if there are many at once", async () => {
-    const { file, watch } = await watched();
+    const { file, watch, unchanged } = await watched();
     writeFileSync(file, described("second"));
     const reloads = await Promise.all([watch.reload("signal"), watch.reload("signal"), watch.reload("signal")]);
     expect(reloads.map(({ changed }) => changed.length)).toEqual([1, 0, 0]);
+    // One that finds no change tries failing endpoints again.
+    expect(unchanged).toHaveLength(2);
   });
 
   test("without a file changes nothing, and no secret", async () => {
