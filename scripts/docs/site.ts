@@ -5,7 +5,7 @@ import { object, text } from "../generate/json.ts";
 import type { Row } from "./assets/search.ts";
 import { layout, MISSING, type Navigation } from "./layout.ts";
 import { type Part, type Rendered, render, withoutIds } from "./markdown.ts";
-import { GROUPS, type PageGroup, PROJECT, REFERENCE } from "./pages.ts";
+import { GROUPS, type PageGroup, PROJECT } from "./pages.ts";
 import { referencePages } from "./reference/pages.ts";
 
 /** The files of the site by their path. */
@@ -41,8 +41,8 @@ export function buildSite(contract: Contract): Site {
   site["style.css"] = STYLES.map((name) => readFileSync(join(import.meta.dirname, "assets", name), "utf8")).join("\n");
   site["search-index.js"] = `globalThis.docsIndex = ${JSON.stringify(found.map(indexed))};\n`;
   site["llms.txt"] = linksForModels(groups);
-  const guides = groups.flatMap(({ title, pages }) => ([PROJECT, REFERENCE].includes(title) ? [] : pages));
-  site["llms-full.txt"] = guides.map(({ name }) => site[`${name}.md`]).join("\n\n---\n\n");
+  const forUsers = groups.flatMap(({ title, pages }) => (title === PROJECT ? [] : pages));
+  site["llms-full.txt"] = forUsers.map(({ name }) => site[`${name}.md`]).join("\n\n---\n\n");
   return site;
 }
 
@@ -96,7 +96,7 @@ function asMarkdown(page: Page, names: ReadonlyMap<string, string>): string {
 }
 
 /** The weight of a result: guides rank before the reference, and the project's own pages last. */
-const GROUP_WEIGHTS: Record<string, number> = { [REFERENCE]: 0.3, [PROJECT]: 0.05 };
+const GROUP_WEIGHTS: Record<string, number> = { Reference: 0.3, [PROJECT]: 0.05 };
 const PAGE_WEIGHTS: Record<string, number> = { index: 0.5, cli: 0.6 };
 /** A shape of the contract, by its address. */
 const SHAPE = /^(http|rpc|push)-/;
@@ -117,7 +117,7 @@ function linksForModels(groups: readonly { title: string; pages: readonly Page[]
 
 > The door between other systems and conversational agents: REST, JSON-RPC 2.0 and webhooks over one contract, in one small process.
 
-Every page is here as Markdown, too; \`llms-full.txt\` has those before "${REFERENCE}" in one file. The contract itself: \`/openapi.json\` and \`/openrpc.json\` of a running gateway.
+Every page is here as Markdown, too; \`llms-full.txt\` has those before "${PROJECT}" in one file. The contract itself: \`/openapi.json\` and \`/openrpc.json\` of a running gateway.
 
 ${groups
   .map(

@@ -55,11 +55,10 @@ export function requireGet({ req }: WireCall): void {
 async function readEncoded(
   file: string,
   accepted: string | string[] | undefined,
-): Promise<{ bytes: Buffer; encoding?: "br" | "gzip" } | undefined> {
-  for (const [encoding, suffix] of [["br", ".br"] as const, ["gzip", ".gz"] as const]) {
-    if (!acceptsEncoding(encoding, accepted)) continue;
-    const bytes = await readFile(file + suffix).catch(() => undefined);
-    if (bytes) return { bytes, encoding };
+): Promise<{ bytes: Buffer; encoding?: "gzip" } | undefined> {
+  if (acceptsEncoding("gzip", accepted)) {
+    const bytes = await readFile(`${file}.gz`).catch(() => undefined);
+    if (bytes) return { bytes, encoding: "gzip" };
   }
   const bytes = await readFile(file).catch(() => undefined);
   return bytes && { bytes };
