@@ -3163,7 +3163,7 @@ export interface components {
              *     does not report its token usage, for this `reason`: the tokens are 0, or with `estimated` one for each four characters).
              *
              *     Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed: `turn_id`, `attempts`, `reason`),
-             *     `event.handled`, `event.dead` (with `attempts` and `reason`), `event.requeued` (by `by`).
+             *     `event.delayed` (the `budget` of the heartbeat is spent until `resets_at`; reported once in its window), `event.handled`, `event.dead` (with `attempts` and `reason`), `event.requeued` (by `by`).
              *
              *     The delivery of the reply to a `channel`: `announcement.delivered`, `announcement.retried` (the next attempt is in `retry_in_ms`),
              *     `announcement.failed` (there are no more attempts), `announcement.returned` (the gateway stopped, and retries after its start).
@@ -3174,7 +3174,7 @@ export interface components {
              * @example turn.started
              * @enum {string}
              */
-            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.requeued";
+            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.delayed" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.requeued";
             /**
              * @description The details of the step; null if there are none.
              * @example {

@@ -7,7 +7,7 @@ export const RESERVED = 100;
 const RESERVE = { promptTokens: 0, outputTokens: RESERVED, inputPrice: 1, outputPrice: 3 };
 
 /** A budget by the hour, in which a test sets only the relevant fields. */
-export function budgetRule(rule: Partial<BudgetRule> = {}): BudgetRule {
+export function budgetRule(rule: Partial<BudgetRule>): BudgetRule {
   return {
     name: "hourly",
     per: "hour",
@@ -24,7 +24,8 @@ export function budgetRule(rule: Partial<BudgetRule> = {}): BudgetRule {
   };
 }
 
+export const RESERVES = { main: RESERVE, one: RESERVE, two: RESERVE };
+
 export async function configureBudgets(store: Store, rules: readonly Partial<BudgetRule>[]): Promise<void> {
-  const reserves = { main: RESERVE, one: RESERVE, two: RESERVE };
-  await store.configure({ ...NO_POLICY, budgets: rules.map(budgetRule), reserves });
+  await store.configure({ ...NO_POLICY, budgets: rules.map(budgetRule), reserves: RESERVES });
 }

@@ -16,6 +16,7 @@ import type {
 } from "#store/store.ts";
 import { createRandom, type Random } from "#test/harness/random.ts";
 import { allAnswers } from "./all-answers.ts";
+import { budgetRule, RESERVED, RESERVES } from "./budgets.ts";
 import { startCompaction } from "./compactions.ts";
 import { eventOrder, STREAM_KEEP, startBeat } from "./inbound.ts";
 import { recountShares, sharesOf } from "./shares.ts";
@@ -25,8 +26,16 @@ const AGENTS = ["one", "two"];
 const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d", ...AGENTS.map((agent) => `agent:${agent}:main`)];
 const CHANNELS = ["ops", "slow"] as const;
 const NOTIFIED = ["notify:all", "notify:one.ü"];
+/** One that counts everything, and some that are soon spent. */
+const BUDGETS = [
+  { name: "all", per: "month", tokens: 1e12, cost: 1e15 },
+  { name: "ci", keys: ["ci"], tokens: 3_000, then: "pause" },
+  { name: "two", agents: ["two"], surfaces: ["rest", "heartbeat"], tokens: 500 },
+] as const;
 const POLICY: StorePolicy = {
   ...NO_POLICY,
+  budgets: BUDGETS.map(budgetRule),
+  reserves: RESERVES,
   notify: [
     { name: "all", events: ["turn.completed", "turn.failed", "turn.cancelled", "health.changed"], agents: undefined },
     { name: "one.ü", events: ["turn.failed", "health.changed"], agents: ["one"] },
@@ -60,14 +69,35 @@ export async function runRandomSteps(engine: Engine, seed: number, steps: number
     if (step % 20 !== 0 && step !== steps) continue;
     const when = `seed ${seed}, step ${step}, after ${name}`;
     expect(comparable(await allAnswers(world.store)), when).toEqual(comparable(await allAnswers(known.store)));
+    expect(await world.store.listBudgets(), when).toEqual(await known.store.listBudgets());
     const [found, expected] = [await notificationsOf(world.store), await notificationsOf(known.store)];
     expect(comparable(found), when).toEqual(comparable(expected));
     await expectWhole(world.store, when);
+    await expectCounted(world.store, when);
   }
+  // Without a running turn, nothing is reserved.
+  await world.clock.advance(10 * LEASE_MS);
+  await world.sweep({ maxAttempts: 1 });
+  for (const { tokens, cost } of await world.store.listBudgets())
+    expect([tokens?.reserved ?? 0, cost?.reserved ?? 0]).toEqual([0, 0]);
 }
 
 async function notificationsOf(store: Store): Promise<readonly Notification[]> {
   return (await store.listNotifications({ limit: 10_000 })).items;
+}
+
+/** The usage of a budget that applies to all turns is the sum of the counters. It has a reservation for each turn that runs. */
+async function expectCounted(store: Store, when: string): Promise<void> {
+  const [all] = await store.listBudgets();
+  let [tokens, cost] = [0, 0];
+  for (const count of await store.readUsage({ from: 0, to: Infinity })) {
+    tokens += count.input + count.output;
+    cost += count.cost;
+  }
+  const { tokens: ofTokens, cost: ofCost, estimatedTokens = 0 } = all ?? {};
+  expect((ofTokens?.used ?? 0) - estimatedTokens, when).toBe(tokens);
+  expect((ofCost?.used ?? 0) - estimatedTokens, when).toBe(cost);
+  expect(ofTokens?.reserved, when).toBeGreaterThanOrEqual(store.stats().turnsRunning * RESERVED);
 }
 
 /** Increasing numbers may grow differently in another engine, which may take more ids than it needs. */
@@ -265,6 +295,22 @@ function createSteps(worlds: Both<World>, random: Random) {
     return { before, after, compacted, reason: undefined };
   };
 
+  const grant: Step = async () => {
+    const { name } = random.pick([...BUDGETS, { name: "unknown" }]);
+    const order = { tokens: 1 + random.below(500), until: now() + random.pick([1, 50_000]) };
+    await call((world) => world.store.grantBudget(name, { now: now(), by: "ops", ...order }));
+  };
+  const extendBudget: Step = async () => {
+    if (turns.length === 0) return;
+    const [claimed, tokens] = [some(turns), RESERVED + random.below(400)];
+    const order = { used: { tokens, cost: tokens }, next: { tokens: RESERVED, cost: RESERVED } };
+    await call((world, n) => world.store.extendBudget(claimed[n].claim, order));
+  };
+  const passHour: Step = async () => {
+    for (const world of worlds) await world.clock.advance(3_600_000);
+    for (const world of worlds) await world.sweep({ maxAttempts: 3 });
+  };
+
   const queueEvent: Step = async () => {
     const delivery = random.chance(0.5) ? someDelivery() : undefined;
     const options = {
@@ -384,6 +430,9 @@ function createSteps(worlds: Both<World>, random: Random) {
 
   const often = { start, claim, end, queueEvent };
   const seldom = {
+    grant,
+    extendBudget,
+    passHour,
     release,
     cancel,
     remove,

@@ -98,6 +98,7 @@ const STEPS: Readonly<
     "failed",
     (d) => `Heartbeat failed${because(d.reason)} · event waits for the next heartbeat (${attempts(d)})`,
   ],
+  "event.delayed": ["waiting", (d) => `Event waits: the budget ${text(d.budget)} is spent until ${text(d.resets_at)}`],
   "event.handled": ["done", () => "Event handled"],
   "event.dead": ["failed", (d) => `Event failed after ${attempts(d)}${because(d.reason)}`],
   "event.requeued": ["replay", (d) => `Event queued again by ${text(d.by)}`],

@@ -1,8 +1,10 @@
 import { HOPS_HEADER, hopsOf, MAX_HOPS } from "#kit/hops.ts";
-import type { BeatOrder, BeatStep, SystemEvent } from "#store/store.ts";
+import type { BeatOrder, BeatStep, BudgetRefusal, SystemEvent } from "#store/store.ts";
 import { endRun, findBeat, isDue, putBeat } from "./beats.ts";
+import { findSpent } from "./budget-turns.ts";
+import { addDeliveryStep } from "./deliveries.ts";
 import { findWaiting } from "./events.ts";
-import type { BeatRun, Records, Rule } from "./records.ts";
+import type { BeatRecord, BeatRun, Records, Rule } from "./records.ts";
 import { startTurnWith } from "./turns.ts";
 
 /** The fields of an order that are the same for each beat's turn. */
@@ -21,6 +23,8 @@ export const startBeat: Rule<"startBeat"> = (records, order) => {
     if (beat.isAsked && !beat.run) putBeat(records, { ...beat, isAsked: false });
     return endWithoutMore(records, order, run, dead);
   }
+  const spent = findSpent(records, { agent, caller: order.turn.caller, surface: order.turn.surface });
+  if (spent) return delayBeat(records, order, beat, events, spent);
   const { turnId } = order.turn;
   const { maxAttempts } = order.batch;
   const ids = events.map(({ eventId }) => eventId);
@@ -47,6 +51,36 @@ export const startBeat: Rule<"startBeat"> = (records, order) => {
   });
   return { outcome: "started", started, dead };
 };
+
+/**
+ * Ends a beat of which a budget is spent: its events wait for the next one, which is planned as usual but not later than the end of the budget's window. The
+ * timelines of the events report this once in a window.
+ */
+function delayBeat(
+  records: Records,
+  { turn, intervalMs, returnedDelayMs, streamKeep }: BeatOrder,
+  { run, ...beat }: BeatRecord,
+  events: readonly SystemEvent[],
+  { budget, resetsAt }: BudgetRefusal,
+): BeatStep {
+  const { now, time } = records.moment;
+  const delayMs = Math.min(intervalMs ?? returnedDelayMs, resetsAt - now);
+  const dead = (run?.dead ?? []).flatMap((eventId) => records.events.find(eventId) ?? []);
+  if (run) endRun(records, beat.agent, run, { now: turn.now, delayMs, streamKeep });
+  putBeat(records, { ...findBeat(records, beat.agent), dueAt: time + delayMs, delayedUntil: resetsAt });
+  const detail = JSON.stringify({ budget, resets_at: new Date(resetsAt).toISOString() });
+  for (const { deliveryId } of beat.delayedUntil === resetsAt ? [] : events)
+    if (deliveryId !== undefined) addDeliveryStep(records, deliveryId, { at: turn.now, name: "event.delayed", detail });
+  const ms = run ? Math.round(time - run.began) : 0;
+  return {
+    outcome: "ended",
+    events: run?.events ?? 0,
+    turns: run?.turnIds.length ?? 0,
+    returned: run?.returned ?? 0,
+    ms,
+    dead,
+  };
+}
 
 /** A new beat. It takes the events that are queued now. */
 function newRun(records: Records): BeatRun {

@@ -1,7 +1,7 @@
 /** How budgets delay, refuse and end turns. */
 import { GatewayError } from "#kit/errors.ts";
-import type { BudgetRule, TurnOrder } from "#store/store.ts";
-import { budgetsOf, findNoRoom, isEndedBy, mustRefuse, type NoRoom, reserve } from "./budgets.ts";
+import type { BudgetRefusal, BudgetRule, TurnOrder } from "#store/store.ts";
+import { budgetsOf, findNoRoom, isEndedBy, mustRefuse, type NoRoom, reserve, type SpentFor } from "./budgets.ts";
 import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
 import { endOpenTurn } from "./turn-ends.ts";
 
@@ -17,6 +17,12 @@ export function budgetsOfOrder(records: Records, { session, caller, surface }: T
 
 function refusalOf({ moment: { now } }: Records, { budget: name, resetsAt, detail }: NoRoom): GatewayError {
   return new GatewayError("budget-exceeded", detail, { retryAfterMs: resetsAt - now, budget: { name, resetsAt } });
+}
+
+/** The budget that is spent for new work, whether it refuses or pauses. */
+export function findSpent(records: Records, of: SpentFor): BudgetRefusal | undefined {
+  const noRoom = findNoRoom(records, budgetsOf(records, of));
+  return noRoom?.isSpent ? noRoom : undefined;
 }
 
 /** A new turn: if it runs, with its reservation, and if it has no room, held. */

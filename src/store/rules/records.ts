@@ -121,6 +121,8 @@ export type BeatRecord = {
   readonly isAsked: boolean;
   /** The running beat: one or more successive turns. */
   readonly run: BeatRun | undefined;
+  /** The end of the window of the budget that delayed the last beat. */
+  readonly delayedUntil?: number | undefined;
 };
 
 export type BeatRun = {

@@ -4,9 +4,19 @@ import type { BudgetRule, BudgetStatus, ClaimedTurn } from "#store/store.ts";
 import { START } from "#test/harness/clock.ts";
 import { configureBudgets, RESERVED } from "../budgets.ts";
 import { claimCompaction, endCompaction, startCompaction } from "../compactions.ts";
-import { toldNews } from "../inbound.ts";
+import { claimBeat, planBeat, queueEvent, startBeat, toldNews, waiting } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
-import { type Engine, LEASE_MS, refusal, times, used, usedMore, type World, type WorldOptions } from "../world.ts";
+import {
+  deliveryOf,
+  type Engine,
+  LEASE_MS,
+  refusal,
+  times,
+  used,
+  usedMore,
+  type World,
+  type WorldOptions,
+} from "../world.ts";
 
 const HOUR = 3_600_000;
 /** The hours of the suite's clock begin with it. */
@@ -337,6 +347,58 @@ export function budgetsTests(engine: Engine): void {
       await configure(world, { tokens: 1_000 });
       expect(await tokensOf(world)).toEqual([10, 0]);
       expect(await startAtOnce(world)).toBeDefined();
+    });
+
+    it("delays beats while it is spent, reports it once on the timelines of their events, and takes them in the next window", async ({
+      world,
+    }) => {
+      await configure(world, { tokens: 10, surfaces: ["heartbeat"] });
+      await runAtOnce(world, 10, { surface: "heartbeat" });
+      const delivery = deliveryOf("dlv_1");
+      const { eventId } = await queueEvent(world, { delivery, beatNow: true });
+      await planBeat(world, 0);
+      const skipped = { outcome: "ended", events: 0, turns: 0, returned: 0 };
+      expect(await startBeat(world, { intervalMs: 60_000 })).toMatchObject(skipped);
+      expect(await world.store.dueBeats(["main"])).toEqual({ due: [], nextDueInMs: 60_000 });
+      await world.clock.advance(60_000);
+      expect(await startBeat(world, { intervalMs: 2 * HOUR })).toMatchObject(skipped);
+      expect(await world.store.dueBeats(["main"])).toEqual({ due: [], nextDueInMs: HOUR - 60_000 });
+      const steps = (await world.store.getDelivery("dlv_1"))?.steps;
+      expect(steps).toMatchObject([
+        { name: "event.delayed", detail: '{"budget":"hourly","resets_at":"2026-11-21T09:00:00.000Z"}' },
+      ]);
+      expect(await waiting(world)).toEqual([eventId]);
+      await world.clock.advance(HOUR - 60_000);
+      const claimed = await claimBeat(world);
+      expect(claimed.task).toMatchObject({ ids: [eventId] });
+      await world.end(claimed, { usage: used(1, 0) });
+      expect((await world.store.getEvent(eventId))?.status).toBe("handled");
+    });
+
+    it("ends a beat between two of its turns when it is spent", async ({ world }) => {
+      await configure(world, { tokens: 10 });
+      for (let n = 0; n < 2; n++) await queueEvent(world);
+      await planBeat(world, 0);
+      const first = await claimBeat(world, { batch: { limit: 1 } });
+      await world.end(first, { usage: used(10, 0) });
+      expect(await startBeat(world, { batch: { limit: 1 } })).toMatchObject({ outcome: "ended", events: 1, turns: 1 });
+      expect(await waiting(world)).toHaveLength(1);
+      await world.clock.advance(HOUR);
+      expect(await startBeat(world)).toMatchObject({ outcome: "started" });
+    });
+
+    it("holds the turn of a beat that was queued before it was spent, and does not count it against its events", async ({
+      world,
+    }) => {
+      await configure(world, { tokens: 10 });
+      const { eventId } = await queueEvent(world);
+      await planBeat(world, 0);
+      await startBeat(world);
+      await runAtOnce(world, 10, { agent: "other" });
+      expect(await claimedIds(world)).toEqual([]);
+      expect(await world.store.getEvent(eventId)).toMatchObject({ status: "queued", attempts: 0 });
+      await world.clock.advance(HOUR);
+      expect(await claimedIds(world)).toHaveLength(1);
     });
 
     if (engine.reopen)

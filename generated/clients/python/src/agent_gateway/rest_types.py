@@ -1507,7 +1507,7 @@ class TimelineStep(Reply):
     """One step."""
 
     at: Timestamp
-    name: Literal["request.received", "request.replayed", "request.edited", "token.accepted", "token.refused", "signature.accepted", "signature.refused", "rate-limit.counted", "mapping.tried", "message.rendered", "request.repeated", "request.sent-again", "request.refused", "challenge.answered", "turn.queued", "turn.started", "turn.returned", "tool.called", "tool.unavailable", "model.unavailable", "usage.unknown", "turn.completed", "turn.failed", "turn.cancelled", "event.queued", "event.taken", "event.returned", "event.handled", "event.dead", "event.requeued", "announcement.delivered", "announcement.retried", "announcement.failed", "announcement.returned", "announcement.unaddressed", "announcement.requeued"]
+    name: Literal["request.received", "request.replayed", "request.edited", "token.accepted", "token.refused", "signature.accepted", "signature.refused", "rate-limit.counted", "mapping.tried", "message.rendered", "request.repeated", "request.sent-again", "request.refused", "challenge.answered", "turn.queued", "turn.started", "turn.returned", "tool.called", "tool.unavailable", "model.unavailable", "usage.unknown", "turn.completed", "turn.failed", "turn.cancelled", "event.queued", "event.taken", "event.returned", "event.delayed", "event.handled", "event.dead", "event.requeued", "announcement.delivered", "announcement.retried", "announcement.failed", "announcement.returned", "announcement.unaddressed", "announcement.requeued"]
     """The name of the step. Names are added over time.
 
     The request:
@@ -1545,6 +1545,7 @@ class TimelineStep(Reply):
 
     Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed:
     `turn_id`, `attempts`, `reason`),
+    `event.delayed` (the `budget` of the heartbeat is spent until `resets_at`; reported once in its window),
     `event.handled`, `event.dead` (with `attempts` and `reason`), `event.requeued` (by `by`).
 
     The delivery of the reply to a `channel`: `announcement.delivered`, `announcement.retried` (the next attempt is in
