@@ -29,6 +29,7 @@ const NOTIFIED = ["notify:all", "notify:one.ü"];
 /** One that counts everything, and some that are soon spent. */
 const BUDGETS = [
   { name: "all", per: "month", tokens: 1e12, cost: 1e15 },
+  // biome-ignore lint/suspicious/noThenProperty: the key of the configuration.
   { name: "ci", keys: ["ci"], tokens: 3_000, then: "pause" },
   { name: "two", agents: ["two"], surfaces: ["rest", "heartbeat"], tokens: 500 },
 ] as const;
