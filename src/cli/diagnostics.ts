@@ -38,6 +38,8 @@ export async function gatherDiagnostics({
           .list({ status: "dead", limit: 20 }, requestOptions)
           .then(({ events }) => events.map(({ text: _, metadata: __, ...event }) => event)),
     ],
+    ["failedNotifications", () => gateway.notifications.list({ state: "failed", limit: 20 }, requestOptions)],
+    ["budgets", () => gateway.budgets.list(requestOptions)],
     ["usage", () => rpc.usage.stats({}, requestOptions)],
     ["metrics", () => ops.metrics(requestOptions)],
   ];

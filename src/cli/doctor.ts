@@ -1,6 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { GatewayError } from "#generated/clients/typescript/src/index.ts";
+import type { Budget } from "#generated/clients/typescript/src/rest-types.ts";
 import { version } from "../version.ts";
 import { type Calling, failureOf } from "./calling.ts";
 import { configFile } from "./configured.ts";
@@ -41,6 +42,8 @@ export async function diagnose(given: DoctorCall): Promise<Check[]> {
     checkRpc(given),
     checkWebhook(given),
     checkDead(given),
+    checkNotifications(given),
+    checkBudgets(given),
   ]);
   checks.push(...asked.flat());
   if (given.address.key === undefined && given.address.rpcToken === undefined)
@@ -198,9 +201,7 @@ async function checkRpc(given: DoctorCall): Promise<Check[]> {
         gateway.rpc.system.health({}, { signal, ...ONCE }),
         gateway.rpc.agent.list({}, { signal, ...ONCE }),
       ]);
-      for (const part of health.parts)
-        if (part.status === "degraded")
-          checks.push(warning("health", `${part.name}: ${part.detail ?? "degraded"}`, "see docs/operations.md"));
+      for (const part of health.parts) if (part.status === "degraded") checks.push(degraded(part));
       checks.push(
         health.store.durable
           ? ok("store", `${health.store.type} keeps what was acknowledged over a restart`)
@@ -231,6 +232,15 @@ async function checkRpc(given: DoctorCall): Promise<Check[]> {
   return [...token, ...checks];
 }
 
+const NOTIFY = "notify.";
+
+function degraded({ name, detail }: { name: string; detail: string | null }): Check {
+  const words = detail ?? "degraded";
+  if (!name.startsWith(NOTIFY)) return warning("health", `${name}: ${words}`, "see docs/operations.md");
+  const endpoint = name.slice(NOTIFY.length);
+  return warning("notify", `${endpoint}: ${words}`, `agent-gateway notifications test ${endpoint}`);
+}
+
 /** It is not tried: every webhook starts work or is recorded as refused. */
 async function checkWebhook({ address: { webhookToken, origins, unused } }: DoctorCall): Promise<Check[]> {
   return webhookToken === undefined
@@ -259,6 +269,48 @@ async function checkDead({ gateway, signal }: DoctorCall): Promise<Check[]> {
   } catch {
     return []; // The key lacks the permission; its own check reports that.
   }
+}
+
+async function checkNotifications({ gateway, signal }: DoctorCall): Promise<Check[]> {
+  try {
+    const { notifications } = await gateway.notifications.list({ state: "failed", limit: 1 }, { signal, ...ONCE });
+    const [last] = notifications;
+    if (!last) return [];
+    const words = `There are notifications that could not be delivered, the last for ${last.endpoint}`;
+    return [warning("notify", words, "agent-gateway notifications list --state failed")];
+  } catch {
+    return []; // The key lacks the permission; its own check reports that.
+  }
+}
+
+/** A spent budget is a decision of the operator, so it is only a warning. */
+async function checkBudgets({ gateway, signal }: DoctorCall): Promise<Check[]> {
+  try {
+    const { budgets } = await gateway.budgets.list({ signal, ...ONCE });
+    const scarce = budgets.filter(({ state }) => state !== "open").map(checkOfBudget);
+    if (scarce.length > 0 || budgets.length === 0) return scarce;
+    return [ok("budgets", budgets.map(({ name }) => name).join(", "))];
+  } catch {
+    return []; // As above.
+  }
+}
+
+function checkOfBudget({ name, tokens, cost, state, then, resets_at: end }: Budget): Check {
+  const [tokensPart, costPart] = [partOf(tokens), partOf(cost)];
+  const unit = tokensPart >= costPart ? "tokens" : "cost";
+  const used = `${Math.floor(Math.max(tokensPart, costPart) * 100)} % of its ${unit}`;
+  if (state === "warning")
+    return warning("budgets", `${name} is nearly spent: ${used}, until ${end}`, "agent-gateway budgets");
+  const effect = then === "pause" ? "turns wait" : "turns are refused";
+  return warning(
+    "budgets",
+    `${name} is spent (${used}): ${effect} until ${end}`,
+    `agent-gateway budgets grant ${name} --${unit} N`,
+  );
+}
+
+function partOf(use: Budget["tokens"]): number {
+  return use ? use.used / (use.limit + use.granted) : 0;
 }
 
 async function checkTurn({ gateway, signal }: DoctorCall): Promise<Check> {
