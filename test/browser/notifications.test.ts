@@ -109,6 +109,22 @@ browserTests(({ open }) => {
       await details.getByText("HTTP 204").waitFor();
     });
 
+    it("MUST follow a notification that is retried until it is delivered, and show why it failed", async () => {
+      await using receiver = await startReceiver(503);
+      await using gateway = await startPages({ notify: receiver.notify });
+      await using page = await open(gateway, { path: TAB });
+      await untilLive(page);
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await page.getByText("▲ retrying").waitFor();
+      await page.getByText(/turn\.completed .*503.*, again (in|now)/).waitFor();
+      const endpoints = page.getByRole("table", { name: "Endpoints of notifications" });
+      await endpoints.getByText("✕ failing").waitFor();
+      receiver.status = 204;
+      await page.getByText("● delivered").waitFor();
+      await endpoints.getByText("● ok").waitFor();
+      expect(new Set(receiver.ids).size).toBe(1);
+    });
+
     it("MUST name a stopped endpoint, also on Live, and tell that a test event does not start it", async () => {
       await using receiver = await startReceiver(410);
       await using gateway = await startPages({ notify: receiver.notify });
