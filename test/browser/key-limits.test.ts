@@ -39,12 +39,15 @@ browserTests(({ open }) => {
       await dialog.getByLabel("Requests", { exact: true }).fill("some");
       expect(await create.getAttribute("title")).toContain("Enter a whole number of requests");
       await dialog.getByLabel("Requests", { exact: true }).fill("2");
+      await dialog.getByLabel("Tokens", { exact: true }).fill("1.5");
+      expect(await create.getAttribute("title")).toContain("Enter a whole number of tokens");
+      await dialog.getByLabel("Tokens", { exact: true }).fill("200000");
       for (const scheme of ["light", "dark"] as const) {
         await page.emulateMedia({ colorScheme: scheme });
         expect(await faultsOf(page, scheme)).toEqual([]);
       }
       await create.click();
-      await page.getByText("Limited to support · 2 per minute.").waitFor();
+      await page.getByText("Limited to support · 2 per minute · 200,000 tokens per day.").waitFor();
       const key = String(await page.locator("output").textContent()).trim();
       expect(await page.locator("dialog pre code").first().textContent()).toContain('"agent":"support"');
       await page.getByRole("button", { name: "I have copied the key" }).click();

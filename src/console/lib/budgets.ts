@@ -24,7 +24,7 @@ export function barsOf(budget: Pick<Budget, Unit>): BudgetBar[] {
 }
 
 function barOf(unit: Unit, { used, reserved, limit, granted }: Amount): BudgetBar {
-  const text = unit === "tokens" ? count : money;
+  const text = unit === "tokens" ? count : (cost: number) => (cost === 0 ? "0.00" : money(cost));
   const most = limit + granted;
   const share = (amount: number): number => Math.min(100, (100 * amount) / most);
   const usedPercent = share(used);
@@ -42,8 +42,10 @@ function barOf(unit: Unit, { used, reserved, limit, granted }: Amount): BudgetBa
 }
 
 /** The turns that a budget counts, in words. */
-export function scopeOf({ per, timeZone, agents, keys, sources }: Omit<Budget, Unit>): string {
+export function scopeOf({ name, per, timeZone, agents, keys, sources }: Omit<Budget, Unit>): string {
   const zone = timeZone === "UTC" ? "" : ` (${timeZone})`;
+  // The budget of a key or token has its name.
+  if (name.includes(":")) return `each ${per}${zone}`;
   return [`each ${per}${zone}`, namesOf(agents), namesOf(keys), namesOf(sources)].filter(Boolean).join(" · ");
 }
 

@@ -172,7 +172,16 @@ describe("a path", () => {
 
 describe.each(restRoutes)("$method $path", ({ path }) => {
   const here = targetOf(path, {
-    path: { turn_id: "x", key_id: "x", delivery_id: "x", event_id: "x", agent_name: "x", skill_id: "x", name: "x" },
+    path: {
+      turn_id: "x",
+      key_id: "x",
+      delivery_id: "x",
+      event_id: "x",
+      notification_id: "x",
+      agent_name: "x",
+      skill_id: "x",
+      name: "x",
+    },
   });
   const allowed = restRoutes.filter((route) => route.path === path).map(({ method }) => method);
 
