@@ -13,6 +13,7 @@ import { createHealth } from "./health.ts";
 import { Heartbeat } from "./heartbeat/heartbeat.ts";
 import { createSystemEvents } from "./heartbeat/system-events.ts";
 import { withKeyBudgets } from "./key-budgets.ts";
+import { startKeyNotices } from "./key-notices.ts";
 import { Keys } from "./keys.ts";
 import { createOutbox } from "./outbox/outbox.ts";
 import type { CoreParts } from "./parts.ts";
@@ -81,6 +82,13 @@ export async function createCore(options: CoreOptions) {
   runner.wake();
   outbox.wake();
   const stopTelling = reportOldTokens({ tokens: () => current.datedTokens, keys: () => keys.ending(), clock, events });
+  const stopNotices = startKeyNotices({
+    store,
+    clock,
+    events,
+    keys: () => keys.ending(),
+    policy: () => current.policy,
+  });
   const stopSweeps = startSweeps({ store, clock, events, settings });
 
   return {
@@ -114,6 +122,7 @@ export async function createCore(options: CoreOptions) {
     async close(): Promise<void> {
       stopSweeps();
       stopTelling();
+      stopNotices();
       keys[Symbol.dispose]();
       deliveryFeed.close();
       await removedAgents.close();

@@ -7,6 +7,7 @@ import type { GatewayStream } from "./gateway-stream.ts";
 import type { Heartbeat } from "./heartbeat/heartbeat.ts";
 import type { SystemEvents } from "./heartbeat/system-events.ts";
 import type { Keys } from "./keys.ts";
+import { NOTIFY_PART } from "./outbox/endpoints.ts";
 import type { Outbox } from "./outbox/outbox.ts";
 import type { CoreParts } from "./parts.ts";
 import { agesOf, type DatedToken, type EndingKey, isOld, needingAnother } from "./token-ages.ts";
@@ -34,6 +35,9 @@ export function createHealth(parts: HealthParts) {
   const { node: nodeId, store, agents, clock, events, gatewayStream: stream } = parts;
   const ping = createPing(store, clock);
   let told = "";
+  /** The degraded parts by the last notification, and the number of notifications. */
+  let noted = "";
+  let notes = 0;
   /** The look that runs, or ran last. */
   let last: { freshUntil: number; report: Promise<HealthReport> } | undefined;
   let isClosed = false;
@@ -69,6 +73,27 @@ export function createHealth(parts: HealthParts) {
     }
   };
 
+  /**
+   * Notifies the endpoints of a change, unless only endpoints themselves changed: an endpoint that fails now and then would get a notification of each
+   * notification. One that could not be stored is repeated at the next check, with the same id.
+   */
+  const note = async ({ parts: all }: HealthReport): Promise<void> => {
+    const others = all.filter(({ name, status }) => status === "degraded" && !name.startsWith(NOTIFY_PART));
+    const now = others.map(({ name }) => name).join(" ");
+    if (now === noted || isClosed) return;
+    const before = noted;
+    noted = now;
+    try {
+      const eventId = `ntf_${nodeId.slice(nodeId.indexOf("_") + 1)}_${notes + 1}`;
+      const data = JSON.stringify({ nodeId, status: statusOf(others), parts: others });
+      await store.notifyEvent({ now: clock.now(), eventId, type: "health.changed", data });
+      notes++;
+    } catch (error) {
+      noted = before;
+      events.storeFailed({ operation: "notifyEvent", error });
+    }
+  };
+
   /** Many who ask at once share one look, and those who ask soon after it too. */
   const read = (): Promise<HealthReport> => {
     if (last && clock.monotonic() < last.freshUntil) return last.report;
@@ -78,6 +103,7 @@ export function createHealth(parts: HealthParts) {
       (report) => {
         snapshot.freshUntil = clock.monotonic() + FRESH_MS;
         void tell(report);
+        void note(report);
       },
       () => (snapshot.freshUntil = 0),
     );

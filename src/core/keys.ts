@@ -166,7 +166,7 @@ export class Keys {
     const now = this.#parts.clock.now();
     return this.known().flatMap(({ keyId, name, expiresAt, replacedBy }) =>
       expiresAt !== undefined && expiresAt - now <= 2 * WEEK_MS && now - expiresAt <= WEEK_MS
-        ? [{ name, expiresAt, replacedBy, isConfigured: keyId === undefined }]
+        ? [{ keyId, name, expiresAt, replacedBy, isConfigured: keyId === undefined }]
         : [],
     );
   }

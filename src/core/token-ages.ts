@@ -28,6 +28,8 @@ export function isOld({ days }: TokenAge): boolean {
 
 /** A REST key that expires; keys near their end, or just past it, are reported. */
 export type EndingKey = {
+  /** Undefined for a key of the configuration. */
+  keyId: string | undefined;
   name: string;
   expiresAt: number;
   replacedBy: string | undefined;

@@ -24,6 +24,13 @@ export function hopsIn(headers: Readonly<Record<string, string | string[] | unde
   return hopsOf(headers[HOPS_HEADER] as string | undefined);
 }
 
+/** The hops of a system event, which are in its metadata, limited to `MAX_HOPS - 1`: a larger number can only come from a sender's metadata. */
+export function hopsInMetadata(metadata: string | undefined): number {
+  if (!metadata?.includes(HOPS_HEADER)) return 0;
+  const { [HOPS_HEADER]: hops } = JSON.parse(metadata) as Record<string, unknown>;
+  return hops === undefined ? 0 : Math.min(hopsOf(String(hops)), MAX_HOPS - 1);
+}
+
 export function isLoop(hops: number): boolean {
   return hops >= MAX_HOPS;
 }

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
 import type { Outcome } from "#channels/channel.ts";
-import { EVENT_TYPES } from "#kit/notifications.ts";
+import { eventsOf } from "#kit/notifications.ts";
 import { NO_POLICY } from "#store/policy.ts";
+import type { HealthPart } from "#store/store.ts";
 import { createPlayedEndpoint, DELIVERED, failing, GONE, type PlayedEndpoint } from "#test/channels/played.ts";
 import { START } from "#test/harness/clock.ts";
 import { SHARED } from "#test/stores/shared-alone.ts";
@@ -16,7 +17,7 @@ function settingsOf(endpoints: Record<string, PlayedEndpoint>) {
     notify: new Map(Object.entries(endpoints).map(([name, { endpoint }]) => [name, endpoint])),
     policy: {
       ...NO_POLICY,
-      notify: Object.keys(endpoints).map((name) => ({ name, events: EVENT_TYPES, agents: undefined })),
+      notify: Object.keys(endpoints).map((name) => ({ name, events: eventsOf("turn.*"), agents: undefined })),
       notifications: 100,
     },
   };
@@ -277,5 +278,32 @@ describe("a test event", () => {
     expect(core.core.outbox.stopped()).toEqual(["ops"]);
     expect(await core.core.outbox.testEndpoint("other")).toBeUndefined();
     expect([core.core.outbox.hasEndpoint("ops"), core.core.outbox.hasEndpoint("other")]).toEqual([true, false]);
+  });
+});
+
+describe("a change of the health", () => {
+  it("is reported to endpoints that have the event, except for the health of endpoints", async () => {
+    const ops = createPlayedEndpoint([failing(), ...Array.from({ length: 10 }, () => DELIVERED)]);
+    let part: HealthPart = { name: "memory", status: "ok", detail: null };
+    const policy = { ...NO_POLICY, notify: [{ name: "ops", events: eventsOf("*"), agents: undefined }] };
+    await using core = await startNotifying({ ops }, { settings: { policy }, processHealth: () => [part] });
+    await core.turn();
+    expect(await core.healthOf("ops")).toMatchObject({ status: "degraded" });
+    await core.clock.advance(5_000);
+    expect(await core.healthOf("ops")).toMatchObject({ status: "ok" });
+    const changes = async () => (await core.listed()).filter(({ type }) => type === "health.changed").reverse();
+    expect(await changes()).toEqual([]);
+    part = { name: "memory", status: "degraded", detail: "short" };
+    await core.healthOf("ops");
+    part = { name: "memory", status: "ok", detail: null };
+    await core.healthOf("ops");
+    const { node: nodeId } = core.core;
+    const id = nodeId.slice("node_".length);
+    const degraded = [{ name: "memory", status: "degraded", detail: "short" }];
+    const found = (await changes()).map(({ eventId, data }) => ({ eventId, ...JSON.parse(data) }));
+    expect(found).toEqual([
+      { eventId: `ntf_${id}_1`, nodeId, status: "degraded", parts: degraded },
+      { eventId: `ntf_${id}_2`, nodeId, status: "ok", parts: [] },
+    ]);
   });
 });

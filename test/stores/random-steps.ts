@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "vitest";
 import { GatewayError } from "#kit/errors.ts";
+import { EVENT_TYPES } from "#kit/notifications.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import { NO_POLICY } from "#store/policy.ts";
 import type {
@@ -38,8 +39,8 @@ const POLICY: StorePolicy = {
   budgets: BUDGETS.map(budgetRule),
   reserves: RESERVES,
   notify: [
-    { name: "all", events: ["turn.completed", "turn.failed", "turn.cancelled", "health.changed"], agents: undefined },
-    { name: "one.ü", events: ["turn.failed", "health.changed"], agents: ["one"] },
+    { name: "all", events: EVENT_TYPES, agents: undefined },
+    { name: "one.ü", events: ["turn.failed", "event.dead", "health.changed"], agents: ["one"] },
   ],
   notifications: 10,
 };

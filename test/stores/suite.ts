@@ -1,6 +1,7 @@
 import { describe, it } from "vitest";
 import { runRandomSteps } from "./random-steps.ts";
 import { ageingTests } from "./suite/ageing.ts";
+import { alertingTests } from "./suite/alerting.ts";
 import { announcingTests } from "./suite/announcing.ts";
 import { beatsTests } from "./suite/beats.ts";
 import { budgetsTests } from "./suite/budgets.ts";
@@ -54,6 +55,7 @@ export function storeSuite(engine: Engine): void {
     budgetsTests(engine);
     announcingTests(engine);
     notifyingTests(engine);
+    alertingTests(engine);
     keysTests(engine);
     sharesTests(engine);
     sweepingTests(engine);

@@ -9,6 +9,9 @@ const AFTER_FAILURE = 1;
 /** The time between two checks for messages that have waited too long for a stopped endpoint. */
 const STOPPED_CHECK_MS = 600_000;
 
+/** The beginning of the name of an endpoint's part of the health. */
+export const NOTIFY_PART = "notify.";
+
 export type Endpoint = Outgoing["endpoint"];
 type Failure = Exclude<Outcome, { kind: "delivered" }>;
 type Claims = Pick<Parameters<Store["claimOutgoing"]>[0], "free" | "before">;
@@ -77,7 +80,7 @@ export function createEndpoints({ store, settings, clock, events }: CoreParts) {
       return names().map((endpoint) => {
         const isChannel = endpoint.startsWith("channel:");
         const key = nameOf(endpoint);
-        const name = isChannel ? `channels.${key}` : `notify.${key}`;
+        const name = isChannel ? `channels.${key}` : NOTIFY_PART + key;
         const last = failing.get(endpoint);
         if (!last) return { name, status: "ok", detail: null };
         const waiting = isChannel ? waits(announcements, "reply", "replies") : notificationsWait(notifications[key]);

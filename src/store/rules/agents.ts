@@ -1,6 +1,7 @@
 import type { AgentCounts, Turn, TurnEnd } from "#store/store.ts";
 import { appendNews } from "./gateway.ts";
 import { NO_SEQ } from "./journal.ts";
+import { noteAgent } from "./notifications.ts";
 import type { AgentCount, AgentRecord, BeatRecord, Counts, Records, Rule } from "./records.ts";
 
 export const NOTHING_OPEN: Readonly<Counts> = {
@@ -38,6 +39,7 @@ export function countEndOfTurn(
   records: Records,
   turn: Turn,
   { now, status, error }: Pick<TurnEnd, "now" | "status" | "error">,
+  hops = 0,
 ): void {
   const before = agentOf(records, turn.agent);
   const isRunning = turn.status === "running";
@@ -45,6 +47,7 @@ export function countEndOfTurn(
   const failing = isRunning && (status === "completed" || isBackendsFault) ? status !== "completed" : before.failing;
   records.agents.put({ agent: before.agent, lastEndedAt: now, failing, pausedAt: before.pausedAt });
   records.agents.count(turn.agent, isRunning ? { running: -1 } : { queued: -1 });
+  if (failing !== before.failing) noteAgent(records, turn, { now, error }, hops);
 }
 
 export const setPaused: Rule<"setPaused"> = (records, agent, { paused, now, streamKeep }) => {

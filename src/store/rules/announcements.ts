@@ -1,7 +1,7 @@
 import type { TurnAnnouncement } from "#store/store.ts";
 import { addDeliveryStep, notifyOutcome } from "./deliveries.ts";
 import { refuse } from "./limits.ts";
-import { addOutgoing } from "./outbox.ts";
+import { addOutgoing } from "./outgoing.ts";
 import type { OpenTurnRecord, Records, Rule, TurnRecord } from "./records.ts";
 import { findTurn, withReply } from "./turn-lookup.ts";
 

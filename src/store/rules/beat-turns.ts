@@ -1,4 +1,4 @@
-import { HOPS_HEADER, hopsOf, MAX_HOPS } from "#kit/hops.ts";
+import { hopsInMetadata } from "#kit/hops.ts";
 import type { BeatOrder, BeatStep, BudgetRefusal, SystemEvent } from "#store/store.ts";
 import { endRun, findBeat, isDue, putBeat } from "./beats.ts";
 import { findSpent } from "./budget-turns.ts";
@@ -28,7 +28,7 @@ export const startBeat: Rule<"startBeat"> = (records, order) => {
   const { turnId } = order.turn;
   const { maxAttempts } = order.batch;
   const ids = events.map(({ eventId }) => eventId);
-  const hops = hopsOfEvents(events);
+  const hops = Math.max(0, ...events.map(({ metadata }) => hopsInMetadata(metadata)));
   const announce = hops > 0 ? { channel: undefined, hops } : undefined;
   const task = { kind: "beat", ids, maxAttempts, streamKeep: order.streamKeep } as const;
   const turn = { ...order.turn, ...WITHOUT, text: textOfEvents(events), announce };
@@ -123,15 +123,4 @@ function textOfEvents(events: readonly SystemEvent[]): string {
 function headOf({ eventId, createdAt, caller, attempts }: SystemEvent): string {
   const tried = attempts === 0 ? "" : `, tried ${attempts} ${attempts === 1 ? "time" : "times"} before`;
   return `${eventId}, ${new Date(createdAt).toISOString()}, from ${caller}${tried}`;
-}
-
-/** The largest number of hops among the events, limited to `MAX_HOPS - 1`: a larger number can only come from a sender's metadata. */
-function hopsOfEvents(events: readonly SystemEvent[]): number {
-  let most = 0;
-  for (const { metadata } of events) {
-    if (!metadata?.includes(HOPS_HEADER)) continue;
-    const { [HOPS_HEADER]: hops } = JSON.parse(metadata) as Record<string, unknown>;
-    if (hops !== undefined) most = Math.max(most, hopsOf(String(hops)));
-  }
-  return Math.min(most, MAX_HOPS - 1);
 }

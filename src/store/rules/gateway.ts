@@ -1,8 +1,12 @@
 import type { GatewayEntry } from "#store/store.ts";
 import { NO_SEQ } from "./journal.ts";
+import { noteEntries } from "./notifications.ts";
 import type { Records, Rule } from "./records.ts";
 
-/** Appends new entries to the gateway's stream, which keeps its newest `keep` entries, and gives them their `seq`. */
+/**
+ * Appends new entries to the gateway's stream, which keeps its newest `keep` entries, and gives them their `seq`. Entries that are events are sent to
+ * endpoints, too.
+ */
 export function appendNews(records: Records, entries: readonly GatewayEntry[], keep: number): void {
   if (entries.length === 0) return;
   const { gateway } = records;
@@ -11,6 +15,7 @@ export function appendNews(records: Records, entries: readonly GatewayEntry[], k
   gateway.append(entries);
   if (gateway.last - gateway.first >= keep) gateway.eraseBefore(gateway.last - keep + 1);
   records.notify({ kind: "gateway", entries });
+  noteEntries(records, entries);
 }
 
 export const appendGatewayEntry: Rule<"appendGatewayEntry"> = (records, news, { now, keep }) => {

@@ -1,7 +1,16 @@
 /** Notifications: events for the endpoints of the policy, written in the transaction of what they report. */
+import { hopsInMetadata } from "#kit/hops.ts";
 import { NO_USAGE, showCompleted, showUsage } from "#kit/usages.ts";
-import type { Notification, NotificationRecord, NotifyRule, OutgoingNotification, Turn } from "#store/store.ts";
-import { addOutgoing } from "./outbox.ts";
+import type {
+  GatewayEntry,
+  Notification,
+  NotificationRecord,
+  NotifyRule,
+  OutgoingNotification,
+  Turn,
+  TurnEnd,
+} from "#store/store.ts";
+import { addOutgoing } from "./outgoing.ts";
 import { MOST_SCANNED, scanBack } from "./pages.ts";
 import type { OutgoingRecord, Records, Rule, RuleInPieces } from "./records.ts";
 
@@ -39,6 +48,34 @@ export function notifyEnd(records: Records, turn: Turn, hops: number): void {
   const { turnId, sessionId, agent, status, endedAt: at = 0 } = turn;
   const eventId = eventIdOf(turnId);
   noteEvent(records, { eventId, type: `turn.${status}`, at, agent, turnId, sessionId, hops }, () => dataOf(turn, hops));
+}
+
+/** Queues the notifications of entries of the gateway's stream that are events. */
+export function noteEntries(records: Records, entries: readonly GatewayEntry[]): void {
+  if (isSilent(records)) return;
+  for (const { seq, at, ...news } of entries) {
+    const { name: type, ...data } = news;
+    if (news.name === "event.dead") {
+      const { eventId, agentName: agent } = news;
+      const hops = hopsInMetadata(records.events.find(eventId)?.metadata);
+      noteEvent(records, { eventId: eventIdOf(eventId, seq), type, at, agent, hops }, () => data);
+    } else if (news.name === "budget.warning" || news.name === "budget.exceeded") {
+      const resetsAt = new Date(news.resetsAt).toISOString();
+      noteEvent(records, { eventId: `ntf_budget_${at}_${seq}`, type, at }, () => ({ ...data, resetsAt }));
+    }
+  }
+}
+
+/** Notifies endpoints that the backend of an agent began to fail, or works again, with the end of this turn. */
+export function noteAgent(
+  records: Records,
+  { agent, turnId, sessionId }: Turn,
+  { now: at, error }: Pick<TurnEnd, "now" | "error">,
+  hops: number,
+): void {
+  const type = error ? "agent.failing" : "agent.recovered";
+  const event = { eventId: eventIdOf(turnId, "agent"), type, at, agent, turnId, sessionId, hops };
+  noteEvent(records, event, () => ({ agent, reason: error ? (error.detail ?? error.name) : null }));
 }
 
 /** `ntf_` and the part of an id after its prefix: the id of the one event that ends it, or with `more` of another. */

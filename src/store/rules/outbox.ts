@@ -10,25 +10,10 @@ import type {
 } from "#store/store.ts";
 import { addDeliveryStep, notifyOutcome } from "./deliveries.ts";
 import { firstOf, holds, leaseFor, makeDueReady, withoutLease } from "./leases.ts";
+import { eventIdOf, noteEvent } from "./notifications.ts";
+import { isReply } from "./outgoing.ts";
 import type { Lease, OutgoingRecord, Records, Rule } from "./records.ts";
 import { findTurn } from "./turn-lookup.ts";
-
-export function isReply(message: Outgoing): message is OutgoingReply {
-  return "channel" in message;
-}
-
-/** Puts a message at the end of its endpoint's queue. `ordinal`: the session with which it is deleted. */
-export function addOutgoing(records: Records, message: Outgoing, ordinal: number): void {
-  records.outgoing.put({
-    message,
-    ordinal,
-    place: records.next("place"),
-    dueAt: undefined,
-    fence: 0,
-    lease: undefined,
-  });
-  records.notify({ kind: "work", of: "outgoing" });
-}
 
 export const claimOutgoing: Rule<"claimOutgoing"> = (records, { node, leaseMs, free, others, before = {} }) => {
   const ready = (record: OutgoingRecord) => ({ ...record, dueAt: undefined });
@@ -67,7 +52,9 @@ export const endOutgoing: Rule<"endOutgoing"> = (records, claim, end) => {
   if (!record) return false;
   const { message } = record;
   records.outgoing.delete(record);
-  showAttempt(records, { ...message, attempts: message.attempts + 1 }, end, undefined);
+  const tried = { ...message, attempts: message.attempts + 1 };
+  showAttempt(records, tried, end, undefined);
+  if (isReply(tried) && end.state === "failed") noteDead(records, tried, end, record.place);
   return true;
 };
 
@@ -107,6 +94,14 @@ function showNotification(
   const notification = { ...record.notification, ...shown, attempts, nextAt, endedAt: hasEnded ? now : undefined };
   records.notifications.put({ ...record, notification, endedOrder: hasEnded ? records.next("order") : undefined });
   if (hasEnded) records.notifications.eraseEnded(records.bookmarks.policy.notifications);
+}
+
+/** Notifies endpoints of a reply that failed. A reply that is announced again has another `place`. */
+function noteDead(records: Records, reply: OutgoingReply, { reason = "" }: OutgoingResult, place: number): void {
+  const { id: turnId, sessionId, agent, channel, hops, attempts, deliveryId = null } = reply;
+  const eventId = eventIdOf(turnId, `announcement_${place}`);
+  const event = { eventId, type: "announcement.dead", at: records.moment.now, agent, turnId, sessionId, hops };
+  noteEvent(records, event, () => ({ turnId, sessionId, agent, channel, attempts, reason, deliveryId }));
 }
 
 /** Sets the state on the announcement's turn, if it changes, and adds the step to the timeline of its delivery. */

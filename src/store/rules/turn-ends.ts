@@ -51,13 +51,14 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
   records.turns.put({ turn: ended, ordinal, place, replySeq, open: undefined, bytes });
   countTurnBytes(records, before, added);
   if (!isRunning) countWaitingTurn(records, before, -1);
-  countEndOfTurn(records, turn, end);
+  const hops = open.announce?.hops ?? 0;
+  countEndOfTurn(records, turn, end, hops);
   if (usage) countAttempt(records, now, turn, usage, status);
   else countEnd(records, now, turn, open.countedModel, status);
   if (usage && isUnreported(usage.usage)) countEstimate(records, turn, bytesOfAttempt(session, end));
   endDelivery(records, turn.deliveryId);
   endEvents(records, before, end);
-  notifyEnd(records, ended, open.announce?.hops ?? 0);
+  notifyEnd(records, ended, hops);
   if (isFirst) passOn(records, ordinal);
   release(records, open.reservation);
   return ended;

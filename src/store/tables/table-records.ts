@@ -1,7 +1,7 @@
 import { NO_POLICY } from "#store/policy.ts";
 import { countsOf, hasOpenWork, NOTHING_OPEN } from "#store/rules/agents.ts";
 import type { News } from "#store/rules/news.ts";
-import { isReply } from "#store/rules/outbox.ts";
+import { isReply } from "#store/rules/outgoing.ts";
 import type { AgentCount, Bookmarks, Counts, OutgoingRecord, Records, Totals } from "#store/rules/records.ts";
 import type { GatewayStream, Journal } from "#store/rules/streams.ts";
 import type { AgentCounts, UsageCount } from "#store/store.ts";
