@@ -14,9 +14,19 @@ const FARTHEST = 16 * HOUR;
 
 /** The last window of each period and zone, because nearly all calls are within it. */
 const latest = new Map<string, Window>();
+/** The same by the caller's object, which needs no new text. */
+const latestOf = new WeakMap<WindowOf, Window>();
 const MOST_REMEMBERED = 1_000;
 
-export function windowAt(now: number, { per, timeZone }: WindowOf): Window {
+export function windowAt(now: number, of: WindowOf): Window {
+  const known = latestOf.get(of);
+  if (known && known.start <= now && now < known.end) return known;
+  const window = findWindow(now, of);
+  latestOf.set(of, window);
+  return window;
+}
+
+function findWindow(now: number, { per, timeZone }: WindowOf): Window {
   const key = `${per} ${timeZone}`;
   const last = latest.get(key);
   if (last && last.start <= now && now < last.end) return last;

@@ -34,9 +34,10 @@ export function beginWithBudgets(
   noRoom: NoRoom | undefined,
 ): OpenTurnRecord {
   if (noRoom) return heldTurn(records, record, noRoom);
-  if (record.turn.status !== "running" || budgets.length === 0) return record;
-  const reservation = reserve(records, budgets, record.turn.agent, contextBytes);
-  return { ...record, open: { ...record.open, reservation } };
+  if (record.turn.status !== "running") return record;
+  // The record is new: it is completed in place.
+  Object.assign(record.open, { reservation: reserve(records, budgets, record.turn.agent, contextBytes) });
+  return record;
 }
 
 /** A claimed turn with its reservation. */

@@ -6,6 +6,7 @@
 import { GatewayError } from "#kit/errors.ts";
 import type { Usage } from "#kit/usages.ts";
 import { type Window, windowAt } from "#kit/windows.ts";
+import { NO_POLICY } from "#store/policy.ts";
 import type {
   BudgetRefusal,
   BudgetRule,
@@ -32,10 +33,19 @@ const NOTHING: Spend = { tokens: 0, cost: 0 };
 const NO_RESERVE: Reserve = { promptTokens: 0, outputTokens: 4_096, inputPrice: 0, outputPrice: 0 };
 const BYTES_A_TOKEN = 4;
 
+/** The last answer, because the calls for one turn ask several times. */
+const last = { all: NO_POLICY.budgets, agent: "", caller: "", surface: "", found: NO_POLICY.budgets };
+
 /** The budgets that apply to a turn. */
 export function budgetsOf({ bookmarks }: Records, of: SpentFor): readonly BudgetRule[] {
   const { budgets } = bookmarks.policy;
-  return budgets.length === 0 ? budgets : budgets.filter((rule) => appliesTo(rule, of));
+  if (budgets.length === 0) return budgets;
+  const { agent, caller, surface } = of;
+  if (last.all === budgets && last.agent === agent && last.caller === caller && last.surface === surface)
+    return last.found;
+  const found = budgets.filter((rule) => appliesTo(rule, of));
+  Object.assign(last, { all: budgets, agent, caller, surface, found });
+  return found;
 }
 
 function appliesTo({ agents, keys, surfaces }: BudgetRule, { agent, caller, surface }: SpentFor): boolean {
@@ -43,24 +53,33 @@ function appliesTo({ agents, keys, surfaces }: BudgetRule, { agent, caller, surf
 }
 
 /**
- * The record and the window that count now. A record belongs to the window in which it began. A clock that is behind never returns to an earlier
- * window. Reservations pass on to the next window, in which their turns end.
+ * The record that counts now. A record belongs to the window in which it began. Reservations pass on to the next window, in which their turns end.
  */
-function currentOf({ budgets, moment: { now } }: Records, rule: BudgetRule): { record: BudgetRecord; window: Window } {
-  const { name } = rule;
-  const found = budgets.find(name);
-  const window = windowAt(Math.max(now, found?.windowStart ?? 0), rule);
-  if (found && found.windowStart >= window.start) return { record: found, window };
-  const record: BudgetRecord = {
-    name,
-    windowStart: window.start,
+function currentOf({ budgets, moment: { now } }: Records, rule: BudgetRule): BudgetRecord {
+  const found = budgets.find(rule.name);
+  const { start } = windowOf(now, rule, found);
+  if (found && found.windowStart >= start) return found;
+  return {
+    name: rule.name,
+    windowStart: start,
     used: NOTHING,
     reserved: found?.reserved ?? NOTHING,
     estimatedTokens: 0,
     grants: found?.grants.filter(({ until }) => until > now) ?? [],
     reported: "open",
   };
-  return { record, window };
+}
+
+/** A clock that is behind never returns to an earlier window. */
+function windowOf(now: number, rule: BudgetRule, record: BudgetRecord | undefined): Window {
+  return windowAt(Math.max(now, record?.windowStart ?? 0), rule);
+}
+
+/** The limit of a unit with its grants. */
+function limitOf(rule: BudgetRule, { grants }: BudgetRecord, unit: Unit, now: number): number {
+  let limit = rule[unit] ?? Infinity;
+  for (const grant of grants) if (grant.until > now) limit += grant[unit];
+  return limit;
 }
 
 function useOf(
@@ -71,20 +90,23 @@ function useOf(
 ): BudgetUse | undefined {
   const limit = rule[unit];
   if (limit === undefined) return undefined;
-  const granted = record.grants.reduce((sum, grant) => sum + (grant.until > now ? grant[unit] : 0), 0);
+  const granted = limitOf(rule, record, unit, now) - limit;
   return { used: record.used[unit], reserved: record.reserved[unit], limit, granted };
 }
 
 function statusOf(records: Records, rule: BudgetRule): BudgetStatus {
-  const { record, window } = currentOf(records, rule);
+  const { now } = records.moment;
+  const record = currentOf(records, rule);
   const [tokens, cost] = UNITS.map((unit) => useOf(records, rule, record, unit));
-  const { estimatedTokens } = record;
-  return { rule, window, tokens, cost, estimatedTokens, state: stateOf(rule, [tokens, cost]) };
+  const { estimatedTokens, used } = record;
+  const window = windowOf(now, rule, record);
+  return { rule, window, tokens, cost, estimatedTokens, state: stateOf(rule, record, used, now) };
 }
 
-function stateOf({ warnAt }: BudgetRule, uses: readonly (BudgetUse | undefined)[]): BudgetState {
-  const parts = uses.map(partOf);
-  return parts.some((part) => part >= 1) ? "exceeded" : parts.some((part) => part >= warnAt) ? "warning" : "open";
+function stateOf(rule: BudgetRule, record: BudgetRecord, used: Spend, now: number): BudgetState {
+  let part = 0;
+  for (const unit of UNITS) part = Math.max(part, used[unit] / limitOf(rule, record, unit, now));
+  return part >= 1 ? "exceeded" : part >= rule.warnAt ? "warning" : "open";
 }
 
 /** A budget without room. `isSpent`: its limit is used up, and not only reserved. */
@@ -100,24 +122,18 @@ export function findNoRoom(
   own?: Reservation,
   spent: Spend = NOTHING,
 ): NoRoom | undefined {
+  const { now } = records.moment;
   let found: NoRoom | undefined;
   for (const rule of budgets) {
-    const { record, window } = currentOf(records, rule);
+    const record = currentOf(records, rule);
     const isReserved = own?.budgets.includes(rule.name);
     for (const unit of UNITS) {
-      const use = useOf(records, rule, record, unit);
-      if (!use) continue;
-      const limit = use.limit + use.granted;
-      const used = use.used + spent[unit];
-      if (used + use.reserved - (isReserved && own ? own[unit] : 0) < limit) continue;
-      const isSpent = used >= limit;
-      const noRoom = {
-        budget: rule.name,
-        resetsAt: window.end,
-        rule,
-        isSpent,
-        detail: wordsOf(rule, unit, limit, window),
-      };
+      const limit = limitOf(rule, record, unit, now);
+      const used = record.used[unit] + spent[unit];
+      if (used + record.reserved[unit] - (isReserved && own ? own[unit] : 0) < limit) continue;
+      const window = windowOf(now, rule, record);
+      const detail = wordsOf(rule, unit, limit, window);
+      const noRoom = { budget: rule.name, resetsAt: window.end, rule, isSpent: used >= limit, detail };
       if (!found || rankOf(noRoom) > rankOf(found)) found = noRoom;
     }
   }
@@ -160,7 +176,7 @@ export function reserve(records: Records, budgets: readonly BudgetRule[], agent:
 
 function addReservation(records: Records, budgets: readonly BudgetRule[], spend: Spend): Reservation {
   for (const rule of budgets) {
-    const { record } = currentOf(records, rule);
+    const record = currentOf(records, rule);
     records.budgets.put({ ...record, reserved: sum(record.reserved, spend, 1) });
   }
   return { ...spend, budgets: budgets.map(({ name }) => name) };
@@ -199,27 +215,22 @@ export function countEstimate(records: Records, of: SpentFor, bytes: number): vo
 function addSpent(records: Records, of: SpentFor, spend: Spend, estimated: number): void {
   if (spend.tokens + spend.cost === 0) return;
   for (const rule of budgetsOf(records, of)) {
-    const { record, window } = currentOf(records, rule);
+    const record = currentOf(records, rule);
     const used = sum(record.used, spend, 1);
-    const counted = { ...record, used, estimatedTokens: record.estimatedTokens + estimated };
-    const uses = UNITS.map((unit) => useOf(records, rule, counted, unit));
-    const state = stateOf(rule, uses);
-    records.budgets.put({ ...counted, reported: state });
-    if (RANKS[state] > RANKS[record.reported]) report(records, rule, window, state, uses);
+    const reported = stateOf(rule, record, used, records.moment.now);
+    const counted = { ...record, used, estimatedTokens: record.estimatedTokens + estimated, reported };
+    records.budgets.put(counted);
+    if (RANKS[reported] > RANKS[record.reported]) report(records, rule, counted);
   }
 }
 
 const RANKS: Readonly<Record<BudgetState, number>> = { open: 0, warning: 1, exceeded: 2 };
 
 /** Reports the unit of which the larger part is used. */
-function report(
-  records: Records,
-  { name: budgetName }: BudgetRule,
-  { end: resetsAt }: Window,
-  state: BudgetState,
-  [tokens, cost]: readonly (BudgetUse | undefined)[],
-): void {
-  const name = state === "exceeded" ? "budget.exceeded" : "budget.warning";
+function report(records: Records, rule: BudgetRule, record: BudgetRecord): void {
+  const name = record.reported === "exceeded" ? "budget.exceeded" : "budget.warning";
+  const { end: resetsAt } = windowOf(records.moment.now, rule, record);
+  const [tokens, cost] = UNITS.map((unit) => useOf(records, rule, record, unit));
   const isCost = partOf(cost) > partOf(tokens);
   const { used, limit, granted } = (isCost ? cost : tokens) as BudgetUse;
   const by = isCost ? BILLION : 1;
@@ -227,7 +238,7 @@ function report(
     seq: NO_SEQ,
     at: records.moment.now,
     name,
-    budgetName,
+    budgetName: rule.name,
     unit: isCost ? "cost" : "tokens",
     used: used / by,
     limit: (limit + granted) / by,
@@ -282,8 +293,8 @@ export const listBudgets: Rule<"listBudgets"> = (records) =>
 export const grantBudget: Rule<"grantBudget"> = (records, name, { now, by, ...order }) => {
   const rule = records.bookmarks.policy.budgets.find((one) => one.name === name);
   if (!rule) throw new GatewayError("budget-not-found", `No budget has the name ${name}.`);
-  const { record, window } = currentOf(records, rule);
-  const { tokens = 0, cost = 0, until = window.end } = order;
+  const record = currentOf(records, rule);
+  const { tokens = 0, cost = 0, until = windowOf(records.moment.now, rule, record).end } = order;
   for (const unit of UNITS)
     if (order[unit] !== undefined && rule[unit] === undefined)
       throw new GatewayError("invalid-request", `The budget ${name} does not limit \`${unit}\`.`);
@@ -291,11 +302,7 @@ export const grantBudget: Rule<"grantBudget"> = (records, name, { now, by, ...or
   if (until <= records.moment.now) throw new GatewayError("invalid-request", "`until` must be in the future.");
   const grants = [...record.grants.filter((grant) => grant.until > records.moment.now), { tokens, cost, until }];
   const raised = { ...record, grants };
-  const state = stateOf(
-    rule,
-    UNITS.map((unit) => useOf(records, rule, raised, unit)),
-  );
-  records.budgets.put({ ...raised, reported: state });
+  records.budgets.put({ ...raised, reported: stateOf(rule, raised, raised.used, records.moment.now) });
   const granted = { tokens: tokens || null, cost: cost ? cost / BILLION : null };
   append(records, { seq: NO_SEQ, at: now, name: "budget.granted", budgetName: name, ...granted, until, grantedBy: by });
   releaseHeld(records, HELD_SCANNED);
