@@ -105,6 +105,55 @@ describe("each event", () => {
     expect(ids).toContain(String(turn_id).replace("turn_", "ntf_"));
   });
 
+  it("MUST be verified by standardwebhooks and have the form of the contract: a failing agent, and the health", async () => {
+    await using gateway = await startAll();
+    await gateway.send("hi", { agent: "broken" });
+    expect((await gateway.event("agent.failing")).data).toMatchObject({ agent: "broken" });
+    expect((await gateway.event("health.changed")).data).toMatchObject({ status: "degraded" });
+    const healed = { ...agents, broken: echo };
+    await gateway.reload({ agents: healed, gateway: { defaultAgent: "main" }, notify: { ops: gateway.ops } });
+    await gateway.send("hi", { agent: "broken" });
+    expect((await gateway.event("agent.recovered")).data).toMatchObject({ agent: "broken" });
+  });
+
+  it("MUST be verified by standardwebhooks and have the form of the contract: dead replies and events", async () => {
+    await using refusing = await startReceiver([answer(410)]);
+    const channels = { team: { type: "webhook", url: `${refusing.url}/`, secret: SECRET } } as const;
+    await using gateway = await startAll({ channels });
+    const { json } = await gateway.hooks.agent({ message: "hi", delivery: "announce", channel: "team" });
+    expect((await gateway.event("announcement.dead")).data).toMatchObject({
+      turnId: json.turnId,
+      channel: "team",
+      reason: "410 Gone",
+    });
+    const { json: woken } = await gateway.hooks.wake({ text: "hi", agent: "leaving" });
+    const { leaving: _, ...others } = agents;
+    await gateway.reload({
+      agents: others,
+      channels,
+      gateway: { defaultAgent: "main" },
+      notify: { ops: gateway.ops },
+    });
+    expect((await gateway.event("event.dead")).data).toMatchObject({ eventId: woken.eventId, agentName: "leaving" });
+  });
+
+  it("MUST be verified by standardwebhooks and have the form of the contract: a key that expires", async () => {
+    const expiresAt = new Date(Date.now() + 3 * 86_400_000).toISOString();
+    const keys = [{ name: "support desk", key: "a-key-that-expires-soon", expiresAt }];
+    await using gateway = await startAll({ gateway: { defaultAgent: "main", rest: { auth: { keys } } } });
+    expect((await gateway.event("key.expiring")).data).toEqual({ keyId: null, name: "support desk", expiresAt });
+  });
+
+  it("MUST be verified by standardwebhooks and have the form of the contract: a budget", async () => {
+    const daily = { per: "day", tokens: 10, warnAt: 0.5 } as const;
+    await using gateway = await startAll({ budgets: { daily } });
+    const reached = { budgetName: "daily", unit: "tokens", limit: 10 };
+    await gateway.send("Good morning");
+    expect((await gateway.event("budget.warning")).data).toMatchObject({ ...reached, used: 6 });
+    await gateway.send("Good morning");
+    expect((await gateway.event("budget.exceeded")).data).toMatchObject({ ...reached, used: 12 });
+  });
+
   it("goes to the endpoints that list it, and to those with agents only if it is about one of them", async () => {
     await using other = await startReceiver();
     const narrow = {
