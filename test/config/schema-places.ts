@@ -90,6 +90,7 @@ export const SHOWN = [
   "store.path",
   "budgets.*.timeZone",
   "budgets.*.agents.[]",
+  "budgets.*.keys.[]",
 ];
 
 /** The forms that a text with a secret may have to have. */
