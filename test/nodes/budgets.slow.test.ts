@@ -20,6 +20,14 @@ await postgresTests((server) => {
     }
     const used = { state: "exceeded", tokens: { used: 20, reserved: 0 } };
     for (const { gateway } of nodes.all) expect(await gateway.store.listBudgets()).toMatchObject([used]);
+    const refusals = await Promise.all(
+      nodes.all.map(async (node) => {
+        const { text } = await node.rest.call("ops.metrics", { key: node.rpcToken });
+        expect(text).toContain('gateway_budget_used_ratio{budget="daily"} 1\n');
+        return Number(/^gateway_budget_refused_total\{budget="daily"\} (\d+)$/m.exec(text)?.[1] ?? 0);
+      }),
+    );
+    expect(refusals.reduce((sum, count) => sum + count)).toBe(54);
     expect(nodes.at(0).gateway.store.stats()).toMatchObject({ turnsQueued: 0, turnsRunning: 0 });
     const restarted = await nodes.start();
     expect((await restarted.rest.call("chat.send", { body: { message: "hi" } })).error).toBe("budget-exceeded");
