@@ -32,8 +32,6 @@ const TONES: Readonly<Record<string, Tone>> = {
   expired: "failed",
   refused: "refused",
   degraded: "warning",
-  warning: "warning",
-  exceeded: "failed",
   retrying: "warning",
 };
 
