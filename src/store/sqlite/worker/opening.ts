@@ -25,9 +25,9 @@ export function takeOver(records: SqliteRecords): StoreNotice[] {
   }
   const running = open.filter(({ turn }) => turn.status === "running");
   for (const record of running) setLease(records, record, time);
-  const announcements = endLeases(records.outgoing, time);
-  if (running.length + announcements === 0) return [];
-  const detail = `Unfinished work of the previous process continues: ${running.length} turns, ${announcements} announcements.`;
+  const messages = endLeases(records.outgoing, time);
+  if (running.length + messages === 0) return [];
+  const detail = `Unfinished work of the previous process continues: ${running.length} turns, ${messages} announcements and notifications.`;
   return [{ name: "taken-over", detail }];
 }
 
