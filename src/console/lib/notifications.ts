@@ -84,25 +84,15 @@ export function nextReadInMs(notifications: readonly Notification[], now: number
   return waits.length === 0 ? undefined : Math.min(LATEST_MS, Math.max(SOONEST_MS, Math.min(...waits)));
 }
 
-/** An endpoint for a configuration of JSON5 or YAML, with its secret in a variable. */
+/** An endpoint for a configuration of JSON5 or YAML, with its address and its secret in variables. */
 export function exampleEndpoint(isYaml: boolean): string {
-  const lines = isYaml ? YAML_EXAMPLE : JSON5_EXAMPLE;
-  return lines.join("\n");
+  const [begin, end, comment] = isYaml ? ["", "", "#"] : [" {", ",", "//"];
+  const lines = [
+    `notify:${begin}`,
+    `  ops:${begin}`,
+    `    url: "\${NOTIFY_URL}"${end}`,
+    `    secret: "\${NOTIFY_SECRET}"${end} ${comment} echo "whsec_$(openssl rand -base64 32)"`,
+    `    events: ["turn.failed", "alert.*"]${end}`,
+  ];
+  return [...lines, ...(isYaml ? [] : ["  },", "},"])].join("\n");
 }
-const NEW_SECRET = 'echo "whsec_$(openssl rand -base64 32)"';
-const JSON5_EXAMPLE = [
-  "notify: {",
-  "  ops: {",
-  '    url: "https://hooks.example.com/events",',
-  `    secret: "\${NOTIFY_SECRET}", // ${NEW_SECRET}`,
-  '    events: ["turn.failed", "alert.*"],',
-  "  },",
-  "},",
-];
-const YAML_EXAMPLE = [
-  "notify:",
-  "  ops:",
-  "    url: https://hooks.example.com/events",
-  `    secret: \${NOTIFY_SECRET} # ${NEW_SECRET}`,
-  "    events: [turn.failed, alert.*]",
-];

@@ -159,8 +159,8 @@ export function FirstEndpoint({ file }: { file: string | null }) {
   return (
     <Empty title="No endpoints are configured.">
       <p class="muted">
-        The gateway can send a signed webhook when a turn ends, an event dies, an agent fails, a key is about to expire
-        or a budget is used up. Add an endpoint to <code>{name}</code>, and set <code>NOTIFY_SECRET</code>:
+        The gateway can send a signed webhook when a turn ends, an agent fails or a budget is used up. Add an endpoint
+        to <code>{name}</code>, and set both variables:
       </p>
       <Command text={exampleEndpoint(/\.ya?ml$/.test(name))} what="Copy the configuration" />
       <p class="muted">

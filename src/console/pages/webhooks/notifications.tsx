@@ -152,10 +152,7 @@ function NoNotifications({ isFiltered }: { isFiltered: boolean }) {
     </Empty>
   ) : (
     <Empty title="No notifications yet.">
-      <p class="muted">
-        The next event of an endpoint appears here. A test event checks the address and the signature, and is not
-        stored.
-      </p>
+      <p class="muted">The next event of an endpoint appears here. A test event is not stored.</p>
     </Empty>
   );
 }
