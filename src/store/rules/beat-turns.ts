@@ -67,7 +67,9 @@ function delayBeat(
   const delayMs = Math.min(intervalMs ?? returnedDelayMs, resetsAt - now);
   const dead = (run?.dead ?? []).flatMap((eventId) => records.events.find(eventId) ?? []);
   if (run) endRun(records, beat.agent, run, { now: turn.now, delayMs, streamKeep });
-  putBeat(records, { ...findBeat(records, beat.agent), dueAt: time + delayMs, delayedUntil: resetsAt });
+  // A request for it is answered: else no later request would have an effect.
+  const delayed = { isAsked: false, dueAt: time + delayMs, delayedUntil: resetsAt };
+  putBeat(records, { ...findBeat(records, beat.agent), ...delayed });
   const detail = JSON.stringify({ budget, resets_at: new Date(resetsAt).toISOString() });
   for (const { deliveryId } of beat.delayedUntil === resetsAt ? [] : events)
     if (deliveryId !== undefined) addDeliveryStep(records, deliveryId, { at: turn.now, name: "event.delayed", detail });

@@ -51,6 +51,19 @@ export function requestBeat(records: Records, agent: string): void {
   records.notify({ kind: "work", of: "beat" });
 }
 
+/** Makes the beats due that a budget delays. One that still has no room is delayed again. */
+export function requestDelayedBeats(records: Records): void {
+  const { now, time } = records.moment;
+  let hasFound = false;
+  for (const agent of Object.keys(records.bookmarks.policy.reserves)) {
+    const record = findBeat(records, agent);
+    if (record.run || (record.delayedUntil ?? 0) <= now) continue;
+    putBeat(records, { ...record, dueAt: time });
+    hasFound = true;
+  }
+  if (hasFound) records.notify({ kind: "work", of: "beat" });
+}
+
 /**
  * Called when a turn of the agent's beat has ended. Any gateway can continue the beat. Version 0.2.0 may have left a second turn. In this case,
  * only that turn has the range of events.

@@ -18,6 +18,7 @@ import type {
   Spend,
   Turn,
 } from "#store/store.ts";
+import { requestDelayedBeats } from "./beats.ts";
 import type { BudgetRecord, Reservation } from "./budget-records.ts";
 import { appendNews } from "./gateway.ts";
 import { NO_SEQ } from "./journal.ts";
@@ -306,6 +307,7 @@ export const grantBudget: Rule<"grantBudget"> = (records, name, { now, by, ...or
   const granted = { tokens: tokens || null, cost: cost ? cost / BILLION : null };
   append(records, { seq: NO_SEQ, at: now, name: "budget.granted", budgetName: name, ...granted, until, grantedBy: by });
   releaseHeld(records, HELD_SCANNED);
+  requestDelayedBeats(records);
   return statusOf(records, rule);
 };
 

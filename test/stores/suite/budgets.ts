@@ -375,6 +375,23 @@ export function budgetsTests(engine: Engine): void {
       expect((await world.store.getEvent(eventId))?.status).toBe("handled");
     });
 
+    it("begins a delayed beat when an event requests one, or a grant raises a budget", async ({ world }) => {
+      await configure(world, { tokens: 10, surfaces: ["heartbeat"] });
+      await runAtOnce(world, 10, { surface: "heartbeat" });
+      await queueEvent(world, { beatNow: true });
+      expect(await startBeat(world, { intervalMs: HOUR })).toMatchObject({ outcome: "ended" });
+      expect((await world.store.dueBeats(["main"])).due).toEqual([]);
+      await queueEvent(world, { beatNow: true });
+      expect((await world.store.dueBeats(["main"])).due).toEqual(["main"]);
+      expect(await startBeat(world, { intervalMs: HOUR })).toMatchObject({ outcome: "ended" });
+      expect((await world.store.dueBeats(["main"])).due).toEqual([]);
+      const told = world.told.length;
+      await world.store.grantBudget("hourly", { now: world.clock.now(), tokens: 500, by: "ops" });
+      expect(world.told.slice(told)).toContainEqual({ kind: "beat" });
+      expect((await world.store.dueBeats(["main"])).due).toEqual(["main"]);
+      expect(await startBeat(world)).toMatchObject({ outcome: "started" });
+    });
+
     it("ends a beat between two of its turns when it is spent", async ({ world }) => {
       await configure(world, { tokens: 10 });
       for (let n = 0; n < 2; n++) await queueEvent(world);
