@@ -74,7 +74,7 @@ export async function createCore(options: CoreOptions) {
     });
   await store.configure(current.policy);
   // Calls of the store run in their order: a key is used only after its budget is set.
-  keys.onChange(() => void store.configure(withKeyBudgets(current.policy, keys.known())));
+  keys.onChange(() => void store.configure(withKeyBudgets(current.policy, keys.unexpired())));
   const unwatch = watchStore(store, nouns);
   await Promise.all([keys.load(), reloadSkills(), heartbeat.reconfigure()]);
   await removedAgents.begin();
@@ -103,7 +103,7 @@ export async function createCore(options: CoreOptions) {
       await inTurn(async () => {
         const { take } = await readSkills(nouns, next);
         if (store.shared) await removedAgents.expect([...next.agents.keys()]);
-        await store.configure(withKeyBudgets(next.policy, keys.known()));
+        await store.configure(withKeyBudgets(next.policy, keys.unexpired()));
         current = next;
         take();
         keys.configure(next.keys);

@@ -127,10 +127,7 @@ export class Keys {
     checkName(request.name);
     checkAgents(request, this.#parts.agents());
     const now = clock.now();
-    checkKeyBudget(
-      request,
-      this.known().filter((key) => !isOver(key, now)),
-    );
+    checkKeyBudget(request, this.unexpired());
     const made = mint(request, now);
     const { keyId, name } = made.key;
     await store.createKey(made.key);
@@ -179,6 +176,12 @@ export class Keys {
   /** The keys of the configuration, then the created ones, as this gateway knows them. */
   known(): KeyRecord[] {
     return [...this.#configured.map(({ value }) => value), ...this.#minted];
+  }
+
+  /** The known keys that have not expired. */
+  unexpired(): KeyRecord[] {
+    const now = this.#parts.clock.now();
+    return this.known().filter((key) => !isOver(key, now));
   }
 
   knows(hash: Buffer): boolean {

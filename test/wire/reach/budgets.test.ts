@@ -88,6 +88,8 @@ describe("the budget of a key", () => {
     const messages = [{ role: "user", content: "hi" }];
     const answer = await gateway.rest.call("completions.create", { key: OWN, body: { model: "main", messages } });
     expect([answer.status, answer.error]).toEqual([429, "budget-exceeded"]);
+    // Else they would retry within seconds, because the day ends later than they wait.
+    expect(answer.headers.get("x-should-retry")).toBe("false");
   });
 
   test("MUST hold for a created key from its first call, and for the key that replaces it", async () => {
@@ -117,6 +119,16 @@ describe("the budget of a key", () => {
     expect((await gateway.rest.call("identity.get", { key: TOKEN })).json.budget).toBeNull();
     await gateway.console.call("keys.revoke", { path: { key_id: String(json.key_id) } });
     expect(await names(gateway)).toEqual([]);
+  });
+
+  test("MUST end with the key, and not limit a later key of the same name", async () => {
+    const gateway = await start(configOf(undefined));
+    const end = Date.now() + 1_500;
+    const old = await create(gateway, { name: "widget", budget: TINY, expires_at: new Date(end).toISOString() });
+    expect(await outcomes(gateway, String(old.json.key), 2)).toEqual(["200", "budget-exceeded"]);
+    await expect.poll(() => names(gateway), { timeout: 5_000 }).toEqual([]);
+    const { json } = await create(gateway, { name: "widget" });
+    expect(await outcomes(gateway, String(json.key), 2)).toEqual(["200", "200"]);
   });
 
   test.each([
