@@ -52,6 +52,19 @@ describe("a budget, in the gateway", () => {
     expect(gateway.linesOf("budget.refused", { budget: "daily" })).toHaveLength(2);
   });
 
+  it("gives no time for another try with a replayed failure", async () => {
+    await using gateway = await startGateway({ config: configOf({ tokens: TOKENS }) });
+    model.say(SAY);
+    const send = () =>
+      gateway.rest.call("chat.send", { body: { message: "Hi." }, headers: { "idempotency-key": "once" } });
+    const first = await send();
+    expect(first.problem).toMatchObject({ status: 429, retry_after_ms: expect.any(Number) });
+    const again = await send();
+    expect(again.problem).toMatchObject({ status: 429, turn_id: first.problem?.turn_id });
+    expect(again.problem).not.toHaveProperty("retry_after_ms");
+    expect(again.headers.get("retry-after")).toBeNull();
+  });
+
   it("counts the cost of each step by the prices", async () => {
     const cost = 31 + 2 * 12;
     await using gateway = await startGateway({ config: configOf({ cost: (2 * cost) / 1e6 }) });

@@ -199,7 +199,10 @@ function problemFaults(route: Route | undefined, problem: Problem, status: numbe
   if ((ms === undefined) !== (wait === null)) found.push("Retry-After and retry_after_ms go together");
   if (ms !== undefined && Number(wait) !== Math.max(1, Math.ceil(ms / 1000)))
     found.push(`Retry-After is ${wait}, retry_after_ms ${ms}`);
-  if (row.retry && wait === null) found.push(`${name} comes without Retry-After`);
+  // The failure of a turn for a budget is final for its idempotency key.
+  const isFinal = name === "budget-exceeded" && headers.get("idempotent-replayed") === "true";
+  if (isFinal && wait !== null) found.push("a replayed failure comes with Retry-After");
+  if (row.retry && wait === null && !isFinal) found.push(`${name} comes without Retry-After`);
   if (!row.retry && wait !== null && name !== "unauthenticated") found.push(`${name} comes with Retry-After`);
   if (
     (name === "rate-limited") !== headers.has("ratelimit-policy") ||

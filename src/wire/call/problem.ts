@@ -7,8 +7,10 @@ import { endSoon } from "#wire/http/outbox.ts";
 const RETRY_MS = 1_000;
 
 /** The time after which the same request may succeed, in whole milliseconds; undefined where time does not help. */
-export function retryOf({ name, extra: { retryAfterMs, budget } }: GatewayError): number | undefined {
+export function retryOf({ name, extra: { retryAfterMs, budget, replayed } }: GatewayError): number | undefined {
   if (retryAfterMs !== undefined) return Math.ceil(retryAfterMs);
+  // The same request would get the same failure again.
+  if (budget && replayed) return undefined;
   // The error of a turn may be read long after its end.
   if (budget) return Math.max(budget.resetsAt - Date.now(), 0);
   return errors[name].retry ? RETRY_MS : undefined;

@@ -5,7 +5,7 @@ import { bodies } from "#generated/validators/openai.js";
 import type { ValidationError } from "#generated/validators/validate.ts";
 import { type ErrorName, GatewayError } from "#kit/errors.ts";
 import { type BodyFault, faultOf, invalidRequest } from "#wire/call/body-fault.ts";
-import type { Wording } from "#wire/call/problem.ts";
+import { retryOf, type Wording } from "#wire/call/problem.ts";
 import type { Framing } from "#wire/call/sse.ts";
 import type { ValidateRequest } from "#wire/rest/rest-validation.ts";
 
@@ -47,10 +47,13 @@ function paramOf(pointer: string): string {
     .replaceAll("/", ".");
 }
 
+/** Clients of OpenAI follow a `Retry-After` up to a minute. After a longer one they would retry in seconds. */
+const LONGEST_RETRY_MS = 60_000;
+
 export const asOpenAiError: Wording = (error) => ({
   type: "application/json",
   // Else they would send a turn that failed a second and a third time.
-  headers: { "x-should-retry": String(errors[error.name].retry) },
+  headers: { "x-should-retry": String(errors[error.name].retry && (retryOf(error) ?? Infinity) <= LONGEST_RETRY_MS) },
   body: JSON.stringify(openAiErrorOf(error)),
 });
 
