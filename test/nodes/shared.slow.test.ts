@@ -63,6 +63,22 @@ await postgresTests((server) => {
       expect(passed).toBe(90);
     });
 
+    it("the budget of a key: it is one for all gateways, and a grant on one opens it on all", async () => {
+      await using limited = await startNodes(server, 3);
+      const body = { name: "widget", budget: { per: "month", tokens: 1 } };
+      const key = String((await limited.at(0).console.call("keys.create", { body })).json.key);
+      const ask = async ({ rest }: TestNode) => {
+        const { error, status } = await rest.call("chat.send", { key, body: { message: "hi" } });
+        return error ?? String(status);
+      };
+      expect(await ask(limited.at(0))).toBe("200");
+      const spent = ["budget-exceeded", "budget-exceeded", "budget-exceeded"];
+      await expect.poll(() => onEach(limited, ask)).toEqual(spent);
+      const path = { name: "key:widget" };
+      expect((await limited.at(1).console.call("budgets.grant", { path, body: { tokens: 1_000 } })).status).toBe(200);
+      expect(await onEach(limited, ask)).toEqual(["200", "200", "200"]);
+    });
+
     it("rotations: the new key and the old one's end are known to all gateways, and one of two rotations succeeds", async () => {
       const [first, second] = nodes.all as [TestNode, TestNode];
       const { key: old, key_id } = (await first.console.call("keys.create", { body: { name: "turns over" } })).json;
