@@ -39,8 +39,8 @@ export type GrantOrder = {
 /** A request for the next step of a turn: the usage of its attempt so far, and the most that the step may use. */
 export type ExtendOrder = { used: Spend; next: Spend };
 
-/** A budget without room, the end of its window, and a sentence about it. */
-export type BudgetRefusal = { budget: string; resetsAt: number; detail: string };
+/** A budget without room, the end of its window, and a sentence about it. `isSpent`: its limit is used up, and not only reserved. */
+export type BudgetRefusal = { budget: string; resetsAt: number; detail: string; isSpent: boolean };
 
 /** The entries of the gateway's stream. `limit` includes the grants. A cost is in the currency of the prices. */
 export type BudgetNews =

@@ -270,8 +270,8 @@ export interface Store extends InboundStore, NotificationStore, AsyncDisposable 
    */
   grantBudget(name: string, order: GrantOrder): Promise<BudgetStatus>;
   /**
-   * Reserves the next step of a running turn, or returns the first budget without room. A turn to which no budget applies, and a claim that is not valid
-   * any more, are never refused.
+   * Reserves the next step of a running turn, or returns the first budget without room. If this is not spent, the turn keeps only its use reserved, and asks
+   * again later. A turn to which no budget applies, and a claim that is not valid any more, are never refused.
    */
   extendBudget(claim: Claim, order: ExtendOrder): Promise<BudgetRefusal | undefined>;
 

@@ -82,6 +82,18 @@ describe("a budget, in the gateway", () => {
     expect(model.seen).toHaveLength(1);
   });
 
+  it("lets a step wait while another turn has reserved the rest", async () => {
+    await using gateway = await startGateway({ config: configOf({ tokens: 50 }) });
+    const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
+    model.say({ text: ["Slow."], usage, paceMs: 200 }, SAY, { text: ["Done."], usage });
+    const send = () => gateway.rest.call("chat.send", { body: { message: "Hi." } });
+    const slow = send();
+    await expect.poll(() => model.seen.length).toBe(1);
+    const { status, json } = await send();
+    expect([status, json.reply]).toEqual([200, "Done."]);
+    expect((await slow).status).toBe(200);
+  });
+
   it("that does not apply to a turn changes nothing", async () => {
     await using gateway = await startGateway({ config: configOf({ tokens: 1, sources: ["webhook"] }) });
     model.say(SAY, SAY, { text: ["Done."] });

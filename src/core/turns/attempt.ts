@@ -23,6 +23,8 @@ import type { TurnsPerMinute } from "./turns-per-minute.ts";
 
 export const MAX_ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
+/** The interval at which a step asks again for room in a budget that other turns have reserved. */
+const ROOM_POLL_MS = 500;
 
 export type AttemptParts = CoreParts & {
   retries: RetryBudget;
@@ -166,12 +168,33 @@ export class Attempt implements BackendTurn, RunListener {
       used: { tokens: input + output, cost: more?.cost ?? 0 },
       next: nextSpend(settings().policy.reserves[this.agent], promptTokens),
     };
-    const extended = keepTrying(this.#parts, "extendBudget", () => store.extendBudget(this.#claimed.claim, order));
-    const refused = await this.watch.pause(extended);
-    if (!refused) return;
-    reportRefusal(this.#parts, refused.budget);
-    const { budget: name, resetsAt, detail } = refused;
-    throw new GatewayError("budget-exceeded", detail, { budget: { name, resetsAt } });
+    const extend = () => store.extendBudget(this.#claimed.claim, order);
+    for (;;) {
+      const refused = await this.watch.pause(keepTrying(this.#parts, "extendBudget", extend));
+      if (!refused) return;
+      const { budget: name, resetsAt, detail, isSpent } = refused;
+      if (!isSpent) {
+        await this.watch.pause(this.#wait(ROOM_POLL_MS));
+        continue;
+      }
+      reportRefusal(this.#parts, name);
+      throw new GatewayError("budget-exceeded", detail, { budget: { name, resetsAt } });
+    }
+  }
+
+  /** Rejects if the turn is stopped. */
+  #wait(ms: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        stopTimer();
+        this.#stop.removeEventListener("abort", end);
+        if (this.#stop.aborted) reject(this.#stop.reason);
+        else resolve();
+      };
+      const stopTimer = this.#parts.clock.after(ms, end);
+      this.#stop.addEventListener("abort", end);
+      if (this.#stop.aborted) end();
+    });
   }
 
   /** Wraps a tool so that each call adds a step to the timeline. The watch is paused during a call, because it would count as silence. */

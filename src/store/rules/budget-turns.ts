@@ -1,7 +1,16 @@
 /** How budgets delay, refuse and end turns. */
 import { GatewayError } from "#kit/errors.ts";
 import type { BudgetRefusal, BudgetRule, TurnOrder } from "#store/store.ts";
-import { budgetsOf, findNoRoom, isEndedBy, mustRefuse, type NoRoom, reserve, type SpentFor } from "./budgets.ts";
+import {
+  budgetsOf,
+  findNoRoom,
+  heldTurn,
+  isEndedBy,
+  mustRefuse,
+  type NoRoom,
+  reserve,
+  type SpentFor,
+} from "./budgets.ts";
 import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
 import { endOpenTurn } from "./turn-ends.ts";
 
@@ -46,7 +55,7 @@ export function withReservation(records: Records, record: OpenTurnRecord): OpenT
   if (budgets.length === 0) return record;
   const session = records.sessions.at(record.ordinal, record.turn.sessionId) as SessionRecord;
   const reservation = reserve(records, budgets, record.turn.agent, session.session.contextBytes);
-  return { ...record, open: { ...record.open, reservation } };
+  return { ...record, open: { ...record.open, reservation, heldBy: undefined } };
 }
 
 /**
@@ -67,14 +76,4 @@ export function delayForBudget(
     endOpenTurn(records, record, { now, status: "failed", reply: "", error, usage: undefined });
   } else records.turns.put(heldTurn(records, record, noRoom));
   return { budget: noRoom.budget, isEnded };
-}
-
-/** A turn that waits for a budget. */
-function heldTurn(
-  { moment: { now, time } }: Records,
-  record: OpenTurnRecord,
-  { budget, resetsAt }: NoRoom,
-): OpenTurnRecord {
-  const dueAt = time + (resetsAt - now);
-  return { ...record, open: { ...record.open, readyOrder: undefined, heldBy: budget, dueAt } };
 }

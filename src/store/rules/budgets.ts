@@ -18,6 +18,7 @@ import type {
   Spend,
   Turn,
 } from "#store/store.ts";
+import { isPaused } from "./agents.ts";
 import { requestDelayedBeats } from "./beats.ts";
 import type { BudgetRecord, Reservation } from "./budget-records.ts";
 import { appendNews } from "./gateway.ts";
@@ -34,8 +35,16 @@ const NOTHING: Spend = { tokens: 0, cost: 0 };
 const NO_RESERVE: Reserve = { promptTokens: 0, outputTokens: 4_096, inputPrice: 0, outputPrice: 0 };
 const BYTES_A_TOKEN = 4;
 
-/** The last answer, because the calls for one turn ask several times. */
-const last = { all: NO_POLICY.budgets, agent: "", caller: "", surface: "", found: NO_POLICY.budgets };
+/** The last answer, because the calls for one turn ask several times. `byKey`: a gateway may have a budget for each of many keys. */
+const last = {
+  all: NO_POLICY.budgets,
+  general: NO_POLICY.budgets,
+  byKey: new Map<string, BudgetRule[]>(),
+  agent: "",
+  caller: "",
+  surface: "",
+  found: NO_POLICY.budgets,
+};
 
 /** The budgets that apply to a turn. */
 export function budgetsOf({ bookmarks }: Records, of: SpentFor): readonly BudgetRule[] {
@@ -44,9 +53,17 @@ export function budgetsOf({ bookmarks }: Records, of: SpentFor): readonly Budget
   const { agent, caller, surface } = of;
   if (last.all === budgets && last.agent === agent && last.caller === caller && last.surface === surface)
     return last.found;
-  const found = budgets.filter((rule) => appliesTo(rule, of));
-  Object.assign(last, { all: budgets, agent, caller, surface, found });
+  if (last.all !== budgets) sortByKey(budgets);
+  const ofKey = last.byKey.get(caller);
+  const found = (ofKey ? last.general.concat(ofKey) : last.general).filter((rule) => appliesTo(rule, of));
+  Object.assign(last, { agent, caller, surface, found });
   return found;
+}
+
+function sortByKey(all: readonly BudgetRule[]): void {
+  const byKey = new Map<string, BudgetRule[]>();
+  for (const rule of all) for (const key of new Set(rule.keys)) byKey.set(key, (byKey.get(key) ?? []).concat(rule));
+  Object.assign(last, { all, general: all.filter(({ keys }) => !keys), byKey });
 }
 
 function appliesTo({ agents, keys, surfaces }: BudgetRule, { agent, caller, surface }: SpentFor): boolean {
@@ -65,6 +82,7 @@ function currentOf({ budgets, moment: { now } }: Records, rule: BudgetRule): Bud
     windowStart: start,
     used: NOTHING,
     reserved: found?.reserved ?? NOTHING,
+    inUse: found?.inUse ?? NOTHING,
     estimatedTokens: 0,
     grants: found?.grants.filter(({ until }) => until > now) ?? [],
     reported: "open",
@@ -110,12 +128,13 @@ function stateOf(rule: BudgetRule, record: BudgetRecord, used: Spend, now: numbe
   return part >= 1 ? "exceeded" : part >= rule.warnAt ? "warning" : "open";
 }
 
-/** A budget without room. `isSpent`: its limit is used up, and not only reserved. */
-export type NoRoom = BudgetRefusal & { rule: BudgetRule; isSpent: boolean };
+/** A budget without room. */
+export type NoRoom = BudgetRefusal & { rule: BudgetRule };
 
 /**
  * The budget that prevents the next request of a turn: one that refuses, or else the one that starts again last. `own` is the reservation of the turn,
- * and `spent` its usage, which no budget has counted yet.
+ * and `spent` its usage, which no budget has counted yet. A budget is spent by the use of running turns as well: turns that wait for each other's
+ * reservations would wait for ever.
  */
 export function findNoRoom(
   records: Records,
@@ -127,14 +146,15 @@ export function findNoRoom(
   let found: NoRoom | undefined;
   for (const rule of budgets) {
     const record = currentOf(records, rule);
-    const isReserved = own?.budgets.includes(rule.name);
+    const mine = own?.budgets.includes(rule.name) ? own : undefined;
     for (const unit of UNITS) {
       const limit = limitOf(rule, record, unit, now);
       const used = record.used[unit] + spent[unit];
-      if (used + record.reserved[unit] - (isReserved && own ? own[unit] : 0) < limit) continue;
+      if (used + record.reserved[unit] - (mine?.[unit] ?? 0) < limit) continue;
       const window = windowOf(now, rule, record);
-      const detail = wordsOf(rule, unit, limit, window);
-      const noRoom = { budget: rule.name, resetsAt: window.end, rule, isSpent: used >= limit, detail };
+      const isSpent = used + record.inUse[unit] - (mine?.used[unit] ?? 0) >= limit;
+      const detail = wordsOf(rule, unit, limit, window, isSpent);
+      const noRoom = { budget: rule.name, resetsAt: window.end, rule, isSpent, detail };
       if (!found || rankOf(noRoom) > rankOf(found)) found = noRoom;
     }
   }
@@ -159,10 +179,12 @@ export function isEndedBy(record: OpenTurnRecord, noRoom: NoRoom): boolean {
 
 const BILLION = 1e9;
 
-function wordsOf({ name, per }: BudgetRule, unit: Unit, limit: number, { end }: Window): string {
+function wordsOf({ name, per }: BudgetRule, unit: Unit, limit: number, { end }: Window, isSpent: boolean): string {
   const amount = unit === "tokens" ? `${limit} tokens` : `a cost of ${limit / BILLION}`;
-  const again = new Date(end).toISOString();
-  return `The budget \`${name}\` allows ${amount} per ${per}, which are spent. Its next window begins at ${again}.`;
+  const state = isSpent
+    ? `which are spent. Its next window begins at ${new Date(end).toISOString()}.`
+    : "which running turns have reserved. There is room when some of them end.";
+  return `The budget \`${name}\` allows ${amount} per ${per}, ${state}`;
 }
 
 /** Reserves the most that a request with a prompt of `bytes` may use. */
@@ -175,25 +197,36 @@ export function reserve(records: Records, budgets: readonly BudgetRule[], agent:
   return addReservation(records, budgets, { tokens, cost });
 }
 
-function addReservation(records: Records, budgets: readonly BudgetRule[], spend: Spend): Reservation {
+function addReservation(
+  records: Records,
+  budgets: readonly BudgetRule[],
+  spend: Spend,
+  used: Spend = NOTHING,
+): Reservation {
   for (const rule of budgets) {
     const record = currentOf(records, rule);
-    records.budgets.put({ ...record, reserved: sum(record.reserved, spend, 1) });
+    records.budgets.put({
+      ...record,
+      reserved: sum(record.reserved, spend, 1),
+      inUse: sum(record.inUse, used, 1),
+    });
   }
-  return { ...spend, budgets: budgets.map(({ name }) => name) };
+  return { ...spend, budgets: budgets.map(({ name }) => name), used };
 }
 
 /** Removes the reservation of a turn that stops running. */
 export function release(records: Records, reservation: Reservation | undefined): void {
   if (!reservation) return;
   removeReservation(records, reservation);
-  releaseHeld(records, RELEASED_WITH_EACH);
+  releaseHeld(records, reservation.budgets, RELEASED_WITH_EACH);
 }
 
 function removeReservation(records: Records, reservation: Reservation): void {
   for (const name of reservation.budgets) {
     const record = records.budgets.find(name);
-    if (record) records.budgets.put({ ...record, reserved: sum(record.reserved, reservation, -1) });
+    if (!record) continue;
+    const inUse = sum(record.inUse, reservation.used, -1);
+    records.budgets.put({ ...record, reserved: sum(record.reserved, reservation, -1), inUse });
   }
 }
 
@@ -257,35 +290,56 @@ function append(records: Records, entry: GatewayEntry): void {
 
 /** A turn that can be claimed now. */
 export function readyTurn(records: Records, record: OpenTurnRecord): OpenTurnRecord {
-  return {
-    ...record,
-    open: { ...record.open, dueAt: undefined, heldBy: undefined, readyOrder: records.next("order") },
-  };
+  return { ...record, open: { ...record.open, dueAt: undefined, readyOrder: records.next("order") } };
+}
+
+/** A turn that waits for a budget. It was not held before. */
+export function heldTurn(
+  { moment: { now, time } }: Records,
+  record: OpenTurnRecord,
+  { budget, resetsAt }: NoRoom,
+): OpenTurnRecord {
+  const dueAt = time + (resetsAt - now);
+  return { ...record, open: { ...record.open, readyOrder: undefined, heldBy: budget, dueAt } };
 }
 
 const RELEASED_WITH_EACH = 4;
-/** The waiting turns of an agent that are looked at together. Behind so many turns that wait for another budget, turns wait for the end of a window. */
+/** The turns of a budget that are checked together. */
 const HELD_SCANNED = 64;
 
 /**
- * Lets turns begin that waited for a budget and have room now, the oldest first: a few, because each may take all of the room. Those of a budget that is
- * spent and refuses become ready, too, so that they end.
+ * Lets turns begin that waited for one of these budgets and have room now, the oldest first: at most `limit` for each budget, because each may take all of
+ * the room. Those of a budget that is spent and refuses become ready, too, so that they end. Returns true if there may be more.
  */
-export function releaseHeld(records: Records, limit: number): void {
-  let left = limit;
-  let hasRefused = false;
-  for (const agent of records.turns.heldAgents()) {
-    for (const record of left > 0 ? records.turns.held(agent, HELD_SCANNED) : []) {
-      if (left === 0) break;
+export function releaseHeld(records: Records, names: readonly string[], limit: number): boolean {
+  let hasReady = false;
+  let hasMore = false;
+  for (const name of names) {
+    const own = findNoRoom(records, rulesNamed(records, name));
+    // Turns of a spent budget may have to end.
+    if (own && !own.isSpent) continue;
+    let left = limit;
+    let changed = 0;
+    for (const record of records.turns.held(name, HELD_SCANNED)) {
       const noRoom = findNoRoom(records, budgetsOf(records, record.turn));
-      const isRefused = noRoom !== undefined && isEndedBy(record, noRoom);
-      if (noRoom && !isRefused) continue;
-      records.turns.put(readyTurn(records, record));
-      if (isRefused) hasRefused = true;
-      else left--;
+      const isReady = !noRoom || isEndedBy(record, noRoom);
+      if (!isReady && noRoom.budget === name) continue;
+      changed++;
+      const ready = readyTurn(records, record);
+      records.turns.put(ready);
+      hasReady ||= isReady;
+      if (!isReady) records.turns.put(heldTurn(records, ready, noRoom));
+      else if (!noRoom && !isPaused(records, record.turn.agent)) left--;
+      if (left === 0) break;
     }
+    hasMore ||= changed >= limit;
   }
-  if (left < limit || hasRefused) records.notify({ kind: "work", of: "turn" });
+  if (hasReady) records.notify({ kind: "work", of: "turn" });
+  return hasMore;
+}
+
+function rulesNamed({ bookmarks: { policy } }: Records, name: string): readonly BudgetRule[] {
+  return policy.budgets.filter((rule) => rule.name === name);
 }
 
 export const listBudgets: Rule<"listBudgets"> = (records) =>
@@ -306,7 +360,7 @@ export const grantBudget: Rule<"grantBudget"> = (records, name, { now, by, ...or
   records.budgets.put({ ...raised, reported: stateOf(rule, raised, raised.used, records.moment.now) });
   const granted = { tokens: tokens || null, cost: cost ? cost / BILLION : null };
   append(records, { seq: NO_SEQ, at: now, name: "budget.granted", budgetName: name, ...granted, until, grantedBy: by });
-  releaseHeld(records, HELD_SCANNED);
+  releaseHeld(records, [name], HELD_SCANNED);
   requestDelayedBeats(records);
   return statusOf(records, rule);
 };
@@ -316,10 +370,23 @@ export const extendBudget: Rule<"extendBudget"> = (records, claim, { used, next 
   const budgets = record ? budgetsOf(records, record.turn) : [];
   if (!record || budgets.length === 0) return undefined;
   const own = record.open.reservation;
+  const planned = sum(used, next, 1);
   const noRoom = findNoRoom(records, budgets, own, used);
-  if (noRoom) return { budget: noRoom.budget, resetsAt: noRoom.resetsAt, detail: noRoom.detail };
+  const mayContinue = !noRoom || (!noRoom.isSpent && own !== undefined && fits(planned, own));
+  const refusal = mayContinue ? undefined : refusalOf(noRoom);
+  const reserved = mayContinue ? planned : used;
+  // A step that asks again changes nothing.
+  if (refusal?.isSpent || (refusal && own && fits(own, reserved))) return refusal;
   if (own) removeReservation(records, own);
-  const reservation = addReservation(records, budgets, sum(used, next, 1));
+  const reservation = addReservation(records, budgets, reserved, used);
   records.turns.put({ ...record, open: { ...record.open, reservation } });
-  return undefined;
+  return refusal;
 };
+
+function refusalOf({ budget, resetsAt, detail, isSpent }: NoRoom): BudgetRefusal {
+  return { budget, resetsAt, detail, isSpent };
+}
+
+function fits(spend: Spend, within: Spend): boolean {
+  return spend.tokens <= within.tokens && spend.cost <= within.cost;
+}

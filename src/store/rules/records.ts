@@ -86,9 +86,13 @@ export type OpenTurn = {
   readonly lease: Lease | undefined;
   /** The part of its budgets that is reserved for it while it runs; undefined where no budget applies. */
   readonly reservation?: Reservation | undefined;
-  /** The budget that it waits for, until room is free or `dueAt`. */
+  /** The budget that it waits for, until room is free or `dueAt`. Without `dueAt`, it waited for this budget before it became ready. */
   readonly heldBy?: string | undefined;
 };
+
+export function isHeld({ heldBy, dueAt }: OpenTurn): boolean {
+  return heldBy !== undefined && dueAt !== undefined;
+}
 
 /** A turn that has not ended. */
 export type OpenTurnRecord = TurnRecord & { readonly open: OpenTurn };
@@ -292,10 +296,10 @@ export interface Records {
       readyAgents(): string[];
       /** The turn of an agent and a lane with the smallest `readyOrder`. */
       firstReady(agent: string, lane: Lane): OpenTurnRecord | undefined;
-      /** Agents that have turns with a `heldBy`. */
-      heldAgents(): string[];
-      /** The turns of an agent with a `heldBy`, in the order of their places. */
-      held(agent: string, limit: number): OpenTurnRecord[];
+      /** The budgets that hold turns. */
+      holdingBudgets(): string[];
+      /** The turns that a budget holds, in the order of their places. */
+      held(budget: string, limit: number): OpenTurnRecord[];
     };
   readonly lateAttempts: {
     find(turnId: string, fence: number): LateAttempt | undefined;

@@ -16,7 +16,7 @@ const SLICE = 250;
 /** Looking at this many entries, and erasing them, is as much work as one other record. */
 const ENTRIES_A_STEP = 8;
 const SESSIONS_A_SLICE = 50;
-/** After a change of the policy, only a sweep lets held turns begin. */
+/** After a change of the policy, only sweeps let held turns begin. */
 const HELD_A_SWEEP = 64;
 
 type SweepRequest = Parameters<Store["sweep"]>[0];
@@ -25,7 +25,7 @@ type SweepRequest = Parameters<Store["sweep"]>[0];
 export const sweep: Rule<"sweep"> = (records, request) => {
   returnLostTurns(records, request);
   freeLostMessages(records);
-  releaseHeld(records, HELD_A_SWEEP);
+  const hasHeld = releaseHeld(records, records.turns.holdingBudgets(), HELD_A_SWEEP);
   for (const late of records.lateAttempts.endedBy(records.moment.time)) records.lateAttempts.delete(late);
   forgetUsageBefore(records, request.usageBefore);
   forgetNewsBefore(records, request.gatewayBefore);
@@ -34,7 +34,7 @@ export const sweep: Rule<"sweep"> = (records, request) => {
   left -= forgetKeys(records, request.keysBefore, Math.max(Math.ceil(left), 0));
   left -= forgetEventsBefore(records, request.eventsBefore, Math.max(Math.ceil(left), 0));
   const hasMore = sweepSessions(records, request, left);
-  return hasMore || records.erasures.first() !== undefined;
+  return hasMore || hasHeld || records.erasures.first() !== undefined;
 };
 
 /** Turns whose lease ended go back to their queue, or fail after as many attempts as they may have. */

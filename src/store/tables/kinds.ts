@@ -98,7 +98,7 @@ export function turnRecords(open: RecordTable<OpenTurnRecord>, ended: RecordTabl
     },
     readyAgents: () => [...new Set(Object.values(LANE_ORDERS).flatMap((lane) => open.groups(lane)))] as string[],
     firstReady: (of, lane) => open.first(LANE_ORDERS[lane], of),
-    heldAgents: () => open.groups(held) as string[],
+    holdingBudgets: () => open.groups(held) as string[],
     held: (of, limit) => open.scan(held, { of, limit }),
   };
 }

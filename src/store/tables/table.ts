@@ -21,7 +21,7 @@ export type ColumnType = "text" | "integer" | "number" | "boolean";
 /** A column by which records are found: its type, a function that returns its value, and a mark if the value never changes. */
 export type Column<R> = readonly [type: ColumnType, of: (record: R) => Field, fixed?: "fixed"];
 
-/** A table as data. The values of the key and of the columns that orders group by never change. */
+/** A table as data. The key never changes, and the group of a record in an order only while the record is not in the order. */
 export type Layout<R> = {
   table: string;
   key: string;

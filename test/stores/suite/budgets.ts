@@ -196,6 +196,55 @@ export function budgetsTests(engine: Engine): void {
       expect(await startAtOnce(world, { session: "chat:c" })).toBeDefined();
     });
 
+    it("lets a turn begin behind many turns of its agent that wait for another budget", async ({ world }) => {
+      await configure(world, { tokens: 10, keys: ["crm"], then: "pause" }, { name: "daily", tokens: RESERVED + 1 });
+      await runAtOnce(world, 10, { caller: "crm" });
+      for (let n = 0; n < 70; n++) await world.start({ session: `crm:${n}`, caller: "crm" });
+      for (let n = 0; n < 2; n++) expect(await claimedIds(world)).toEqual([]);
+      const first = await startAtOnce(world, { session: "chat:a" });
+      if (!first) throw new Error("the turn was not claimed at once");
+      const { turnId } = await world.start({ session: "chat:b" });
+      expect(await claimedIds(world)).toEqual([]);
+      await world.end(first, { usage: used(1, 0) });
+      expect(await claimedIds(world)).toEqual([turnId]);
+    });
+
+    it("moves a turn that waits for it to another budget that has no room", async ({ world }) => {
+      await configure(world, { tokens: 10, then: "pause" }, { name: "daily", per: "day", tokens: 10, then: "pause" });
+      await runAtOnce(world, 10);
+      const { turnId } = await world.start();
+      expect(await claimedIds(world)).toEqual([]);
+      const grant = (name: string) => world.store.grantBudget(name, { now: world.clock.now(), tokens: 5, by: "ops" });
+      await grant("daily");
+      expect(await claimedIds(world)).toEqual([]);
+      await grant("hourly");
+      expect(await claimedIds(world)).toEqual([turnId]);
+    });
+
+    it("lets the turns of other agents begin if those of a paused agent wait before them", async ({ world }) => {
+      await configure(world, { tokens: RESERVED + 1 });
+      const first = await startAtOnce(world, { session: "chat:a" });
+      if (!first) throw new Error("the turn was not claimed at once");
+      for (let n = 0; n < 6; n++) await world.start({ session: `one:${n}`, agent: "one" });
+      const { turnId } = await world.start({ session: "chat:b" });
+      expect(await claimedIds(world)).toEqual([]);
+      await world.store.setPaused("one", { paused: true, now: world.clock.now(), streamKeep: 10 });
+      await world.end(first, { usage: used(1, 0) });
+      expect(await claimedIds(world)).toEqual([turnId]);
+    });
+
+    it("holds no turns any more after it was removed: each sweep lets some begin and reports that there are more", async ({
+      world,
+    }) => {
+      await configure(world, { tokens: 10, then: "pause" });
+      await runAtOnce(world, 10);
+      for (let n = 0; n < 65; n++) await world.start({ session: `chat:${n}` });
+      for (let n = 0; n < 2; n++) expect(await claimedIds(world)).toEqual([]);
+      await configure(world);
+      expect(await world.sweep()).toBe(2);
+      expect(await claimedIds(world)).toHaveLength(65);
+    });
+
     it("with `pause` accepts turns that begin with the next window, in their order", async ({ world }) => {
       await configure(world, { tokens: 1_000, then: "pause" });
       await runAtOnce(world, 1_000);
@@ -521,20 +570,45 @@ export function budgetsTests(engine: Engine): void {
       expect(await tokensOf(world)).toEqual([910, 0]);
     });
 
-    it("is refused if its budget has no room beside the other turns", async ({ world }) => {
+    it("waits if its budget has no room beside the other turns, and is refused if it is spent", async ({ world }) => {
       await configure(world, { tokens: 1_000 });
       const [one, two] = [await startAtOnce(world), await startAtOnce(world, { session: "chat:b" })];
       if (!one || !two) throw new Error("the turns were not claimed at once");
       expect(await world.store.extendBudget(one.claim, step(500))).toBeUndefined();
-      expect(await world.store.extendBudget(two.claim, step(450))).toEqual({
+      const wait = {
         budget: "hourly",
         resetsAt: NEXT_HOUR,
-        detail: expect.stringContaining("The budget `hourly` allows 1000 tokens per hour"),
-      });
-      expect(await tokensOf(world)).toEqual([0, 550 + RESERVED + 2]);
+        detail:
+          "The budget `hourly` allows 1000 tokens per hour, which running turns have reserved. There is room when some of them end.",
+        isSpent: false,
+      };
+      expect(await world.store.extendBudget(two.claim, step(450))).toEqual(wait);
+      expect(await world.store.extendBudget(two.claim, step(450))).toEqual(wait);
+      // A turn that waits keeps only its use.
+      expect(await tokensOf(world)).toEqual([0, 550 + 450]);
       await world.end(one, { usage: used(500, 0) });
       expect(await world.store.extendBudget(two.claim, step(450))).toBeUndefined();
-      expect(await world.store.extendBudget(two.claim, step(500))).toMatchObject({ budget: "hourly" });
+      expect(await world.store.extendBudget(two.claim, step(500))).toMatchObject({ budget: "hourly", isSpent: true });
+    });
+
+    it("within the reservation of its turn is allowed although the budget is reserved", async ({ world }) => {
+      await configure(world, { tokens: RESERVED + 3 });
+      const [one] = [await startAtOnce(world), await startAtOnce(world, { session: "chat:b" })];
+      if (!one) throw new Error("the turn was not claimed at once");
+      expect(await world.store.extendBudget(one.claim, step(2))).toBeUndefined();
+      expect(await tokensOf(world)).toEqual([0, 52 + RESERVED + 2]);
+    });
+
+    it("is refused if all turns wait for each other and have used the budget together", async ({ world }) => {
+      await configure(world, { tokens: 150 });
+      const [one, two] = [await startAtOnce(world), await startAtOnce(world, { session: "chat:b" })];
+      if (!one || !two) throw new Error("the turns were not claimed at once");
+      expect(await world.store.extendBudget(one.claim, step(80))).toMatchObject({ isSpent: false });
+      expect(await world.store.extendBudget(two.claim, step(80))).toMatchObject({ isSpent: true });
+      await world.end(two, { usage: used(80, 0) });
+      expect(await world.store.extendBudget(one.claim, step(80))).toMatchObject({ isSpent: true });
+      await world.end(one, { usage: used(80, 0) });
+      expect(await tokensOf(world)).toEqual([160, 0]);
     });
 
     it("is never refused to a turn without a budget, or without a valid claim", async ({ world }) => {
