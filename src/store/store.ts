@@ -164,9 +164,13 @@ export interface Store extends InboundStore, NotificationStore, AsyncDisposable 
 
   /**
    * Gives a turn back to the head of its session's queue, not to be claimed for `delayMs`; one that was to be cancelled ends as that.
-   * False when the claim does not hold; its usage is counted all the same.
+   * False when the claim does not hold; its usage is counted all the same. `replyBytes` is set if the backend has worked on the attempt: budgets then count
+   * an estimate for one without reported usage.
    */
-  releaseTurn(claim: Claim, release: { now: number; delayMs: number; usage: UsageRow | undefined }): Promise<boolean>;
+  releaseTurn(
+    claim: Claim,
+    release: { now: number; delayMs: number; usage: UsageRow | undefined; replyBytes?: number | undefined },
+  ): Promise<boolean>;
 
   /** Cancels a queued turn at once; notifies the watchers of a running one. Returns the turn in its new state; `turn-ended` if it had ended. */
   cancelTurn(turnId: string, now: number): Promise<Turn>;

@@ -36,7 +36,7 @@ export async function runCompaction(parts: CoreParts, claimed: ClaimedTurn, task
 
   async function endFailed(error: unknown): Promise<void> {
     if (stop.aborted && stop.reason === "handed-back") {
-      await store.releaseTurn(claim, { now: clock.now(), delayMs: 0, usage });
+      await store.releaseTurn(claim, { now: clock.now(), delayMs: 0, usage, replyBytes: 0 });
       return;
     }
     const { name, detail } = GatewayError.from(error);

@@ -251,7 +251,7 @@ export class Attempt implements BackendTurn, RunListener {
     const toolCalls = this.#toolCalls.list;
     return retryInMs === undefined
       ? store.endTurn(claim, { now: clock.now(), status: statusOf(outcome), reply, toolCalls, error, model, usage })
-      : store.releaseTurn(claim, { now: clock.now(), delayMs: retryInMs, usage });
+      : store.releaseTurn(claim, { now: clock.now(), delayMs: retryInMs, usage, replyBytes: replyBytesOf(outcome) });
   }
 
   #reportEnd({ outcome, retryInMs, usage }: AttemptEnd): void {
@@ -292,6 +292,11 @@ function nextSpend(reserve: Reserve | undefined, promptTokens: number): Spend {
   const { outputTokens = 0, inputPrice = 0, outputPrice = 0 } = reserve ?? {};
   const cost = Math.ceil(promptTokens * inputPrice + outputTokens * outputPrice);
   return { tokens: promptTokens + outputTokens, cost };
+}
+
+/** Undefined for an attempt that the backend has probably not worked on. */
+function replyBytesOf({ status, reply, error }: Outcome): number | undefined {
+  return status === "handed-back" || error?.name === "turn-timeout" ? Buffer.byteLength(reply) : undefined;
 }
 
 function statusOf({ status }: Outcome): TurnEnd["status"] {

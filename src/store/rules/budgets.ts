@@ -4,7 +4,7 @@
  * than one reservation, however many turns start at once.
  */
 import { GatewayError } from "#kit/errors.ts";
-import type { Usage } from "#kit/usages.ts";
+import { isUnreported, type Usage } from "#kit/usages.ts";
 import { type Window, windowAt } from "#kit/windows.ts";
 import { NO_POLICY } from "#store/policy.ts";
 import type {
@@ -75,8 +75,8 @@ function appliesTo({ agents, keys, surfaces }: BudgetRule, { agent, caller, surf
  */
 function currentOf({ budgets, moment: { now } }: Records, rule: BudgetRule): BudgetRecord {
   const found = budgets.find(rule.name);
-  const { start } = windowOf(now, rule, found);
-  if (found && found.windowStart >= start) return found;
+  const { start, end } = windowOf(now, rule, found);
+  if (found && found.windowStart >= start) return found.windowStart < end ? found : { ...found, windowStart: start };
   return {
     name: rule.name,
     windowStart: start,
@@ -89,9 +89,16 @@ function currentOf({ budgets, moment: { now } }: Records, rule: BudgetRule): Bud
   };
 }
 
-/** A clock that is behind never returns to an earlier window. */
+const HOUR = 3_600_000;
+
+/**
+ * A clock that is behind by up to an hour or a window does not return to an earlier window. If a record is further ahead, the clock was wrong when it was
+ * written, and its use counts now.
+ */
 function windowOf(now: number, rule: BudgetRule, record: BudgetRecord | undefined): Window {
-  return windowAt(Math.max(now, record?.windowStart ?? 0), rule);
+  const window = windowAt(now, rule);
+  const start = record?.windowStart ?? 0;
+  return start < window.end || start > window.end + HOUR ? window : windowAt(start, rule);
 }
 
 /** The limit of a unit with its grants. */
@@ -239,9 +246,19 @@ export function countSpent(records: Records, of: SpentFor, { input, output, more
   addSpent(records, of, { tokens: input + output, cost: more?.cost ?? 0 }, 0);
 }
 
-/** Counts an attempt whose backend did not report its usage. All tokens are priced as input, which the prompt mostly is. */
-export function countEstimate(records: Records, of: SpentFor, bytes: number): void {
-  const tokens = Math.ceil(bytes / BYTES_A_TOKEN);
+/**
+ * Counts an estimate for an attempt whose backend did not report its usage. All tokens are priced as input, which the prompt mostly is. `replyBytes` is
+ * undefined if the backend probably did no work.
+ */
+export function countEstimate(
+  records: Records,
+  of: SpentFor,
+  usage: Usage,
+  promptBytes: number,
+  replyBytes: number | undefined,
+): void {
+  if (replyBytes === undefined || !isUnreported(usage)) return;
+  const tokens = Math.ceil((promptBytes + replyBytes) / BYTES_A_TOKEN);
   const { inputPrice } = records.bookmarks.policy.reserves[of.agent] ?? NO_RESERVE;
   addSpent(records, of, { tokens, cost: Math.ceil(tokens * inputPrice) }, tokens);
 }

@@ -1,17 +1,21 @@
 import type { Compacted, CompactionResult, TurnEnd } from "#store/store.ts";
-import { release } from "./budgets.ts";
+import { countEstimate, release } from "./budgets.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { passOn } from "./queues.ts";
 import type { CompactionRecord, Records, Rule, SessionRecord } from "./records.ts";
-import { countAttempt } from "./usage.ts";
+import { countAttempt, replyBytesOf } from "./usage.ts";
 
 /** Ends a turn that compacts, with its result or as failed or cancelled. The turn is deleted, and the next turn of the session can begin. */
 export function endCompaction(records: Records, record: CompactionRecord, end: CompactionTurnEnd): void {
-  const { now, compaction, usage } = end;
+  const { now, status, error, compaction, usage } = end;
   const { ordinal, turn } = record;
   const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
   if (compaction?.compacted) storeSummary(records, session, turn.turnId, compaction.compacted, now);
-  if (usage) countAttempt(records, now, turn, usage);
+  if (usage) {
+    countAttempt(records, now, turn, usage);
+    const replyBytes = replyBytesOf({ status, reply: compaction?.compacted?.summary ?? "", error });
+    countEstimate(records, turn, usage.usage, session.session.contextBytes, replyBytes);
+  }
   deleteCompaction(records, record, resultOf(end));
 }
 

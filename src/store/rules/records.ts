@@ -199,6 +199,8 @@ export type LateAttempt = {
   readonly surface: Surface;
   readonly caller: string;
   readonly endsAt: number;
+  /** For an estimate of its usage. Records of earlier versions do not have it. */
+  readonly promptBytes?: number | undefined;
 };
 
 /** The state of an agent, except its counts. */

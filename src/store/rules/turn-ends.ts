@@ -13,7 +13,7 @@ import { previewOf } from "./previews.ts";
 import { passOn } from "./queues.ts";
 import { isCompaction, type OpenTurnRecord, type Records, type SessionRecord } from "./records.ts";
 import { bytesOfReply, countTurnBytes, countWaitingTurn } from "./shares.ts";
-import { countAttempt, countEnd } from "./usage.ts";
+import { countAttempt, countEnd, replyBytesOf } from "./usage.ts";
 
 export function cancelledAt(now: number): TurnEnd {
   return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
@@ -55,7 +55,8 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
   countEndOfTurn(records, turn, end, hops);
   if (usage) countAttempt(records, now, turn, usage, status);
   else countEnd(records, now, turn, open.countedModel, status);
-  if (usage && isUnreported(usage.usage)) countEstimate(records, turn, bytesOfAttempt(session, end));
+  if (usage && isUnreported(usage.usage))
+    countEstimate(records, turn, usage.usage, session.session.contextBytes, replyBytesOf(end));
   endDelivery(records, turn.deliveryId);
   endEvents(records, before, end);
   notifyEnd(records, ended, hops);
@@ -68,12 +69,6 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
 function hasReply({ status, reply, error, toolCalls }: TurnEnd): boolean {
   if (status === "completed" || reply !== "") return true;
   return error?.name === "budget-exceeded" && toolCalls !== undefined && toolCalls.length > 0;
-}
-
-/** The bytes of an attempt that the backend has probably worked on, for an estimate of its usage. */
-function bytesOfAttempt({ session }: SessionRecord, { status, reply, error }: TurnEnd): number {
-  const isAsked = status === "completed" || reply !== "" || error?.name === "turn-timeout";
-  return isAsked ? session.contextBytes + Buffer.byteLength(reply) : 0;
 }
 
 /** Ends any open turn: one that compacts is deleted. */
@@ -100,14 +95,22 @@ function endEntries(
 }
 
 /** Adds the usage of an attempt to its turn, its session and the counters. */
-export function addUsed(records: Records, record: OpenTurnRecord, now: number, used: UsageRow): OpenTurnRecord {
+export function addUsed(
+  records: Records,
+  record: OpenTurnRecord,
+  now: number,
+  used: UsageRow,
+  replyBytes: number | undefined,
+): OpenTurnRecord {
+  const session = records.sessions.at(record.ordinal, record.turn.sessionId) as SessionRecord;
+  countEstimate(records, record.turn, used.usage, session.session.contextBytes, replyBytes);
   if (isCompaction(record)) {
     countAttempt(records, now, record.turn, used);
     return record;
   }
   const after = usedTurn(record, used);
   records.turns.put(after);
-  records.sessions.put(usedSession(records.sessions.at(record.ordinal, record.turn.sessionId) as SessionRecord, used));
+  records.sessions.put(usedSession(session, used));
   countAttempt(records, now, after.turn, used);
   return after;
 }

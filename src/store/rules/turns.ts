@@ -32,7 +32,7 @@ import { newSession } from "./sessions.ts";
 import { bytesOfTurn, checkTurnShare, countTurnBytes, countWaitingTurn } from "./shares.ts";
 import { addUsed, cancelledAt, endOpenTurn, requeueTurn } from "./turn-ends.ts";
 import { findTurn, turnOfClaim, withReply } from "./turn-lookup.ts";
-import { countLateAttempt, countMessage } from "./usage.ts";
+import { countLateAttempt, countMessage, replyBytesOf } from "./usage.ts";
 
 export const startTurn: Rule<"startTurn"> = (records, order) => startTurnWith(records, order, undefined);
 
@@ -340,17 +340,17 @@ export const extendClaims: Rule<"extendClaims"> = (records, claims, leaseMs) =>
 export const endTurn: Rule<"endTurn"> = (records, claim, end) => {
   const record = turnOfClaim(records, claim);
   if (record) endOpenTurn(records, record, end);
-  else countLateAttempt(records, claim, end);
+  else countLateAttempt(records, claim, end, replyBytesOf(end));
   return record !== undefined;
 };
 
-export const releaseTurn: Rule<"releaseTurn"> = (records, claim, { now, delayMs, usage }) => {
+export const releaseTurn: Rule<"releaseTurn"> = (records, claim, { now, delayMs, usage, replyBytes }) => {
   const held = turnOfClaim(records, claim);
   if (!held) {
-    countLateAttempt(records, claim, { now, usage });
+    countLateAttempt(records, claim, { now, usage }, replyBytes);
     return false;
   }
-  requeueTurn(records, usage ? addUsed(records, held, now, usage) : held, now, delayMs);
+  requeueTurn(records, usage ? addUsed(records, held, now, usage, replyBytes) : held, now, delayMs);
   return true;
 };
 

@@ -1,6 +1,6 @@
 import type { Claim, Store, Surface, TurnEnd, UsageCount, UsageCounts, UsageRow } from "#store/store.ts";
 import { COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
-import { countSpent } from "./budgets.ts";
+import { countEstimate, countSpent } from "./budgets.ts";
 import type { OpenTurnRecord, Pieces, Records, RuleInPieces } from "./records.ts";
 
 const DAY = 24 * HOUR;
@@ -47,11 +47,12 @@ export function countAttempt(
 const RETAINED_MS = 600_000;
 
 /** The running turn's claim is about to be lost: its session was deleted, or its lease ended. */
-export function storeLateAttempt(records: Records, { turn, open }: OpenTurnRecord): void {
+export function storeLateAttempt(records: Records, { turn, ordinal, open }: OpenTurnRecord): void {
   if (!open.lease) return;
   const { turnId, attempt: fence, agent, surface, caller } = turn;
   const endsAt = records.moment.time + RETAINED_MS;
-  records.lateAttempts.put({ turnId, fence, node: open.lease.node, agent, surface, caller, endsAt });
+  const promptBytes = records.sessions.at(ordinal, turn.sessionId)?.session.contextBytes;
+  records.lateAttempts.put({ turnId, fence, node: open.lease.node, agent, surface, caller, endsAt, promptBytes });
 }
 
 /** Counts the usage of such an attempt, once. There is nothing else to keep of it. */
@@ -59,11 +60,24 @@ export function countLateAttempt(
   records: Records,
   { turnId, fence, node }: Claim,
   { now, usage }: Pick<TurnEnd, "now" | "usage">,
+  replyBytes: number | undefined,
 ): void {
   const late = records.lateAttempts.find(turnId, fence);
   if (late?.node !== node) return;
   records.lateAttempts.delete(late);
-  if (usage) countAttempt(records, now, late, usage);
+  if (!usage) return;
+  countAttempt(records, now, late, usage);
+  countEstimate(records, late, usage.usage, late.promptBytes ?? 0, replyBytes);
+}
+
+/** The bytes of the reply of an attempt that the backend has probably worked on, for an estimate of its usage. */
+export function replyBytesOf({
+  status,
+  reply,
+  error,
+}: Pick<TurnEnd, "status" | "reply" | "error">): number | undefined {
+  const isAsked = status === "completed" || status === "cancelled" || reply !== "" || error?.name === "turn-timeout";
+  return isAsked ? Buffer.byteLength(reply) : undefined;
 }
 
 type UsageQuery = Parameters<Store["readUsage"]>[0];

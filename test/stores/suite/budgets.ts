@@ -329,6 +329,19 @@ export function budgetsTests(engine: Engine): void {
       expect((await statusOf(world)).window.start).toBe(NEXT_HOUR);
     });
 
+    it("counts in the present window again after a clock was far ahead for a while", async ({ world }) => {
+      await configure(world, { tokens: 10 });
+      const year = 365 * 24 * HOUR;
+      world.clock.jump(year);
+      await runAtOnce(world, 7);
+      world.clock.jump(-year);
+      expect(await statusOf(world)).toMatchObject({ window: { end: NEXT_HOUR }, tokens: { used: 7 } });
+      await runAtOnce(world, 3);
+      expect(await refusal(world.store.startTurn(world.order()))).toBe("budget-exceeded");
+      await world.clock.advance(HOUR);
+      expect(await startAtOnce(world)).toBeDefined();
+    });
+
     it("counts an estimate if the backend reported no usage, and marks it", async ({ world }) => {
       await configure(world, { tokens: 1_000, cost: 1_000 });
       const run = async (how: Parameters<World["end"]>[1]) => {
@@ -341,6 +354,30 @@ export function budgetsTests(engine: Engine): void {
       expect(await statusOf(world)).toMatchObject({ tokens: { used: 20 } });
       await run({ status: "failed", reply: "", error: { name: "turn-timeout", detail: undefined } });
       expect(await statusOf(world)).toMatchObject({ tokens: { used: 30 }, estimatedTokens: 30 });
+    });
+
+    it("counts an estimate also if a turn is cancelled, returned or lost, and for a compaction", async ({ world }) => {
+      await configure(world, { tokens: 10_000 });
+      const start = async (session: string) => {
+        const claimed = await startAtOnce(world, { session, text: "x".repeat(40) });
+        if (!claimed) throw new Error("the turn was not claimed at once");
+        return claimed;
+      };
+      await world.end(await start("chat:a"), { status: "cancelled", usage: used(0, 0) });
+      expect(await tokensOf(world)).toEqual([10, 0]);
+      const returned = await start("chat:b");
+      const release = { now: world.clock.now(), delayMs: 60_000, usage: used(0, 0) };
+      await world.store.releaseTurn(returned.claim, { ...release, replyBytes: 8 });
+      expect(await tokensOf(world)).toEqual([22, 0]);
+      const lost = await start("chat:c");
+      await world.store.deleteSession("chat:c", world.clock.now());
+      await world.end(lost, { usage: used(0, 0), reply: "y".repeat(20) });
+      expect(await tokensOf(world)).toEqual([22 + 15, 0]);
+      await world.end(await claimCompaction(world), { reply: "", usage: used(0, 0) });
+      expect(await tokensOf(world)).toEqual([37 + 10, 0]);
+      const failed = await start("chat:d");
+      await world.store.releaseTurn(failed.claim, release);
+      expect(await statusOf(world)).toMatchObject({ tokens: { used: 47 }, estimatedTokens: 47 });
     });
 
     it("counts compactions, reserves for them, and ends those without room", async ({ world }) => {
