@@ -75,6 +75,21 @@ describe("a budget, in the gateway", () => {
     expect((await gateway.gateway.store.listBudgets())[0]?.cost).toMatchObject({ used: 2 * cost * 1_000, reserved: 0 });
   });
 
+  it("reserves for a further step also the descriptions of the tools and the tool calls", async () => {
+    await using gateway = await startGateway({ config: configOf({ tokens: 10_000 }) });
+    const text = "x".repeat(2_000);
+    let reserved = 0;
+    const onPiece = async () => {
+      const [budget] = await gateway.gateway.store.listBudgets();
+      reserved = Math.max(reserved, budget?.tokens?.reserved ?? 0);
+    };
+    const call = { name: "files__say", args: JSON.stringify({ text }) };
+    model.say({ calls: [call] }, { text: ["Done."], onPiece, paceMs: 20 });
+    expect((await gateway.rest.call("chat.send", { body: { message: "Hi." } })).status).toBe(200);
+    // The call, its result that repeats it, and the tools.
+    expect(reserved).toBeGreaterThan(TOKENS + 2 * 500 + 50);
+  });
+
   it("is not exceeded by another try or a fallback", async () => {
     await using gateway = await startGateway({ config: configOf({ tokens: TOKENS }) });
     model.say(SAY, { text: ["Done."] });

@@ -7,7 +7,7 @@ import type { BackendTurn, Chunk, Chunks, Used } from "../backend.ts";
 import { usageUnknown } from "../token-counts.ts";
 import { type Again, noneLeft, RequestRefused } from "./failures.ts";
 import type { Models, OpenModel } from "./providers.ts";
-import { Spending, tokensOf } from "./spending.ts";
+import { Spending, tokensOf, tokensOfTools } from "./spending.ts";
 import { askOnce, type Step } from "./step.ts";
 import { answerCalls, portable, toolsForModel } from "./tool-calls.ts";
 import { sizeOf, type ToolLimits, tooManyMessages } from "./tool-limits.ts";
@@ -141,7 +141,8 @@ class Reply {
         this.#newModel = name === turn.model ? undefined : name;
         const whole = stepMessages.length === 0 ? prompt : [...prompt, ...stepMessages];
         // The first request is within the reservation of the turn.
-        if (this.#hasAsked) await turn.requireBudget?.(this.used(), tokensOf(whole));
+        if (this.#hasAsked && turn.requireBudget)
+          await turn.requireBudget(this.used(), tokensOf(whole) + tokensOfTools(tools));
         this.#hasAsked = true;
         return yield* this.#askModel(model, whole, tools, isLast);
       } catch (error) {

@@ -1,4 +1,5 @@
 import type { LanguageModelV3Message } from "@ai-sdk/provider";
+import type { Tool } from "#tools/tool.ts";
 import type { Used } from "../backend.ts";
 import { countsIn, NOTHING, tokensIn } from "../token-counts.ts";
 
@@ -50,9 +51,22 @@ function lengthOf(content: LanguageModelV3Message["content"]): number {
   let length = 0;
   for (const part of content) {
     if (part.type === "text" || part.type === "reasoning") length += part.text.length;
-    else if (part.type === "tool-result" && "value" in part.output) length += String(part.output.value).length;
+    else if (part.type === "tool-call") length += lengthOfValue(part.input);
+    else if (part.type === "tool-result" && "value" in part.output) length += lengthOfValue(part.output.value);
   }
   return length;
+}
+
+function lengthOfValue(value: unknown): number {
+  return typeof value === "string" ? value.length : String(JSON.stringify(value)).length;
+}
+
+/** An estimate of the tokens that a provider will count for the descriptions of tools. */
+export function tokensOfTools(tools: readonly Tool[]): number {
+  let length = 0;
+  for (const { name, description, parameters } of tools)
+    length += name.length + description.length + lengthOfValue(parameters);
+  return tokensIn(length);
 }
 
 /**
