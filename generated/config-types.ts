@@ -203,7 +203,7 @@ export interface components {
          */
         Budget: {
             /**
-             * @description The window of the budget, by the calendar and the clock of `timeZone`.
+             * @description The length of the window, which starts with the hour, day or month in `timeZone`.
              * @example day
              * @enum {string}
              */
@@ -217,7 +217,7 @@ export interface components {
             /** @description The agents to which the budget applies. By default all. */
             agents?: components["schemas"]["TokenAgents"];
             /**
-             * @description The callers to which the budget applies, by the names of their REST keys, RPC tokens and webhook tokens, or of the mapping whose signature they use. By default all.
+             * @description The names of the REST keys, RPC tokens, webhook tokens and mappings with `verify` to which the budget applies. By default all.
              * @example [
              *       "ci"
              *     ]
@@ -246,7 +246,7 @@ export interface components {
              */
             warnAt: number;
             /**
-             * @description What happens when a limit is reached. `refuse` refuses new turns with `budget-exceeded` (429). `pause` accepts them, and starts them when the window ends.
+             * @description The action at the limit. `refuse` refuses new turns with `budget-exceeded` (429). `pause` accepts them, and starts them when the window ends.
              * @default refuse
              * @enum {string}
              */
@@ -589,7 +589,7 @@ export interface components {
             /** @description The address that receives the notifications. */
             url: components["schemas"]["ChannelUrl"];
             /**
-             * @description The secret to sign with, as Standard Webhooks: the base64-decoded bytes after `whsec_`, otherwise the bytes of the text.
+             * @description The signing secret of Standard Webhooks. With the prefix `whsec_`, the key is the base64-decoded rest; otherwise it is the bytes of the text.
              * @example ${NOTIFY_SECRET}
              */
             secret: components["schemas"]["Secret"];
@@ -816,7 +816,7 @@ export interface components {
             agents?: components["schemas"]["TokenAgents"];
             /** @description The key's own rate limit. By default it is `gateway.rest.rateLimit`. */
             rateLimit?: components["schemas"]["TokenRate"];
-            /** @description The key's own budget, which counts only its turns (docs/budgets.md). By default it has none. */
+            /** @description A budget that counts only the turns of this key (docs/budgets.md). By default none. */
             budget?: components["schemas"]["TokenBudget"];
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
@@ -871,7 +871,7 @@ export interface components {
             agents?: components["schemas"]["TokenAgents"];
             /** @description The token's own rate limit, over HTTP and WebSocket together. By default it is `gateway.rpc.rateLimit`. */
             rateLimit?: components["schemas"]["TokenRate"];
-            /** @description The token's own budget, which counts only its turns (docs/budgets.md). By default it has none. */
+            /** @description A budget that counts only the turns of this token (docs/budgets.md). By default none. */
             budget?: components["schemas"]["TokenBudget"];
         };
         /**
@@ -1414,7 +1414,7 @@ export interface components {
          */
         BudgetWritten: {
             /**
-             * @description The window of the budget, by the calendar and the clock of `timeZone`.
+             * @description The length of the window, which starts with the hour, day or month in `timeZone`.
              * @example day
              * @enum {string}
              */
@@ -1427,7 +1427,7 @@ export interface components {
             /** @description The agents to which the budget applies. By default all. */
             agents?: components["schemas"]["TokenAgents"];
             /**
-             * @description The callers to which the budget applies, by the names of their REST keys, RPC tokens and webhook tokens, or of the mapping whose signature they use. By default all.
+             * @description The names of the REST keys, RPC tokens, webhook tokens and mappings with `verify` to which the budget applies. By default all.
              * @example [
              *       "ci"
              *     ]
@@ -1453,7 +1453,7 @@ export interface components {
             /** @description The part of a limit at which the gateway warns, once in a window. */
             warnAt?: number;
             /**
-             * @description What happens when a limit is reached. `refuse` refuses new turns with `budget-exceeded` (429). `pause` accepts them, and starts them when the window ends.
+             * @description The action at the limit. `refuse` refuses new turns with `budget-exceeded` (429). `pause` accepts them, and starts them when the window ends.
              * @enum {string}
              */
             then?: "refuse" | "pause";
@@ -1619,7 +1619,7 @@ export interface components {
             /** @description The address that receives the notifications. */
             url: components["schemas"]["ChannelUrl"];
             /**
-             * @description The secret to sign with, as Standard Webhooks: the base64-decoded bytes after `whsec_`, otherwise the bytes of the text.
+             * @description The signing secret of Standard Webhooks. With the prefix `whsec_`, the key is the base64-decoded rest; otherwise it is the bytes of the text.
              * @example ${NOTIFY_SECRET}
              */
             secret: components["schemas"]["Secret"];
@@ -1781,7 +1781,7 @@ export interface components {
             agents?: components["schemas"]["TokenAgents"];
             /** @description The key's own rate limit. By default it is `gateway.rest.rateLimit`. */
             rateLimit?: components["schemas"]["TokenRate"];
-            /** @description The key's own budget, which counts only its turns (docs/budgets.md). By default it has none. */
+            /** @description A budget that counts only the turns of this key (docs/budgets.md). By default none. */
             budget?: components["schemas"]["TokenBudgetWritten"];
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
@@ -2058,7 +2058,7 @@ export interface components {
             agents?: components["schemas"]["TokenAgents"];
             /** @description The token's own rate limit, over HTTP and WebSocket together. By default it is `gateway.rpc.rateLimit`. */
             rateLimit?: components["schemas"]["TokenRate"];
-            /** @description The token's own budget, which counts only its turns (docs/budgets.md). By default it has none. */
+            /** @description A budget that counts only the turns of this token (docs/budgets.md). By default none. */
             budget?: components["schemas"]["TokenBudgetWritten"];
         };
     };

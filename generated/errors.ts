@@ -327,14 +327,14 @@ export const errors = {
     code: -32004,
     status: 429,
     title: "Share of the queue used up",
-    meaning: "The caller's own turns or events fill its share of the queue, limits.share. Other callers are not affected. Nothing was stored.",
+    meaning: "The caller's waiting turns or events have reached its share of the queue (`limits.share`). Other callers are not affected. Nothing was stored.",
     retry: true,
   },
   "share-full": {
     code: -32004,
     status: 507,
     title: "Share of the store used up",
-    meaning: "The caller's own turns and events fill its share of the store, limits.share. Other callers are not affected. Nothing was stored, and a retry does not help.",
+    meaning: "The caller's turns and events have reached its share of the store (`limits.share`). Other callers are not affected. Nothing was stored, and a retry does not help.",
     retry: false,
   },
   "gateway-busy": {

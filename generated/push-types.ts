@@ -68,7 +68,7 @@ export interface components {
          * @example turn-failed
          */
         ErrorName: string;
-        /** @description The number of turns that received it. */
+        /** @description The number of turns that processed the event. */
         EventAttempts: number;
         /**
          * @description One system event that waits for an agent's heartbeat.

@@ -271,7 +271,7 @@ export interface paths {
         };
         /**
          * List budgets
-         * @description All budgets with their use in the current window. They are few: the list has no pages.
+         * @description All budgets with their use in the current window. The list is not paginated.
          */
         get: operations["budgets.list"];
         put?: never;
@@ -295,7 +295,7 @@ export interface paths {
          * Raise a budget
          * @description Adds tokens, cost or both to the limits of a budget until the end of its window, or until a given time. Turns that were refused are accepted
          *     again, and turns that wait for the budget start. Each call adds again. The grant is stored and recorded as `budget.granted` in the gateway's
-         *     stream. A key cannot raise a budget that names it, nor its own budget.
+         *     stream. A key cannot raise its own budget or a budget that lists it in `keys`.
          */
         post: operations["budgets.grant"];
         delete?: never;
@@ -440,7 +440,7 @@ export interface paths {
         };
         /**
          * List notifications
-         * @description The notifications, newest first: those that wait or are retried, and the last that ended (`limits.notifications`). The secrets and addresses of
+         * @description The notifications, newest first: all pending ones, and the latest that were delivered or failed (`limits.notifications`). The secrets and addresses of
          *     endpoints are not in the list.
          */
         get: operations["notifications.list"];
@@ -463,7 +463,7 @@ export interface paths {
         put?: never;
         /**
          * Send a notification again
-         * @description Queues a delivered or failed notification again, with the same `webhook-id` and its attempts at 0. One that is waiting or retried is sent at once. The
+         * @description Queues a delivered or failed notification again, with the same `webhook-id` and resets its attempts to 0. A waiting or retried notification is sent immediately. The
          *     call takes no body or an empty object.
          */
         post: operations["notifications.replay"];
@@ -484,7 +484,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test event
-         * @description Sends the event `notify.test` to an endpoint, once and without the queue, and waits for the answer. A stopped endpoint gets it too. The event is
+         * @description Sends the event `notify.test` to an endpoint, once and without the queue, and waits for the response. The endpoint may be stopped. The event is
          *     signed like all others, and is not stored. The call takes no body or an empty object.
          */
         post: operations["notifications.test"];
@@ -1189,7 +1189,7 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * A budget is nearly used up: budget.warning
+         * A budget is nearly spent: budget.warning
          * @description The use of a budget reached its `warnAt`. It is sent once in a window.
          */
         post: operations["notifications.budgetWarning"];
@@ -1209,7 +1209,7 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * A budget is used up: budget.exceeded
+         * A budget is spent: budget.exceeded
          * @description The use of a budget reached its limit: further turns are refused or wait. It is sent once in a window.
          */
         post: operations["notifications.budgetExceeded"];
@@ -1230,7 +1230,7 @@ export interface webhooks {
         put?: never;
         /**
          * The health changed: health.changed
-         * @description The health of a gateway changed between `ok` and `degraded`, or another part is degraded.
+         * @description The health of a gateway changed between `ok` and `degraded`, or the list of degraded parts changed.
          */
         post: operations["notifications.healthChanged"];
         delete?: never;
@@ -1250,7 +1250,7 @@ export interface webhooks {
         put?: never;
         /**
          * A test event: notify.test
-         * @description An operator tests the endpoint. It is sent once, and not stored.
+         * @description Sent when an operator tests an endpoint. It is neither stored nor retried.
          */
         post: operations["notifications.notifyTest"];
         delete?: never;
@@ -1443,17 +1443,17 @@ export interface components {
             estimated_tokens: components["schemas"]["EstimatedTokens"];
             /** @description The start of the window. */
             starts_at: components["schemas"]["Timestamp"];
-            /** @description The end of the window; the next one starts with nothing used. */
+            /** @description The end of the window; the next window starts at 0. */
             resets_at: components["schemas"]["Timestamp"];
             state: components["schemas"]["BudgetState"];
             then: components["schemas"]["BudgetAction"];
         };
         /**
-         * @description The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant.
+         * @description The action at the limit: `refuse` rejects new turns; `pause` queues them until the window ends or a grant raises the limit.
          * @enum {string}
          */
         BudgetAction: "refuse" | "pause";
-        /** @description The only agents whose turns it counts; null if it counts those of every agent. */
+        /** @description The agents whose turns the budget counts; null for all agents. */
         BudgetAgents: components["schemas"]["AgentName"][] | null;
         /** @description An addition to the limits of a budget: `tokens`, `cost` or both. */
         BudgetGrant: {
@@ -1467,10 +1467,10 @@ export interface components {
              * @example 5
              */
             cost?: number;
-            /** @description The end of the addition: a future time within a year. Without it or with null, the end of the current window. */
+            /** @description The end of the grant, at most a year ahead. If absent or null, the grant ends with the current window. */
             until?: components["schemas"]["Timestamp"] | null;
         };
-        /** @description The names of the only keys and tokens whose turns it counts; null if it counts those of all. */
+        /** @description The names of the keys and tokens whose turns the budget counts; null for all. */
         BudgetKeys: string[] | null;
         BudgetList: {
             /** @description The budgets of the configuration, in its order; then those of keys and tokens. */
@@ -1507,11 +1507,11 @@ export interface components {
          */
         BudgetPeriod: "hour" | "day" | "month";
         /**
-         * @description The source of a turn. Requests of clients of OpenAI count as `rest`.
+         * @description The source of a turn. Requests to the OpenAI-compatible API count as `rest`.
          * @enum {string}
          */
         BudgetSource: "rest" | "rpc" | "webhook" | "heartbeat";
-        /** @description The only sources of turns that it counts; null if it counts those of all. */
+        /** @description The sources of turns that the budget counts; null for all sources. */
         BudgetSources: components["schemas"]["BudgetSource"][] | null;
         /**
          * @description `open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait.
@@ -1856,7 +1856,7 @@ export interface components {
             reserved: number;
             /** @description The limit, as configured. */
             limit: number;
-            /** @description The sum of the grants in force; they are added to the limit. */
+            /** @description The sum of the active grants, which is added to `limit`. */
             granted: number;
         };
         /** @description The cost by the prices of the models, in their currency; null if the budget does not limit it. */
@@ -2223,14 +2223,14 @@ export interface components {
             /** @description The reply, only with `content: reply`; null if there is none, or if it is no longer stored. Treat it as untrusted. */
             reply?: string | null;
         };
-        /** @description Why a turn failed. */
+        /** @description The error of a failed turn. */
         EndedTurnError: {
             name: components["schemas"]["ErrorName"];
             /** @description The cause in this case, if known. */
             detail: string | null;
         };
         /**
-         * @description An endpoint, by its key in `notify`.
+         * @description The name of an endpoint (its key in `notify`).
          * @example ops
          */
         EndpointName: string;
@@ -2241,7 +2241,7 @@ export interface components {
         ErrorName: string;
         /** @description The part of the used tokens that is an estimate, because the backend did not report its usage. */
         EstimatedTokens: number;
-        /** @description The number of turns that received it. */
+        /** @description The number of turns that processed the event. */
         EventAttempts: number;
         /**
          * @description One system event that waits for an agent's heartbeat.
@@ -2495,9 +2495,9 @@ export interface components {
              */
             type: "key.expiring";
             timestamp: components["schemas"]["Timestamp"];
-            /** @description The key, without the key itself. */
+            /** @description The key, without its secret value. */
             data: {
-                /** @description Its id; null for a key of the configuration. */
+                /** @description The id of the key; null for a key in the configuration. */
                 keyId: components["schemas"]["KeyId"] | null;
                 /** @description Its name. */
                 name: string;
@@ -2533,7 +2533,7 @@ export interface components {
             agents?: components["schemas"]["AgentNames"] | null;
             /** @description The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
             rate_limit?: components["schemas"]["KeyRate"] | null;
-            /** @description The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the key, so no other key may have this name. Without it or with null, the key has no budget of its own. */
+            /** @description The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the key, so no other key may have this name. If absent or null, the key has no budget of its own. */
             budget?: components["schemas"]["KeyBudget"] | null;
             expires_at?: components["schemas"]["WantedExpiry"];
         };
@@ -2780,7 +2780,7 @@ export interface components {
             next_attempt_at: components["schemas"]["Timestamp"] | null;
         };
         /**
-         * @description One notification: the id of its event, a dot, and the endpoint.
+         * @description The id of a notification: the id of its event, a dot and the name of the endpoint.
          * @example ntf_01M7YN0XEMM1B7E5S8YF3GKP2N.ops
          */
         NotificationId: string;
@@ -2791,7 +2791,7 @@ export interface components {
             next_cursor: components["schemas"]["NextCursor"];
         };
         /**
-         * @description `waiting` before the first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried.
+         * @description `waiting` before the first attempt, `retrying` after a failed attempt, `delivered`, or `failed` after the last attempt.
          * @enum {string}
          */
         NotificationState: "waiting" | "retrying" | "delivered" | "failed";
@@ -3203,11 +3203,11 @@ export interface components {
         TokensOfBudget: {
             /** @description Used by attempts that have ended. */
             used: number;
-            /** @description Reserved for running turns. At the end of a turn its real use replaces it. */
+            /** @description Reserved for running turns. When a turn ends, its actual usage replaces the reservation. */
             reserved: number;
             /** @description The limit, as configured. */
             limit: number;
-            /** @description The sum of the grants in force; they are added to the limit. */
+            /** @description The sum of the active grants, which is added to `limit`. */
             granted: number;
         };
         /** @description The tokens, input and output together; null if the budget does not limit them. */
@@ -3692,7 +3692,7 @@ export interface components {
             agents?: components["schemas"]["AgentNames"] | null;
             /** @description The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
             rate_limit?: components["schemas"]["KeyRate"] | null;
-            /** @description The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the key, so no other key may have this name. Without it or with null, the key has no budget of its own. */
+            /** @description The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the key, so no other key may have this name. If absent or null, the key has no budget of its own. */
             budget?: components["schemas"]["KeyBudget"] | null;
             expires_at?: components["schemas"]["WantedExpiry"];
         };
@@ -4048,7 +4048,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not JSON, the request does not have the required shape, or the budget does not limit what the grant would raise. */
+        /** @description The body is not JSON, the request does not have the required shape, or the grant raises a limit that the budget does not have. */
         InvalidGrant: {
             headers: {
                 [name: string]: unknown;
@@ -4298,7 +4298,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description More requests than the limit allows, a budget is spent, or the session's queue is full. Nothing was stored, unless the error has a `turn_id`: then the budget stopped the turn. */
+        /** @description The rate limit is exceeded, a budget is spent, or the session's queue is full. Nothing was stored, unless the error has a `turn_id`: then the budget stopped the turn. */
         OpenAiLimited: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -4485,7 +4485,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description More requests than the limit allows, a budget is spent, or the queue of the session or the caller's share of the queue is full. Nothing was stored, unless the problem has a `turn_id`: then the budget stopped the turn. */
+        /** @description The rate limit is exceeded, a budget is spent, or the queue of the session or the caller's share of the queue is full. Nothing was stored, unless the problem has a `turn_id`: then the budget stopped the turn. */
         RateLimitedOrBusy: {
             headers: {
                 "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
@@ -4716,7 +4716,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description More requests than the limit allows, or the sender's share of the queue is full. Nothing was stored. */
+        /** @description The rate limit is exceeded, or the sender's share of the queue is full. Nothing was stored. */
         WakeLimited: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -4787,7 +4787,7 @@ export interface components {
          * @example ntf_01M7YN0XEMM1B7E5S8YF3GKP2N.ops
          */
         NotificationId: string;
-        /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+        /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
         SentHops: number;
         /** @description The id of the event, the same in every attempt. */
         SentId: string;
@@ -6730,7 +6730,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The turn's id (a notification: the id of the event), the same in every attempt. */
+                /** @description The id of the turn, or for a notification the id of the event. It is the same in each attempt. */
                 "webhook-id": string;
                 /** @description The time of this attempt, in seconds since 1970. */
                 "webhook-timestamp": string;
@@ -6781,7 +6781,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;
@@ -6826,7 +6826,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;
@@ -6871,7 +6871,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;
@@ -6916,7 +6916,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;
@@ -6961,7 +6961,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;
@@ -7006,7 +7006,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;
@@ -7051,7 +7051,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;
@@ -7096,7 +7096,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;
@@ -7141,7 +7141,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;
@@ -7186,7 +7186,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;
@@ -7231,7 +7231,7 @@ export interface operations {
                 "webhook-timestamp": components["parameters"]["SentTimestamp"];
                 /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the secret of the endpoint. */
                 "webhook-signature": components["parameters"]["SentSignature"];
-                /** @description The number of requests between gateways that led to this one, including it. Pass it on if you call a gateway because of it. */
+                /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
                 "x-gateway-hops": components["parameters"]["SentHops"];
             };
             path?: never;

@@ -124,19 +124,19 @@ export interface components {
             estimatedTokens: components["schemas"]["EstimatedTokens"];
             /** @description The start of the window. */
             startsAt: components["schemas"]["Timestamp"];
-            /** @description The end of the window; the next one starts with nothing used. */
+            /** @description The end of the window; the next window starts at 0. */
             resetsAt: components["schemas"]["Timestamp"];
             state: components["schemas"]["BudgetState"];
             then: components["schemas"]["BudgetAction"];
         };
         /**
-         * @description The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant.
+         * @description The action at the limit: `refuse` rejects new turns; `pause` queues them until the window ends or a grant raises the limit.
          * @enum {string}
          */
         BudgetAction: "refuse" | "pause";
-        /** @description The only agents whose turns it counts; null if it counts those of every agent. */
+        /** @description The agents whose turns the budget counts; null for all agents. */
         BudgetAgents: components["schemas"]["AgentName"][] | null;
-        /** @description The names of the only keys and tokens whose turns it counts; null if it counts those of all. */
+        /** @description The names of the keys and tokens whose turns the budget counts; null for all. */
         BudgetKeys: string[] | null;
         /** @description The budgets that the token may see. */
         BudgetList: {
@@ -154,11 +154,11 @@ export interface components {
          */
         BudgetPeriod: "hour" | "day" | "month";
         /**
-         * @description The source of a turn. Requests of clients of OpenAI count as `rest`.
+         * @description The source of a turn. Requests to the OpenAI-compatible API count as `rest`.
          * @enum {string}
          */
         BudgetSource: "rest" | "rpc" | "webhook" | "heartbeat";
-        /** @description The only sources of turns that it counts; null if it counts those of all. */
+        /** @description The sources of turns that the budget counts; null for all sources. */
         BudgetSources: components["schemas"]["BudgetSource"][] | null;
         /**
          * @description `open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait.
@@ -220,7 +220,7 @@ export interface components {
             reserved: number;
             /** @description The limit, as configured. */
             limit: number;
-            /** @description The sum of the grants in force; they are added to the limit. */
+            /** @description The sum of the active grants, which is added to `limit`. */
             granted: number;
         };
         /** @description The cost by the prices of the models, in their currency; null if the budget does not limit it. */
@@ -612,11 +612,11 @@ export interface components {
         TokensOfBudget: {
             /** @description Used by attempts that have ended. */
             used: number;
-            /** @description Reserved for running turns. At the end of a turn its real use replaces it. */
+            /** @description Reserved for running turns. When a turn ends, its actual usage replaces the reservation. */
             reserved: number;
             /** @description The limit, as configured. */
             limit: number;
-            /** @description The sum of the grants in force; they are added to the limit. */
+            /** @description The sum of the active grants, which is added to `limit`. */
             granted: number;
         };
         /** @description The tokens, input and output together; null if the budget does not limit them. */

@@ -95,9 +95,9 @@ function asMarkdown(page: Page, names: ReadonlyMap<string, string>): string {
   return `${withoutIds(linked).trimEnd()}\n`;
 }
 
-/** The weight of a result: guides rank before the reference, and the project's own pages last. */
+/** The weight of a result: guides rank before the configuration and the reference, and the project's own pages last. */
 const GROUP_WEIGHTS: Record<string, number> = { Reference: 0.3, [PROJECT]: 0.05 };
-const PAGE_WEIGHTS: Record<string, number> = { index: 0.5, cli: 0.6 };
+const PAGE_WEIGHTS: Record<string, number> = { index: 0.5, cli: 0.6, configuration: 0.85 };
 /** A shape of the contract, by its address. */
 const SHAPE = /^(http|rpc|push)-/;
 function weightOf({ page, id, group }: Part & Place): number {

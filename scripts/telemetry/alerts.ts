@@ -157,7 +157,7 @@ export const ALERTS: readonly Alert[] = [
     expr: 'max by (endpoint) (gateway_notifications_waiting) > 0 unless on (endpoint) sum by (endpoint) (increase(gateway_notifications_total{outcome="delivered"}[15m])) > 0 unless on (endpoint) max by (endpoint) (gateway_endpoint_stopped) == 1',
     lasts: "15m",
     severity: "warning",
-    meaning: "An endpoint has accepted no notification for 15 minutes, and notifications are waiting.",
+    meaning: "An endpoint has not accepted a notification for 15 minutes, and notifications are waiting.",
     remedy:
       "`agent-gateway notifications test <endpoint>` prints the receiver's answer. Notifications are retried for a day; `agent-gateway notifications list --state failed` lists those that failed.",
   },

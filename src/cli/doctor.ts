@@ -276,7 +276,7 @@ async function checkNotifications({ gateway, signal }: DoctorCall): Promise<Chec
     const { notifications } = await gateway.notifications.list({ state: "failed", limit: 1 }, { signal, ...ONCE });
     const [last] = notifications;
     if (!last) return [];
-    const words = `There are notifications that could not be delivered, the last for ${last.endpoint}`;
+    const words = `Some notifications failed, the latest for ${last.endpoint}`;
     return [warning("notify", words, "agent-gateway notifications list --state failed")];
   } catch {
     return []; // The key lacks the permission; its own check reports that.
@@ -300,7 +300,7 @@ function checkOfBudget({ name, tokens, cost, state, then, resets_at: end }: Budg
   const unit = tokensPart >= costPart ? "tokens" : "cost";
   const used = `${Math.floor(Math.max(tokensPart, costPart) * 100)} % of its ${unit}`;
   if (state === "warning")
-    return warning("budgets", `${name} is nearly spent: ${used}, until ${end}`, "agent-gateway budgets");
+    return warning("budgets", `${name} is nearly spent: ${used}, resets at ${end}`, "agent-gateway budgets");
   const effect = then === "pause" ? "turns wait" : "turns are refused";
   return warning(
     "budgets",

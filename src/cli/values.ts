@@ -35,7 +35,7 @@ export function momentOf(text: string, option: string, now = Date.now()): string
 export function endOf(when: string, option: string): string {
   const length = lengthOf(when);
   const at = length === undefined ? Date.parse(when) : Date.now() + length;
-  if (Number.isNaN(at)) throw new UsageError(`${option} ${when} is not a time. Write 30d, or 2027-03-01.`);
+  if (Number.isNaN(at)) throw new UsageError(`${option} ${when} is not a duration or a date. Use 30d or 2027-03-01.`);
   return new Date(at).toISOString();
 }
 

@@ -38,14 +38,14 @@ function checkBudget(at: Path, budget: Budget, config: CheckedConfig, { refuse, 
     if (!callers.includes(key))
       warn(
         [...at, "keys", index],
-        `names a key or token that is not in the configuration: it applies only to a key of this name that was created on the settings page${callers.length === 0 ? "." : `; ${meantOrListed(callers, key)}`}`,
+        `names a key or token that is not in the configuration, so it matches only a created key of this name${callers.length === 0 ? "." : `; ${meantOrListed(callers, key)}`}`,
       );
   if (cost !== undefined) checkPrices([...at, "cost"], budget, config, { refuse, warn });
 }
 
 function meantZone(zone: string): string {
   const region = zone.split("/")[0]?.toLowerCase();
-  // Only so many names are compared.
+  // Compares only the zones of one region, because there are hundreds of names.
   const zones = Intl.supportedValuesOf("timeZone");
   const meant =
     nearest(
@@ -76,7 +76,7 @@ function checkPrices(at: Path, { agents }: Budget, config: CheckedConfig, { warn
   if (free.length > 0)
     warn(
       at,
-      `does not count turns whose cost is not known, those of ${listed(free)}: give each of their models a \`price\`, or limit \`tokens\`.`,
+      `does not count the turns of ${listed(free)}, because their cost is unknown: set a \`price\` for each model, or limit \`tokens\`.`,
     );
 }
 

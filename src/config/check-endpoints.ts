@@ -21,16 +21,13 @@ export function checkEndpoints({ channels, notify, agents }: CheckedConfig, find
   }
 }
 
-/** The address may be secret, so no message has it. */
+/** The address may be secret, so the messages do not contain it. */
 function checkUrl(path: Path, written: string, sent: string, { refuse, warn }: Findings): void {
   const url = URL.canParse(written) ? new URL(written) : undefined;
   if (url === undefined) {
     refuse(path, "must be an address, for example `https://example.com/path`.");
   } else if (url.username !== "" || url.password !== "") {
-    refuse(
-      path,
-      "has a user name or a password in it, which is not sent: remove it. A webhook is signed with `secret`.",
-    );
+    refuse(path, "must not contain a user name or a password. Requests are signed with `secret`.");
   } else if (url.protocol === "http:" && !isLoopback(url.hostname)) {
     warn(path, `begins with \`http:\`, so ${sent} go there in clear text: use \`https:\`.`);
   }

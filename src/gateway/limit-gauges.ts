@@ -28,7 +28,7 @@ export function registerLimitGauges(registry: Registry, { store, clock, settings
   registry.read(
     "gauge",
     "gateway_fullest_share_ratio",
-    "Used part of a share (limits.share) of the caller that uses the most of it, by kind of share.",
+    "Largest used fraction of a share (limits.share) among all callers, by kind.",
     () => {
       const { share, storeBytes, turns, events } = settings().limits.store;
       if (share >= 1) return [];

@@ -68,7 +68,7 @@ export interface EventFields {
   /** Announcements that were not delivered when the gateway stopped. If they are `stored`, the next start delivers them. */
   announcementsLeft: { left: number; stored: boolean };
   notificationsLeft: { left: number; stored: boolean };
-  /** An endpoint of notifications answered that it wants no more. It gets none until the configuration changes. */
+  /** An endpoint of notifications answered 410 Gone. It receives nothing until the configuration changes. */
   notifyStopped: { endpoint: string; reason: string };
   retentionResumed: { byMs: number };
   /** A REST key that expires soon, or has just expired; reported once a day. */

@@ -109,7 +109,7 @@ describe("a budget, in the gateway", () => {
     expect((await slow).status).toBe(200);
   });
 
-  it("that does not apply to a turn changes nothing", async () => {
+  it("has no effect on a turn to which it does not apply", async () => {
     await using gateway = await startGateway({ config: configOf({ tokens: 1, sources: ["webhook"] }) });
     model.say(SAY, SAY, { text: ["Done."] });
     const { json } = await gateway.rest.call("chat.send", { body: { message: "Hi." } });

@@ -23,7 +23,7 @@ browserTests(({ open }) => {
       const bar = section.getByRole("meter", { name: "daily, tokens" });
       await bar.waitFor();
       expect(await bar.getAttribute("aria-valuetext")).toMatch(/^1,000 of 1,000 tokens, 100 %$/);
-      await section.getByText("used up: turns are refused").waitFor();
+      await section.getByText("spent: turns are refused").waitFor();
       expect(await section.getByRole("meter").count()).toBe(3);
       for (const scheme of ["light", "dark"] as const) {
         await page.emulateMedia({ colorScheme: scheme });

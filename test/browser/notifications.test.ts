@@ -125,7 +125,7 @@ browserTests(({ open }) => {
       expect(new Set(receiver.ids).size).toBe(1);
     });
 
-    it("MUST name a stopped endpoint, also on Live, and tell that a test event does not start it", async () => {
+    it("MUST name a stopped endpoint, also on Live, and state that a test event does not start it", async () => {
       await using receiver = await startReceiver(410);
       await using gateway = await startPages({ notify: receiver.notify });
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });

@@ -207,7 +207,7 @@ describe("an endpoint that fails", () => {
     expect(requests.map(eventOf)).toHaveLength(6);
   });
 
-  it("delays no other endpoint by hanging", async () => {
+  it("does not delay other endpoints when it hangs", async () => {
     await using other = await startReceiver();
     const quick = { url: `${other.url}/`, secret: SECRET, events: ["turn.*"] };
     await using gateway = await startWith([hang], { config: { notify: { quick } } });
@@ -219,7 +219,7 @@ describe("an endpoint that fails", () => {
     expect((await gateway.list({ endpoint: "ops" })).map(({ state }) => state)).toEqual(Array(10).fill("waiting"));
   });
 
-  it("MUST not be followed to another address: F32", async () => {
+  it("MUST not have its redirects followed: F32", async () => {
     await using inside = await startReceiver();
     await using gateway = await startWith([answer(302, { location: `${inside.url}/latest/meta-data` })]);
     await gateway.send("hi");
@@ -265,7 +265,7 @@ describe("an endpoint that fails", () => {
   });
 });
 
-it("the secret of an endpoint is in no list, log, view of the configuration, metric, health or error", async () => {
+it("the secret of an endpoint does not appear in lists, logs, views of the configuration, metrics, health or errors", async () => {
   await using gateway = await startWith([answer(500)]);
   await gateway.send("hi");
   while ((await gateway.list({ state: "retrying" })).length === 0);

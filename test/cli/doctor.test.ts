@@ -35,7 +35,7 @@ async function send({ rest }: TestGateway, message: string): Promise<number> {
 }
 
 describe("an endpoint of notifications", () => {
-  it("that fails or is stopped is named by doctor, with the command that tests it", async () => {
+  it("is reported by doctor if it fails or is stopped, with the command that tests it", async () => {
     await using gone = await startReceiver([answer(410)]);
     await using failing = await startReceiver([answer(503)]);
     await using good = await startReceiver([answer(204)]);
@@ -70,7 +70,7 @@ describe("an endpoint of notifications", () => {
     await expect.poll(() => doctorOf(gateway, "notify")).toHaveLength(1);
     expect(await doctorOf(gateway, "notify")).toMatchObject([
       {
-        words: expect.stringMatching(/^There are notifications that could not be delivered, the last for \w+$/),
+        words: expect.stringMatching(/^Some notifications failed, the latest for \w+$/),
         next: expect.stringMatching(/agent-gateway notifications list --state failed$/),
       },
     ]);
@@ -78,7 +78,7 @@ describe("an endpoint of notifications", () => {
 });
 
 describe("a budget", () => {
-  it("that is nearly spent or spent is named by doctor, with the command that raises it", async () => {
+  it("is reported by doctor if it is spent or nearly spent, with the command that raises it", async () => {
     const config: SomeConfig = {
       budgets: {
         daily: { per: "day", tokens: 100, warnAt: 0.5 },
@@ -92,7 +92,7 @@ describe("a budget", () => {
     expect(await doctorOf(gateway, "budgets")).toMatchObject([
       {
         state: "warning",
-        words: expect.stringMatching(/^daily is nearly spent: 60 % of its tokens, until \d{4}-/),
+        words: expect.stringMatching(/^daily is nearly spent: 60 % of its tokens, resets at \d{4}-/),
         next: expect.stringMatching(/agent-gateway budgets$/),
       },
     ]);

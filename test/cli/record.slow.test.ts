@@ -235,7 +235,7 @@ test("notifications list, replay and test show an endpoint that does not answer"
   const replayed = await run(["notifications", "replay", id]);
   expect([replayed.code, replayed.out]).toEqual([
     0,
-    `${id} is sent to ops again.\nNext: agent-gateway notifications list --endpoint ops\n`,
+    `${id} is queued again for ops.\nNext: agent-gateway notifications list --endpoint ops\n`,
   ]);
   const tested = await run(["notifications", "test", "ops"]);
   expect([tested.code, tested.out]).toEqual([

@@ -9,7 +9,7 @@ function budget(more: object) {
 }
 
 describe("a budget", () => {
-  test("refuses at its limit and warns at 80 % of it, by the days of UTC, unless it says otherwise", async () => {
+  test("by default refuses at its limit, warns at 80 %, and uses days in UTC", async () => {
     const { config, warnings } = await load(withSections(budget({})));
     expect(config.budgets.daily).toEqual({
       per: "day",
@@ -52,7 +52,7 @@ describe("a budget", () => {
     };
     const named = ["k0", "t0", "crm", "push", "kO"];
     expect(await warned({ ...budget({ keys: named }), webhooks })).toEqual([
-      "budgets.daily.keys[4] names a key or token that is not in the configuration: it applies only to a key of this name that was created on the settings page; did you mean `k0`?",
+      "budgets.daily.keys[4] names a key or token that is not in the configuration, so it matches only a created key of this name; did you mean `k0`?",
     ]);
   });
 
@@ -84,10 +84,10 @@ describe("a limit of the cost", () => {
   test("warns of agents whose cost is not known", async () => {
     const half = model({ a: priced, b: { provider: "local", model: "b" } });
     expect(await load({ half, whole: model({ a: priced }) })).toEqual([
-      "warning: budgets.daily.cost does not count turns whose cost is not known, those of `half`: give each of their models a `price`, or limit `tokens`.",
+      "warning: budgets.daily.cost does not count the turns of `half`, because their cost is unknown: set a `price` for each model, or limit `tokens`.",
     ]);
     expect(await load({ half, whole: model({ a: priced }) }, { agents: ["main"] })).toEqual([
-      "warning: budgets.daily.cost does not count turns whose cost is not known, those of `main`: give each of their models a `price`, or limit `tokens`.",
+      "warning: budgets.daily.cost does not count the turns of `main`, because their cost is unknown: set a `price` for each model, or limit `tokens`.",
     ]);
   });
 

@@ -40,7 +40,7 @@ async function crashNotified(options: Pick<CrashOptions, "store" | "gateways">) 
   return { shown, ...endpoint.counts() };
 }
 
-test("killed between a turn's end and its event on SQLite, it notifies every end with one id", async () => {
+test("a gateway on SQLite that is killed between a turn's end and its event sends one event id for each end", async () => {
   const { shown, turns } = await crashNotified({ store: { type: "sqlite", path: "../gateway.db" }, gateways: 1 });
   expect(shown).toBe("");
   expect(turns).toBeGreaterThan(0);

@@ -32,7 +32,7 @@ function addList(budgets: Command): void {
       printList(options, list, {
         items: options.quiet ? rows.filter(({ isFirst }) => isFirst) : rows,
         id: ({ budget }) => budget.name,
-        none: "No budgets. `budgets` of the configuration sets them.",
+        none: "No budgets. Configure them in `budgets`.",
         columns: [
           { title: "BUDGET", of: ({ budget, isFirst }) => (isFirst ? budget.name : "") },
           { title: "USED / LIMIT", of: ({ unit, amount }) => usedText(unit, amount), right: true },
@@ -52,7 +52,7 @@ function addGrant(budgets: Command): void {
     budgets
       .command("grant")
       .summary("raise a budget until its window ends, or until a given time")
-      .argument("<budget>", "its name")
+      .argument("<budget>", "the name of the budget")
       .option("--tokens <n>", "the number of tokens to add")
       .option("--cost <amount>", "the cost to add, in the currency of the prices")
       .option("--until <when>", "the end of the grant: 2h, or 2027-03-01 (default: the end of the window)")
@@ -95,12 +95,12 @@ function usedText(unit: Unit, { used, limit, granted }: Amount): string {
   return `${text(used)} / ${text(limit + granted)}`;
 }
 
-/** A whole number in groups of three digits. Written by hand, as the data of a locale costs a tenth of a command's start. */
+/** A whole number in groups of three digits. Does not use `Intl`, because its locale data delays the command. */
 function inGroups(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Small costs have more digits: a fraction of a cent is not 0. */
+/** Costs below 1 have four digits, so that a fraction of a cent is not shown as 0. */
 function moneyOf(value: number): string {
   const digits = value === 0 || value >= 1 ? 2 : 4;
   const [whole = "", rest = ""] = value.toFixed(digits).split(".");
@@ -116,7 +116,7 @@ function barOf({ used, reserved, limit, granted }: Amount): string {
   return "█".repeat(full) + "▒".repeat(taken - full) + "░".repeat(WIDTH - taken);
 }
 
-/** Rounded down: a budget with a rest is not full. */
+/** Rounded down, so that only a spent budget shows 100 %. */
 function percentOf({ used, limit, granted }: Amount): number {
   return Math.floor((used / (limit + granted)) * 100);
 }

@@ -22,7 +22,7 @@ export function addKeys(program: Command): void {
       .option("--expires <when>", "its expiry: 30d, or 2027-03-01 (default: never)")
       .option("--agents <names>", "the only agents that the key may use, such as a,b (default: all)")
       .option("--rate <limit>", "the key's rate limit, such as 100/60s (default: the limit of REST)")
-      .option("--tokens <budget>", "the tokens that its turns may use, such as 200000/day (default: no budget)")
+      .option("--tokens <budget>", "the token budget of the key, such as 200000/day (default: none)")
       .option("--cost <budget>", "the cost of its turns, such as 2.5/day (default: no budget)")
       .option("--time-zone <zone>", "the time zone of its budget (default: UTC)")
       .addHelpText(
@@ -140,9 +140,7 @@ function budgetOf({ tokens, cost, timeZone }: BudgetOptions): { budget?: KeyBudg
   if (!first && timeZone !== undefined) throw new UsageError("--time-zone needs a budget: --tokens, --cost or both.");
   if (!first) return {};
   if (second && second.per !== first.per)
-    throw new UsageError(
-      "--tokens and --cost are one budget: use one length for both, such as 200000/day and 2.5/day.",
-    );
+    throw new UsageError("--tokens and --cost must have the same window, such as 200000/day and 2.5/day.");
   return { budget: Object.assign({}, ...limits, timeZone !== undefined && { time_zone: timeZone }) as KeyBudget };
 }
 
@@ -153,7 +151,7 @@ function limitOf(unit: "tokens" | "cost", text: string | undefined): KeyBudget |
   if (per && number > 0 && (unit === "cost" || Number.isSafeInteger(number)))
     return { per: per as KeyBudget["per"], [unit]: number };
   const example = unit === "tokens" ? "200000/day" : "2.5/day";
-  throw new UsageError(`--${unit} ${text} is not a budget. Write ${example}, with hour, day or month.`);
+  throw new UsageError(`--${unit} ${text} is not a budget. Use a number per hour, day or month, such as ${example}.`);
 }
 
 /** A budget as the options have it. */

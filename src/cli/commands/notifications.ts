@@ -52,7 +52,7 @@ export function addNotifications(program: Command): void {
     notifications
       .command("replay")
       .summary("send a notification again")
-      .argument("<notification>", "its id")
+      .argument("<notification>", "the id of the notification")
       .addHelpText(
         "after",
         "\nThe receiver gets the same webhook-id.\n\nExample:\n  agent-gateway notifications replay ntf_01M7YN0XEMM1B7E5S8YF3GKP2N.ops",
@@ -60,7 +60,7 @@ export function addNotifications(program: Command): void {
     async ({ gateway, options, signal }, id = "") => {
       const queued = await gateway.notifications.replay(id, { signal });
       const next = asTyped(`agent-gateway notifications list --endpoint ${queued.endpoint}`);
-      printItem(options, queued, id, () => `${id} is sent to ${queued.endpoint} again.\nNext: ${next}`);
+      printItem(options, queued, id, () => `${id} is queued again for ${queued.endpoint}.\nNext: ${next}`);
     },
   );
 
@@ -68,7 +68,7 @@ export function addNotifications(program: Command): void {
     notifications
       .command("test")
       .summary("send a test event to an endpoint, and print its answer")
-      .argument("<endpoint>", "its name in `notify`")
+      .argument("<endpoint>", "the name of the endpoint in `notify`")
       .addHelpText("after", "\nExample:\n  agent-gateway notifications test ops"),
     async ({ gateway, options, signal }, name = "") => {
       const result = await gateway.notifications.test(name, { signal });

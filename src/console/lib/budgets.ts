@@ -8,7 +8,7 @@ type Amount = NonNullable<Budget["tokens"]>;
 export type BudgetBar = {
   unit: Unit;
   words: string;
-  /** What is reserved, and what grants added; empty if nothing. */
+  /** The reserved and the granted amount; empty if both are 0. */
   more: string;
   usedPercent: number;
   reservedPercent: number;
@@ -36,7 +36,7 @@ function barOf(unit: Unit, { used, reserved, limit, granted }: Amount): BudgetBa
       .join(" · "),
     usedPercent,
     reservedPercent: share(used + reserved) - usedPercent,
-    // Rounded down: a budget with a rest is not full.
+    // Rounded down, so that only a spent budget shows 100 %.
     percent: Math.floor((100 * used) / most),
   };
 }

@@ -4,7 +4,7 @@ import { endpointIn } from "../lib/notifications.ts";
 
 const PAGE = 500;
 
-/** The stored notifications with an id: the one of a notification's id, or those of an event's id, which receivers know as `webhook-id`. */
+/** Finds the stored notification with this id, or all notifications of the event with this id (the `webhook-id`). */
 export async function findNotifications(id: string, signal?: AbortSignal): Promise<readonly Notification[]> {
   const query = { limit: PAGE, ...(id.includes(".") && { endpoint: endpointIn(id) }) };
   for (let cursor: string | null = ""; cursor !== null; ) {

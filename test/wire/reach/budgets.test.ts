@@ -73,7 +73,7 @@ async function seenBy(gateway: Gateway, token: string): Promise<string[]> {
 }
 
 describe("the budget of a key", () => {
-  test("MUST count only the turns of the key, refuse further ones and leave the other keys theirs", async () => {
+  test("MUST count only the turns of the key, refuse further turns, and not affect other keys", async () => {
     const gateway = await start(configOf(TINY));
     expect(await outcomes(gateway, OWN, 2)).toEqual(["200", "budget-exceeded"]);
     expect(await outcomes(gateway, SECRETS.key, 3)).toEqual(["200", "200", "200"]);
@@ -82,7 +82,7 @@ describe("the budget of a key", () => {
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
-  test("MUST hold for skills and for clients of OpenAI", async () => {
+  test("MUST apply to skills and the OpenAI-compatible API", async () => {
     const gateway = await start(configOf(TINY));
     await outcomes(gateway, OWN, 1);
     const messages = [{ role: "user", content: "hi" }];
@@ -187,7 +187,7 @@ describe("the budget of a key", () => {
 });
 
 describe("the budget of an RPC token", () => {
-  test("MUST count only the turns of the token, and be apart from that of a key of the same name", async () => {
+  test("MUST count only the turns of the token, and be separate from the budget of a key with the same name", async () => {
     const gateway = await start(configOf(TINY));
     const ask = async (token: string) => {
       const params = { agentName: "main", message: "hi", wait: true };

@@ -134,7 +134,7 @@ describe("budgets.grant", () => {
     expect((await list(gateway))[0]?.tokens?.granted).toBe(0);
   });
 
-  test("finds no budget of another name, and suggests one", async () => {
+  test("rejects an unknown name, and suggests the nearest", async () => {
     await using gateway = await start({ daily: { per: "day", tokens: 10 } });
     const { error, problem } = await grant(gateway, "dayly", { tokens: 1 });
     expect([error, problem.detail]).toEqual(["budget-not-found", "No budget is named `dayly`. Did you mean `daily`?"]);

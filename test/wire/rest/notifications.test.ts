@@ -54,7 +54,7 @@ describe("notifications.list", () => {
     expect(Date.parse(String(shown?.ended_at))).toBeGreaterThanOrEqual(Date.parse(String(shown?.created_at)));
   });
 
-  test("has them newest first, in pages with each one once, by endpoint and state", async () => {
+  test("lists notifications newest first, each once over all pages, filtered by endpoint and state", async () => {
     await using gateway = await startWith([answer(204)]);
     const sent: string[] = [];
     for (let n = 0; n < 5; n++) sent.unshift(idOf(await gateway.send()));

@@ -93,9 +93,9 @@ export type ErrorName =
   | "budget-exceeded"
   /** The session's queue has limits.turnsPerSession turns. Nothing was stored. */
   | "session-busy"
-  /** The caller's own turns or events fill its share of the queue, limits.share. Other callers are not affected. Nothing was stored. */
+  /** The caller's waiting turns or events have reached its share of the queue (`limits.share`). Other callers are not affected. Nothing was stored. */
   | "share-busy"
-  /** The caller's own turns and events fill its share of the store, limits.share. Other callers are not affected. Nothing was stored, and a retry does not help. */
+  /** The caller's turns and events have reached its share of the store (`limits.share`). Other callers are not affected. Nothing was stored, and a retry does not help. */
   | "share-full"
   /** The gateway's own queues are full, or memory is low. Nothing was stored. */
   | "gateway-busy"

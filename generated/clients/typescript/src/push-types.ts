@@ -36,7 +36,7 @@ export type DeliverySurface = "rest" | "rpc" | "hooks";
 /** The name of an error in the error table. Names are added over time, and do not change. */
 export type ErrorName = string;
 
-/** The number of turns that received it. */
+/** The number of turns that processed the event. */
 export type EventAttempts = number;
 
 /** One system event that waits for an agent's heartbeat. */

@@ -148,16 +148,16 @@ export interface Budget {
   estimated_tokens: EstimatedTokens;
   /** The start of the window. */
   starts_at: Timestamp;
-  /** The end of the window; the next one starts with nothing used. */
+  /** The end of the window; the next window starts at 0. */
   resets_at: Timestamp;
   state: BudgetState;
   then: BudgetAction;
 }
 
-/** The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant. */
+/** The action at the limit: `refuse` rejects new turns; `pause` queues them until the window ends or a grant raises the limit. */
 export type BudgetAction = "refuse" | "pause";
 
-/** The only agents whose turns it counts; null if it counts those of every agent. */
+/** The agents whose turns the budget counts; null for all agents. */
 export type BudgetAgents = AgentName[] | null;
 
 /** An addition to the limits of a budget: `tokens`, `cost` or both. */
@@ -166,11 +166,11 @@ export interface BudgetGrant {
   tokens?: number;
   /** The cost to add, in the currency of the prices. */
   cost?: number;
-  /** The end of the addition: a future time within a year. Without it or with null, the end of the current window. */
+  /** The end of the grant, at most a year ahead. If absent or null, the grant ends with the current window. */
   until?: Timestamp | null;
 }
 
-/** The names of the only keys and tokens whose turns it counts; null if it counts those of all. */
+/** The names of the keys and tokens whose turns the budget counts; null for all. */
 export type BudgetKeys = string[] | null;
 
 export interface BudgetList {
@@ -202,10 +202,10 @@ export interface BudgetNotification {
 /** The length of a window. It begins with the hour, day or month of the time zone. */
 export type BudgetPeriod = "hour" | "day" | "month";
 
-/** The source of a turn. Requests of clients of OpenAI count as `rest`. */
+/** The source of a turn. Requests to the OpenAI-compatible API count as `rest`. */
 export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat";
 
-/** The only sources of turns that it counts; null if it counts those of all. */
+/** The sources of turns that the budget counts; null for all sources. */
 export type BudgetSources = BudgetSource[] | null;
 
 /** `open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait. */
@@ -328,7 +328,7 @@ export interface CostOfBudget {
   reserved: number;
   /** The limit, as configured. */
   limit: number;
-  /** The sum of the grants in force; they are added to the limit. */
+  /** The sum of the active grants, which is added to `limit`. */
   granted: number;
 }
 
@@ -598,14 +598,14 @@ export interface EndedTurn {
   reply?: string | null;
 }
 
-/** Why a turn failed. */
+/** The error of a failed turn. */
 export interface EndedTurnError {
   name: ErrorName;
   /** The cause in this case, if known. */
   detail: string | null;
 }
 
-/** An endpoint, by its key in `notify`. */
+/** The name of an endpoint (its key in `notify`). */
 export type EndpointName = string;
 
 /** The name of an error in the error table. Names are added over time, and do not change. */
@@ -614,7 +614,7 @@ export type ErrorName = string;
 /** The part of the used tokens that is an estimate, because the backend did not report its usage. */
 export type EstimatedTokens = number;
 
-/** The number of turns that received it. */
+/** The number of turns that processed the event. */
 export type EventAttempts = number;
 
 /** One system event that waits for an agent's heartbeat. */
@@ -792,9 +792,9 @@ export interface KeyNotification {
   /** The type of the event. */
   type: "key.expiring";
   timestamp: Timestamp;
-  /** The key, without the key itself. */
+  /** The key, without its secret value. */
   data: {
-    /** Its id; null for a key of the configuration. */
+    /** The id of the key; null for a key in the configuration. */
     keyId: KeyId | null;
     /** Its name. */
     name: string;
@@ -822,7 +822,7 @@ export interface KeyRequest {
   agents?: AgentNames | null;
   /** The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds. */
   rate_limit?: KeyRate | null;
-  /** The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the key, so no other key may have this name. Without it or with null, the key has no budget of its own. */
+  /** The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the key, so no other key may have this name. If absent or null, the key has no budget of its own. */
   budget?: KeyBudget | null;
   expires_at?: WantedExpiry;
 }
@@ -998,7 +998,7 @@ export interface Notification {
   next_attempt_at: Timestamp | null;
 }
 
-/** One notification: the id of its event, a dot, and the endpoint. */
+/** The id of a notification: the id of its event, a dot and the name of the endpoint. */
 export type NotificationId = string;
 
 /** Notifications, newest first. */
@@ -1008,7 +1008,7 @@ export interface NotificationList {
   next_cursor: NextCursor;
 }
 
-/** `waiting` before the first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried. */
+/** `waiting` before the first attempt, `retrying` after a failed attempt, `delivered`, or `failed` after the last attempt. */
 export type NotificationState = "waiting" | "retrying" | "delivered" | "failed";
 
 /** The result of a test event. */
@@ -1325,11 +1325,11 @@ export type Timestamp = string;
 export interface TokensOfBudget {
   /** Used by attempts that have ended. */
   used: number;
-  /** Reserved for running turns. At the end of a turn its real use replaces it. */
+  /** Reserved for running turns. When a turn ends, its actual usage replaces the reservation. */
   reserved: number;
   /** The limit, as configured. */
   limit: number;
-  /** The sum of the grants in force; they are added to the limit. */
+  /** The sum of the active grants, which is added to `limit`. */
   granted: number;
 }
 

@@ -125,7 +125,7 @@ export interface BudgetsCalls {
   /**
    * List budgets.
    *
-   * All budgets with their use in the current window. They are few: the list has no pages.
+   * All budgets with their use in the current window. The list is not paginated.
    */
   list(options?: CallOptions): Reply<BudgetList>;
   /**
@@ -133,7 +133,7 @@ export interface BudgetsCalls {
    *
    * Adds tokens, cost or both to the limits of a budget until the end of its window, or until a given time. Turns that were refused are accepted
    * again, and turns that wait for the budget start. Each call adds again. The grant is stored and recorded as `budget.granted` in the gateway's
-   * stream. A key cannot raise a budget that names it, nor its own budget.
+   * stream. A key cannot raise its own budget or a budget that lists it in `keys`.
    */
   grant(name: string, body: BudgetGrant, options?: CallOptions): Reply<Budget>;
 }
@@ -194,21 +194,21 @@ export interface NotificationsCalls {
    * List notifications.
    * Await it for one page, or read every page with `for await`.
    *
-   * The notifications, newest first: those that wait or are retried, and the last that ended (`limits.notifications`). The secrets and addresses of
+   * The notifications, newest first: all pending ones, and the latest that were delivered or failed (`limits.notifications`). The secrets and addresses of
    * endpoints are not in the list.
    */
   list(query?: { endpoint?: EndpointName | undefined; state?: NotificationState | undefined; limit?: number | undefined; cursor?: Cursor | undefined }, options?: CallOptions): Page<NotificationList, Notification>;
   /**
    * Send a notification again.
    *
-   * Queues a delivered or failed notification again, with the same `webhook-id` and its attempts at 0. One that is waiting or retried is sent at once. The
+   * Queues a delivered or failed notification again, with the same `webhook-id` and resets its attempts to 0. A waiting or retried notification is sent immediately. The
    * call takes no body or an empty object.
    */
   replay(notificationId: string, options?: CallOptions): Reply<Notification>;
   /**
    * Send a test event.
    *
-   * Sends the event `notify.test` to an endpoint, once and without the queue, and waits for the answer. A stopped endpoint gets it too. The event is
+   * Sends the event `notify.test` to an endpoint, once and without the queue, and waits for the response. The endpoint may be stopped. The event is
    * signed like all others, and is not stored. The call takes no body or an empty object.
    */
   test(name: string, options?: CallOptions): Reply<NotificationTest>;

@@ -69,19 +69,19 @@ export interface Budget {
   estimatedTokens: EstimatedTokens;
   /** The start of the window. */
   startsAt: Timestamp;
-  /** The end of the window; the next one starts with nothing used. */
+  /** The end of the window; the next window starts at 0. */
   resetsAt: Timestamp;
   state: BudgetState;
   then: BudgetAction;
 }
 
-/** The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant. */
+/** The action at the limit: `refuse` rejects new turns; `pause` queues them until the window ends or a grant raises the limit. */
 export type BudgetAction = "refuse" | "pause";
 
-/** The only agents whose turns it counts; null if it counts those of every agent. */
+/** The agents whose turns the budget counts; null for all agents. */
 export type BudgetAgents = AgentName[] | null;
 
-/** The names of the only keys and tokens whose turns it counts; null if it counts those of all. */
+/** The names of the keys and tokens whose turns the budget counts; null for all. */
 export type BudgetKeys = string[] | null;
 
 /** The budgets that the token may see. */
@@ -96,10 +96,10 @@ export type BudgetName = string;
 /** The length of a window. It begins with the hour, day or month of the time zone. */
 export type BudgetPeriod = "hour" | "day" | "month";
 
-/** The source of a turn. Requests of clients of OpenAI count as `rest`. */
+/** The source of a turn. Requests to the OpenAI-compatible API count as `rest`. */
 export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat";
 
-/** The only sources of turns that it counts; null if it counts those of all. */
+/** The sources of turns that the budget counts; null for all sources. */
 export type BudgetSources = BudgetSource[] | null;
 
 /** `open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait. */
@@ -136,7 +136,7 @@ export interface CostOfBudget {
   reserved: number;
   /** The limit, as configured. */
   limit: number;
-  /** The sum of the grants in force; they are added to the limit. */
+  /** The sum of the active grants, which is added to `limit`. */
   granted: number;
 }
 
@@ -437,11 +437,11 @@ export type Timestamp = string;
 export interface TokensOfBudget {
   /** Used by attempts that have ended. */
   used: number;
-  /** Reserved for running turns. At the end of a turn its real use replaces it. */
+  /** Reserved for running turns. When a turn ends, its actual usage replaces the reservation. */
   reserved: number;
   /** The limit, as configured. */
   limit: number;
-  /** The sum of the grants in force; they are added to the limit. */
+  /** The sum of the active grants, which is added to `limit`. */
   granted: number;
 }
 

@@ -26,7 +26,7 @@ export interface SignOptions {
   timestamp?: number;
 }
 
-/** An event for an endpoint of `notify`. Types are added over time: answer 2xx to unknown ones. */
+/** An event for an endpoint of `notify`. New types may be added: respond with 2xx to unknown types. */
 export type GatewayEvent =
   | CompletedTurnNotification
   | TurnNotification
@@ -83,7 +83,7 @@ async function verified(
     if (signatures.some((signature) => isSame(signature, expected))) return new TextDecoder().decode(bytes);
   }
   throw refusal(
-    "The signature fits none of the secrets. Is it the secret of this channel or endpoint, and is `body` exactly what was received?",
+    "The signature does not match any of the secrets. Check that the secret belongs to this channel or endpoint, and that `body` is the unmodified request body.",
   );
 }
 

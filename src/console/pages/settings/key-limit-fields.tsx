@@ -148,7 +148,7 @@ export function BudgetField({ tokens, cost, per }: Pick<Limits, "tokens" | "cost
         </label>
       </div>
       <span class="hint">
-        At the limit, its turns are refused until the next {per.value}. Without numbers, no budget.
+        At the limit, the key's turns are refused until the next {per.value}. Leave both fields empty for no budget.
       </span>
     </fieldset>
   );

@@ -24,8 +24,8 @@ function BudgetItem({ budget }: { budget: Budget }) {
     <li>
       <div class="line budget-head">
         <strong class="break">{name}</strong>
-        {state === "warning" && <State of="degraded" word="nearly used up" />}
-        {state === "exceeded" && <State of="failed" word={`used up: ${effect}`} />}
+        {state === "warning" && <State of="degraded" word="nearly spent" />}
+        {state === "exceeded" && <State of="failed" word={`spent: ${effect}`} />}
         <span class="muted break">{scopeOf(budget)}</span>
         <span class="muted budget-reset">
           resets <Countdown to={resetsAt} over="now" />

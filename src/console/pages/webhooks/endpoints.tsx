@@ -126,7 +126,7 @@ export function Endpoints({ endpoints, health, changed }: EndpointsOf) {
       {isStopped && (
         <p class="hint">
           A stopped endpoint gets no notifications until its configuration is changed or{" "}
-          <a href={hrefOf("/settings/configuration")}>reloaded</a>. They wait for a day, then they fail.
+          <a href={hrefOf("/settings/configuration")}>reloaded</a>. Waiting notifications fail after a day.
         </p>
       )}
     </section>

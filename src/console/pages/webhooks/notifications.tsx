@@ -20,7 +20,7 @@ import { Endpoints, FirstEndpoint } from "./endpoints.tsx";
 import { NotificationView } from "./notification-view.tsx";
 import { filtersOf, keyOf, pagesOf, STATES, useEndpoints, useNotifications } from "./use-notifications.ts";
 
-/** What the head of the page shows of the tab. */
+/** The data of the tab for the head of the page. */
 export type Head = Pick<Loaded<unknown>, "at" | "reload"> & { count: string | undefined; hasRows: boolean };
 
 const COLUMNS: readonly Column<Notification>[] = [
@@ -147,7 +147,7 @@ function NoNotifications({ isFiltered }: { isFiltered: boolean }) {
   return isFiltered ? (
     <Empty title="No notification matches these filters.">
       <p class="muted">
-        The gateway stores the last <code>limits.notifications</code> notifications that ended; older ones are deleted.
+        The gateway stores the latest <code>limits.notifications</code> delivered and failed notifications.
       </p>
     </Empty>
   ) : (
@@ -218,7 +218,7 @@ function ReplayEffect({ notifications, stopped }: ReplayEffectOf) {
         ))}
       </ul>
       <p class="muted">
-        Each has the same <code>webhook-id</code> as before, so a receiver that stores the ids ignores repeats.
+        The <code>webhook-id</code> does not change, so receivers can ignore repeated events.
       </p>
     </>
   );

@@ -56,7 +56,7 @@ export function useNotifications(isReading: boolean, changed: () => void) {
   });
   const refresh = () => {
     if (document.hidden) return;
-    // Nothing may move while the reader is elsewhere in the list.
+    // The list must not move while the user reads older rows.
     if (isReading || scrollY > 80 || rows.list.peek().newer.length > 0) void rows.catchUp();
     else void rows.reload();
     changed();

@@ -383,7 +383,7 @@ class AsyncBudgetsCalls:
     async def list(self) -> BudgetList:
         """List budgets.
 
-        All budgets with their use in the current window. They are few: the list has no pages.
+        All budgets with their use in the current window. The list is not paginated.
         """
         return await self._http.call(_operations.BUDGETS_LIST)
 
@@ -401,7 +401,7 @@ class AsyncBudgetsCalls:
         that were refused are accepted
         again, and turns that wait for the budget start. Each call adds again. The grant is stored and recorded as
         `budget.granted` in the gateway's
-        stream. A key cannot raise a budget that names it, nor its own budget.
+        stream. A key cannot raise its own budget or a budget that lists it in `keys`.
         """
         return await self._http.call(_operations.BUDGETS_GRANT, (name,), body=given({"tokens": tokens, "cost": cost}, {"until": until}))
 
@@ -539,7 +539,7 @@ class AsyncNotificationsCalls:
 
         Iterate over it to read every page; `data` is the page itself.
 
-        The notifications, newest first: those that wait or are retried, and the last that ended
+        The notifications, newest first: all pending ones, and the latest that were delivered or failed
         (`limits.notifications`). The secrets and addresses of
         endpoints are not in the list.
         """
@@ -556,8 +556,8 @@ class AsyncNotificationsCalls:
     async def replay(self, notification_id: str) -> Notification:
         """Send a notification again.
 
-        Queues a delivered or failed notification again, with the same `webhook-id` and its attempts at 0. One that is
-        waiting or retried is sent at once. The
+        Queues a delivered or failed notification again, with the same `webhook-id` and resets its attempts to 0. A
+        waiting or retried notification is sent immediately. The
         call takes no body or an empty object.
         """
         return await self._http.call(_operations.NOTIFICATIONS_REPLAY, (notification_id,))
@@ -565,8 +565,8 @@ class AsyncNotificationsCalls:
     async def test(self, name: str) -> NotificationTest:
         """Send a test event.
 
-        Sends the event `notify.test` to an endpoint, once and without the queue, and waits for the answer. A stopped
-        endpoint gets it too. The event is
+        Sends the event `notify.test` to an endpoint, once and without the queue, and waits for the response. The
+        endpoint may be stopped. The event is
         signed like all others, and is not stored. The call takes no body or an empty object.
         """
         return await self._http.call(_operations.NOTIFICATIONS_TEST, (name,))

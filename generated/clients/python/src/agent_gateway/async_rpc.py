@@ -242,8 +242,8 @@ class AsyncBudgetMethods:
     async def list(self) -> BudgetList:
         """List budgets.
 
-        The budgets with their use in the current window, without pages. A token with `agents` gets only the budgets of
-        its agents, and those that limit only itself.
+        All budgets with their use in the current window. The list is not paginated. A token with `agents` gets only the
+        budgets of its agents and its own budgets.
         """
         return await self._rpc.call("budget.list", given({}))
 

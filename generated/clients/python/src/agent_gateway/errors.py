@@ -388,16 +388,16 @@ class SessionBusyError(TooManyRequestsError):
 
 
 class ShareBusyError(TooManyRequestsError):
-    """The caller's own turns or events fill its share of the queue, limits.share. Other callers are not affected. Nothing
-    was stored.
+    """The caller's waiting turns or events have reached its share of the queue (`limits.share`). Other callers are not
+    affected. Nothing was stored.
     """
 
     name = "share-busy"
 
 
 class ShareFullError(ServerError):
-    """The caller's own turns and events fill its share of the store, limits.share. Other callers are not affected. Nothing
-    was stored, and a retry does not help.
+    """The caller's turns and events have reached its share of the store (`limits.share`). Other callers are not affected.
+    Nothing was stored, and a retry does not help.
     """
 
     name = "share-full"

@@ -46,7 +46,7 @@ ErrorName = str
 """The name of an error in the error table. Names are added over time, and do not change."""
 
 EventAttempts = int
-"""The number of turns that received it."""
+"""The number of turns that processed the event."""
 
 EventId = str
 """One system event that waits for an agent's heartbeat."""

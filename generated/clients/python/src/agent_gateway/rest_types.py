@@ -25,13 +25,15 @@ Attempt = int
 """The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
 BudgetAction = Literal["refuse", "pause"]
-"""The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant."""
+"""The action at the limit: `refuse` rejects new turns; `pause` queues them until the window ends or a grant raises the
+limit.
+"""
 
 BudgetAgents = Optional[List["AgentName"]]
-"""The only agents whose turns it counts; null if it counts those of every agent."""
+"""The agents whose turns the budget counts; null for all agents."""
 
 BudgetKeys = Optional[List[str]]
-"""The names of the only keys and tokens whose turns it counts; null if it counts those of all."""
+"""The names of the keys and tokens whose turns the budget counts; null for all."""
 
 BudgetName = str
 """The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token
@@ -42,10 +44,10 @@ BudgetPeriod = Literal["hour", "day", "month"]
 """The length of a window. It begins with the hour, day or month of the time zone."""
 
 BudgetSource = Literal["rest", "rpc", "webhook", "heartbeat"]
-"""The source of a turn. Requests of clients of OpenAI count as `rest`."""
+"""The source of a turn. Requests to the OpenAI-compatible API count as `rest`."""
 
 BudgetSources = Optional[List["BudgetSource"]]
-"""The only sources of turns that it counts; null if it counts those of all."""
+"""The sources of turns that the budget counts; null for all sources."""
 
 BudgetState = Literal["open", "warning", "exceeded"]
 """`open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait."""
@@ -92,7 +94,7 @@ Document = Dict[str, Any]
 """A description of an interface that tools can read."""
 
 EndpointName = str
-"""An endpoint, by its key in `notify`."""
+"""The name of an endpoint (its key in `notify`)."""
 
 ErrorName = str
 """The name of an error in the error table. Names are added over time, and do not change."""
@@ -101,7 +103,7 @@ EstimatedTokens = int
 """The part of the used tokens that is an estimate, because the backend did not report its usage."""
 
 EventAttempts = int
-"""The number of turns that received it."""
+"""The number of turns that processed the event."""
 
 EventId = str
 """One system event that waits for an agent's heartbeat."""
@@ -187,10 +189,10 @@ NodeId = str
 """One process of the gateway, with a new id at each start. Several may share one store."""
 
 NotificationId = str
-"""One notification: the id of its event, a dot, and the endpoint."""
+"""The id of a notification: the id of its event, a dot and the name of the endpoint."""
 
 NotificationState = Literal["waiting", "retrying", "delivered", "failed"]
-"""`waiting` before the first attempt, `retrying` after a failed attempt, `delivered`, or `failed` if it is not retried."""
+"""`waiting` before the first attempt, `retrying` after a failed attempt, `delivered`, or `failed` after the last attempt."""
 
 NotificationType = Literal["turn.completed", "turn.failed", "turn.cancelled", "event.dead", "announcement.dead", "agent.failing", "agent.recovered", "key.expiring", "budget.warning", "budget.exceeded", "health.changed"]
 """The type of an event. Types are added over time."""
@@ -441,7 +443,7 @@ class Budget(Reply):
     starts_at: Timestamp
     """The start of the window."""
     resets_at: Timestamp
-    """The end of the window; the next one starts with nothing used."""
+    """The end of the window; the next window starts at 0."""
     state: BudgetState
     then: BudgetAction
 
@@ -454,7 +456,7 @@ class BudgetGrant(TypedDict, total=False):
     cost: float
     """The cost to add, in the currency of the prices."""
     until: Optional[Timestamp]
-    """The end of the addition: a future time within a year. Without it or with null, the end of the current window."""
+    """The end of the grant, at most a year ahead. If absent or null, the grant ends with the current window."""
 
 
 class BudgetList(Reply):
@@ -604,7 +606,7 @@ class CostOfBudget(Reply):
     limit: float
     """The limit, as configured."""
     granted: float
-    """The sum of the grants in force; they are added to the limit."""
+    """The sum of the active grants, which is added to `limit`."""
 
 
 class DeadAnnouncementNotificationData(Reply):
@@ -887,7 +889,7 @@ class EndedTurn(Reply):
 
 
 class EndedTurnError(Reply):
-    """Why a turn failed."""
+    """The error of a failed turn."""
 
     name: ErrorName
     detail: Optional[str]
@@ -1042,7 +1044,7 @@ class KeyList(Reply):
 
 class KeyNotificationData(Reply):
     key_id: Optional[KeyId]
-    """Its id; null for a key of the configuration."""
+    """The id of the key; null for a key in the configuration."""
     name: str
     """Its name."""
     expires_at: Timestamp
@@ -1055,7 +1057,7 @@ class KeyNotification(Reply):
     """The type of the event."""
     timestamp: Timestamp
     data: KeyNotificationData
-    """The key, without the key itself."""
+    """The key, without its secret value."""
 
 
 class KeyRate(TypedDict):
@@ -1085,7 +1087,7 @@ class KeyRequest(_KeyRequestRequired, total=False):
     """The key's own rate limit; without it or with null, `gateway.rest.rateLimit` holds."""
     budget: Optional[KeyBudget]
     """The key's own budget, which counts only its turns. In the list of budgets it is named `key:` and the name of the
-    key, so no other key may have this name. Without it or with null, the key has no budget of its own.
+    key, so no other key may have this name. If absent or null, the key has no budget of its own.
     """
     expires_at: WantedExpiry
 
@@ -1568,11 +1570,11 @@ class TokensOfBudget(Reply):
     used: int
     """Used by attempts that have ended."""
     reserved: int
-    """Reserved for running turns. At the end of a turn its real use replaces it."""
+    """Reserved for running turns. When a turn ends, its actual usage replaces the reservation."""
     limit: int
     """The limit, as configured."""
     granted: int
-    """The sum of the grants in force; they are added to the limit."""
+    """The sum of the active grants, which is added to `limit`."""
 
 
 class ToolCallsItem(Reply):

@@ -17,13 +17,15 @@ Attempt = int
 """The number of the attempt: 0 while the turn waits, 1 for the first, more after a retry or a crash."""
 
 BudgetAction = Literal["refuse", "pause"]
-"""The effect of a reached limit: `refuse` refuses new turns, `pause` stores them until the window ends or a grant."""
+"""The action at the limit: `refuse` rejects new turns; `pause` queues them until the window ends or a grant raises the
+limit.
+"""
 
 BudgetAgents = Optional[List["AgentName"]]
-"""The only agents whose turns it counts; null if it counts those of every agent."""
+"""The agents whose turns the budget counts; null for all agents."""
 
 BudgetKeys = Optional[List[str]]
-"""The names of the only keys and tokens whose turns it counts; null if it counts those of all."""
+"""The names of the keys and tokens whose turns the budget counts; null for all."""
 
 BudgetName = str
 """The name in the configuration. The budget of a key is named `key:` and the name of the key, that of an RPC token
@@ -34,10 +36,10 @@ BudgetPeriod = Literal["hour", "day", "month"]
 """The length of a window. It begins with the hour, day or month of the time zone."""
 
 BudgetSource = Literal["rest", "rpc", "webhook", "heartbeat"]
-"""The source of a turn. Requests of clients of OpenAI count as `rest`."""
+"""The source of a turn. Requests to the OpenAI-compatible API count as `rest`."""
 
 BudgetSources = Optional[List["BudgetSource"]]
-"""The only sources of turns that it counts; null if it counts those of all."""
+"""The sources of turns that the budget counts; null for all sources."""
 
 BudgetState = Literal["open", "warning", "exceeded"]
 """`open`: below `warnAt`. `warning`: at or above it. `exceeded`: a limit is reached; further turns are refused or wait."""
@@ -218,7 +220,7 @@ class Budget(Reply):
     starts_at: Timestamp
     """The start of the window."""
     resets_at: Timestamp
-    """The end of the window; the next one starts with nothing used."""
+    """The end of the window; the next window starts at 0."""
     state: BudgetState
     then: BudgetAction
 
@@ -255,7 +257,7 @@ class CostOfBudget(Reply):
     limit: float
     """The limit, as configured."""
     granted: float
-    """The sum of the grants in force; they are added to the limit."""
+    """The sum of the active grants, which is added to `limit`."""
 
 
 class Health(Reply):
@@ -521,11 +523,11 @@ class TokensOfBudget(Reply):
     used: int
     """Used by attempts that have ended."""
     reserved: int
-    """Reserved for running turns. At the end of a turn its real use replaces it."""
+    """Reserved for running turns. When a turn ends, its actual usage replaces the reservation."""
     limit: int
     """The limit, as configured."""
     granted: int
-    """The sum of the grants in force; they are added to the limit."""
+    """The sum of the active grants, which is added to `limit`."""
 
 
 class ToolCallsItem(Reply):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         HealthNotification,
         TestNotification,
     ]
-    """An event for an endpoint of ``notify``. Types are added over time: answer 2xx to unknown ones."""
+    """An event for an endpoint of ``notify``. New types may be added: respond with 2xx to unknown types."""
 
 SignatureScheme = Literal["standard-webhooks", "github", "stripe", "slack"]
 """The signature schemes. They have the names of a mapping's ``verify.type``."""
@@ -90,7 +90,7 @@ def _verified(
         if any(hmac.compare_digest(_bytes_of(signature), expected) for signature in signatures):
             return content
     raise _refusal(
-        "The signature fits none of the secrets. Is it the secret of this channel or endpoint, and is `body` exactly what was received?"
+        "The signature does not match any of the secrets. Check that the secret belongs to this channel or endpoint, and that `body` is the unmodified request body."
     )
 
 
