@@ -60,7 +60,7 @@ function requireOthers({ rule: { name, keys = [], surfaces } }: BudgetStatus, ca
 
 function checkGrant(budget: BudgetStatus, { tokens, cost, until }: Grant, now: number): void {
   if (tokens === undefined && cost === undefined)
-    throw invalid("", `The grant adds nothing. Set \`${budget.tokens ? "tokens" : "cost"}\`.`, "adds nothing");
+    throw invalid("", `The grant adds nothing. Set ${unitsOf(budget)}.`, "adds nothing");
   for (const [unit, added] of [
     ["tokens", tokens],
     ["cost", cost],
@@ -72,6 +72,12 @@ function checkGrant(budget: BudgetStatus, { tokens, cost, until }: Grant, now: n
   if (until === undefined || (until > now && until <= now + YEAR_MS)) return;
   const message = until > now ? "is more than a year ahead" : "is not in the future";
   throw invalid("/until", `\`until\` ${message}.`, message);
+}
+
+/** The fields of a grant for the budget. */
+function unitsOf({ tokens, cost }: BudgetStatus): string {
+  if (tokens && cost) return "`tokens`, `cost` or both";
+  return tokens ? "`tokens`" : "`cost`";
 }
 
 function invalid(pointer: string, detail: string, message: string): GatewayError {
