@@ -109,6 +109,15 @@ describe("a budget, in the gateway", () => {
     expect((await slow).status).toBe(200);
   });
 
+  it("does not delay the end of the gateway by turns that wait for it", async () => {
+    // biome-ignore lint/suspicious/noThenProperty: the key of the configuration.
+    await using gateway = await startGateway({ config: configOf({ tokens: 1, then: "pause" }) });
+    const send = (wait: boolean) => gateway.rest.call("chat.send", { body: { message: "Hi.", wait } });
+    expect([(await send(true)).status, (await send(false)).status]).toEqual([200, 202]);
+    await gateway.gateway.drain("test", 60_000);
+    expect(model.seen).toHaveLength(1);
+  });
+
   it("has no effect on a turn to which it does not apply", async () => {
     await using gateway = await startGateway({ config: configOf({ tokens: 1, sources: ["webhook"] }) });
     model.say(SAY, SAY, { text: ["Done."] });

@@ -194,7 +194,10 @@ export class Compactions {
 
 function answerOf(sessionId: string, result: CompactionResult | GatewayError): SessionCompaction {
   if (result instanceof GatewayError) throw result;
-  if (result.error !== undefined) throw new GatewayError(result.error.name, result.error.detail);
+  if (result.error !== undefined) {
+    const { name, detail, budget } = result.error;
+    throw new GatewayError(name, detail, budget && { budget });
+  }
   const { before, after, isCompacted, reason = "" } = result;
   return isCompacted
     ? { sessionId, compacted: true, before, after }

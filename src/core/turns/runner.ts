@@ -1,4 +1,3 @@
-import type { Agent } from "#core/agents/agents.ts";
 import { runCompaction } from "#core/sessions/compaction.ts";
 import { leaseOfClaims, Worker } from "#core/worker.ts";
 import { newId } from "#kit/ids.ts";
@@ -34,6 +33,8 @@ export class Runner {
   /** Agents that were at their limit when turns were claimed. A freed place must start a new claim, because nothing else announces their queued turns. */
   readonly #full = new Set<string>();
   #taken = 0;
+  /** The time until a turn can be claimed, by the last claim: 0 if it found turns, Infinity if none is delayed. */
+  #emptyMs = 0;
 
   constructor(parts: Omit<AttemptParts, "watches" | "onTurnEnd">) {
     const { store, clock, events } = parts;
@@ -99,16 +100,13 @@ export class Runner {
 
   /**
    * Stops the runner: lets running turns continue for `ms`, then returns the rest to the queue. Returns their number. Queued turns of a durable store
-   * stay queued. Those of a memory store would be lost, so they still run during this time.
+   * stay queued. Those of a memory store would be lost, so they still run if they can be claimed during this time.
    */
   async drain(ms: number): Promise<number> {
-    const { store, agents, watches } = this.#parts;
+    const { store, watches } = this.#parts;
     const isIdle = () => this.#taken === 0 && this.#compactingOf.size === 0;
-    const hasClaimable = ({ name }: Agent): boolean => {
-      const { queued, pausedAt } = store.agentCounts(name);
-      return queued > 0 && pausedAt === undefined;
-    };
-    const isDone = () => isIdle() && (store.durable || !agents.list().some(hasClaimable));
+    const isDone = () => isIdle() && (store.durable || this.#emptyMs > ms);
+    if (!store.durable) this.wake();
     const left = await this.#worker.drain({ ms, isIdle, isDone });
     watches.close();
     return left;
@@ -153,6 +151,7 @@ export class Runner {
       },
       newMessageId: () => newId("msg", clock.now()),
     });
+    this.#emptyMs = turns.length > 0 ? 0 : (nextDueInMs ?? Infinity);
     for (const budget of refusedBy ?? []) reportRefusal(this.#parts, budget);
     let mayBeMore = turns.length === free;
     for (const { turn, task } of turns) {

@@ -1,16 +1,8 @@
 /** How budgets delay, refuse and end turns. */
 import { GatewayError } from "#kit/errors.ts";
 import type { BudgetRefusal, BudgetRule, TurnOrder } from "#store/store.ts";
-import {
-  budgetsOf,
-  findNoRoom,
-  heldTurn,
-  isEndedBy,
-  mustRefuse,
-  type NoRoom,
-  reserve,
-  type SpentFor,
-} from "./budgets.ts";
+import { findNoRoom, heldTurn, isEndedBy, mustRefuse, type NoRoom, reserve } from "./budgets.ts";
+import { budgetsOf, type SpentFor } from "./budgets-of-turns.ts";
 import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
 import { endOpenTurn } from "./turn-ends.ts";
 
@@ -39,13 +31,16 @@ export function beginWithBudgets(
   records: Records,
   record: OpenTurnRecord,
   budgets: readonly BudgetRule[],
-  contextBytes: number,
+  sessionBytes: number,
+  context: string | undefined,
   noRoom: NoRoom | undefined,
 ): OpenTurnRecord {
+  // The record is new: it is completed in place.
+  if (context !== undefined) Object.assign(record.open, { contextBytes: Buffer.byteLength(context) });
   if (noRoom) return heldTurn(records, record, noRoom);
   if (record.turn.status !== "running") return record;
-  // The record is new: it is completed in place.
-  Object.assign(record.open, { reservation: reserve(records, budgets, record.turn.agent, contextBytes) });
+  const bytes = sessionBytes + (record.open.contextBytes ?? 0);
+  Object.assign(record.open, { reservation: reserve(records, budgets, record.turn.agent, bytes) });
   return record;
 }
 
@@ -54,7 +49,8 @@ export function withReservation(records: Records, record: OpenTurnRecord): OpenT
   const budgets = budgetsOf(records, record.turn);
   if (budgets.length === 0) return record;
   const session = records.sessions.at(record.ordinal, record.turn.sessionId) as SessionRecord;
-  const reservation = reserve(records, budgets, record.turn.agent, session.session.contextBytes);
+  const bytes = session.session.contextBytes + (record.open.contextBytes ?? 0);
+  const reservation = reserve(records, budgets, record.turn.agent, bytes);
   return { ...record, open: { ...record.open, reservation, heldBy: undefined } };
 }
 

@@ -6,7 +6,6 @@
 import { GatewayError } from "#kit/errors.ts";
 import { isUnreported, type Usage } from "#kit/usages.ts";
 import { type Window, windowAt } from "#kit/windows.ts";
-import { NO_POLICY } from "#store/policy.ts";
 import type {
   BudgetRefusal,
   BudgetRule,
@@ -16,17 +15,15 @@ import type {
   GatewayEntry,
   Reserve,
   Spend,
-  Turn,
 } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
 import { requestDelayedBeats } from "./beats.ts";
 import type { BudgetRecord, Reservation } from "./budget-records.ts";
+import { budgetsOf, type SpentFor } from "./budgets-of-turns.ts";
 import { appendNews } from "./gateway.ts";
 import { NO_SEQ } from "./journal.ts";
 import { isCompaction, type OpenTurnRecord, type Records, type Rule } from "./records.ts";
 import { turnOfClaim } from "./turn-lookup.ts";
-
-export type SpentFor = Pick<Turn, "agent" | "caller" | "surface">;
 
 const UNITS = ["tokens", "cost"] as const;
 type Unit = (typeof UNITS)[number];
@@ -34,41 +31,6 @@ type Unit = (typeof UNITS)[number];
 const NOTHING: Spend = { tokens: 0, cost: 0 };
 const NO_RESERVE: Reserve = { promptTokens: 0, outputTokens: 4_096, inputPrice: 0, outputPrice: 0 };
 const BYTES_A_TOKEN = 4;
-
-/** The last answer, because the calls for one turn ask several times. `byKey`: a gateway may have a budget for each of many keys. */
-const last = {
-  all: NO_POLICY.budgets,
-  general: NO_POLICY.budgets,
-  byKey: new Map<string, BudgetRule[]>(),
-  agent: "",
-  caller: "",
-  surface: "",
-  found: NO_POLICY.budgets,
-};
-
-/** The budgets that apply to a turn. */
-export function budgetsOf({ bookmarks }: Records, of: SpentFor): readonly BudgetRule[] {
-  const { budgets } = bookmarks.policy;
-  if (budgets.length === 0) return budgets;
-  const { agent, caller, surface } = of;
-  if (last.all === budgets && last.agent === agent && last.caller === caller && last.surface === surface)
-    return last.found;
-  if (last.all !== budgets) sortByKey(budgets);
-  const ofKey = last.byKey.get(caller);
-  const found = (ofKey ? last.general.concat(ofKey) : last.general).filter((rule) => appliesTo(rule, of));
-  Object.assign(last, { agent, caller, surface, found });
-  return found;
-}
-
-function sortByKey(all: readonly BudgetRule[]): void {
-  const byKey = new Map<string, BudgetRule[]>();
-  for (const rule of all) for (const key of new Set(rule.keys)) byKey.set(key, (byKey.get(key) ?? []).concat(rule));
-  Object.assign(last, { all, general: all.filter(({ keys }) => !keys), byKey });
-}
-
-function appliesTo({ agents, keys, surfaces }: BudgetRule, { agent, caller, surface }: SpentFor): boolean {
-  return (agents?.includes(agent) ?? true) && (keys?.includes(caller) ?? true) && (surfaces?.includes(surface) ?? true);
-}
 
 /**
  * The record that counts now. A record belongs to the window in which it began. Reservations pass on to the next window, in which their turns end.
@@ -177,11 +139,11 @@ export function mustRefuse({ rule, isSpent }: NoRoom): boolean {
 }
 
 /**
- * True for a turn that ends if it has no room. A beat's turn waits, because its events would be lost after a few failed turns. A compaction ends, because
- * its session waits for it.
+ * True for a turn that ends if it has no room. A beat's turn waits, because its events would be lost after a few failed turns. A compaction never waits for
+ * the next window, because its session waits for it.
  */
 export function isEndedBy(record: OpenTurnRecord, noRoom: NoRoom): boolean {
-  return isCompaction(record) || (mustRefuse(noRoom) && record.open.task?.kind !== "beat");
+  return isCompaction(record) ? noRoom.isSpent : mustRefuse(noRoom) && record.open.task?.kind !== "beat";
 }
 
 const BILLION = 1e9;

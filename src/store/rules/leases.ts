@@ -22,13 +22,16 @@ export function withoutLease({ moment }: Records, delayMs = 0): { dueAt: number 
   return { dueAt: delayMs > 0 ? moment.time + delayMs : undefined, lease: undefined };
 }
 
-/** Makes the work ready whose delay has ended. Returns the time until the next delay ends. */
+/** The end of a budget's window may make thousands of turns due. */
+const DUE_AT_ONCE = 256;
+
+/** Makes the work ready whose delay has ended, some at a time. Returns the time until the next delay ends: not positive if there is more. */
 export function makeDueReady<R extends object>(
   records: Records,
   table: Leased<R> & { put(record: R): void },
   ready: (record: R) => R,
 ): number | undefined {
-  for (const record of table.dueBy(records.moment.time)) table.put(ready(record));
+  for (const record of table.dueBy(records.moment.time, DUE_AT_ONCE)) table.put(ready(record));
   return timeUntilDue(records, table);
 }
 

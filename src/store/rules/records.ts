@@ -86,6 +86,8 @@ export type OpenTurn = {
   readonly lease: Lease | undefined;
   /** The part of its budgets that is reserved for it while it runs; undefined where no budget applies. */
   readonly reservation?: Reservation | undefined;
+  /** The bytes of the context of its message, which its session does not count; undefined for none, and where no budget applies. */
+  readonly contextBytes?: number | undefined;
   /** The budget that it waits for, until room is free or `dueAt`. Without `dueAt`, it waited for this budget before it became ready. */
   readonly heldBy?: string | undefined;
 };
@@ -242,8 +244,8 @@ interface StoredRecords<R, K = string> {
 export interface Leased<R> {
   /** The records whose lease ends at `time` or earlier, in any order. */
   leaseEnded(time: number): R[];
-  /** The records whose `dueAt` is `time` or earlier, in the order of `dueAt`. */
-  dueBy(time: number): R[];
+  /** At most `limit` records whose `dueAt` is `time` or earlier, in the order of `dueAt`. */
+  dueBy(time: number, limit: number): R[];
   /** The smallest `dueAt`. */
   nextDueAt(): number | undefined;
 }

@@ -11,7 +11,7 @@ import { withoutLease } from "./leases.ts";
 import { notifyEnd } from "./notifications.ts";
 import { previewOf } from "./previews.ts";
 import { passOn } from "./queues.ts";
-import { isCompaction, type OpenTurnRecord, type Records, type SessionRecord } from "./records.ts";
+import { isCompaction, type OpenTurn, type OpenTurnRecord, type Records, type SessionRecord } from "./records.ts";
 import { bytesOfReply, countTurnBytes, countWaitingTurn } from "./shares.ts";
 import { countAttempt, countEnd, replyBytesOf } from "./usage.ts";
 
@@ -56,7 +56,7 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
   if (usage) countAttempt(records, now, turn, usage, status);
   else countEnd(records, now, turn, open.countedModel, status);
   if (usage && isUnreported(usage.usage))
-    countEstimate(records, turn, usage.usage, session.session.contextBytes, replyBytesOf(end));
+    countEstimate(records, turn, usage.usage, contextBytesOf(session, open), replyBytesOf(end));
   endDelivery(records, turn.deliveryId);
   endEvents(records, before, end);
   notifyEnd(records, ended, hops);
@@ -69,6 +69,10 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
 function hasReply({ status, reply, error, toolCalls }: TurnEnd): boolean {
   if (status === "completed" || reply !== "") return true;
   return error?.name === "budget-exceeded" && toolCalls !== undefined && toolCalls.length > 0;
+}
+
+function contextBytesOf({ session }: SessionRecord, { contextBytes = 0 }: OpenTurn): number {
+  return session.contextBytes + contextBytes;
 }
 
 /** Ends any open turn: one that compacts is deleted. */
@@ -103,7 +107,7 @@ export function addUsed(
   replyBytes: number | undefined,
 ): OpenTurnRecord {
   const session = records.sessions.at(record.ordinal, record.turn.sessionId) as SessionRecord;
-  countEstimate(records, record.turn, used.usage, session.session.contextBytes, replyBytes);
+  countEstimate(records, record.turn, used.usage, contextBytesOf(session, record.open), replyBytes);
   if (isCompaction(record)) {
     countAttempt(records, now, record.turn, used);
     return record;

@@ -65,7 +65,8 @@ export function startTurnWith(records: Records, order: TurnOrder, task: BeatTask
     deliveryId: delivery?.deliveryId,
     preview,
   });
-  const record = budgets.length === 0 ? begun : beginWithBudgets(records, begun, budgets, contextBytes, noRoom);
+  const record =
+    budgets.length === 0 ? begun : beginWithBudgets(records, begun, budgets, contextBytes, order.context, noRoom);
   records.turns.put(record);
   records.agents.count(agent, isClaimed ? { running: 1 } : { queued: 1 });
   if (bytes !== undefined) countTurnBytes(records, record, bytes);

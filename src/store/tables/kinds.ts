@@ -301,7 +301,7 @@ function leased<R extends object>(
 ) {
   return {
     leaseEnded: (time: number) => table.scan(leases, { upTo: time }),
-    dueBy: (time: number) => table.scan(due, { upTo: time }),
+    dueBy: (time: number, limit: number) => table.scan(due, { upTo: time, limit }),
     nextDueAt: () => {
       const first = table.first(due);
       return first && dueAtOf(first);

@@ -106,6 +106,34 @@ export function budgetsTests(engine: Engine): void {
       expect(await tokensOf(world)).toEqual([1, RESERVED + 110 + 1]);
     });
 
+    it("reserves for the context of the message, also of a queued turn, and counts it in an estimate", async ({
+      world,
+    }) => {
+      await configure(world, { tokens: 1e6 });
+      const withContext = (session: string, claim?: ReturnType<typeof claimAtOnce>) =>
+        world.store.startTurn({ ...world.order({ session, claim }), context: "c".repeat(4_000) });
+      await withContext("chat:a", claimAtOnce(world));
+      expect(await tokensOf(world)).toEqual([0, RESERVED + 1_000 + 2]);
+      await withContext("chat:b");
+      const claimed = await world.claimNext();
+      expect(await tokensOf(world)).toEqual([0, 2 * (RESERVED + 1_000 + 2)]);
+      await world.end(claimed, { usage: used(0, 0), reply: "" });
+      expect((await statusOf(world)).estimatedTokens).toBe(1_002);
+    });
+
+    it("lets the turns that waited for its window begin some at a time", async ({ world }) => {
+      await configure(world, { tokens: 10, then: "pause" });
+      await runAtOnce(world, 10);
+      for (let n = 0; n < 257; n++) await world.start({ session: `chat:${n}` });
+      for (let n = 0; n < 5; n++) expect(await claimedIds(world)).toEqual([]);
+      await configure(world, { tokens: 1e9, then: "pause" });
+      await world.clock.advance(HOUR);
+      const first = await world.claim();
+      expect(first.turns).toHaveLength(256);
+      expect(first.nextDueInMs).toBeLessThanOrEqual(0);
+      expect(await claimedIds(world)).toHaveLength(1);
+    });
+
     it("applies to its agents, keys and sources", async ({ world }) => {
       await configure(
         world,
@@ -395,6 +423,21 @@ export function budgetsTests(engine: Engine): void {
         turnId,
         result: { error: expect.objectContaining({ name: "budget-exceeded" }) },
       });
+    });
+
+    it("lets a compaction wait for running turns, and ends it once it is spent, also with `pause`", async ({
+      world,
+    }) => {
+      await configure(world, { tokens: RESERVED + 3, then: "pause" });
+      await runAtOnce(world, 1, { session: "chat:a" });
+      const running = await startAtOnce(world, { session: "chat:b" });
+      if (!running) throw new Error("the turn was not claimed at once");
+      const turnId = await startCompaction(world);
+      expect(await claimedIds(world)).toEqual([]);
+      expect(await world.store.getTurn(turnId)).toMatchObject({ status: "queued" });
+      await world.end(running, { usage: used(RESERVED + 2, 0) });
+      expect(await claimedIds(world)).toEqual([]);
+      expect(world.told).toContainEqual(expect.objectContaining({ kind: "compacted", turnId }));
     });
 
     it("is reported on the gateway's stream at `warnAt` and at its limit, once in a window", async ({ world }) => {
