@@ -58,7 +58,7 @@ export const methods = {
   },
   "session.compact": {
     permission: "session.compact",
-    errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "session-not-found", "session-busy", "store-full", "store-unavailable", "shutting-down", "turn-failed", "turn-timeout"],
+    errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "session-not-found", "budget-exceeded", "session-busy", "store-full", "store-unavailable", "shutting-down", "turn-failed", "turn-timeout"],
     params: ["sessionId", "keep"],
     required: ["sessionId"],
     idempotent: false,

@@ -118,6 +118,14 @@ describe("a budget, in the gateway", () => {
     expect(model.seen).toHaveLength(1);
   });
 
+  it("is named in the error of a compaction", async () => {
+    await using gateway = await startGateway({ config: configOf({ tokens: 1 }) });
+    const body = { message: "Hi.", session_id: "chat:full" };
+    expect((await gateway.rest.call("chat.send", { body })).status).toBe(200);
+    const { error } = await createRpc(gateway.url).call("session.compact", { sessionId: "chat:full" });
+    expect(error?.data).toMatchObject({ name: "budget-exceeded", budget: "daily", resetsAt: expect.any(String) });
+  });
+
   it("has no effect on a turn to which it does not apply", async () => {
     await using gateway = await startGateway({ config: configOf({ tokens: 1, sources: ["webhook"] }) });
     model.say(SAY, SAY, { text: ["Done."] });

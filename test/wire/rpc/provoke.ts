@@ -11,6 +11,7 @@ import {
   createGateways,
   failingStore,
   newSession,
+  smallBudget,
   whileStoreFails,
 } from "#test/wire/call/provoked.ts";
 
@@ -127,6 +128,13 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return call(stage, await stage.gatewayFor("broken configuration", { readConfig }));
   },
   "session-not-found": async (stage) => call(stage, await usual(stage)),
+  "budget-exceeded": async (stage) => {
+    if (stage.method !== "session.compact") return common["budget-exceeded"](stage);
+    const gateway = await stage.gatewayFor("small budget, session.compact", { config: smallBudget });
+    const sessionId = newSession();
+    await send(stage, gateway, { sessionId, wait: true });
+    return call(stage, gateway, { params: { sessionId, keep: 0 } });
+  },
   "store-full": async (stage) => {
     // Only a full disk refuses a deletion.
     if (stage.method === "session.delete")
