@@ -1,10 +1,21 @@
 /** How budgets delay, refuse and end turns. */
 import { GatewayError } from "#kit/errors.ts";
-import type { BudgetRefusal, BudgetRule, TurnOrder } from "#store/store.ts";
-import { findNoRoom, heldTurn, isEndedBy, mustRefuse, type NoRoom, reserve } from "./budgets.ts";
+import type { BudgetRefusal, BudgetRule, Spend, TurnOrder } from "#store/store.ts";
+import {
+  addReservation,
+  findNoRoom,
+  heldTurn,
+  isEndedBy,
+  mustRefuse,
+  type NoRoom,
+  removeReservation,
+  reserve,
+  sum,
+} from "./budgets.ts";
 import { budgetsOf, type SpentFor } from "./budgets-of-turns.ts";
-import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
+import type { OpenTurnRecord, Records, Rule, SessionRecord } from "./records.ts";
 import { endOpenTurn } from "./turn-ends.ts";
+import { turnOfClaim } from "./turn-lookup.ts";
 
 /** The budgets that apply to new work. Throws `budget-exceeded` if one of them is spent, unless it pauses. */
 export function budgetsOfOrder(records: Records, { session, caller, surface }: TurnOrder): readonly BudgetRule[] {
@@ -72,4 +83,30 @@ export function delayForBudget(
     endOpenTurn(records, record, { now, status: "failed", reply: "", error, usage: undefined });
   } else records.turns.put(heldTurn(records, record, noRoom));
   return { budget: noRoom.budget, isEnded };
+}
+
+export const extendBudget: Rule<"extendBudget"> = (records, claim, { used, next }) => {
+  const record = turnOfClaim(records, claim);
+  const budgets = record ? budgetsOf(records, record.turn) : [];
+  if (!record || budgets.length === 0) return undefined;
+  const own = record.open.reservation;
+  const planned = sum(used, next, 1);
+  const noRoom = findNoRoom(records, budgets, own, used);
+  const mayContinue = !noRoom || (!noRoom.isSpent && own !== undefined && fits(planned, own));
+  const refusal = mayContinue ? undefined : detailsOf(noRoom);
+  const reserved = mayContinue ? planned : used;
+  // A step that asks again changes nothing.
+  if (refusal?.isSpent || (refusal && own && fits(own, reserved))) return refusal;
+  if (own) removeReservation(records, own);
+  const reservation = addReservation(records, budgets, reserved, used);
+  records.turns.put({ ...record, open: { ...record.open, reservation } });
+  return refusal;
+};
+
+function detailsOf({ budget, resetsAt, detail, isSpent }: NoRoom): BudgetRefusal {
+  return { budget, resetsAt, detail, isSpent };
+}
+
+function fits(spend: Spend, within: Spend): boolean {
+  return spend.tokens <= within.tokens && spend.cost <= within.cost;
 }

@@ -23,7 +23,6 @@ import { budgetsOf, type SpentFor } from "./budgets-of-turns.ts";
 import { appendNews } from "./gateway.ts";
 import { NO_SEQ } from "./journal.ts";
 import { isCompaction, type OpenTurnRecord, type Records, type Rule } from "./records.ts";
-import { turnOfClaim } from "./turn-lookup.ts";
 
 const UNITS = ["tokens", "cost"] as const;
 type Unit = (typeof UNITS)[number];
@@ -166,7 +165,7 @@ export function reserve(records: Records, budgets: readonly BudgetRule[], agent:
   return addReservation(records, budgets, { tokens, cost });
 }
 
-function addReservation(
+export function addReservation(
   records: Records,
   budgets: readonly BudgetRule[],
   spend: Spend,
@@ -190,7 +189,7 @@ export function release(records: Records, reservation: Reservation | undefined):
   releaseHeld(records, reservation.budgets, RELEASED_WITH_EACH);
 }
 
-function removeReservation(records: Records, reservation: Reservation): void {
+export function removeReservation(records: Records, reservation: Reservation): void {
   for (const name of reservation.budgets) {
     const record = records.budgets.find(name);
     if (!record) continue;
@@ -199,7 +198,7 @@ function removeReservation(records: Records, reservation: Reservation): void {
   }
 }
 
-function sum(one: Spend, other: Spend, by: 1 | -1): Spend {
+export function sum(one: Spend, other: Spend, by: 1 | -1): Spend {
   return { tokens: one.tokens + by * other.tokens, cost: one.cost + by * other.cost };
 }
 
@@ -343,29 +342,3 @@ export const grantBudget: Rule<"grantBudget"> = (records, name, { now, by, ...or
   requestDelayedBeats(records);
   return statusOf(records, rule);
 };
-
-export const extendBudget: Rule<"extendBudget"> = (records, claim, { used, next }) => {
-  const record = turnOfClaim(records, claim);
-  const budgets = record ? budgetsOf(records, record.turn) : [];
-  if (!record || budgets.length === 0) return undefined;
-  const own = record.open.reservation;
-  const planned = sum(used, next, 1);
-  const noRoom = findNoRoom(records, budgets, own, used);
-  const mayContinue = !noRoom || (!noRoom.isSpent && own !== undefined && fits(planned, own));
-  const refusal = mayContinue ? undefined : refusalOf(noRoom);
-  const reserved = mayContinue ? planned : used;
-  // A step that asks again changes nothing.
-  if (refusal?.isSpent || (refusal && own && fits(own, reserved))) return refusal;
-  if (own) removeReservation(records, own);
-  const reservation = addReservation(records, budgets, reserved, used);
-  records.turns.put({ ...record, open: { ...record.open, reservation } });
-  return refusal;
-};
-
-function refusalOf({ budget, resetsAt, detail, isSpent }: NoRoom): BudgetRefusal {
-  return { budget, resetsAt, detail, isSpent };
-}
-
-function fits(spend: Spend, within: Spend): boolean {
-  return spend.tokens <= within.tokens && spend.cost <= within.cost;
-}

@@ -369,7 +369,10 @@ export interface Records {
     after(place: UsageCount | number, limit: number): UsageCount[];
     delete(counter: UsageCount): void;
   };
-  readonly budgets: Omit<StoredRecords<BudgetRecord>, "delete">;
+  readonly budgets: StoredRecords<BudgetRecord> & {
+    /** All records, in the order of their names. */
+    all(): BudgetRecord[];
+  };
   readonly gateway: GatewayStream;
   readonly apiKeys: StoredRecords<ApiKeyRecord> & {
     /** All keys, in the order of their places. */

@@ -1,4 +1,5 @@
 import type { Entry, Store } from "#store/store.ts";
+import type { BudgetRecord } from "./budget-records.ts";
 import { releaseHeld } from "./budgets.ts";
 import { forgetEventsBefore } from "./events.ts";
 import { forgetNewsBefore } from "./gateway.ts";
@@ -18,6 +19,8 @@ const ENTRIES_A_STEP = 8;
 const SESSIONS_A_SLICE = 50;
 /** After a change of the policy, only sweeps let held turns begin. */
 const HELD_A_SWEEP = 64;
+/** The longest window, a month whose clocks are set back. */
+const LONGEST_WINDOW_MS = 32 * 86_400_000;
 
 type SweepRequest = Parameters<Store["sweep"]>[0];
 
@@ -26,6 +29,7 @@ export const sweep: Rule<"sweep"> = (records, request) => {
   returnLostTurns(records, request);
   freeLostMessages(records);
   const hasHeld = releaseHeld(records, records.turns.holdingBudgets(), HELD_A_SWEEP);
+  forgetBudgets(records);
   for (const late of records.lateAttempts.endedBy(records.moment.time)) records.lateAttempts.delete(late);
   forgetUsageBefore(records, request.usageBefore);
   forgetNewsBefore(records, request.gatewayBefore);
@@ -59,6 +63,19 @@ function forgetKeys(records: Records, time: number, limit: number): number {
   const ended = records.keys.endedBy(time, limit);
   for (const record of ended) records.keys.delete(record);
   return ended.length;
+}
+
+/** Deletes the records of budgets that are in no policy any more, such as those of deleted keys, once their windows are over. */
+function forgetBudgets(records: Records): void {
+  const { now } = records.moment;
+  const isOver = ({ windowStart, reserved, grants }: BudgetRecord) =>
+    windowStart + LONGEST_WINDOW_MS <= now &&
+    reserved.tokens + reserved.cost === 0 &&
+    grants.every(({ until }) => until <= now);
+  const over = records.budgets.all().filter(isOver);
+  if (over.length === 0) return;
+  const names = new Set(records.bookmarks.policy.budgets.map(({ name }) => name));
+  for (const record of over) if (!names.has(record.name)) records.budgets.delete(record);
 }
 
 /** Erases sessions past their retention, and the heads of journals that continue. Returns true if there is more. */

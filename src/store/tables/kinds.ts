@@ -1,5 +1,6 @@
 /** The queries of the rules for each kind of record, answered by its table. */
 import { NOTHING_OPEN } from "#store/rules/agents.ts";
+import type { BudgetRecord } from "#store/rules/budget-records.ts";
 import {
   type AgentCount,
   type AgentRecord,
@@ -22,6 +23,7 @@ import type { NotificationRecord, SystemEvent, UsageCount } from "#store/store.t
 import { NO_COUNTS } from "#store/usage-counts.ts";
 import {
   API_KEYS,
+  BUDGETS,
   counterOf,
   DELIVERIES,
   ERASURES,
@@ -262,6 +264,13 @@ export function lateAttemptRecords(table: RecordTable<LateAttempt>): Records["la
     ...storedIn(table),
     find: (turnId, fence) => table.find(lateAttemptKey(turnId, fence)),
     endedBy: (time) => table.scan(LATE_ATTEMPTS.orders.byEnd, { upTo: time }),
+  };
+}
+
+export function budgetRecords(table: RecordTable<BudgetRecord>): Records["budgets"] {
+  return {
+    ...storedIn(table),
+    all: () => table.scan(BUDGETS.orders.all, {}),
   };
 }
 

@@ -297,6 +297,7 @@ export const BUDGETS = {
   key: "id",
   isLive: true,
   columns: { id: ["text", ({ name }) => name] },
+  orders: { all: { by: "id", isRare: true } },
 } satisfies Layout<BudgetRecord>;
 
 export const OUTGOING = {

@@ -9,6 +9,7 @@ import type { GatewayEnds } from "./journal-rows.ts";
 import {
   agentRecords,
   apiKeyRecords,
+  budgetRecords,
   countNotification,
   deliveryRecords,
   erasureRecords,
@@ -173,7 +174,7 @@ export class TableRecords implements Records {
   }
 
   get budgets(): Records["budgets"] {
-    this.#budgets ??= this.#table(BUDGETS);
+    this.#budgets ??= budgetRecords(this.#table(BUDGETS));
     return this.#budgets;
   }
 

@@ -478,6 +478,27 @@ export function budgetsTests(engine: Engine): void {
       expect(await startAtOnce(world)).toBeDefined();
     });
 
+    it("is forgotten when its window is over and no policy has it, unless a grant lasts", async ({ world }) => {
+      const names = ["used", "granted", "current"];
+      await configure(world, ...names.map((name) => ({ name, tokens: 1_000, keys: [name] })));
+      await runAtOnce(world, 10, { caller: "used" });
+      const until = START + 50 * 24 * HOUR;
+      await world.store.grantBudget("granted", { now: world.clock.now(), tokens: 5, until, by: "ops" });
+      await world.clock.advance(33 * 24 * HOUR);
+      await runAtOnce(world, 10, { caller: "current" });
+      await configure(world);
+      await world.sweep();
+      // The clock is set back: without a record, nothing of that hour is used.
+      world.clock.jump(-33 * 24 * HOUR);
+      await configure(world, ...names.map((name) => ({ name, tokens: 1_000, per: "month", keys: [name] }) as const));
+      const found = (await world.store.listBudgets()).map(({ rule, tokens }) => [rule.name, tokens]);
+      expect(Object.fromEntries(found)).toMatchObject({
+        used: { used: 0 },
+        granted: { granted: 5 },
+        current: { used: 10 },
+      });
+    });
+
     it("delays beats while it is spent, reports it once on the timelines of their events, and takes them in the next window", async ({
       world,
     }) => {
