@@ -51,7 +51,8 @@ export function storeLateAttempt(records: Records, { turn, ordinal, open }: Open
   if (!open.lease) return;
   const { turnId, attempt: fence, agent, surface, caller } = turn;
   const endsAt = records.moment.time + RETAINED_MS;
-  const promptBytes = records.sessions.at(ordinal, turn.sessionId)?.session.contextBytes;
+  const promptBytes =
+    (records.sessions.at(ordinal, turn.sessionId)?.session.contextBytes ?? 0) + (open.contextBytes ?? 0);
   records.lateAttempts.put({ turnId, fence, node: open.lease.node, agent, surface, caller, endsAt, promptBytes });
 }
 

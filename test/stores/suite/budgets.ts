@@ -119,6 +119,12 @@ export function budgetsTests(engine: Engine): void {
       expect(await tokensOf(world)).toEqual([0, 2 * (RESERVED + 1_000 + 2)]);
       await world.end(claimed, { usage: used(0, 0), reply: "" });
       expect((await statusOf(world)).estimatedTokens).toBe(1_002);
+      await withContext("chat:c");
+      const lost = await world.claimNext();
+      await world.clock.advance(LEASE_MS + 1);
+      await world.sweep();
+      await world.end(lost, { usage: used(0, 0), reply: "" });
+      expect((await statusOf(world)).estimatedTokens).toBe(2 * 1_002);
     });
 
     it("lets the turns that waited for its window begin some at a time", async ({ world }) => {
