@@ -57,7 +57,7 @@ export interface NotificationStore {
    * `invalid-params`. With a filter, a page looks at `MOST_SCANNED` at most, so that it may hold fewer than `limit`, or none, and still have a `next`.
    */
   listNotifications(query: NotificationQuery): Promise<Page<Notification>>;
-  /** Stored until it has ended, and then until `policy.notifications` later ones have ended. */
+  /** Stored until it has ended, and then until `policy.notifications` later ones of its endpoint have ended. */
   getNotification(notificationId: string): Promise<Notification | undefined>;
   /**
    * Queues an ended one again, with the same event id and no attempt counted. One that has not ended is due at once. Returns it in its new

@@ -32,7 +32,7 @@ export type Reserve = { promptTokens: number; outputTokens: number; inputPrice: 
 
 export type StorePolicy = {
   notify: readonly NotifyRule[];
-  /** The number of stored notifications that have ended. */
+  /** The most stored notifications of an endpoint that have ended, and the most that wait. */
   notifications: number;
   budgets: readonly BudgetRule[];
   /** By agent. */

@@ -144,10 +144,13 @@ async function expectWhole(store: Store, when: string): Promise<void> {
   });
   expect(await sharesOf(store), when).toEqual(await recountShares(store));
   const notifications = await notificationsOf(store);
-  const waiting = notifications.filter(({ endedAt }) => endedAt === undefined);
-  expect(notifications.length - waiting.length, when).toBeLessThanOrEqual(POLICY.notifications);
   const byEndpoint: Record<string, number> = {};
-  for (const { endpoint } of waiting) byEndpoint[endpoint] = (byEndpoint[endpoint] ?? 0) + 1;
+  const endedByEndpoint: Record<string, number> = {};
+  for (const { endpoint, endedAt } of notifications) {
+    const counts = endedAt === undefined ? byEndpoint : endedByEndpoint;
+    counts[endpoint] = (counts[endpoint] ?? 0) + 1;
+  }
+  for (const ended of Object.values(endedByEndpoint)) expect(ended, when).toBeLessThanOrEqual(POLICY.notifications);
   expect(store.stats().notifications, when).toEqual(byEndpoint);
   for (const agent of AGENTS) {
     const isOfBeat = (turn: Turn) => turn.caller === "heartbeat" && turn.agent === agent && turn.endedAt === undefined;

@@ -16,6 +16,7 @@ import type { OutgoingRecord, Records, Rule, RuleInPieces } from "./records.ts";
 
 /** The size of a listed notification without its texts. */
 const LISTED_BYTES = 400;
+const TOO_MANY = "too many notifications waited for the endpoint";
 /** Notifications are not deleted with a session. */
 const NO_SESSION = 0;
 
@@ -110,7 +111,9 @@ function dataOf(turn: Turn, hops: number): object {
 function queueFor(records: Records, endpoints: readonly NotifyRule[], event: Noted, data: string): void {
   const { eventId, type, at, agent, turnId, sessionId, hops = 0 } = event;
   const createdAt = records.moment.now;
+  const most = records.bookmarks.policy.notifications;
   for (const { name: endpoint } of endpoints) {
+    if (records.notifications.waiting(endpoint) >= most) failOldest(records, endpoint);
     const notification: Notification = {
       notificationId: `${eventId}.${endpoint}`,
       eventId,
@@ -133,6 +136,26 @@ function queueFor(records: Records, endpoints: readonly NotifyRule[], event: Not
     records.notifications.put({ notification, place: records.next("place"), endedOrder: undefined });
     addOutgoing(records, messageOf(notification), NO_SESSION);
   }
+}
+
+/**
+ * Fails the notification that has waited for the longest time without an attempt. The others are being sent or retried: they are as few as the gateway
+ * sends at once, or end within a day.
+ */
+function failOldest(records: Records, endpoint: string): void {
+  const oldest = records.outgoing.firstReady(`notify:${endpoint}`);
+  const record = oldest && records.notifications.find(oldest.message.id);
+  if (!record) return;
+  const { now: endedAt } = records.moment;
+  const notification: Notification = { ...record.notification, state: "failed", reason: TOO_MANY, endedAt };
+  records.outgoing.delete(oldest);
+  putEnded(records, record, notification);
+}
+
+/** Puts a notification that has just ended. The endpoint's oldest ended ones go. */
+export function putEnded(records: Records, record: NotificationRecord, notification: Notification): void {
+  records.notifications.put({ ...record, notification, endedOrder: records.next("order") });
+  records.notifications.eraseEnded(records.bookmarks.policy.notifications, notification.endpoint);
 }
 
 function messageOf({ notificationId: id, endpoint, hops, createdAt }: Notification): OutgoingNotification {

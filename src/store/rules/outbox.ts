@@ -10,7 +10,7 @@ import type {
 } from "#store/store.ts";
 import { addDeliveryStep, notifyOutcome } from "./deliveries.ts";
 import { firstOf, holds, leaseFor, makeDueReady, withoutLease } from "./leases.ts";
-import { eventIdOf, noteEvent } from "./notifications.ts";
+import { eventIdOf, noteEvent, putEnded } from "./notifications.ts";
 import { isReply } from "./outgoing.ts";
 import type { Lease, OutgoingRecord, Records, Rule } from "./records.ts";
 import { findTurn } from "./turn-lookup.ts";
@@ -90,10 +90,9 @@ function showNotification(
   const { now } = records.moment;
   const shown = state && { state, reason, code };
   const nextAt = state === "retrying" && delayMs !== undefined ? now + delayMs : undefined;
-  const hasEnded = delayMs === undefined;
-  const notification = { ...record.notification, ...shown, attempts, nextAt, endedAt: hasEnded ? now : undefined };
-  records.notifications.put({ ...record, notification, endedOrder: hasEnded ? records.next("order") : undefined });
-  if (hasEnded) records.notifications.eraseEnded(records.bookmarks.policy.notifications);
+  const notification = { ...record.notification, ...shown, attempts, nextAt };
+  if (delayMs === undefined) putEnded(records, record, { ...notification, endedAt: now });
+  else records.notifications.put({ ...record, notification });
 }
 
 /** Notifies endpoints of a reply that failed. A reply that is announced again has another `place`. */

@@ -334,8 +334,13 @@ export interface Records {
   readonly notifications: Omit<StoredRecords<NotificationRecord>, "delete"> & {
     /** Notifications with a smaller place, newest first. */
     before(place: number, limit: number): NotificationRecord[];
-    /** Erases those that ended first, until at most `most` are stored that have ended, some at a time. */
-    eraseEnded(most: number): void;
+    /** The number of notifications of an endpoint that have not ended. */
+    waiting(endpoint: string): number;
+    /**
+     * Erases those that ended first, until at most `most` of an endpoint are stored that have ended, some at a time; of one endpoint or of each. Returns
+     * true if there are more.
+     */
+    eraseEnded(most: number, endpoint?: string): boolean;
   };
 
   readonly deliveries: StoredRecords<DeliveryRecord> & {

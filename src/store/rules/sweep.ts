@@ -37,8 +37,9 @@ export const sweep: Rule<"sweep"> = (records, request) => {
   left -= eraseMore(records, left * ENTRIES_A_STEP) / ENTRIES_A_STEP;
   left -= forgetKeys(records, request.keysBefore, Math.max(Math.ceil(left), 0));
   left -= forgetEventsBefore(records, request.eventsBefore, Math.max(Math.ceil(left), 0));
+  const hasMoreEnded = records.notifications.eraseEnded(records.bookmarks.policy.notifications);
   const hasMore = sweepSessions(records, request, left);
-  return hasMore || hasHeld || records.erasures.first() !== undefined;
+  return hasMore || hasHeld || hasMoreEnded || records.erasures.first() !== undefined;
 };
 
 /** Turns whose lease ended go back to their queue, or fail after as many attempts as they may have. */

@@ -99,7 +99,7 @@ insert into live select 'all', 'state', json_remove(json_set(value, '$.version',
   '$.open', (select json_object('queued', ifnull(sum(queued), 0), 'running', ifnull(sum(running), 0), 'compactions', 0,
     'waitingEvents', ifnull(sum(waiting), 0), 'openEvents', ifnull(sum(open), 0), 'deadEvents', ifnull(sum(dead), 0)) from counted),
   '$.announcements', (select count(*) from live where kind = 'outgoing'),
-  '$.notifications', json_object('waiting', json_object(), 'ended', 0)), '$.bookmarks') from meta where name = 'state';
+  '$.notifications', json_object('waiting', json_object(), 'ended', json_object())), '$.bookmarks') from meta where name = 'state';
 delete from meta where name = 'state';
 drop table counted;
 `;

@@ -48,8 +48,8 @@ import type { Changed, Layout, Order, RecordTable } from "./table.ts";
 type Shelf = { size: number; bytes: number; ended: number };
 export type Shelves = { refused: Shelf; others: Shelf };
 
-/** The notifications of the store: how many have not ended, by endpoint, and how many have. */
-export type NotificationCounts = { waiting: Record<string, number>; ended: number };
+/** The numbers of notifications that have not ended, and of those that have, by endpoint. */
+export type NotificationCounts = { waiting: Record<string, number>; ended: Record<string, number> };
 
 /** The most notifications that are erased at once, where the limit has become much smaller. The others follow. */
 const ERASED_TOGETHER = 100;
@@ -235,9 +235,9 @@ export function countNotification(
   ] as const) {
     if (!record) continue;
     const { endpoint } = record.notification;
-    if (record.endedOrder !== undefined) counts.ended += by;
-    else counts.waiting[endpoint] = (counts.waiting[endpoint] ?? 0) + by;
-    if (counts.waiting[endpoint] === 0) delete counts.waiting[endpoint];
+    const count = record.endedOrder === undefined ? counts.waiting : counts.ended;
+    count[endpoint] = (count[endpoint] ?? 0) + by;
+    if (count[endpoint] === 0) delete count[endpoint];
   }
 }
 
@@ -249,12 +249,17 @@ export function notificationRecords(
   return {
     ...storedIn(table),
     before: newestFirst(table, all),
-    eraseEnded: (most) => {
-      for (let erased = 0; erased < ERASED_TOGETHER && counts.ended > most; erased++) {
-        const first = table.first(ended);
-        if (!first) return;
-        table.delete(table.keyOf(first));
+    waiting: (endpoint) => counts.waiting[endpoint] ?? 0,
+    eraseEnded: (most, endpoint) => {
+      let left = ERASED_TOGETHER;
+      for (const of of endpoint === undefined ? Object.keys(counts.ended) : [endpoint]) {
+        for (; (counts.ended[of] ?? 0) > most; left--) {
+          const first = left > 0 ? table.first(ended, of) : undefined;
+          if (!first) return left === 0;
+          table.delete(table.keyOf(first));
+        }
       }
+      return false;
     },
   };
 }

@@ -141,9 +141,10 @@ export const NOTIFICATIONS = {
   columns: {
     id: ["text", ({ notification }) => notification.notificationId],
     place: ["integer", ({ place }) => place, "fixed"],
+    endpoint: ["text", ({ notification }) => notification.endpoint, "fixed"],
     ended_order: ["integer", ({ endedOrder }) => endedOrder],
   },
-  orders: { all: { by: "place" }, ended: { by: "ended_order" } },
+  orders: { all: { by: "place" }, ended: { by: "ended_order", of: "endpoint" } },
   weigh: ({ notification }) => weighNotification(notification),
 } satisfies Layout<NotificationRecord>;
 

@@ -72,7 +72,7 @@ export function newState(): State {
     shelves: { refused: { size: 0, bytes: 0, ended: 0 }, others: { size: 0, bytes: 0, ended: 0 } },
     open: { ...NOTHING_OPEN },
     announcements: 0,
-    notifications: { waiting: {}, ended: 0 },
+    notifications: { waiting: {}, ended: {} },
     gateway: { first: 1, last: 0 },
   };
 }

@@ -232,10 +232,11 @@ export function notifyingTests(engine: Engine): void {
     });
 
     it("erases the notifications that ended first, above the limit of the policy", async ({ world }) => {
-      await configure(world, [endpoint("ops")], 2);
+      await configure(world, [endpoint("ops")], 4);
       const ids = (await Promise.all(times(4, () => endTurn(world)))).map((turnId) => `${idOf(turnId)}.ops`);
       const all = await claim(world);
       expect(all).toHaveLength(4);
+      await configure(world, [endpoint("ops")], 2);
       for (const of of [...all].reverse()) await end(world, of);
       const oldest = all.slice(0, 2).map(({ message }) => message.id);
       expect((await listed(world)).map(({ notificationId }) => notificationId).sort()).toEqual(oldest.sort());
@@ -247,6 +248,41 @@ export function notifyingTests(engine: Engine): void {
       await end(world, await claimNext(world));
       expect(await listed(world)).toHaveLength(1);
       expect(world.store.stats().bytes).toBeLessThan(before + 5_000);
+    });
+
+    it("MUST fail the oldest that wait for an endpoint above the limit of the policy, so that the store does not fill", async ({
+      world,
+    }) => {
+      await configure(world, [endpoint("dead"), endpoint("live", ["turn.failed"])], 3);
+      const ids = [await endTurn(world), await endTurn(world)].map((turnId) => `${idOf(turnId)}.dead`);
+      const sent = await claimNext(world);
+      expect(sent.message.id).toBe(ids[0]);
+      for (let n = 0; n < 2; n++) ids.push(`${idOf(await endTurn(world))}.dead`);
+      expect(world.store.stats().notifications).toEqual({ dead: 3 });
+      const failed = { attempts: 0, reason: "too many notifications waited for the endpoint", endedAt: world.clock.now() };
+      expect(await listed(world, { state: "failed" })).toMatchObject([{ notificationId: ids[1], ...failed }]);
+      expect((await claim(world)).map(({ message }) => message.id)).toEqual(ids.slice(2));
+      expect(await end(world, sent)).toBe(true);
+      for (let n = 0; n < 10; n++) await endTurn(world, { status: "failed" });
+      expect(world.store.stats().notifications).toEqual({ dead: expect.any(Number), live: 3 });
+      expect((await listed(world, { endpoint: "live" })).length).toBe(6);
+    });
+
+    it("does not erase the ended ones of another endpoint, and a sweep applies a smaller limit", async ({ world }) => {
+      await configure(world, [endpoint("alerts", ["turn.failed"]), endpoint("chatty", ["turn.completed"])], 3);
+      for (let n = 0; n < 2; n++) {
+        await endTurn(world, { status: "failed" });
+        await end(world, await claimNext(world), "failed");
+      }
+      for (let n = 0; n < 5; n++) {
+        await endTurn(world);
+        await end(world, await claimNext(world));
+      }
+      expect(await listed(world, { endpoint: "alerts" })).toHaveLength(2);
+      expect(await listed(world, { endpoint: "chatty" })).toHaveLength(3);
+      await configure(world, [], 1);
+      await world.sweep();
+      expect((await listed(world)).map(({ endpoint }) => endpoint)).toEqual(["chatty", "alerts"]);
     });
 
     it("queues an ended one again with the same event, at its place in the list", async ({ world }) => {

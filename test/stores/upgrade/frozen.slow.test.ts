@@ -4,8 +4,8 @@ import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
 import { migrations } from "#store/sqlite/schema.ts";
 
 /** The digests of the released migrations. For PostgreSQL, each has the version, the oldest version whose gateways work with it, and the digest. */
-const SQLITE = ["6c8b24c37d8cf0d7"];
-const POSTGRES = [[8, 8, "f532d5cd759e496b"]];
+const SQLITE = ["57c2e795f1d366dc"];
+const POSTGRES = [[8, 8, "bd381b50af344a96"]];
 const ADD =
   "A version that was released never changes: add a migration. Only where this one was not released yet, put its digest here.";
 

@@ -97,7 +97,7 @@ update gateway_state set body = (${object({
   shelves: object({ refused: shelf(IS_REFUSED), others: shelf(`not (${IS_REFUSED})`) }),
   open: `(select ${object(countsWith("sum"))} from counted)`,
   announcements: "(select count(*) from outgoing)::text",
-  notifications: object({ waiting: "'{}'", ended: "'0'" }),
+  notifications: object({ waiting: "'{}'", ended: "'{}'" }),
   gateway: `(select ${object({ first: whole("first"), last: whole("last") })} from old_gateway_place)`,
 })})::json;
 `;
