@@ -38,6 +38,10 @@ export function createHealth(parts: HealthParts) {
   /** The degraded parts by the last notification, and the number of notifications. */
   let noted = "";
   let notes = 0;
+  /** A change that may not be stored. */
+  let unstored: { parts: string; eventId: string } | undefined;
+  /** Changes are stored one after another. */
+  let noting = Promise.resolve();
   /** The look that runs, or ran last. */
   let last: { freshUntil: number; report: Promise<HealthReport> } | undefined;
   let isClosed = false;
@@ -80,16 +84,20 @@ export function createHealth(parts: HealthParts) {
   const note = async ({ parts: all }: HealthReport): Promise<void> => {
     const others = all.filter(({ name, status }) => status === "degraded" && !name.startsWith(NOTIFY_PART));
     const now = others.map(({ name }) => name).join(" ");
-    if (now === noted || isClosed) return;
-    const before = noted;
-    noted = now;
+    if ((now === noted && !unstored) || isClosed) return;
+    if (!parts.settings().policy.notify.some(({ events }) => events.includes("health.changed"))) {
+      noted = now;
+      unstored = undefined;
+      return;
+    }
+    if (unstored?.parts !== now)
+      unstored = { parts: now, eventId: `ntf_${nodeId.slice(nodeId.indexOf("_") + 1)}_${++notes}` };
     try {
-      const eventId = `ntf_${nodeId.slice(nodeId.indexOf("_") + 1)}_${notes + 1}`;
       const data = JSON.stringify({ nodeId, status: statusOf(others), parts: others });
-      await store.notifyEvent({ now: clock.now(), eventId, type: "health.changed", data });
-      notes++;
+      await store.notifyEvent({ now: clock.now(), eventId: unstored.eventId, type: "health.changed", data });
+      noted = now;
+      unstored = undefined;
     } catch (error) {
-      noted = before;
       events.storeFailed({ operation: "notifyEvent", error });
     }
   };
@@ -103,7 +111,7 @@ export function createHealth(parts: HealthParts) {
       (report) => {
         snapshot.freshUntil = clock.monotonic() + FRESH_MS;
         void tell(report);
-        void note(report);
+        noting = noting.then(() => note(report));
       },
       () => (snapshot.freshUntil = 0),
     );

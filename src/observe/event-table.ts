@@ -68,6 +68,8 @@ export interface EventFields {
   /** Announcements that were not delivered when the gateway stopped. If they are `stored`, the next start delivers them. */
   announcementsLeft: { left: number; stored: boolean };
   notificationsLeft: { left: number; stored: boolean };
+  /** An endpoint of notifications begins to fail. Further failures are only in the debug log. */
+  notifyFailing: { endpoint: string; reason: string };
   /** An endpoint of notifications answered 410 Gone. It receives nothing until the configuration changes. */
   notifyStopped: { endpoint: string; reason: string };
   retentionResumed: { byMs: number };
@@ -167,6 +169,7 @@ export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> 
   budgetGranted: ["info", "budget.granted"],
   announcementsLeft: [({ stored }) => (stored ? "info" : "warn"), "announcements.left"],
   notificationsLeft: [({ stored }) => (stored ? "info" : "warn"), "notifications.left"],
+  notifyFailing: ["warn", "notify.failing"],
   notifyStopped: ["warn", "notify.stopped", "notify_stops", "Stops of endpoints of notifications.", "endpoint"],
   retentionResumed: ["info", "retention.resumed"],
   keyExpiring: ["warn", "key.expiring"],

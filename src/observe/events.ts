@@ -224,11 +224,11 @@ function turnEvents({ count, time, logger, followers }: Outlets) {
       logger.log(level, `announcement.${outcome}`, attempt);
       if (outcome !== "returned") for (const follower of followers) follower.announced(attempt.turnId);
     },
-    /** As `announced`; `stopped` waits until its endpoint starts again. */
+    /** As `announced`; `stopped` waits until its endpoint starts again. An endpoint that fails has its own line. */
     notified(attempt: Notified): void {
       const { endpoint, outcome } = attempt;
       notifications.at(endpoint, outcome).inc();
-      const level = outcome === "delivered" ? "debug" : outcome === "retried" || outcome === "failed" ? "warn" : "info";
+      const level = outcome === "failed" ? "warn" : outcome === "returned" ? "info" : "debug";
       logger.log(level, `notification.${outcome}`, attempt);
     },
   };

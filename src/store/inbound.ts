@@ -101,6 +101,8 @@ export type OutgoingResult = {
   state: AnnouncementState | undefined;
   reason: string | undefined;
   code?: number | undefined;
+  /** There was no request: the attempt of a notification does not count, and the status of its last attempt stays. */
+  isUnsent?: true | undefined;
   step: DeliveryStep;
 };
 export type ClaimedMessage = { claim: OutgoingClaim; message: Outgoing };

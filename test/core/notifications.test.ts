@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
+import type { Backend } from "#backends/backend.ts";
 import { createEchoBackend } from "#backends/echo.ts";
 import type { Outcome } from "#channels/channel.ts";
+import { replayNotification } from "#core/outbox/operator-calls.ts";
 import { eventsOf } from "#kit/notifications.ts";
 import { NO_POLICY } from "#store/policy.ts";
-import type { HealthPart } from "#store/store.ts";
+import type { HealthPart, Store } from "#store/store.ts";
 import { createPlayedEndpoint, DELIVERED, failing, GONE, type PlayedEndpoint } from "#test/channels/played.ts";
 import { START } from "#test/harness/clock.ts";
 import { SHARED } from "#test/stores/shared-alone.ts";
@@ -122,6 +124,67 @@ describe("a notification", () => {
     expect(core.store.stats().notifications).toEqual({});
   });
 
+  it("is sent before one that failed, so that one that always fails delays no other", async () => {
+    const ops = createPlayedEndpoint([failing(), DELIVERED, failing(), DELIVERED]);
+    await using core = await startNotifying({ ops });
+    const turnIds: string[] = [];
+    for (let n = 0; n < 3; n++) {
+      turnIds.push(await core.turn());
+      await core.clock.advance(1);
+    }
+    await core.clock.advance(5_000);
+    const [first, second, third] = turnIds.map(eventIdOf);
+    const sent = ops.calls.map(({ sent }) => sent.eventId);
+    expect(sent.slice(0, 3)).toEqual([first, second, third]);
+  });
+
+  it("MUST cost a dead endpoint few attempts, one line of the log, and a day at most", async () => {
+    const dead = createPlayedEndpoint(Array.from({ length: 500 }, () => failing()));
+    await using core = await startNotifying({ dead });
+    for (let n = 0; n < 80; n++) {
+      await core.turn();
+      await core.clock.advance(1);
+    }
+    for (let minutes = 0; minutes < 60; minutes++) await core.clock.advance(60_000);
+    expect(dead.calls.length).toBeLessThan(20);
+    expect(await core.logged("notify.failing")).toMatchObject([
+      { endpoint: "dead", reason: "HTTP 503", level: "warn" },
+    ]);
+    expect(new Set((await core.logged("notification.retried")).map(({ level }) => level))).toEqual(new Set(["debug"]));
+    for (let hours = 0; hours < 26; hours++) await core.clock.advance(HOUR);
+    const [{ attempts, reason } = {}, ...others] = (await core.listed()).filter(({ attempts }) => attempts === 0);
+    expect({ attempts, reason }).toEqual({ attempts: 0, reason: "waited for one day" });
+    expect(others.length).toBeGreaterThan(5);
+    expect(core.store.stats().notifications).toEqual({});
+  });
+
+  it("MUST not change the state of an endpoint by the late answer of its earlier address", async () => {
+    const before = createPlayedEndpoint();
+    const after = createPlayedEndpoint([DELIVERED, DELIVERED]);
+    await using core = await startNotifying({ ops: before });
+    await core.turn();
+    await core.reconfigure({ ops: after });
+    before.calls[0]?.answer(GONE);
+    await core.clock.settle();
+    expect(core.core.outbox.stopped()).toEqual([]);
+    expect(await core.healthOf("ops")).toMatchObject({ status: "ok" });
+    expect(after.calls).toHaveLength(1);
+    expect(await core.listed()).toMatchObject([{ state: "delivered", attempts: 2 }]);
+  });
+
+  it("of a change of an agent is also sent when a loop found it", async () => {
+    const ops = createPlayedEndpoint([DELIVERED]);
+    const policy = { ...NO_POLICY, notify: [{ name: "ops", events: eventsOf("agent.*"), agents: undefined }] };
+    // biome-ignore lint/correctness/useYield: it fails before its first chunk.
+    const run = async function* () {
+      throw new Error("broken");
+    };
+    const broken: Backend = { ...createEchoBackend(), run };
+    await using core = await startNotifying({ ops }, { backend: broken, settings: { policy } });
+    await core.turn(3);
+    expect(ops.calls.map(({ sent }) => [sent.type, sent.hops])).toEqual([["agent.failing", 2]]);
+  });
+
   it("is not delayed by endpoints that hang", async () => {
     const hanging = Object.fromEntries(Array.from({ length: 5 }, (_, n) => [`h${n}`, createPlayedEndpoint()]));
     const live = createPlayedEndpoint(Array.from({ length: 10 }, () => DELIVERED));
@@ -153,7 +216,7 @@ describe("a notification", () => {
     await core.reconfigure({});
     await core.clock.advance(5_000);
     expect(await core.listed()).toMatchObject([
-      { state: "failed", attempts: 2, reason: "the endpoint was removed from the configuration" },
+      { state: "failed", attempts: 1, code: 503, reason: "the endpoint was removed from the configuration" },
     ]);
   });
 
@@ -178,6 +241,16 @@ describe("a notification", () => {
       expect(ops.calls).toHaveLength(sent);
     }
     expect(new Set(ops.calls.map(({ sent }) => sent.eventId)).size).toBe(1);
+  });
+
+  it("is sent at once after an operator's replay, also while its endpoint is paused", async () => {
+    const ops = createPlayedEndpoint([failing(HOUR), DELIVERED]);
+    await using core = await startNotifying({ ops });
+    const id = `${eventIdOf(await core.turn())}.ops`;
+    await replayNotification(core.core, id);
+    await core.clock.settle();
+    expect(ops.calls).toHaveLength(2);
+    expect(await core.listed()).toMatchObject([{ state: "delivered" }]);
   });
 
   it("is reported when the gateway stops before it was delivered", async () => {
@@ -226,8 +299,23 @@ describe("an endpoint that answers 410", () => {
     expect(ops.calls).toHaveLength(1);
     expect(await core.listed()).toMatchObject([
       { state: "waiting" },
-      { state: "failed", reason: "410 Gone; waited for one day", attempts: 2 },
+      { state: "failed", reason: "410 Gone; waited for one day", attempts: 1, code: 410 },
     ]);
+  });
+
+  it("is degraded while it is stopped, whatever another attempt returns", async () => {
+    const ops = createPlayedEndpoint();
+    await using core = await startNotifying({ ops });
+    await core.turn();
+    await core.clock.advance(1);
+    await core.turn();
+    ops.calls[0]?.answer(GONE);
+    await core.clock.settle();
+    ops.calls[1]?.answer(DELIVERED);
+    expect(await core.healthOf("ops")).toMatchObject({
+      status: "degraded",
+      detail: "Stopped: the receiver answered 410 Gone. 1 notification is waiting.",
+    });
   });
 });
 
@@ -242,6 +330,24 @@ describe("an endpoint whose last delivery failed", () => {
     });
     await core.clock.advance(5_000);
     expect(await core.healthOf("ops")).toMatchObject({ status: "ok" });
+  });
+});
+
+describe("an endpoint for which as many notifications wait as may", () => {
+  it("is degraded in health, and its oldest notifications fail", async () => {
+    const ops = createPlayedEndpoint([failing(HOUR)]);
+    const policy = { ...settingsOf({ ops }).policy, notifications: 2 };
+    await using core = await startNotifying({ ops }, { settings: { policy } });
+    for (let n = 0; n < 4; n++) {
+      await core.turn();
+      await core.clock.advance(1);
+    }
+    expect((await core.listed()).map(({ state }) => state)).toEqual(["waiting", "failed", "failed", "retrying"]);
+    const last = "This is the maximum in limits.notifications: with each further one, the oldest fails.";
+    expect(await core.healthOf("ops")).toMatchObject({
+      status: "degraded",
+      detail: `Last delivery failed: HTTP 503. 2 notifications are waiting. ${last}`,
+    });
   });
 });
 
@@ -305,5 +411,42 @@ describe("a change of the health", () => {
       { eventId: `ntf_${id}_1`, nodeId, status: "degraded", parts: degraded },
       { eventId: `ntf_${id}_2`, nodeId, status: "ok", parts: [] },
     ]);
+  });
+
+  it("MUST be stored once each, in order, although the store is slow or fails", async () => {
+    const ops = createPlayedEndpoint(Array.from({ length: 10 }, () => DELIVERED));
+    let part: HealthPart = { name: "memory", status: "ok", detail: null };
+    const answers: (() => void)[] = [];
+    const noted: string[] = [];
+    const wrapStore = (store: Store): Partial<Store> => ({
+      notifyEvent: async (event) => {
+        noted.push(event.eventId);
+        if (noted.length === 1) throw new Error("The store failed.");
+        if (noted.length === 2) await new Promise<void>((resolve) => answers.push(resolve));
+        await store.notifyEvent(event);
+      },
+    });
+    const policy = { ...NO_POLICY, notify: [{ name: "ops", events: eventsOf("*"), agents: undefined }] };
+    await using core = await startNotifying({ ops }, { settings: { policy }, processHealth: () => [part], wrapStore });
+    for (const status of ["degraded", "degraded", "ok"] as const) {
+      part = { name: "memory", status, detail: null };
+      await core.healthOf("ops");
+    }
+    answers[0]?.();
+    await core.clock.settle();
+    const id = core.core.node.slice("node_".length);
+    expect(noted).toEqual([1, 1, 2].map((n) => `ntf_${id}_${n}`));
+    const found = (await core.listed()).filter(({ type }) => type === "health.changed");
+    expect(found.map(({ data }) => JSON.parse(data).status)).toEqual(["ok", "degraded"]);
+  });
+
+  it("costs nothing without an endpoint that has the event", async () => {
+    let part: HealthPart = { name: "memory", status: "ok", detail: null };
+    let calls = 0;
+    const wrapStore = () => ({ notifyEvent: async () => void calls++ });
+    await using core = await startNotifying({}, { processHealth: () => [part], wrapStore });
+    part = { name: "memory", status: "degraded", detail: "short" };
+    await core.healthOf("ops");
+    expect(calls).toBe(0);
   });
 });

@@ -9,8 +9,11 @@ const LONGEST_DELAY_MS = 3_600_000;
 /** Longer than a day, in case the wall clock is set back. */
 const MOST_ATTEMPTS = 100;
 
-/** The result of an attempt. `returned`: the gateway stopped before there was an answer. `stopped`: its endpoint is stopped. */
-export type AttemptEnd = { code?: number | undefined; reason?: string } & (
+/** A message that waited for longer than a day is not sent; this is the time for its last attempt. */
+const LAST_SEND_MS = 60_000;
+
+/** The result of an attempt. `returned`: the gateway stopped before there was an answer. `stopped`: its endpoint is stopped. `isUnsent`: there was no request. */
+export type AttemptEnd = { code?: number | undefined; reason?: string; isUnsent?: true } & (
   | { name: "delivered" | "failed"; retryInMs?: undefined }
   | { name: "retried" | "returned" | "stopped"; retryInMs: number }
 );
@@ -36,8 +39,8 @@ export function stopped({ createdAt }: Outgoing, now: number, reason: string, co
   return { name: "stopped", code, reason, retryInMs: 0 };
 }
 
-/** The end of an attempt, from the outcome that the endpoint reported. */
-export function endOf(outcome: Outcome, message: Outgoing, now: number): AttemptEnd {
+/** The end of an attempt, from the outcome that the endpoint reported. It is not retried before the endpoint's pause ends. */
+export function endOf(outcome: Outcome, message: Outgoing, now: number, pauseMs: number): AttemptEnd {
   const { code } = outcome;
   if (outcome.kind === "delivered") return { name: "delivered", code };
   const { reason } = outcome;
@@ -45,8 +48,13 @@ export function endOf(outcome: Outcome, message: Outgoing, now: number): Attempt
   const { createdAt, attempts } = message;
   const left = createdAt + GIVE_UP_MS - now;
   if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return failed(`${reason}; retried for one day`, code);
-  const retryInMs = Math.min(Math.max(delayAfter(attempts), pauseOf(outcome)), left);
+  const retryInMs = Math.min(Math.max(delayAfter(attempts), pauseMs), left);
   return { name: "retried", code, reason, retryInMs };
+}
+
+/** True for a notification that is not sent, because it has waited for more than a day. */
+export function isTooOld(message: Outgoing, now: number): boolean {
+  return !isReply(message) && message.createdAt + GIVE_UP_MS + LAST_SEND_MS <= now;
 }
 
 /** The pause that the endpoint asked for, up to the limit. */
@@ -55,7 +63,7 @@ export function pauseOf(outcome: Outcome): number {
 }
 
 /** Doubles up to an hour. The jitter spreads messages that failed together. */
-function delayAfter(attempts: number): number {
+export function delayAfter(attempts: number): number {
   return Math.round(Math.min(FIRST_DELAY_MS * 2 ** attempts, LONGEST_DELAY_MS) * (0.5 + Math.random() / 2));
 }
 

@@ -1,7 +1,7 @@
 import type { Outcome } from "#channels/channel.ts";
 import type { CoreParts } from "#core/parts.ts";
 import type { HealthPart, Outgoing, Store } from "#store/store.ts";
-import { GIVE_UP_MS, pauseOf } from "./endings.ts";
+import { delayAfter, GIVE_UP_MS, pauseOf } from "./endings.ts";
 
 /** The maximum number of messages that are sent to an endpoint at once. After a failed attempt it is `AFTER_FAILURE`. */
 export const MOST_OF_ENDPOINT = 4;
@@ -14,14 +14,19 @@ export const NOTIFY_PART = "notify.";
 
 export type Endpoint = Outgoing["endpoint"];
 type Failure = Exclude<Outcome, { kind: "delivered" }>;
+/** `inARow`: the number of failures, of which attempts that ran together are one. `through`: the last attempt that had begun by then. */
+type Failing = Failure & { pausedUntil: number; inARow: number; through: number };
 type Claims = Pick<Parameters<Store["claimOutgoing"]>[0], "free" | "before">;
 
 /** The state of the endpoints in this process. An endpoint with failed attempts does not delay the messages of another. */
 export function createEndpoints({ store, settings, clock, events }: CoreParts) {
-  /** The endpoints whose last attempt failed, with the outcome and the time until which they asked for a pause. */
-  const failing = new Map<Endpoint, Failure & { pausedUntil: number }>();
+  /** The endpoints whose last attempt failed. */
+  const failing = new Map<Endpoint, Failing>();
   /** The endpoints of notifications that answered 410, until the configuration changes. */
   const stopped = new Map<Endpoint, string>();
+  /** The number of attempts that have begun, and of those that began before the last change of the configuration. */
+  let begun = 0;
+  let begunBefore = 0;
 
   const names = (): Endpoint[] => [
     ...[...settings().channels.keys()].map((name) => `channel:${name}` as const),
@@ -33,6 +38,15 @@ export function createEndpoints({ store, settings, clock, events }: CoreParts) {
   const placesOf = (endpoint: Endpoint, isRunning: boolean): number => {
     if (stopped.has(endpoint) || !failing.has(endpoint)) return MOST_OF_ENDPOINT;
     return pausedFor(endpoint) > 0 || (!isRunning && isDead(endpoint)) ? 0 : AFTER_FAILURE;
+  };
+
+  /** Reports an endpoint of notifications that stops, or begins to fail. */
+  const report = (name: string, { kind, reason }: Failure, last: Failing | undefined): void => {
+    const endpoint = `notify:${name}` as const;
+    if (kind === "failed" && !last) events.notifyFailing({ endpoint: name, reason });
+    if (kind === "failed" || stopped.has(endpoint)) return;
+    stopped.set(endpoint, reason);
+    events.notifyStopped({ endpoint: name, reason });
   };
 
   return {
@@ -50,16 +64,35 @@ export function createEndpoints({ store, settings, clock, events }: CoreParts) {
       const pauses = [...failing.keys()].map(pausedFor).filter((ms) => ms > 0);
       return Math.min(...pauses, stopped.size > 0 ? STOPPED_CHECK_MS : Number.POSITIVE_INFINITY);
     },
-    /** Learns the outcome of an attempt. */
-    tried(endpoint: Endpoint, outcome: Outcome): void {
+    /** The number of an attempt that begins. */
+    begin: (): number => ++begun,
+    /**
+     * Learns the outcome of an attempt. Returns the pause of the endpoint; undefined for an attempt from before a change of the configuration, which
+     * says nothing about the endpoint. Endpoints of notifications get longer pauses with each failure, so that a dead one costs little.
+     */
+    tried(endpoint: Endpoint, outcome: Outcome, attempt: number): number | undefined {
+      if (attempt <= begunBefore) return undefined;
       if (outcome.kind === "delivered") {
         failing.delete(endpoint);
-        return;
+        return 0;
       }
-      failing.set(endpoint, { ...outcome, pausedUntil: clock.monotonic() + pauseOf(outcome) });
-      if (outcome.kind !== "refused" || !endpoint.startsWith("notify:") || stopped.has(endpoint)) return;
-      stopped.set(endpoint, outcome.reason);
-      events.notifyStopped({ endpoint: nameOf(endpoint), reason: outcome.reason });
+      const last = failing.get(endpoint);
+      const isNotify = endpoint.startsWith("notify:");
+      const isSame = last !== undefined && attempt <= last.through;
+      const inARow = isSame ? last.inARow : (last?.inARow ?? 0) + 1;
+      const pause = isNotify && !isSame ? delayAfter(inARow - 1) : 0;
+      const pausedUntil = Math.max(
+        isSame ? last.pausedUntil : 0,
+        clock.monotonic() + Math.max(pause, pauseOf(outcome)),
+      );
+      failing.set(endpoint, { ...outcome, pausedUntil, inARow, through: isSame ? last.through : begun });
+      if (isNotify) report(nameOf(endpoint), outcome, last);
+      return pausedFor(endpoint);
+    },
+    /** Ends the pause of an endpoint. */
+    endPause(endpoint: Endpoint): void {
+      const last = failing.get(endpoint);
+      if (last) last.pausedUntil = 0;
     },
     /** Why the endpoint is stopped; undefined if it is not. */
     stopReason: (endpoint: Endpoint): string | undefined => stopped.get(endpoint),
@@ -68,9 +101,10 @@ export function createEndpoints({ store, settings, clock, events }: CoreParts) {
     /** Applies changed endpoints: pauses end, stopped ones start again, and each is tried at once. */
     reconfigured(): void {
       stopped.clear();
+      begunBefore = begun;
       const configured = new Set(names());
       for (const [endpoint, last] of failing) {
-        if (configured.has(endpoint)) last.pausedUntil = 0;
+        if (configured.has(endpoint)) Object.assign(last, { pausedUntil: 0, inARow: 0 });
         else failing.delete(endpoint);
       }
     },
@@ -81,13 +115,19 @@ export function createEndpoints({ store, settings, clock, events }: CoreParts) {
         const isChannel = endpoint.startsWith("channel:");
         const key = nameOf(endpoint);
         const name = isChannel ? `channels.${key}` : NOTIFY_PART + key;
+        const count = isChannel ? announcements : (notifications[key] ?? 0);
+        const isFull = !isChannel && count >= settings().policy.notifications;
         const last = failing.get(endpoint);
-        if (!last) return { name, status: "ok", detail: null };
-        const waiting = isChannel ? waits(announcements, "reply", "replies") : notificationsWait(notifications[key]);
-        const detail = stopped.has(endpoint)
-          ? `Stopped: the receiver answered ${last.reason}.`
-          : `Last delivery failed: ${last.reason}.`;
-        return { name, status: "degraded", detail: detail + waiting };
+        const stopReason = stopped.get(endpoint);
+        if (!last && stopReason === undefined && !isFull) return { name, status: "ok", detail: null };
+        const said = [
+          stopReason !== undefined
+            ? `Stopped: the receiver answered ${stopReason}.`
+            : last && `Last delivery failed: ${last.reason}.`,
+          isChannel ? waits(count, "reply", "replies") : waits(count, "notification", "notifications"),
+          isFull && "This is the maximum in limits.notifications: with each further one, the oldest fails.",
+        ];
+        return { name, status: "degraded", detail: said.filter(Boolean).join(" ") };
       });
     },
   };
@@ -98,10 +138,6 @@ export function nameOf(endpoint: Endpoint): string {
   return endpoint.slice(endpoint.indexOf(":") + 1);
 }
 
-function notificationsWait(count = 0): string {
-  return waits(count, "notification", "notifications");
-}
-
 function waits(count: number, one: string, several: string): string {
-  return count === 0 ? "" : ` ${count} ${count === 1 ? `${one} is` : `${several} are`} waiting.`;
+  return count === 0 ? "" : `${count} ${count === 1 ? `${one} is` : `${several} are`} waiting.`;
 }

@@ -21,6 +21,7 @@ export async function replayNotification(
   const queued = found && (await store.replayNotification(notificationId, { now: clock.now() }));
   if (!queued)
     throw new GatewayError("notification-not-found", `No notification has the id ${quoted(notificationId)}.`);
+  outbox.tryNow(queued.endpoint);
   return queued;
 }
 

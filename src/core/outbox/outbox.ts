@@ -9,6 +9,8 @@ import {
   failed,
   GIVE_UP_MS,
   isReply,
+  isTooOld,
+  pauseOf,
   RETURNED,
   STATES,
   stepOf,
@@ -44,17 +46,28 @@ export function createOutbox(parts: CoreParts) {
     return { works, nextDueInMs: Math.min(nextDueInMs, endpoints.nextInMs()) };
   };
 
+  /** The end of an attempt that must not send the message now; undefined if it may. */
+  const unsent = (message: Outgoing): AttemptEnd | undefined => {
+    const now = clock.now();
+    const reason = endpoints.stopReason(message.endpoint);
+    if (reason !== undefined) return stopped(message, now, reason);
+    return isTooOld(message, now) ? failed("waited for one day") : undefined;
+  };
+
   const attempt = async (message: Outgoing, signal: AbortSignal): Promise<AttemptEnd> => {
-    if (signal.aborted) return RETURNED;
-    const { endpoint } = message;
-    const reason = endpoints.stopReason(endpoint);
-    if (reason !== undefined) return stopped(message, clock.now(), reason);
+    const withoutRequest = (end: AttemptEnd): AttemptEnd => (isReply(message) ? end : { ...end, isUnsent: true });
+    const early = signal.aborted ? RETURNED : unsent(message);
+    if (early) return withoutRequest(early);
+    const number = endpoints.begin();
     const send = isReply(message) ? sendReply(parts, message, signal) : sendNotification(parts, message, signal);
     const outcome = await send;
-    if (outcome.kind === "unsendable") return failed(outcome.reason);
+    if (outcome.kind === "unsendable") return withoutRequest(failed(outcome.reason));
     if (signal.aborted && outcome.kind !== "delivered") return RETURNED;
-    endpoints.tried(endpoint, outcome);
-    return endOf(outcome, message, clock.now());
+    const pauseMs = endpoints.tried(message.endpoint, outcome, number);
+    // Its endpoint may have another address now.
+    if (pauseMs === undefined && outcome.kind === "refused" && !isReply(message))
+      return { name: "retried", reason: outcome.reason, code: outcome.code, retryInMs: 0 };
+    return endOf(outcome, message, clock.now(), pauseMs ?? pauseOf(outcome));
   };
 
   const run = async ({ claim, message, stop: { signal } }: Sending): Promise<void> => {
@@ -65,11 +78,12 @@ export function createOutbox(parts: CoreParts) {
       return brokenAttempt(message);
     });
     const step = stepOf(end, message, clock.now(), clock.monotonic() - began);
-    const { reason, code } = end;
+    const { reason, code, isUnsent } = end;
+    const result = { reason, code, isUnsent, step };
     const keep = () =>
       end.retryInMs === undefined
-        ? store.endOutgoing(claim, { state: end.name, reason, code, step })
-        : store.releaseOutgoing(claim, { delayMs: end.retryInMs, state: STATES[end.name], reason, code, step });
+        ? store.endOutgoing(claim, { state: end.name, ...result })
+        : store.releaseOutgoing(claim, { delayMs: end.retryInMs, state: STATES[end.name], ...result });
     // If the end cannot be stored, the message is sent again when its lease ends.
     const isOurs = await keepTrying(parts, "endOutgoing", keep, () => !signal.aborted).catch(() => false);
     // Its session was deleted, or its lease ended and another node has it.
@@ -77,9 +91,9 @@ export function createOutbox(parts: CoreParts) {
     report(message, end);
   };
 
-  const report = (message: Outgoing, { name: outcome, reason }: AttemptEnd): void => {
+  const report = (message: Outgoing, { name: outcome, reason, isUnsent }: AttemptEnd): void => {
     const { id, attempts } = message;
-    const attempt = attempts + 1;
+    const attempt = attempts + (isUnsent ? 0 : 1);
     if (!isReply(message)) {
       const endpoint = nameOf(message.endpoint);
       events.notified({ outcome, endpoint, notificationId: id, attempt, reason });
@@ -125,6 +139,11 @@ export function createOutbox(parts: CoreParts) {
     },
     /** True for a configured endpoint of notifications. */
     hasEndpoint: (name: string): boolean => settings().notify.has(name),
+    /** Tries an endpoint of notifications at once, also while it is paused after a failure. */
+    tryNow(name: string): void {
+      endpoints.endPause(`notify:${name}`);
+      worker.wake();
+    },
     /** Sends a test event to an endpoint of notifications at once. Undefined if it is not configured. */
     testEndpoint: (name: string): Promise<EndpointTest | undefined> => testEndpoint(parts, name, closing.signal),
     /** The endpoints of notifications that are stopped in this process. */

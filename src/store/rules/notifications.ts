@@ -1,5 +1,5 @@
 /** Notifications: events for the endpoints of the policy, written in the transaction of what they report. */
-import { hopsInMetadata } from "#kit/hops.ts";
+import { hopsInMetadata, MAX_HOPS } from "#kit/hops.ts";
 import { NO_USAGE, showCompleted, showUsage } from "#kit/usages.ts";
 import type {
   GatewayEntry,
@@ -72,8 +72,10 @@ export function noteAgent(
   records: Records,
   { agent, turnId, sessionId }: Turn,
   { now: at, error }: Pick<TurnEnd, "now" | "error">,
-  hops: number,
+  turnHops: number,
 ): void {
+  // A change of the agent is also sent if a loop found it. It cannot continue the loop, because it is sent only once.
+  const hops = Math.min(turnHops, MAX_HOPS - 1);
   const type = error ? "agent.failing" : "agent.recovered";
   const event = { eventId: eventIdOf(turnId, "agent"), type, at, agent, turnId, sessionId, hops };
   noteEvent(records, event, () => ({ agent, reason: error ? (error.detail ?? error.name) : null }));

@@ -16,7 +16,7 @@ import type { Lease, OutgoingRecord, Records, Rule } from "./records.ts";
 import { findTurn } from "./turn-lookup.ts";
 
 export const claimOutgoing: Rule<"claimOutgoing"> = (records, { node, leaseMs, free, others, before = {} }) => {
-  const ready = (record: OutgoingRecord) => ({ ...record, dueAt: undefined });
+  const ready = (record: OutgoingRecord) => ({ ...record, dueAt: undefined, place: placeOf(records, record) });
   const nextDueInMs = makeDueReady(records, records.outgoing, ready);
   const freeOfEndpoints = new Map<string, number>();
   for (const endpoint of records.outgoing.readyEndpoints()) {
@@ -41,6 +41,11 @@ export const claimOutgoing: Rule<"claimOutgoing"> = (records, { node, leaseMs, f
   }
 };
 
+/** The place of a message that is retried. A notification goes behind all others that wait, so that one that always fails delays none. */
+function placeOf(records: Records, { message, place }: OutgoingRecord): number {
+  return isReply(message) ? place : records.next("place");
+}
+
 export function extendOutgoing(records: Records, claim: OutgoingClaim, lease: Lease): boolean {
   const record = messageOfClaim(records, claim);
   if (record) records.outgoing.put({ ...record, lease });
@@ -52,7 +57,7 @@ export const endOutgoing: Rule<"endOutgoing"> = (records, claim, end) => {
   if (!record) return false;
   const { message } = record;
   records.outgoing.delete(record);
-  const tried = { ...message, attempts: message.attempts + 1 };
+  const tried = { ...message, attempts: message.attempts + (end.isUnsent ? 0 : 1) };
   showAttempt(records, tried, end, undefined);
   if (isReply(tried) && end.state === "failed") noteDead(records, tried, end, record.place);
   return true;
@@ -61,7 +66,7 @@ export const endOutgoing: Rule<"endOutgoing"> = (records, claim, end) => {
 export const releaseOutgoing: Rule<"releaseOutgoing"> = (records, claim, { delayMs, ...result }) => {
   const record = messageOfClaim(records, claim);
   if (!record) return false;
-  const message = { ...record.message, attempts: record.message.attempts + 1 };
+  const message = { ...record.message, attempts: record.message.attempts + (result.isUnsent ? 0 : 1) };
   records.outgoing.put({ ...record, message, ...withoutLease(records, delayMs) });
   records.notify({ kind: "work", of: "outgoing" });
   showAttempt(records, message, result, delayMs);
@@ -82,13 +87,13 @@ function showAttempt(records: Records, message: Outgoing, result: OutgoingResult
 function showNotification(
   records: Records,
   { id, attempts }: OutgoingNotification,
-  { state, reason, code }: OutgoingResult,
+  { state, reason, code, isUnsent }: OutgoingResult,
   delayMs: number | undefined,
 ): void {
   const record = records.notifications.find(id);
   if (!record) return;
   const { now } = records.moment;
-  const shown = state && { state, reason, code };
+  const shown = state && { state, reason, code: isUnsent ? record.notification.code : code };
   const nextAt = state === "retrying" && delayMs !== undefined ? now + delayMs : undefined;
   const notification = { ...record.notification, ...shown, attempts, nextAt };
   if (delayMs === undefined) putEnded(records, record, { ...notification, endedAt: now });

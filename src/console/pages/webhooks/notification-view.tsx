@@ -42,7 +42,8 @@ export function NotificationView({ id, row, readAt, isConfigured, health, back, 
   if (!read.found)
     return (
       <NotStored all={ALL} back={back} title="This notification is no longer stored." id={id}>
-        <code>limits.notifications</code> in the configuration sets how many ended notifications of each endpoint are stored.
+        <code>limits.notifications</code> in the configuration sets how many ended notifications of each endpoint are
+        stored.
       </NotStored>
     );
   const notification = read.found;

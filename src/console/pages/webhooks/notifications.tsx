@@ -147,7 +147,8 @@ function NoNotifications({ isFiltered }: { isFiltered: boolean }) {
   return isFiltered ? (
     <Empty title="No notification matches these filters.">
       <p class="muted">
-        The gateway stores the latest <code>limits.notifications</code> delivered and failed notifications.
+        The gateway stores the latest <code>limits.notifications</code> delivered and failed notifications of each
+        endpoint.
       </p>
     </Empty>
   ) : (
