@@ -34,7 +34,7 @@ export function brokenAttempt({ attempts }: Outgoing): AttemptEnd {
 }
 
 /** The end of an attempt at a message whose endpoint is stopped. A message waits for a day. */
-export function stopped({ createdAt }: Outgoing, now: number, reason: string, code?: number): AttemptEnd {
+function stopped({ createdAt }: Outgoing, now: number, reason: string, code?: number): AttemptEnd {
   if (createdAt + GIVE_UP_MS <= now) return failed(`${reason}; waited for one day`, code);
   return { name: "stopped", code, reason, retryInMs: 0 };
 }
@@ -52,9 +52,16 @@ export function endOf(outcome: Outcome, message: Outgoing, now: number, pauseMs:
   return { name: "retried", code, reason, retryInMs };
 }
 
-/** True for a notification that is not sent, because it has waited for more than a day. */
-export function isTooOld(message: Outgoing, now: number): boolean {
-  return !isReply(message) && message.createdAt + GIVE_UP_MS + LAST_SEND_MS <= now;
+/** The end of an attempt that may not send the message now; undefined if it may. */
+export function unsent(message: Outgoing, now: number, stopReason: string | undefined): AttemptEnd | undefined {
+  if (stopReason !== undefined) return stopped(message, now, stopReason);
+  const isTooOld = !isReply(message) && message.createdAt + GIVE_UP_MS + LAST_SEND_MS <= now;
+  return isTooOld ? failed("waited for one day") : undefined;
+}
+
+/** The end of an attempt without a request. */
+export function withoutRequest(end: AttemptEnd, message: Outgoing): AttemptEnd {
+  return isReply(message) ? end : { ...end, isUnsent: true };
 }
 
 /** The pause that the endpoint asked for, up to the limit. */

@@ -1,5 +1,6 @@
 import type { CoreParts } from "#core/parts.ts";
 import { keepTrying, leaseOfClaims, Worker } from "#core/worker.ts";
+import type { Events } from "#observe/events.ts";
 import type { ClaimedMessage, Outgoing, Turn } from "#store/store.ts";
 import { checkAgain, sendReply } from "./announcements.ts";
 import {
@@ -9,12 +10,12 @@ import {
   failed,
   GIVE_UP_MS,
   isReply,
-  isTooOld,
   pauseOf,
   RETURNED,
   STATES,
   stepOf,
-  stopped,
+  unsent,
+  withoutRequest,
 } from "./endings.ts";
 import { createEndpoints, MOST_OF_ENDPOINT, nameOf } from "./endpoints.ts";
 import { type EndpointTest, sendNotification, testEndpoint } from "./notifications.ts";
@@ -46,22 +47,13 @@ export function createOutbox(parts: CoreParts) {
     return { works, nextDueInMs: Math.min(nextDueInMs, endpoints.nextInMs()) };
   };
 
-  /** The end of an attempt that must not send the message now; undefined if it may. */
-  const unsent = (message: Outgoing): AttemptEnd | undefined => {
-    const now = clock.now();
-    const reason = endpoints.stopReason(message.endpoint);
-    if (reason !== undefined) return stopped(message, now, reason);
-    return isTooOld(message, now) ? failed("waited for one day") : undefined;
-  };
-
   const attempt = async (message: Outgoing, signal: AbortSignal): Promise<AttemptEnd> => {
-    const withoutRequest = (end: AttemptEnd): AttemptEnd => (isReply(message) ? end : { ...end, isUnsent: true });
-    const early = signal.aborted ? RETURNED : unsent(message);
-    if (early) return withoutRequest(early);
+    const early = signal.aborted ? RETURNED : unsent(message, clock.now(), endpoints.stopReason(message.endpoint));
+    if (early) return withoutRequest(early, message);
     const number = endpoints.begin();
     const send = isReply(message) ? sendReply(parts, message, signal) : sendNotification(parts, message, signal);
     const outcome = await send;
-    if (outcome.kind === "unsendable") return withoutRequest(failed(outcome.reason));
+    if (outcome.kind === "unsendable") return withoutRequest(failed(outcome.reason), message);
     if (signal.aborted && outcome.kind !== "delivered") return RETURNED;
     const pauseMs = endpoints.tried(message.endpoint, outcome, number);
     // Its endpoint may have another address now.
@@ -88,18 +80,7 @@ export function createOutbox(parts: CoreParts) {
     const isOurs = await keepTrying(parts, "endOutgoing", keep, () => !signal.aborted).catch(() => false);
     // Its session was deleted, or its lease ended and another node has it.
     if (!isOurs) return;
-    report(message, end);
-  };
-
-  const report = (message: Outgoing, { name: outcome, reason, isUnsent }: AttemptEnd): void => {
-    const { id, attempts } = message;
-    const attempt = attempts + (isUnsent ? 0 : 1);
-    if (!isReply(message)) {
-      const endpoint = nameOf(message.endpoint);
-      events.notified({ outcome, endpoint, notificationId: id, attempt, reason });
-    } else if (outcome !== "stopped") {
-      events.announced({ outcome, channel: message.channel, turnId: id, attempt, reason });
-    }
+    report(events, message, end);
   };
 
   const worker: Worker<Sending> = new Worker<Sending>({
@@ -161,6 +142,17 @@ export function createOutbox(parts: CoreParts) {
 }
 
 export type Outbox = ReturnType<typeof createOutbox>;
+
+function report(events: Events, message: Outgoing, { name: outcome, reason, isUnsent }: AttemptEnd): void {
+  const { id, attempts } = message;
+  const attempt = attempts + (isUnsent ? 0 : 1);
+  if (!isReply(message)) {
+    const endpoint = nameOf(message.endpoint);
+    events.notified({ outcome, endpoint, notificationId: id, attempt, reason });
+  } else if (outcome !== "stopped") {
+    events.announced({ outcome, channel: message.channel, turnId: id, attempt, reason });
+  }
+}
 
 /** A message for a removed endpoint fails at once. If several gateways share the store, another one may still have the endpoint. */
 function othersOf({ store, clock }: CoreParts) {
