@@ -1,6 +1,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { NO_POLICY } from "#store/policy.ts";
 import { migrations, OLDEST } from "#store/sqlite/schema.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
 import { openDatabase } from "#store/sqlite/worker/database.ts";
@@ -150,6 +151,23 @@ describe("opening a SQLite store", () => {
     expect(await world.claim()).toEqual({ turns: [], nextDueInMs: LEASE_MS - 1_000 });
     await world.clock.advance(LEASE_MS);
     expect((await world.claim()).turns).toHaveLength(1);
+  });
+
+  it("retries a message within an hour after the start, whatever the clock was when it was delayed", async () => {
+    await using world = await openWorld(sqlite);
+    const { store, clock } = world;
+    await store.configure({ ...NO_POLICY, notify: [{ name: "ops", events: ["key.expiring"], agents: undefined }] });
+    await store.notifyEvent({ now: 1, eventId: "ntf_1", type: "key.expiring", data: "{}" });
+    const others = { free: 1, before: Infinity };
+    const claim = () => world.store.claimOutgoing({ node: "node_a", leaseMs: LEASE_MS, free: {}, others });
+    const [first] = (await claim()).claimed;
+    if (!first) throw new Error("no message can be claimed");
+    const step = { at: 1, name: "unused", detail: undefined };
+    await store.releaseOutgoing(first.claim, { delayMs: 9e9, state: "retrying", reason: "HTTP 503", step });
+    await world.reopen();
+    expect(await claim()).toEqual({ claimed: [], nextDueInMs: 3_600_000 });
+    await clock.advance(3_600_000);
+    expect((await claim()).claimed).toHaveLength(1);
   });
 
   it("answers the calls made before it is closed, and refuses later ones", async () => {

@@ -23,6 +23,9 @@ export function takeOver(records: SqliteRecords): StoreNotice[] {
     if (isBlocked(records, record))
       records.turns.put({ ...record, open: { ...record.open, readyOrder: records.next("order") } });
   }
+  const latest = time + LONGEST_DELAY_MS;
+  for (const record of records.outgoing.dueBy(Infinity, Infinity))
+    if ((record.dueAt ?? 0) > latest) records.outgoing.put({ ...record, dueAt: latest });
   const running = open.filter(({ turn }) => turn.status === "running");
   for (const record of running) setLease(records, record, time);
   const messages = endLeases(records.outgoing, time);
