@@ -54,7 +54,7 @@ function requireOthers({ rule: { name, keys = [], surfaces } }: BudgetStatus, ca
   if (!keys.includes(caller.name) || !isOfRest) return;
   throw new GatewayError(
     "forbidden",
-    `The budget \`${name}\` limits the key \`${caller.name}\` itself. The console token, or a key that it does not name, can raise it.`,
+    `The budget \`${name}\` applies to the key \`${caller.name}\`, which cannot raise it. Use the console token, or a key to which it does not apply.`,
   );
 }
 

@@ -54,13 +54,13 @@ export type NotedEvent = { now: number; eventId: string; type: string; agent?: s
 export interface NotificationStore {
   /**
    * Newest first, ended ones and others. Replays keep their place. `cursor` is the `next` of an earlier page; any other value throws
-   * `invalid-params`. With a filter, a page looks at `MOST_SCANNED` at most, so that it may hold fewer than `limit`, or none, and still have a `next`.
+   * `invalid-params`. With a filter, a page reads at most `MOST_SCANNED` notifications, so it may have fewer than `limit`, or none, and still a `next`.
    */
   listNotifications(query: NotificationQuery): Promise<Page<Notification>>;
   /** Stored until it has ended, and then until `policy.notifications` later ones of its endpoint have ended. */
   getNotification(notificationId: string): Promise<Notification | undefined>;
   /**
-   * Queues an ended one again, with the same event id and no attempt counted. One that has not ended is due at once. Returns it in its new
+   * Queues an ended notification again, with the same event id and 0 attempts. A notification that has not ended is due immediately. Returns it in its new
    * state; undefined if it is not stored.
    */
   replayNotification(notificationId: string, replay: { now: number }): Promise<Notification | undefined>;

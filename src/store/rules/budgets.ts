@@ -1,5 +1,5 @@
 /**
- * Budgets. A turn reserves the most that its next request may use, in each budget that applies to it, when it begins and before each further step; its
+ * Budgets. When it begins and before each further step, a turn reserves the maximum usage of its next request in each budget that applies to it; its
  * usage is counted when an attempt ends. It begins only if the used and the reserved part together are below the limit. So no budget is exceeded by more
  * than one reservation, however many turns start at once.
  */
@@ -148,11 +148,11 @@ export function isEndedBy(record: OpenTurnRecord, noRoom: NoRoom): boolean {
 const BILLION = 1e9;
 
 function wordsOf({ name, per }: BudgetRule, unit: Unit, limit: number, { end }: Window, isSpent: boolean): string {
-  const amount = unit === "tokens" ? `${limit} tokens` : `a cost of ${limit / BILLION}`;
+  const amount = unit === "tokens" ? `${limit} tokens` : `${limit / BILLION} in cost`;
   const state = isSpent
-    ? `which are spent. Its next window begins at ${new Date(end).toISOString()}.`
-    : "which running turns have reserved. There is room when some of them end.";
-  return `The budget \`${name}\` allows ${amount} per ${per}, ${state}`;
+    ? `is spent. It resets at ${new Date(end).toISOString()}.`
+    : "is reserved by running turns. Some of it is free again when they end.";
+  return `The budget \`${name}\` of ${amount} per ${per} ${state}`;
 }
 
 /** Reserves the most that a request with a prompt of `bytes` may use. */

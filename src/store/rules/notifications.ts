@@ -1,4 +1,4 @@
-/** Notifications: events for the endpoints of the policy, written in the transaction of what they report. */
+/** Notifications: events for the endpoints of the policy, stored in the transaction of the change that they report. */
 import { hopsInMetadata, MAX_HOPS } from "#kit/hops.ts";
 import { NO_USAGE, showCompleted, showUsage } from "#kit/usages.ts";
 import type {

@@ -337,7 +337,7 @@ export interface Records {
     /** The number of notifications of an endpoint that have not ended. */
     waiting(endpoint: string): number;
     /**
-     * Erases those that ended first, until at most `most` of an endpoint are stored that have ended, some at a time; of one endpoint or of each. Returns
+     * Erases the notifications that ended first, until at most `most` of an endpoint are stored that have ended, some at a time; of one endpoint or of each. Returns
      * true if there are more.
      */
     eraseEnded(most: number, endpoint?: string): boolean;

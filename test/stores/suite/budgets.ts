@@ -165,7 +165,7 @@ export function budgetsTests(engine: Engine): void {
       await expect(refused).rejects.toMatchObject({
         name: "budget-exceeded",
         detail:
-          "The budget `hourly` allows 10 tokens per hour, which are spent. Its next window begins at 2026-11-21T09:00:00.000Z.",
+          "The budget `hourly` of 10 tokens per hour is spent. It resets at 2026-11-21T09:00:00.000Z.",
         extra: { retryAfterMs: HOUR - 60_000, budget: { name: "hourly", resetsAt: NEXT_HOUR } },
       });
       expect(await world.everything(["chat:new"])).toEqual(before);
@@ -686,7 +686,7 @@ export function budgetsTests(engine: Engine): void {
         budget: "hourly",
         resetsAt: NEXT_HOUR,
         detail:
-          "The budget `hourly` allows 1000 tokens per hour, which running turns have reserved. There is room when some of them end.",
+          "The budget `hourly` of 1000 tokens per hour is reserved by running turns. Some of it is free again when they end.",
         isSpent: false,
       };
       expect(await world.store.extendBudget(two.claim, step(450))).toEqual(wait);

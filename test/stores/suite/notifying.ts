@@ -375,7 +375,7 @@ export function notifyingTests(engine: Engine): void {
       expectFields(found[0], { agent: undefined, at: 7 });
     });
 
-    it("gives of an endpoint with a bound only notifications from before the bound", async ({ world }) => {
+    it("claims only notifications created before the bound of their endpoint", async ({ world }) => {
       await configure(world, [endpoint("ops")]);
       await endTurn(world);
       const bound = world.clock.now();

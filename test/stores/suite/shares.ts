@@ -41,7 +41,7 @@ async function held(world: World, caller = "ci") {
 export function sharesTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("the share of a caller", () => {
-    it("refuses a turn if as many of the caller's turns wait as its share of the queue has", async ({ world }) => {
+    it("refuses a turn when the caller's waiting turns fill its share of the queue", async ({ world }) => {
       for (const session of ["chat:a", "chat:b"]) await world.start({ session, limits: QUEUE });
       const before = await world.everything(["chat:a", "chat:b", "chat:c"]);
       const call = world.store.startTurn(world.order({ session: "chat:c", limits: QUEUE }));
@@ -161,7 +161,7 @@ export function sharesTests(engine: Engine): void {
       expect(again).toMatchObject({ replayed: true, turn: { turnId: first.turnId } });
     });
 
-    it("refuses an event if as many of its sender's events wait as its share has", async ({ world }) => {
+    it("refuses an event when its sender's waiting events fill its share", async ({ world }) => {
       const limits = { events: 8, share: 0.25 };
       const ids: string[] = [];
       for (let n = 0; n < 2; n++) ids.push((await queueEvent(world, { limits })).eventId);

@@ -156,7 +156,7 @@ describe("budgets.grant", () => {
       { gateway: { rest: { auth } } } as SomeConfig,
     );
     const { error, problem } = await grant(gateway, "ops", { tokens: 1 }, SECRETS.adminKey);
-    expect([error, problem.detail]).toEqual(["forbidden", expect.stringContaining("limits the key `ops` itself")]);
+    expect([error, problem.detail]).toEqual(["forbidden", expect.stringContaining("applies to the key `ops`")]);
     expect((await list(gateway))[0]?.tokens?.granted).toBe(0);
     expect((await grant(gateway, "rpc", { tokens: 1 }, SECRETS.adminKey)).status).toBe(200);
     expect((await grant(gateway, "ops", { tokens: 1 }, other)).status).toBe(200);
