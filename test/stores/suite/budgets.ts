@@ -164,8 +164,7 @@ export function budgetsTests(engine: Engine): void {
       const refused = world.store.startTurn(world.order({ session: "chat:new", key: "k" }));
       await expect(refused).rejects.toMatchObject({
         name: "budget-exceeded",
-        detail:
-          "The budget `hourly` of 10 tokens per hour is spent. It resets at 2026-11-21T09:00:00.000Z.",
+        detail: "The budget `hourly` of 10 tokens per hour is spent. It resets at 2026-11-21T09:00:00.000Z.",
         extra: { retryAfterMs: HOUR - 60_000, budget: { name: "hourly", resetsAt: NEXT_HOUR } },
       });
       expect(await world.everything(["chat:new"])).toEqual(before);
