@@ -15,7 +15,6 @@
 
 import { number, optional, short, type TypeOf, text } from "#store/fields.ts";
 import type {
-  AgentCounts,
   ApiKey,
   CompactionTask,
   Delivery,
@@ -38,9 +37,12 @@ import type {
   WorkIds,
 } from "#store/store.ts";
 import type { BudgetRecord, Reservation } from "./budget-records.ts";
+import type { AgentRecord, CountChange, Counts } from "./counts.ts";
 import type { News } from "./news.ts";
 import type { ShareRecords } from "./share-records.ts";
 import type { GatewayStream, Journal } from "./streams.ts";
+
+export type * from "./counts.ts";
 
 /** The right of a node to work on something until `endsAt`, a monotonic time. */
 export type Lease = { readonly node: string; readonly endsAt: number };
@@ -204,18 +206,6 @@ export type LateAttempt = {
   /** For an estimate of its usage. Records of earlier versions do not have it. */
   readonly promptBytes?: number | undefined;
 };
-
-/** The state of an agent, except its counts. */
-export type AgentRecord = { readonly agent: string } & Pick<AgentCounts, "lastEndedAt" | "failing" | "pausedAt">;
-
-/** The changes of an agent's counts: its turns, and its events that wait for a turn, that have not ended, and that are dead. */
-export type CountChange = Partial<
-  Record<"queued" | "running" | "compactions" | "waitingEvents" | "openEvents" | "deadEvents", number>
->;
-
-/** Counts of an agent, or of all agents together. */
-export type Counts = Required<CountChange>;
-export type AgentCount = { readonly agent: string } & Counts;
 
 /** `place`: the oldest key has the smallest place. */
 export type ApiKeyRecord = { readonly key: ApiKey; readonly place: number };
