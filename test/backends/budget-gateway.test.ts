@@ -31,7 +31,7 @@ describe("a budget, in the gateway", () => {
     });
     expect(problem).toMatchObject({
       type: "/docs/errors.html#budget-exceeded",
-      detail: expect.stringContaining("The budget `daily` allows 200 tokens per day"),
+      detail: expect.stringContaining("The budget `daily` of 200 tokens per day is spent"),
       turn_id: expect.stringMatching(/^turn_/),
     });
     expect(status).toBe(429);
