@@ -73,7 +73,7 @@ test("keys are created, shown once, listed, rotated and revoked", async () => {
   expect((await run(["turns", "list", "--key", made.out.trim()])).code).toBe(4);
   expect(await run(["keys", "create", "x", "--expires", "soon"])).toMatchObject({
     code: 2,
-    err: expect.stringContaining("Write 30d"),
+    err: expect.stringContaining("Use 30d"),
   });
 });
 
