@@ -13,26 +13,14 @@ const HOUR = 3_600_000;
 const FARTHEST = 16 * HOUR;
 
 /** The last window of each period and zone, because nearly all calls are within it. */
-const latest = new Map<string, Window>();
-/** The same by the caller's object, which needs no new text. */
-const latestOf = new WeakMap<WindowOf, Window>();
-const MOST_REMEMBERED = 1_000;
+const latest = new WeakMap<WindowOf, Window>();
 
 export function windowAt(now: number, of: WindowOf): Window {
-  const known = latestOf.get(of);
-  if (known && known.start <= now && now < known.end) return known;
-  const window = findWindow(now, of);
-  latestOf.set(of, window);
-  return window;
-}
-
-function findWindow(now: number, { per, timeZone }: WindowOf): Window {
-  const key = `${per} ${timeZone}`;
-  const last = latest.get(key);
+  const last = latest.get(of);
   if (last && last.start <= now && now < last.end) return last;
+  const { per, timeZone } = of;
   const window = per === "hour" ? hourAt(now, timeZone) : calendarAt(now, per, timeZone);
-  if (latest.size >= MOST_REMEMBERED) latest.clear();
-  latest.set(key, window);
+  latest.set(of, window);
   return window;
 }
 
