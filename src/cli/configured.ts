@@ -117,7 +117,7 @@ export async function readConfigured(file: string | undefined, env: Env, given?:
   return {
     url: urls[0] as string,
     keys: list(parts(parts(rest).auth).keys)
-      .filter(({ expiresAt }) => !(Date.parse(String(expiresAt)) <= Date.now()))
+      .filter(({ expiresAt }) => !(Date.parse(written(expiresAt)) <= Date.now()))
       .flatMap(({ key, scopes }) => credentialsOf("key", key, ["chat", ...texts(scopes)]))
       .sort(weakestFirst),
     rpcTokens: list(parts(parts(rpc).auth).tokens)
@@ -173,9 +173,9 @@ function urlsOf(file: string, gateway: Parts, variables: Env): string[] {
 
 function urlOf(file: string, listener: Parts, variables: Env, isFirst: boolean): string {
   const { host = "127.0.0.1", port = 18789, tls } = listener;
-  const settingOf = (key: string, written: unknown, variable: string, isGood: (text: string) => boolean): string => {
+  const settingOf = (key: string, value: unknown, variable: string, isGood: (text: string) => boolean): string => {
     const named = isFirst ? variables[variable]?.trim() : undefined;
-    const shown = named || String(written);
+    const shown = named || written(value);
     const { text, unknown } = named ? { text: named, unknown: undefined } : filled(shown, variables);
     if (unknown !== undefined)
       throw new UsageError(`${file} takes the gateway's ${key} from the variable ${unknown}. ${RULE}`, NAME_IT);
@@ -213,6 +213,11 @@ function variablesFor(file: string, env: Env): Env {
   )
     return own;
   return { ...readEnv(secrets), ...own };
+}
+
+/** A value that is not validated, as a text. An object may have a `toString` that is not a function. */
+function written(value: unknown): string {
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 type Parts = { [name: string]: unknown };

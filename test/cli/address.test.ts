@@ -140,7 +140,10 @@ describe("the address of a configuration is on this machine", () => {
             local.includes(hostname.replace(/[[\]]/g, "")),
         ).toBe(true);
       }),
-      { numRuns: 500 },
+      {
+        numRuns: 500,
+        examples: [[{ gateway: { host: { toString: null } } }], [{ gateway: { port: { valueOf: 1, toString: 1 } } }]],
+      },
     );
   });
 });
