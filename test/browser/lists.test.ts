@@ -226,8 +226,15 @@ browserTests(({ open }) => {
         for (const href of await hrefs(page)) seen.add(href ?? "");
       }
       expect([...seen]).toEqual(all);
-      await page.getByRole("button", { name: "More filters" }).click();
-      await page.getByLabel("Surface").selectOption("rpc");
+      const surface = page.getByLabel("Surface");
+      // A click that meets the page while it draws new rows may go astray.
+      await expect
+        .poll(async () => {
+          if (!(await surface.isVisible())) await page.getByRole("button", { name: "More filters" }).click();
+          return await surface.isVisible();
+        })
+        .toBe(true);
+      await surface.selectOption("rpc");
       await expect.poll(async () => (await hrefs(page)).map((href) => href?.split("?")[0])).toEqual(all.slice(0, 100));
     });
 
