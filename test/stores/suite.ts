@@ -4,6 +4,7 @@ import { ageingTests } from "./suite/ageing.ts";
 import { alertingTests } from "./suite/alerting.ts";
 import { announcingTests } from "./suite/announcing.ts";
 import { beatsTests } from "./suite/beats.ts";
+import { budgetUseTests } from "./suite/budget-use.ts";
 import { budgetsTests } from "./suite/budgets.ts";
 import { claimingTests } from "./suite/claiming.ts";
 import { compactingTests } from "./suite/compacting.ts";
@@ -53,6 +54,7 @@ export function storeSuite(engine: Engine): void {
     beatsTests(engine);
     pausingTests(engine);
     budgetsTests(engine);
+    budgetUseTests(engine);
     announcingTests(engine);
     notifyingTests(engine);
     alertingTests(engine);
