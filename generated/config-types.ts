@@ -436,7 +436,7 @@ export interface components {
              */
             share: number;
             /**
-             * @description The maximum number of notifications of each endpoint that wait (above it, the oldest fail), and of those that are stored after they were delivered or failed (above it, the oldest are erased).
+             * @description The maximum number of waiting notifications of each endpoint (above it, the oldest fail), and of its stored notifications that were delivered or failed (above it, the oldest are erased).
              * @default 10000
              */
             notifications: number;
@@ -1547,7 +1547,7 @@ export interface components {
             storeBytes?: components["schemas"]["Bytes"];
             /** @description The maximum part of `storeBytes`, `turns` and `events` for one caller: a REST key, an RPC token or a webhook source. 1 allows one caller to fill them. */
             share?: number;
-            /** @description The maximum number of notifications of each endpoint that wait (above it, the oldest fail), and of those that are stored after they were delivered or failed (above it, the oldest are erased). */
+            /** @description The maximum number of waiting notifications of each endpoint (above it, the oldest fail), and of its stored notifications that were delivered or failed (above it, the oldest are erased). */
             notifications?: number;
             /** @description The maximum number of models of an agent for which usage is counted separately, in addition to the models in its configuration. Usage of further models is counted as `(other)`. */
             usageModels?: number;

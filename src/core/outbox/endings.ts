@@ -9,10 +9,10 @@ const LONGEST_DELAY_MS = 3_600_000;
 /** Longer than a day, in case the wall clock is set back. */
 const MOST_ATTEMPTS = 100;
 
-/** A message that waited for longer than a day is not sent; this is the time for its last attempt. */
+/** A message that waited for longer than a day is not sent; this is the time allowed for its last attempt. */
 const LAST_SEND_MS = 60_000;
 
-/** The result of an attempt. `returned`: the gateway stopped before there was an answer. `stopped`: its endpoint is stopped. `isUnsent`: there was no request. */
+/** The result of an attempt. `returned`: the gateway stopped before it received a response. `stopped`: the endpoint is stopped. `isUnsent`: no request was sent. */
 export type AttemptEnd = { code?: number | undefined; reason?: string; isUnsent?: true } & (
   | { name: "delivered" | "failed"; retryInMs?: undefined }
   | { name: "retried" | "returned" | "stopped"; retryInMs: number }

@@ -14,7 +14,7 @@ export const NOTIFY_PART = "notify.";
 
 export type Endpoint = Outgoing["endpoint"];
 type Failure = Exclude<Outcome, { kind: "delivered" }>;
-/** `inARow`: the number of failures, of which attempts that ran together are one. `through`: the last attempt that had begun by then. */
+/** `inARow`: the number of consecutive failures; concurrent attempts count as one. `through`: the last attempt that had started when this failure was counted. */
 type Failing = Failure & { pausedUntil: number; inARow: number; through: number };
 type Claims = Pick<Parameters<Store["claimOutgoing"]>[0], "free" | "before">;
 
@@ -24,7 +24,7 @@ export function createEndpoints({ store, settings, clock, events }: CoreParts) {
   const failing = new Map<Endpoint, Failing>();
   /** The endpoints of notifications that answered 410, until the configuration changes. */
   const stopped = new Map<Endpoint, string>();
-  /** The number of attempts that have begun, and of those that began before the last change of the configuration. */
+  /** The number of attempts started, in all and before the last configuration change. */
   let begun = 0;
   let begunBefore = 0;
 
@@ -67,8 +67,8 @@ export function createEndpoints({ store, settings, clock, events }: CoreParts) {
     /** The number of an attempt that begins. */
     begin: (): number => ++begun,
     /**
-     * Learns the outcome of an attempt. Returns the pause of the endpoint; undefined for an attempt from before a change of the configuration, which
-     * says nothing about the endpoint. Endpoints of notifications get longer pauses with each failure, so that a dead one costs little.
+     * Records the outcome of an attempt. Returns the pause of the endpoint; undefined for an attempt from before a change of the configuration, which
+     * says nothing about the endpoint. Endpoints of notifications get longer pauses with each failure, so that a dead endpoint gets few attempts.
      */
     tried(endpoint: Endpoint, outcome: Outcome, attempt: number): number | undefined {
       if (attempt <= begunBefore) return undefined;

@@ -120,7 +120,7 @@ export function createOutbox(parts: CoreParts) {
     },
     /** True for a configured endpoint of notifications. */
     hasEndpoint: (name: string): boolean => settings().notify.has(name),
-    /** Tries an endpoint of notifications at once, also while it is paused after a failure. */
+    /** Sends to a notification endpoint immediately, even during its pause after a failure. */
     tryNow(name: string): void {
       endpoints.endPause(`notify:${name}`);
       worker.wake();

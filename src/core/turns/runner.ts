@@ -33,7 +33,7 @@ export class Runner {
   /** Agents that were at their limit when turns were claimed. A freed place must start a new claim, because nothing else announces their queued turns. */
   readonly #full = new Set<string>();
   #taken = 0;
-  /** The time until a turn can be claimed, by the last claim: 0 if it found turns, Infinity if none is delayed. */
+  /** The time until a turn can be claimed, as the last claim reported it: 0 if it found turns, Infinity if none is delayed. */
   #emptyMs = 0;
 
   constructor(parts: Omit<AttemptParts, "watches" | "onTurnEnd">) {

@@ -138,7 +138,7 @@ export function mustRefuse({ rule, isSpent }: NoRoom): boolean {
 }
 
 /**
- * True for a turn that ends if it has no room. A beat's turn waits, because its events would be lost after a few failed turns. A compaction never waits for
+ * True for a turn that fails if its budget has no room. A heartbeat turn waits, because its events would be lost after a few failed turns. A compaction never waits for
  * the next window, because its session waits for it.
  */
 export function isEndedBy(record: OpenTurnRecord, noRoom: NoRoom): boolean {
@@ -194,7 +194,7 @@ export function removeReservation(records: Records, reservation: Reservation): v
   }
 }
 
-/** Each field is named, because a spread of the record takes several times as long as the rest. */
+/** Each field is named, because a spread is slow here. */
 function putReserved(records: Records, record: BudgetRecord, reserved: Spend, inUse: Spend): void {
   const { name, windowStart, used, estimatedTokens, grants, reported } = record;
   records.budgets.put({ name, windowStart, used, reserved, inUse, estimatedTokens, grants, reported });

@@ -141,7 +141,7 @@ function queueFor(records: Records, endpoints: readonly NotifyRule[], event: Not
 }
 
 /**
- * Fails the notification that has waited for the longest time without an attempt. The others are being sent or retried: they are as few as the gateway
+ * Fails the notification that has waited for the longest time without an attempt. The others are being sent or retried: they are at most as many as the gateway
  * sends at once, or end within a day.
  */
 function failOldest(records: Records, endpoint: string): void {
@@ -154,7 +154,7 @@ function failOldest(records: Records, endpoint: string): void {
   putEnded(records, record, notification);
 }
 
-/** Puts a notification that has just ended. The endpoint's oldest ended ones go. */
+/** Stores a notification that has just ended, and erases the oldest ended ones of its endpoint above the limit. */
 export function putEnded(records: Records, record: NotificationRecord, notification: Notification): void {
   records.notifications.put({ ...record, notification, endedOrder: records.next("order") });
   records.notifications.eraseEnded(records.bookmarks.policy.notifications, notification.endpoint);

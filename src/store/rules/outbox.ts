@@ -41,7 +41,7 @@ export const claimOutgoing: Rule<"claimOutgoing"> = (records, { node, leaseMs, f
   }
 };
 
-/** The place of a message that is retried. A notification goes behind all others that wait, so that one that always fails delays none. */
+/** The place of a message that is retried. A notification goes behind all waiting ones, so a permanently failing one does not delay the others. */
 function placeOf(records: Records, { message, place }: OutgoingRecord): number {
   return isReply(message) ? place : records.next("place");
 }

@@ -66,7 +66,7 @@ function forgetKeys(records: Records, time: number, limit: number): number {
   return ended.length;
 }
 
-/** Deletes the records of budgets that are in no policy any more, such as those of deleted keys, once their windows are over. */
+/** Deletes the records of budgets that were removed from the policy, such as those of deleted keys, once their windows are over. */
 function forgetBudgets(records: Records): void {
   const { now } = records.moment;
   const isOver = ({ windowStart, reserved, grants }: BudgetRecord) =>
