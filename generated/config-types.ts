@@ -229,7 +229,7 @@ export interface components {
              *       "webhook"
              *     ]
              */
-            sources?: ("rest" | "rpc" | "webhook" | "heartbeat")[];
+            sources?: ("rest" | "rpc" | "webhook" | "heartbeat" | "schedule")[];
             /**
              * @description The maximum number of input and output tokens in a window.
              * @example 2000000
@@ -1439,7 +1439,7 @@ export interface components {
              *       "webhook"
              *     ]
              */
-            sources?: ("rest" | "rpc" | "webhook" | "heartbeat")[];
+            sources?: ("rest" | "rpc" | "webhook" | "heartbeat" | "schedule")[];
             /**
              * @description The maximum number of input and output tokens in a window.
              * @example 2000000

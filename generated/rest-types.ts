@@ -1510,7 +1510,7 @@ export interface components {
          * @description The source of a turn. Requests to the OpenAI-compatible API count as `rest`.
          * @enum {string}
          */
-        BudgetSource: "rest" | "rpc" | "webhook" | "heartbeat";
+        BudgetSource: "rest" | "rpc" | "webhook" | "heartbeat" | "schedule";
         /** @description The sources of turns that the budget counts; null for all sources. */
         BudgetSources: components["schemas"]["BudgetSource"][] | null;
         /**
@@ -2033,10 +2033,10 @@ export interface components {
          */
         DeliveryMode: "none" | "announce";
         /**
-         * @description The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender verified the address), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored.
+         * @description The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender verified the address), `repeated` (an earlier delivery did the work), `coalesced` (it joined the open turn of an earlier delivery), `skipped` and `missed` (a planned run of a schedule did not start). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored.
          * @enum {string}
          */
-        DeliveryOutcome: "refused" | "unmatched" | "challenge" | "repeated" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
+        DeliveryOutcome: "refused" | "unmatched" | "challenge" | "repeated" | "coalesced" | "skipped" | "missed" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
         /** @description The result of a replay. Absent values are null. */
         DeliveryReplay: {
             /** @description The new delivery. */
@@ -2147,10 +2147,10 @@ export interface components {
             error: components["schemas"]["DeliveryError"] | null;
         };
         /**
-         * @description The surface of the request; `hooks` are the webhooks.
+         * @description The surface of the request; `hooks` are the webhooks, and `schedule` are the runs of schedules.
          * @enum {string}
          */
-        DeliverySurface: "rest" | "rpc" | "hooks";
+        DeliverySurface: "rest" | "rpc" | "hooks" | "schedule";
         /** @description A description of an interface that tools can read. */
         Document: {
             [key: string]: unknown;
@@ -3432,7 +3432,7 @@ export interface components {
          * @description The surface that started the turn; `hooks` are the webhooks.
          * @enum {string}
          */
-        TurnSurface: "rest" | "rpc" | "hooks" | "heartbeat";
+        TurnSurface: "rest" | "rpc" | "hooks" | "heartbeat" | "schedule";
         /**
          * @description A time, in seconds since 1970.
          * @example 1795251271

@@ -157,7 +157,7 @@ export interface components {
          * @description The source of a turn. Requests to the OpenAI-compatible API count as `rest`.
          * @enum {string}
          */
-        BudgetSource: "rest" | "rpc" | "webhook" | "heartbeat";
+        BudgetSource: "rest" | "rpc" | "webhook" | "heartbeat" | "schedule";
         /** @description The sources of turns that the budget counts; null for all sources. */
         BudgetSources: components["schemas"]["BudgetSource"][] | null;
         /**
@@ -679,7 +679,7 @@ export interface components {
          * @description The surface that started the turn; `hooks` are the webhooks.
          * @enum {string}
          */
-        TurnSurface: "rest" | "rpc" | "hooks" | "heartbeat";
+        TurnSurface: "rest" | "rpc" | "hooks" | "heartbeat" | "schedule";
         /**
          * @description Milliseconds since the gateway started.
          * @example 86400123

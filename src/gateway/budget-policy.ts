@@ -13,6 +13,7 @@ const SURFACES: Readonly<Record<BudgetSource, Surface>> = {
   rpc: "rpc",
   webhook: "hooks",
   heartbeat: "heartbeat",
+  schedule: "schedule",
 };
 
 /** The budgets of the configuration, and what each agent reserves in them. */

@@ -12,7 +12,7 @@ export type Spend = { tokens: number; cost: number };
 export type BudgetUse = { used: number; reserved: number; limit: number; granted: number };
 
 /** The source of a turn, as the configuration and the API name it. */
-export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat";
+export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat" | "schedule";
 export type BudgetState = "open" | "warning" | "exceeded";
 
 export type BudgetStatus = {

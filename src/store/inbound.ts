@@ -9,7 +9,7 @@ const STEP_BYTES = 100;
 export type Page<T> = { items: T[]; next: string | undefined };
 
 /** The interface of a request. */
-export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";
+export type Surface = "rest" | "rpc" | "hooks" | "heartbeat" | "schedule";
 
 /** The status of an event that `/hooks/wake` queued for an agent. It stays `queued` while a turn works on the event. */
 export type EventStatus = "queued" | "handled" | "dead";
@@ -112,7 +112,15 @@ export const STEP = { at: number, name: short, detail: optional(text) };
 export type DeliveryStep = TypeOf<typeof STEP>;
 
 /** The answer to a request, if it is not in a turn or an event. */
-export type DeliveryAnswer = "accepted" | "repeated" | "unmatched" | "refused" | "challenge";
+export type DeliveryAnswer =
+  | "accepted"
+  | "repeated"
+  | "coalesced"
+  | "skipped"
+  | "missed"
+  | "unmatched"
+  | "refused"
+  | "challenge";
 
 /** The outcome of a delivery, derived from its answer and its work. */
 export type DeliveryOutcome =

@@ -183,9 +183,31 @@ export type TurnOrder = {
    * The number of announcements and agents in the chain that started it, and the channel that gets its reply when it completes.
    * Undefined for a direct message whose reply goes to no channel.
    */
-  announce: { channel: string | undefined; hops: number } | undefined;
+  announce: AnnounceOrder | undefined;
+  /** Merges it with other webhooks that have the same key. Absent for all other turns. */
+  group?: TurnGroup | undefined;
   /** Claim it in the same transaction, when nothing of its session is before it. */
   claim: ClaimRequest | undefined;
+};
+
+/** `to` and `thread` are the address in the channel, if the turn's webhook has one. */
+export type AnnounceOrder = {
+  channel: string | undefined;
+  hops: number;
+  to?: string | undefined;
+  thread?: string | undefined;
+};
+
+/**
+ * A group of webhooks that become one turn. It is open until `windowMs` after its last request, but at most `maxWaitMs` after its first. `last`: the turn
+ * gets the message of the last request. `all`: it gets all messages in order, at most `longestText` characters together.
+ */
+export type TurnGroup = {
+  key: string;
+  windowMs: number;
+  maxWaitMs: number;
+  take: "last" | "all";
+  longestText: number;
 };
 
 /**
@@ -200,7 +222,23 @@ export type CompactionTask = { kind: "compact"; keep: number; keepTokens: number
 /** The lanes of turns that can be claimed: one of its own for compactions, whose whole session waits. */
 export type Lane = "waited" | "other" | "compact";
 
-export type TurnStart = { turn: Turn; replayed: boolean; claimed: ClaimedTurn | undefined };
+/** `joinedBy`: the delivery of a request that joined an open group, also if the request is repeated. */
+export type TurnStart = {
+  turn: Turn;
+  replayed: boolean;
+  claimed: ClaimedTurn | undefined;
+  joinedBy?: string | undefined;
+};
+
+/** The open group of a key. Its turn waits until `closesAt`. */
+export type OpenGroup = {
+  turnId: string;
+  sessionId: string;
+  deliveryId: string | undefined;
+  requests: number;
+  openedAt: number;
+  closesAt: number;
+};
 
 /** A request for the next turn of an agent's beat. */
 export type BeatOrder = {

@@ -207,7 +207,7 @@ const delivery: fc.Arbitrary<Delivery> = fc
     return { ...rest, body, body_encoding: isUtf8 ? "utf-8" : "base64", bytes: bytes.length } as unknown as Delivery;
   });
 
-const SECRETS = { rest: "Bearer rest", rpc: "Bearer rpc", hooks: "Bearer hook" };
+const SECRETS = { rest: "Bearer rest", rpc: "Bearer rpc", hooks: "Bearer hook", schedule: "Bearer rest" };
 function asSent({ method, path, headers, body, body_encoding, surface }: Delivery): Sent {
   const bytes = Buffer.from(body ?? "", body_encoding === "base64" ? "base64" : "utf8");
   const length: Record<string, string> = bytes.length > 0 ? { "Content-Length": String(bytes.length) } : {};

@@ -5,12 +5,15 @@ import { say, withProgress } from "../terminal.ts";
 import { asTyped } from "../typed.ts";
 import { jsonOf, momentOf, shortTime, textOf, wholeNumber } from "../values.ts";
 
-const SURFACES = ["rest", "rpc", "hooks"] as const;
+const SURFACES = ["rest", "rpc", "hooks", "schedule"] as const;
 const OUTCOMES = [
   "refused",
   "unmatched",
   "challenge",
   "repeated",
+  "coalesced",
+  "skipped",
+  "missed",
   "queued",
   "running",
   "completed",

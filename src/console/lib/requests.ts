@@ -15,7 +15,12 @@ export function isSigned({ timeline }: Pick<Delivery, "timeline">): boolean {
   return timeline.some(({ name }) => name.startsWith("signature."));
 }
 
-const SECRETS = { rest: "REST_API_KEY", rpc: "RPC_TOKEN", hooks: "WEBHOOK_TOKEN" } as const;
+const SECRETS = {
+  rest: "REST_API_KEY",
+  rpc: "RPC_TOKEN",
+  hooks: "WEBHOOK_TOKEN",
+  schedule: "REST_API_KEY",
+} as const;
 
 /** The command that sends a recorded request again, from outside: its method, path, headers and body as they were recorded. */
 export function curlOfDelivery(delivery: Delivery, origin: string): string {

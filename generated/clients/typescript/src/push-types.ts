@@ -27,11 +27,11 @@ export interface DeliveryError {
 /** One inbound request in the flight recorder. */
 export type DeliveryId = string;
 
-/** The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender verified the address), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored. */
-export type DeliveryOutcome = "refused" | "unmatched" | "challenge" | "repeated" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
+/** The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender verified the address), `repeated` (an earlier delivery did the work), `coalesced` (it joined the open turn of an earlier delivery), `skipped` and `missed` (a planned run of a schedule did not start). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored. */
+export type DeliveryOutcome = "refused" | "unmatched" | "challenge" | "repeated" | "coalesced" | "skipped" | "missed" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
 
-/** The surface of the request; `hooks` are the webhooks. */
-export type DeliverySurface = "rest" | "rpc" | "hooks";
+/** The surface of the request; `hooks` are the webhooks, and `schedule` are the runs of schedules. */
+export type DeliverySurface = "rest" | "rpc" | "hooks" | "schedule";
 
 /** The name of an error in the error table. Names are added over time, and do not change. */
 export type ErrorName = string;

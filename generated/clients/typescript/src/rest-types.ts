@@ -203,7 +203,7 @@ export interface BudgetNotification {
 export type BudgetPeriod = "hour" | "day" | "month";
 
 /** The source of a turn. Requests to the OpenAI-compatible API count as `rest`. */
-export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat";
+export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat" | "schedule";
 
 /** The sources of turns that the budget counts; null for all sources. */
 export type BudgetSources = BudgetSource[] | null;
@@ -455,8 +455,8 @@ export interface DeliveryList {
 /** `announce` also sends the reply to a configured channel; with `none` the reply is only read or pushed. */
 export type DeliveryMode = "none" | "announce";
 
-/** The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender verified the address), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored. */
-export type DeliveryOutcome = "refused" | "unmatched" | "challenge" | "repeated" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
+/** The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender verified the address), `repeated` (an earlier delivery did the work), `coalesced` (it joined the open turn of an earlier delivery), `skipped` and `missed` (a planned run of a schedule did not start). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is no longer stored. */
+export type DeliveryOutcome = "refused" | "unmatched" | "challenge" | "repeated" | "coalesced" | "skipped" | "missed" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
 
 /** The result of a replay. Absent values are null. */
 export interface DeliveryReplay {
@@ -537,8 +537,8 @@ export interface DeliverySummary {
   error: DeliveryError | null;
 }
 
-/** The surface of the request; `hooks` are the webhooks. */
-export type DeliverySurface = "rest" | "rpc" | "hooks";
+/** The surface of the request; `hooks` are the webhooks, and `schedule` are the runs of schedules. */
+export type DeliverySurface = "rest" | "rpc" | "hooks" | "schedule";
 
 /** A description of an interface that tools can read. */
 export type Document = Record<string, unknown>;
@@ -1535,7 +1535,7 @@ export interface TurnSummary {
 }
 
 /** The surface that started the turn; `hooks` are the webhooks. */
-export type TurnSurface = "rest" | "rpc" | "hooks" | "heartbeat";
+export type TurnSurface = "rest" | "rpc" | "hooks" | "heartbeat" | "schedule";
 
 /** The request is authentic, but the mapping does not match it. Nothing was started. */
 export interface UnmatchedReply {

@@ -97,7 +97,7 @@ export type BudgetName = string;
 export type BudgetPeriod = "hour" | "day" | "month";
 
 /** The source of a turn. Requests to the OpenAI-compatible API count as `rest`. */
-export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat";
+export type BudgetSource = "rest" | "rpc" | "webhook" | "heartbeat" | "schedule";
 
 /** The sources of turns that the budget counts; null for all sources. */
 export type BudgetSources = BudgetSource[] | null;
@@ -482,7 +482,7 @@ export type TurnId = string;
 export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
 
 /** The surface that started the turn; `hooks` are the webhooks. */
-export type TurnSurface = "rest" | "rpc" | "hooks" | "heartbeat";
+export type TurnSurface = "rest" | "rpc" | "hooks" | "heartbeat" | "schedule";
 
 /** Milliseconds since the gateway started. */
 export type Uptime = number;

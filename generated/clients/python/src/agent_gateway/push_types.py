@@ -32,15 +32,16 @@ Changed = List[str]
 DeliveryId = str
 """One inbound request in the flight recorder."""
 
-DeliveryOutcome = Literal["refused", "unmatched", "challenge", "repeated", "queued", "running", "completed", "failed", "cancelled", "handled", "dead", "gone"]
+DeliveryOutcome = Literal["refused", "unmatched", "challenge", "repeated", "coalesced", "skipped", "missed", "queued", "running", "completed", "failed", "cancelled", "handled", "dead", "gone"]
 """The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge`
-(a sender verified the address), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or
-ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is
-no longer stored.
+(a sender verified the address), `repeated` (an earlier delivery did the work), `coalesced` (it joined the open turn of
+an earlier delivery), `skipped` and `missed` (a planned run of a schedule did not start). Its turn is `queued` or
+`running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the
+turn or event is no longer stored.
 """
 
-DeliverySurface = Literal["rest", "rpc", "hooks"]
-"""The surface of the request; `hooks` are the webhooks."""
+DeliverySurface = Literal["rest", "rpc", "hooks", "schedule"]
+"""The surface of the request; `hooks` are the webhooks, and `schedule` are the runs of schedules."""
 
 ErrorName = str
 """The name of an error in the error table. Names are added over time, and do not change."""

@@ -43,7 +43,7 @@ BudgetName = str
 BudgetPeriod = Literal["hour", "day", "month"]
 """The length of a window. It begins with the hour, day or month of the time zone."""
 
-BudgetSource = Literal["rest", "rpc", "webhook", "heartbeat"]
+BudgetSource = Literal["rest", "rpc", "webhook", "heartbeat", "schedule"]
 """The source of a turn. Requests to the OpenAI-compatible API count as `rest`."""
 
 BudgetSources = Optional[List["BudgetSource"]]
@@ -80,15 +80,16 @@ DeliveryId = str
 DeliveryMode = Literal["none", "announce"]
 """`announce` also sends the reply to a configured channel; with `none` the reply is only read or pushed."""
 
-DeliveryOutcome = Literal["refused", "unmatched", "challenge", "repeated", "queued", "running", "completed", "failed", "cancelled", "handled", "dead", "gone"]
+DeliveryOutcome = Literal["refused", "unmatched", "challenge", "repeated", "coalesced", "skipped", "missed", "queued", "running", "completed", "failed", "cancelled", "handled", "dead", "gone"]
 """The result of the request. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge`
-(a sender verified the address), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or
-ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the turn or event is
-no longer stored.
+(a sender verified the address), `repeated` (an earlier delivery did the work), `coalesced` (it joined the open turn of
+an earlier delivery), `skipped` and `missed` (a planned run of a schedule did not start). Its turn is `queued` or
+`running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: the
+turn or event is no longer stored.
 """
 
-DeliverySurface = Literal["rest", "rpc", "hooks"]
-"""The surface of the request; `hooks` are the webhooks."""
+DeliverySurface = Literal["rest", "rpc", "hooks", "schedule"]
+"""The surface of the request; `hooks` are the webhooks, and `schedule` are the runs of schedules."""
 
 Document = Dict[str, Any]
 """A description of an interface that tools can read."""
@@ -254,7 +255,7 @@ TurnId = str
 TurnStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 """A turn goes queued → running → completed, failed or cancelled. The last three never change."""
 
-TurnSurface = Literal["rest", "rpc", "hooks", "heartbeat"]
+TurnSurface = Literal["rest", "rpc", "hooks", "heartbeat", "schedule"]
 """The surface that started the turn; `hooks` are the webhooks."""
 
 Uptime = int

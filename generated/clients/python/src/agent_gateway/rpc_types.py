@@ -35,7 +35,7 @@ BudgetName = str
 BudgetPeriod = Literal["hour", "day", "month"]
 """The length of a window. It begins with the hour, day or month of the time zone."""
 
-BudgetSource = Literal["rest", "rpc", "webhook", "heartbeat"]
+BudgetSource = Literal["rest", "rpc", "webhook", "heartbeat", "schedule"]
 """The source of a turn. Requests to the OpenAI-compatible API count as `rest`."""
 
 BudgetSources = Optional[List["BudgetSource"]]
@@ -138,7 +138,7 @@ TurnId = str
 TurnStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 """A turn goes queued → running → completed, failed or cancelled. The last three never change."""
 
-TurnSurface = Literal["rest", "rpc", "hooks", "heartbeat"]
+TurnSurface = Literal["rest", "rpc", "hooks", "heartbeat", "schedule"]
 """The surface that started the turn; `hooks` are the webhooks."""
 
 Uptime = int
