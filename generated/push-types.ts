@@ -220,6 +220,21 @@ export interface components {
          */
         RequestId: string;
         /**
+         * @description The name of a schedule in the configuration.
+         * @example brief
+         */
+        ScheduleName: string;
+        /**
+         * @description `started`: a turn started. `skipped`: the planned time came, but no turn started, for `reason`. `missed`: the planned time passed while no gateway could start the run.
+         * @enum {string}
+         */
+        ScheduleOutcome: "started" | "skipped" | "missed";
+        /**
+         * @description The reason why no turn started; null if one started.
+         * @example null
+         */
+        ScheduleReason: string | null;
+        /**
          * @description A place in a stream's journal; it grows by one with each entry.
          * @example 7
          */
@@ -612,6 +627,30 @@ export interface components {
             /** @description The name of the key that granted it, or of the console token. */
             grantedBy: string;
         };
+        "push.schedule.ran": {
+            seq: components["schemas"]["Seq"];
+            cursor: components["schemas"]["StreamCursor"];
+            at: components["schemas"]["Timestamp"];
+            scheduleName: components["schemas"]["ScheduleName"];
+            outcome: components["schemas"]["ScheduleOutcome"];
+            /** @description The planned time; of a requested run, the time of the request. */
+            plannedAt: components["schemas"]["Timestamp"];
+            /** @description The started turn; null if there is none. */
+            turnId: components["schemas"]["TurnId"] | null;
+            reason: components["schemas"]["ScheduleReason"];
+        };
+        "push.schedule.paused": {
+            seq: components["schemas"]["Seq"];
+            cursor: components["schemas"]["StreamCursor"];
+            at: components["schemas"]["Timestamp"];
+            scheduleName: components["schemas"]["ScheduleName"];
+        };
+        "push.schedule.resumed": {
+            seq: components["schemas"]["Seq"];
+            cursor: components["schemas"]["StreamCursor"];
+            at: components["schemas"]["Timestamp"];
+            scheduleName: components["schemas"]["ScheduleName"];
+        };
         "push.delivery.recorded": {
             seq: components["schemas"]["Seq"];
             cursor: components["schemas"]["StreamCursor"];
@@ -661,6 +700,9 @@ export type Preview = components["schemas"]["Preview"];
 export type PushedDelivery = components["schemas"]["PushedDelivery"];
 export type ReplyAnnouncement = components["schemas"]["ReplyAnnouncement"];
 export type RequestId = components["schemas"]["RequestId"];
+export type ScheduleName = components["schemas"]["ScheduleName"];
+export type ScheduleOutcome = components["schemas"]["ScheduleOutcome"];
+export type ScheduleReason = components["schemas"]["ScheduleReason"];
 export type Seq = components["schemas"]["Seq"];
 export type SessionId = components["schemas"]["SessionId"];
 export type SessionSize = components["schemas"]["SessionSize"];
@@ -721,6 +763,12 @@ export interface Pushes {
   "budget.exceeded": components["schemas"]["push.budget.exceeded"];
   /** A grant added tokens, cost or both to the limits of a budget. */
   "budget.granted": components["schemas"]["push.budget.granted"];
+  /** A schedule started a turn, or a planned run started none, because it was skipped or missed. A run at a caller's request is included. */
+  "schedule.ran": components["schemas"]["push.schedule.ran"];
+  /** A schedule was paused. It starts no turns at its planned times until it is resumed. */
+  "schedule.paused": components["schemas"]["push.schedule.paused"];
+  /** A schedule was resumed. Its next run is at its next planned time. */
+  "schedule.resumed": components["schemas"]["push.schedule.resumed"];
   /** The flight recorder stored a request. It is pushed only with a subscription to `deliveries`, and is not an entry of the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection received. After a reconnect or a `stream.reset`, list the deliveries again. */
   "delivery.recorded": components["schemas"]["push.delivery.recorded"];
   /** The outcome or the `announcement` of a delivery changed. A state that lasted only a few milliseconds may be skipped, but not the last one. Otherwise as `delivery.recorded`. */

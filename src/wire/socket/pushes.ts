@@ -127,7 +127,7 @@ function withTimes(params: object): object {
     if (TIMES.has(name) && typeof value === "number") times[name] = timeOf(value);
   return { ...params, ...times };
 }
-const TIMES = new Set(["nextAt", "resetsAt", "until"]);
+const TIMES = new Set(["nextAt", "plannedAt", "resetsAt", "until"]);
 
 function timeOf(ms: number): string {
   return new Date(ms).toISOString();

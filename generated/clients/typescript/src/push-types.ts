@@ -133,6 +133,15 @@ export interface ReplyAnnouncement {
 /** One request. The gateway's log has the cause of an error under this id. */
 export type RequestId = string;
 
+/** The name of a schedule in the configuration. */
+export type ScheduleName = string;
+
+/** `started`: a turn started. `skipped`: the planned time came, but no turn started, for `reason`. `missed`: the planned time passed while no gateway could start the run. */
+export type ScheduleOutcome = "started" | "skipped" | "missed";
+
+/** The reason why no turn started; null if one started. */
+export type ScheduleReason = string | null;
+
 /** A place in a stream's journal; it grows by one with each entry. */
 export type Seq = number;
 
@@ -458,6 +467,33 @@ export interface Pushes {
     until: Timestamp;
     /** The name of the key that granted it, or of the console token. */
     grantedBy: string;
+  };
+  /** A schedule started a turn, or a planned run started none, because it was skipped or missed. A run at a caller's request is included. */
+  "schedule.ran": {
+    seq: Seq;
+    cursor: StreamCursor;
+    at: Timestamp;
+    scheduleName: ScheduleName;
+    outcome: ScheduleOutcome;
+    /** The planned time; of a requested run, the time of the request. */
+    plannedAt: Timestamp;
+    /** The started turn; null if there is none. */
+    turnId: TurnId | null;
+    reason: ScheduleReason;
+  };
+  /** A schedule was paused. It starts no turns at its planned times until it is resumed. */
+  "schedule.paused": {
+    seq: Seq;
+    cursor: StreamCursor;
+    at: Timestamp;
+    scheduleName: ScheduleName;
+  };
+  /** A schedule was resumed. Its next run is at its next planned time. */
+  "schedule.resumed": {
+    seq: Seq;
+    cursor: StreamCursor;
+    at: Timestamp;
+    scheduleName: ScheduleName;
   };
   /** The flight recorder stored a request. It is pushed only with a subscription to `deliveries`, and is not an entry of the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection received. After a reconnect or a `stream.reset`, list the deliveries again. */
   "delivery.recorded": {

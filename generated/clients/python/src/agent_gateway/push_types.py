@@ -75,6 +75,17 @@ no longer stored.
 RequestId = str
 """One request. The gateway's log has the cause of an error under this id."""
 
+ScheduleName = str
+"""The name of a schedule in the configuration."""
+
+ScheduleOutcome = Literal["started", "skipped", "missed"]
+"""`started`: a turn started. `skipped`: the planned time came, but no turn started, for `reason`. `missed`: the planned
+time passed while no gateway could start the run.
+"""
+
+ScheduleReason = Optional[str]
+"""The reason why no turn started; null if one started."""
+
 Seq = int
 """A place in a stream's journal; it grows by one with each entry."""
 
@@ -565,6 +576,41 @@ class BudgetGrantedParams(Reply):
     """The name of the key that granted it, or of the console token."""
 
 
+class ScheduleRanParams(Reply):
+    """A schedule started a turn, or a planned run started none, because it was skipped or missed. A run at a caller's
+    request is included.
+    """
+
+    seq: Seq
+    cursor: StreamCursor
+    at: Timestamp
+    schedule_name: ScheduleName
+    outcome: ScheduleOutcome
+    planned_at: Timestamp
+    """The planned time; of a requested run, the time of the request."""
+    turn_id: Optional[TurnId]
+    """The started turn; null if there is none."""
+    reason: ScheduleReason
+
+
+class SchedulePausedParams(Reply):
+    """A schedule was paused. It starts no turns at its planned times until it is resumed."""
+
+    seq: Seq
+    cursor: StreamCursor
+    at: Timestamp
+    schedule_name: ScheduleName
+
+
+class ScheduleResumedParams(Reply):
+    """A schedule was resumed. Its next run is at its next planned time."""
+
+    seq: Seq
+    cursor: StreamCursor
+    at: Timestamp
+    schedule_name: ScheduleName
+
+
 class DeliveryRecordedParams(Reply):
     """The flight recorder stored a request. It is pushed only with a subscription to `deliveries`, and is not an entry of
     the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection received. After a
@@ -730,6 +776,24 @@ class BudgetGrantedPush(Reply):
     params: BudgetGrantedParams
 
 
+class ScheduleRanPush(Reply):
+    jsonrpc: Literal["2.0"]
+    method: Literal["schedule.ran"]
+    params: ScheduleRanParams
+
+
+class SchedulePausedPush(Reply):
+    jsonrpc: Literal["2.0"]
+    method: Literal["schedule.paused"]
+    params: SchedulePausedParams
+
+
+class ScheduleResumedPush(Reply):
+    jsonrpc: Literal["2.0"]
+    method: Literal["schedule.resumed"]
+    params: ScheduleResumedParams
+
+
 class DeliveryRecordedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["delivery.recorded"]
@@ -771,6 +835,9 @@ Push = Union[
     BudgetWarningPush,
     BudgetExceededPush,
     BudgetGrantedPush,
+    ScheduleRanPush,
+    SchedulePausedPush,
+    ScheduleResumedPush,
     DeliveryRecordedPush,
     DeliveryChangedPush,
     StreamResetPush,
