@@ -1,5 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { roundedNumberOf } from "#console/lib/requests.ts";
+import { curlOfDelivery, roundedNumberOf } from "#console/lib/requests.ts";
+import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
+
+it("the command of a schedule's run runs the schedule again", () => {
+  const run = {
+    surface: "schedule",
+    operation: "schedules.fire",
+    path: "schedules/brief",
+    caller: "brief",
+  } as Delivery;
+  const command = curlOfDelivery(run, "http://127.0.0.1:18789");
+  expect(command).toContain("http://127.0.0.1:18789/api/v1/schedules/brief/run");
+  expect(command).toContain("-X 'POST'");
+});
 
 describe("an edited body", () => {
   it.each([

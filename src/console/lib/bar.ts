@@ -14,6 +14,7 @@ type Detail = Record<string, unknown>;
 const CHECKED: Kind = { word: "checks", tone: "plain" };
 const MATCHED: Kind = { word: "mapping", tone: "plain" };
 const STORED: Kind = { word: "stored", tone: "plain" };
+const COLLECTED: Kind = { word: "more requests", tone: "waiting", isIdle: true };
 const WAITED: Kind = { word: "wait", tone: "waiting", isIdle: true };
 const PAUSE: Kind = { word: "pause", tone: "waiting", isIdle: true };
 const DELIVERED: Kind = { word: "reply delivery", tone: "done" };
@@ -36,6 +37,13 @@ const ENDS: Readonly<Record<string, Kind | ((d: Detail, attempt: number) => Kind
   "challenge.answered": CHECKED,
   "mapping.tried": MATCHED,
   "message.rendered": MATCHED,
+  "request.coalesced": STORED,
+  "group.opened": STORED,
+  "group.closed": COLLECTED,
+  "schedule.fired": CHECKED,
+  "schedule.requested": CHECKED,
+  "schedule.skipped": CHECKED,
+  "schedule.missed": CHECKED,
   "turn.queued": STORED,
   "event.queued": STORED,
   "turn.started": ({ attempt }) => (Number(attempt) > 1 ? PAUSE : WAITED),
@@ -54,6 +62,7 @@ const ENDS: Readonly<Record<string, Kind | ((d: Detail, attempt: number) => Kind
 
 /** The kind of the segment that starts with a step of this name and has not ended. */
 const OPENS: Readonly<Record<string, Kind | ((d: Detail, attempt: number) => Kind)>> = {
+  "group.opened": COLLECTED,
   "turn.queued": WAITED,
   "event.queued": WAITED,
   "event.returned": WAITED,

@@ -2,12 +2,14 @@ import { about, plural } from "./format.ts";
 import type { Step } from "./steps.ts";
 
 /** Why a request failed: the cause, the status and name of the error, more about it, and the next step. */
-export type Failure = { cause: string; error: string; detail: string; advice: string };
+export type Failure = { cause: string; error: string; detail: string; advice: string; isExpected?: true };
 
-/** Why a request was refused, or its turn or event failed; undefined for any other request. */
+/** Why a request was refused, its turn or event failed, or a planned run did not start; undefined for any other request. */
 export function failureOf(steps: readonly Step[], agent: string | null): Failure | undefined {
   const refusal = steps.find(({ name }) => name === "request.refused");
   if (refusal) return refusalOf(refusal, steps);
+  const skip = steps.find(({ name }) => name === "schedule.skipped");
+  if (skip) return skipOf(skip);
   const end = steps.findLast(({ name }) =>
     ["turn.failed", "turn.completed", "event.dead", "event.handled"].includes(name),
   );
@@ -34,6 +36,17 @@ export function causeOf(reason: string, agent: string): string {
   const words = withoutStop(reason);
   const named = words.replace(/^the (?:agent's (?:service|program)|remote agent|agent)(?= )/i, agent);
   return named === words ? `${agent}: ${words}` : named;
+}
+
+/** A run that was skipped by its configuration is no failure. */
+function skipOf({ detail }: Step): Failure {
+  return {
+    cause: "The planned run was skipped",
+    error: "",
+    detail: String(detail?.reason ?? ""),
+    advice: "",
+    isExpected: true,
+  };
 }
 
 function withoutStop(words: string): string {

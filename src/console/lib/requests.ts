@@ -25,12 +25,19 @@ const SECRETS = {
 /** The command that sends a recorded request again, from outside: its method, path, headers and body as they were recorded. */
 export function curlOfDelivery(delivery: Delivery, origin: string): string {
   const { method, path, surface, body: text, body_encoding } = delivery;
+  if (surface === "schedule") return curlOfSchedule(delivery.caller ?? "", origin);
   const sent = Object.entries(delivery.headers).filter(([name]) => !LEFT_OUT.has(name));
   const body = body_encoding === "base64" ? bytesOfBase64(text ?? "") : (text ?? "");
   // Headers that curl would add.
   const own = ["accept", "user-agent", ...(body.length > 0 ? ["content-type"] : [])];
   const headers = { ...Object.fromEntries(own.map((name) => [name, null])), ...Object.fromEntries(sent) };
   return curlOf({ method, origin, path, secret: SECRETS[surface], headers, body });
+}
+
+/** No request arrived for the run of a schedule: the command runs the schedule again. */
+function curlOfSchedule(name: string, origin: string): string {
+  const path = `/api/v1/schedules/${encodeURIComponent(name)}/run`;
+  return curlOf({ method: "POST", origin, path, secret: SECRETS.schedule });
 }
 
 function bytesOfBase64(text: string): Uint8Array {

@@ -4,7 +4,8 @@ import { about, bytes, duration, plural } from "./format.ts";
 export type Step = { at: string; name: string; detail: Record<string, unknown> | null };
 
 export type StepTone = "done" | "running" | "waiting" | "failed" | "refused" | "replay" | "plain";
-type StepText = { words: string; tone: StepTone; body?: string | undefined };
+/** `link` is the id of the delivery that the step names. */
+type StepText = { words: string; tone: StepTone; body?: string | undefined; link?: string | undefined };
 
 function text(value: unknown): string {
   return value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
@@ -15,13 +16,20 @@ function because(value: unknown): string {
 }
 
 /** A step in plain words. An unknown name is shown unchanged. */
-export function stepWords({ name, detail }: Step): StepText {
+export function stepWords({ at, name, detail }: Step): StepText {
   const step = STEPS[name];
   if (!step) return { words: name, tone: "plain" };
   const d = detail ?? {};
   const [tone, words, body] = step;
-  return { words: words(d), tone: typeof tone === "string" ? tone : tone(d), ...(body && { body: body(d) }) };
+  return {
+    words: words(d, Date.parse(at)),
+    tone: typeof tone === "string" ? tone : tone(d),
+    ...(body && { body: body(d) }),
+    ...(LINKED.has(name) && { link: text(d.delivery_id) || undefined }),
+  };
 }
+
+const LINKED: ReadonlySet<string> = new Set(["request.coalesced", "group.joined"]);
 
 type Detail = Record<string, unknown>;
 
@@ -31,7 +39,7 @@ const STEPS: Readonly<
     string,
     readonly [
       tone: StepTone | ((d: Detail) => StepTone),
-      words: (d: Detail) => string,
+      words: (d: Detail, at: number) => string,
       body?: (d: Detail) => string | undefined,
     ]
   >
@@ -54,9 +62,21 @@ const STEPS: Readonly<
   ],
   "message.rendered": [
     "plain",
-    (d) => `Message from mapping \`${text(d.mapping)}\``,
+    (d) =>
+      `Message from mapping \`${text(d.mapping)}\`${d.group_key ? ` · key \`${text(d.group_key)}\`` : ""}${without(d.without)}`,
     (d) => text(d.message) || undefined,
   ],
+  "request.coalesced": ["done", (d) => `Joined the open turn of an earlier request (${requests(d)} so far)`],
+  "group.opened": ["waiting", (d, at) => `Waits ${until(d.closes_at, at)} for more requests with the same key`],
+  "group.joined": [
+    "plain",
+    (d, at) => `Another request joined (${requests(d)} so far) · waits ${until(d.closes_at, at)} more`,
+  ],
+  "group.closed": ["done", (d) => `Wait ended with ${requests(d)}`],
+  "schedule.fired": ["done", (d, at) => `Started by the schedule, ${until(at, d.planned_at)} after the planned time`],
+  "schedule.requested": ["done", (d) => `Run requested by ${text(d.by)}`],
+  "schedule.skipped": ["waiting", (d) => `Planned run skipped${because(d.reason)}`],
+  "schedule.missed": ["failed", (d) => `${plural(number(d.count), "planned run")} missed`, missedTimes],
   "request.repeated": ["waiting", (d) => `Repeat of an earlier request (${text(d.turn_id ?? d.event_id)})`],
   "request.refused": [
     "refused",
@@ -114,9 +134,32 @@ const STEPS: Readonly<
   "announcement.failed": ["failed", (d) => `Reply not delivered to ${text(d.channel)}${because(d.reason ?? d.status)}`],
   "announcement.returned": ["waiting", () => "Reply delivery interrupted by shutdown · next attempt after restart"],
   "announcement.requeued": ["replay", (d) => `Reply sent to ${text(d.channel)} again by ${text(d.by)}`],
+  "announcement.misaddressed": [
+    "failed",
+    (d) => `Reply not addressed by \`${text(d.field)}\`${because(text(d.reason).replace("-", " "))}`,
+  ],
   "announcement.unaddressed": ["waiting", () => "No channel for the reply: only WebSocket subscribers receive it"],
 };
 
+/** The places of a template that had no value. */
+function without(places: unknown): string {
+  return Array.isArray(places) && places.length > 0
+    ? ` · no value at ${places.map((place) => `\`${text(place)}\``).join(", ")}`
+    : "";
+}
+function requests(d: Detail): string {
+  return plural(number(d.requests), "request");
+}
+/** The length from one time to another. */
+function until(to: unknown, from: unknown): string {
+  return duration(Math.max(0, msOf(to) - msOf(from)));
+}
+function msOf(at: unknown): number {
+  return typeof at === "number" ? at : Date.parse(text(at));
+}
+function missedTimes({ count, first_at, last_at }: Detail): string | undefined {
+  return number(count) > 1 ? `${text(first_at)} to ${text(last_at)}` : text(first_at) || undefined;
+}
 function number(value: unknown): number {
   return Number(value ?? 0);
 }

@@ -18,9 +18,12 @@ const TONES: Readonly<Record<string, Tone>> = {
   delivered: "done",
   challenge: "done",
   repeated: "done",
+  coalesced: "done",
+  active: "done",
   running: "running",
   busy: "running",
   queued: "waiting",
+  skipped: "waiting",
   unmatched: "waiting",
   paused: "waiting",
   cancelled: "waiting",
@@ -33,6 +36,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   refused: "refused",
   degraded: "warning",
   retrying: "warning",
+  missed: "warning",
 };
 
 /** The word of a state: the API has `gone` if the turn or event is no longer stored. */

@@ -1,9 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { now } from "../app/clock.ts";
+import { hrefOf } from "../app/router.ts";
 import { axisOf, segmentsOf } from "../lib/bar.ts";
 import { duration } from "../lib/format.ts";
 import { type Step, stepWords } from "../lib/steps.ts";
 import { Bar, BarLegend } from "./bar.tsx";
+import { Id } from "./copy.tsx";
 import { RawJson } from "./json.tsx";
 import { Prose } from "./prose.tsx";
 import { ClockTime, Running } from "./time.tsx";
@@ -51,7 +53,7 @@ function StepLine({ step, began, before, isLast, isOpen }: Line) {
   const open = useSignal(false);
   const at = new Date(step.at).getTime();
   const gap = before ? at - new Date(before.at).getTime() : 0;
-  const { words, tone, body } = stepWords(step);
+  const { words, tone, body, link } = stepWords(step);
   return (
     <li data-tone={tone}>
       <span class="step-dot" aria-hidden="true" />
@@ -69,6 +71,7 @@ function StepLine({ step, began, before, isLast, isOpen }: Line) {
             {before ? <span class="mono">+{duration(gap)}</span> : <ClockTime at={step.at} />}
           </span>
         </div>
+        {link && <Id id={link} href={hrefOf(`/d/${link}`)} most={40} />}
         {step.name === "mapping.tried" && <Misfits detail={step.detail} />}
         {body !== undefined && <pre class="raw step-text">{body}</pre>}
         {open.value && (

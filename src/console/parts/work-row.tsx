@@ -19,9 +19,9 @@ export const WORK_COLUMNS: readonly Column<Work>[] = [
   { name: "When", width: "88px", align: "end", cell: ({ at }) => <Ago at={at} /> },
 ];
 
-/** Shown for a request without a message: the operation or, for webhooks, the path, because the operation does not name the mapping. */
+/** Shown for a request without a message: the operation or, if it does not name the mapping or the schedule, the path. */
 export function placeOf({ operation, path }: Pick<Work, "operation" | "path">): string {
-  return operation === "" || operation.startsWith("hooks.") ? path : operation;
+  return operation === "" || /^(?:hooks|schedules)\./.test(operation) ? path : operation;
 }
 
 function Said({ work }: { work: Work }) {

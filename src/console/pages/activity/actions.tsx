@@ -115,6 +115,7 @@ function ReplayEffect({ delivery }: { delivery: Delivery }) {
 
 function whyNoReplay({ replayable, surface, caller, outcome }: Delivery): string | undefined {
   if (replayable) return undefined;
+  if (surface === "schedule") return "Only webhooks can be replayed. Run the schedule again on its page.";
   if (surface !== "hooks") return "Only webhooks can be replayed. Copy this request as curl.";
   if (outcome === "challenge") return "A verification challenge starts no turn.";
   if (caller === null) return "The sender was not authenticated, so the body was not stored.";

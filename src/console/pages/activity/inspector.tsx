@@ -4,7 +4,7 @@ import { hrefOf, query, setQuery } from "#console/app/router.ts";
 import { useTitleNote } from "#console/app/title.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { failureOf } from "#console/lib/failure.ts";
-import { bytes, count } from "#console/lib/format.ts";
+import { bytes, count, plural } from "#console/lib/format.ts";
 import type { Step } from "#console/lib/steps.ts";
 import { AgentLink, CopyButton, Id, idFact } from "#console/parts/copy.tsx";
 import { Body, type ValueAction } from "#console/parts/json.tsx";
@@ -87,6 +87,7 @@ function Shown({ delivery, back, isOpen, reload }: ShownOf) {
             <Ago at={delivery.at} />
           </span>
           {delivery.replay_of && <ReplayLink word="replay of" id={delivery.replay_of} />}
+          <GroupLinks steps={steps} turn={delivery.turn_id} />
           {steps.map(({ name, detail }) =>
             name === "request.sent-again" ? (
               <ReplayLink key={detail?.delivery_id} word="replayed as" id={String(detail?.delivery_id)} />
@@ -120,6 +121,24 @@ function ReplayLink({ word, id }: { word: string; id: string }) {
   );
 }
 
+/** From a request that joined a group to the first one of the group, and from there to all requests of the turn. */
+function GroupLinks({ steps, turn }: { steps: readonly Step[]; turn: string | null }) {
+  const first = steps.find(({ name }) => name === "request.coalesced")?.detail?.delivery_id;
+  const joined = steps.filter(({ name }) => name === "group.joined").length;
+  if (first !== undefined)
+    return (
+      <span>
+        joined{" "}
+        <a class="mono" href={hrefOf(`/d/${first}`)}>
+          {String(first)}
+        </a>
+      </span>
+    );
+  return joined > 0 && turn !== null ? (
+    <a href={hrefOf(`/activity?id=${turn}`)}>joined by {plural(joined, "request")}</a>
+  ) : null;
+}
+
 function monoFact(name: string, text: string) {
   return [name, <span class="mono">{text}</span>] as const;
 }
@@ -131,8 +150,7 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
       <Facts
         of={[
           ["Received", <Exact at={delivery.at} />],
-          monoFact("From", delivery.address),
-          ["Caller", delivery.caller ?? <span class="faint">not authenticated</span>],
+          ...(delivery.surface === "schedule" ? scheduleFacts(delivery) : senderFacts(delivery)),
           monoFact("Operation", delivery.operation || "none"),
           idFact("Request ID", delivery.request_id),
           idFact("Sender's ID", delivery.sender_id),
@@ -168,6 +186,16 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
   );
 }
 
+function senderFacts({ address, caller }: Delivery) {
+  return [monoFact("From", address), ["Caller", caller ?? <span class="faint">not authenticated</span>] as const];
+}
+
+/** No request arrived for a run of a schedule. */
+function scheduleFacts({ caller }: Delivery) {
+  const name = caller ?? "";
+  return [["Schedule", <a href={hrefOf(`/schedules/${encodeURIComponent(name)}`)}>{name}</a>] as const];
+}
+
 /** The ways to copy a value of a payload: unchanged, as a template of a message, and as a line of `match`. */
 function copiesOf(path: (string | number)[], value: unknown): ValueAction[] {
   const place = ["body", ...path].join(".");
@@ -179,13 +207,13 @@ function copiesOf(path: (string | number)[], value: unknown): ValueAction[] {
   ];
 }
 
-/** Why a request was refused, or its turn or event failed. Shows nothing for any other request. */
+/** Why a request was refused, failed or was skipped. Shows nothing for any other request. */
 function FailureNote({ steps, agent }: { steps: readonly Step[]; agent: string | null }) {
   const failure = failureOf(steps, agent);
   if (!failure) return null;
-  const { cause, error, detail, advice } = failure;
+  const { cause, error, detail, advice, isExpected } = failure;
   return (
-    <Note tone="bad">
+    <Note tone={isExpected ? "warning" : "bad"}>
       <strong>{cause}</strong> {error && <span class="mono muted">{error}</span>}
       {detail && (
         <p>

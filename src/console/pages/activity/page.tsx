@@ -20,11 +20,12 @@ const SURFACES = [
   ["hooks", "Webhooks"],
   ["rest", "REST"],
   ["rpc", "RPC"],
+  ["schedule", "Schedules"],
 ] as const;
 const OUTCOMES = (
   [
-    ...(["refused", "unmatched", "challenge", "repeated", "queued", "running"] as const),
-    ...(["completed", "failed", "cancelled", "handled", "dead", "gone"] as const),
+    ...(["refused", "unmatched", "challenge", "repeated", "coalesced", "skipped", "missed"] as const),
+    ...(["queued", "running", "completed", "failed", "cancelled", "handled", "dead", "gone"] as const),
   ] satisfies readonly DeliveryOutcome[]
 ).map((one) => [one, wordOf(one)] as const);
 const REPLIES = [
