@@ -210,7 +210,7 @@ function watchStore(store: Store, nouns: Nouns): () => void {
   const { streams, compactions, gatewayStream, runner, outbox, heartbeat, keys } = nouns;
   const { sharedReplies, deliveryFeed } = nouns;
   const worker = {
-    turn: () => runner.wake(),
+    turn: (dueInMs?: number) => runner.wakeIn(dueInMs),
     beat: (dueInMs?: number) => heartbeat.expect(dueInMs),
     outgoing: () => outbox.wake(),
   };

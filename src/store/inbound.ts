@@ -68,6 +68,9 @@ export const TURN_ANNOUNCEMENT = {
   hops: number,
   state: typed<AnnouncementState>(),
   reason: optional(text),
+  /** The address in the channel, if the turn's webhook had one. */
+  to: optional(text),
+  thread: optional(text),
 };
 export type TurnAnnouncement = TypeOf<typeof TURN_ANNOUNCEMENT>;
 

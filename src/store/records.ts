@@ -4,6 +4,7 @@ import type { ToolCall } from "#kit/tool-calls.ts";
 import type { Usage, UsageCounts } from "#kit/usages.ts";
 import type { BudgetNews } from "./budgets.ts";
 import { characters, type Field, nested, number, optional, short, type TypeOf, text, typed } from "./fields.ts";
+import type { TurnGroup } from "./groups.ts";
 import { type Delivery, type RecorderLimits, type Surface, type SystemEvent, TURN_ANNOUNCEMENT } from "./inbound.ts";
 
 export type { ToolCall } from "#kit/tool-calls.ts";
@@ -199,18 +200,6 @@ export type AnnounceOrder = {
 };
 
 /**
- * A group of webhooks that become one turn. It is open until `windowMs` after its last request, but at most `maxWaitMs` after its first. `last`: the turn
- * gets the message of the last request. `all`: it gets all messages in order, at most `longestText` characters together.
- */
-export type TurnGroup = {
-  key: string;
-  windowMs: number;
-  maxWaitMs: number;
-  take: "last" | "all";
-  longestText: number;
-};
-
-/**
  * The task of a turn that is not an answer. A beat's turn takes its system events until it ends; an event is dead after `maxAttempts` failed
  * turns. A turn that compacts its session exists only while it is open, and has no message and no entries.
  */
@@ -228,16 +217,6 @@ export type TurnStart = {
   replayed: boolean;
   claimed: ClaimedTurn | undefined;
   joinedBy?: string | undefined;
-};
-
-/** The open group of a key. Its turn waits until `closesAt`. */
-export type OpenGroup = {
-  turnId: string;
-  sessionId: string;
-  deliveryId: string | undefined;
-  requests: number;
-  openedAt: number;
-  closesAt: number;
 };
 
 /** A request for the next turn of an agent's beat. */

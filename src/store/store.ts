@@ -9,6 +9,7 @@
  * - Records that are handed out are the caller's to read, never to change.
  */
 import type { BudgetRefusal, BudgetStatus, ExtendOrder, GrantOrder } from "./budgets.ts";
+import type { OpenGroup } from "./groups.ts";
 import type { InboundStore, OutgoingClaim, Page } from "./inbound.ts";
 import type { NotificationStore } from "./notifications.ts";
 import type { StorePolicy } from "./policy.ts";
@@ -45,6 +46,7 @@ import type {
 import type { SharedStore } from "./shared-store.ts";
 
 export type * from "./budgets.ts";
+export type * from "./groups.ts";
 export type * from "./inbound.ts";
 export type * from "./notifications.ts";
 export type * from "./policy.ts";
@@ -120,6 +122,12 @@ export interface Store extends InboundStore, NotificationStore, AsyncDisposable 
    * ends, in the same transaction: its events are handled if it completed. Otherwise each is returned with one more attempt and a step of its
    * delivery, or is dead after `maxAttempts`, with an entry in the gateway's stream. With `announce`, a turn that completes creates an
    * announcement for that channel.
+   *
+   * With a `group`, the turn waits until the group closes. Meanwhile later orders with the key join it, from any gateway: they change its message, model and
+   * announcement as `take` says, and move the close. Their idempotency keys and deliveries are stored with the turn, and they are refused only by the limits on
+   * bytes and by spent budgets. An order opens a group if there is none, if its message would make the text too long (then the old group closes at once), or
+   * if the group's turn has another agent. An open group blocks no other turn and has no entries, and the turn's `seq` is 0. At its close, or if the turn
+   * ends before, its message is appended and the turn goes to the end of its session's queue. `joinedBy` is the delivery of the order that joined.
    */
   startTurn(order: TurnOrder): Promise<TurnStart>;
   /**
@@ -135,7 +143,12 @@ export interface Store extends InboundStore, NotificationStore, AsyncDisposable 
    * The answer that `startTurn` would give to a repeat: the turn that the key started, undefined for a free key, and the same
    * refusals for another hash or an erased turn.
    */
-  findReplay(key: { key: string; hash: string }, now: number): Promise<Turn | undefined>;
+  findReplay(
+    key: { key: string; hash: string },
+    now: number,
+  ): Promise<{ turn: Turn; joinedBy: string | undefined } | undefined>;
+  /** The open group that an order with this key would join; undefined if there is none. */
+  findGroup(key: string, now: number): Promise<OpenGroup | undefined>;
 
   /**
    * Claims up to `free` turns: only heads of their session's queue, never two of a session at once, at most `freeOf(agent, lane)` of an

@@ -29,7 +29,7 @@ export async function allAnswers(store: Store): Promise<unknown> {
     stream: await store.readGatewayEntries({ after: 0, limit: 100 }),
     keys: await store.listKeys(),
     usage: (await store.readUsage(all)).sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)),
-    replay: (await store.findReplay({ key: "k1", hash: "hash" }, 1))?.turnId,
+    replay: (await store.findReplay({ key: "k1", hash: "hash" }, 1))?.turn.turnId,
   };
   return JSON.parse(JSON.stringify(answers));
 }

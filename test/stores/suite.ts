@@ -13,6 +13,7 @@ import { deliveriesTests } from "./suite/deliveries.ts";
 import { dueBeatsTests } from "./suite/due-beats.ts";
 import { endingTests } from "./suite/ending.ts";
 import { gatewayStreamTests } from "./suite/gateway-stream.ts";
+import { groupingTests } from "./suite/grouping.ts";
 import { handlingEventsTests } from "./suite/handling-events.ts";
 import { keysTests } from "./suite/keys.ts";
 import { listingDeliveriesTests } from "./suite/listing-deliveries.ts";
@@ -38,6 +39,7 @@ export function storeSuite(engine: Engine): void {
   describe(`the ${engine.name} store`, () => {
     startingTests(engine);
     claimingTests(engine);
+    groupingTests(engine);
     endingTests(engine);
     readingTests(engine);
     deletingTests(engine);

@@ -36,7 +36,7 @@ type Told =
   | { kind: "deleted"; sessionId: string; seq: number; at: number }
   | { kind: "gateway"; entries: readonly GatewayEntry[] }
   | { kind: "compacted"; turnId: string; result: CompactionResult }
-  | { kind: WorkKind }
+  | { kind: WorkKind; dueInMs?: number }
   | { kind: "cancel"; turnId: string }
   | { kind: "recorded" | "outcome"; deliveryId: string }
   | { kind: "deliveriesLost" };
@@ -147,7 +147,7 @@ export async function openWorld(engine: Engine) {
       sessionDeleted: ({ sessionId }, end) => hear({ kind: "deleted", sessionId, ...end }),
       gatewayEntries: (entries) => hear({ kind: "gateway", entries }),
       compacted: (turnId, result) => hear({ kind: "compacted", turnId, result }),
-      work: (kind) => hear({ kind }),
+      work: (kind, dueInMs) => hear(dueInMs === undefined ? { kind } : { kind, dueInMs }),
       cancel: (turnId) => hear({ kind: "cancel", turnId }),
       deliveriesLost: () => hear({ kind: "deliveriesLost" }),
       delivery: (deliveryId, kind) => hear({ kind, deliveryId }),

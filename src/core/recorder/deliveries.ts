@@ -109,7 +109,7 @@ export function showAnnouncement(announcement: TurnAnnouncement | undefined): Sh
 
 /** The HTTP status of its answer. A webhook that was stored with its work is answered 200, right after it. */
 function statusOf({ surface, answer, status }: Delivery): number | undefined {
-  return status ?? (surface === "hooks" && answer === "accepted" ? 200 : undefined);
+  return status ?? (surface === "hooks" && (answer === "accepted" || answer === "coalesced") ? 200 : undefined);
 }
 
 /** The kept headers by their names. Repeated headers are joined, as Node does. */

@@ -12,6 +12,8 @@ const PAGE = 200;
 /** The journal's entries of a turn, from its beginning to its end; between them lie those of the turns before it. */
 export async function readTurnEntries(store: Pick<Store, "readEntries">, turn: Turn): Promise<Entry[]> {
   const found: Entry[] = [];
+  // The group of its webhooks is open.
+  if (turn.seq === 0) return found;
   for (let after = turn.seq - 1; ; ) {
     const entries = await store.readEntries(turn.sessionId, { after, limit: PAGE });
     found.push(...entries.filter(({ turnId }) => turnId === turn.turnId));

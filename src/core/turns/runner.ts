@@ -82,6 +82,11 @@ export class Runner {
     this.#worker.wake();
   }
 
+  /** Claims turns after this time, or earlier. */
+  wakeIn(ms?: number): void {
+    this.#worker.wakeIn(ms);
+  }
+
   stop(turnId: string, reason: StopReason): void {
     const run = this.#worker.get(turnId);
     run?.stop.abort(reason);

@@ -11,9 +11,17 @@ export type StepMark = { seq: number; offset: number };
 
 /** The mark, if it is from this turn's stream. Undefined is the start of the stream. */
 export async function findMark(store: Store, turn: Turn, mark: StepMark | undefined): Promise<StepMark | undefined> {
+  if (turn.seq === 0) return await endOfSession(store, turn);
   if (!mark) return undefined;
   const [entry] = await store.readEntries(turn.sessionId, { after: mark.seq - 1, limit: 1 });
   return entry?.turnId === turn.turnId ? mark : undefined;
+}
+
+/** The start of the stream of a turn whose group of webhooks is open: its entries will be behind all that its session has now. */
+async function endOfSession(store: Store, { turnId, sessionId }: Turn): Promise<StepMark> {
+  const { lastSeq = 0 } = (await store.getSession(sessionId)) ?? {};
+  const { seq = 0 } = (await store.getTurn(turnId)) ?? {};
+  return { seq: seq === 0 ? lastSeq : seq - 1, offset: 0 };
 }
 
 /** One step of a turn: an entry of the journal, or a piece of a reply that is being written. `mark` is the place after it. */
@@ -79,7 +87,7 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
     this.#show = show;
     this.#hadEnded = isEnded(turn);
     this.#isEnded = this.#hadEnded;
-    this.#mark = from ?? { seq: turn.seq - 1, offset: 0 };
+    this.#mark = from ?? { seq: Math.max(turn.seq - 1, 0), offset: 0 };
     // A reader that has a part of the reply also gets the rest as a piece, even if the turn ends before the reply is read again.
     this.#replySeq = this.#mark.offset > 0 ? this.#mark.seq : undefined;
   }

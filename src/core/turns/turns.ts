@@ -13,7 +13,7 @@ import type { ClaimedTurn, Turn, TurnOrder, TurnStart } from "#store/store.ts";
 import { reportRefusedBy } from "./budget-refusals.ts";
 import type { Runner } from "./runner.ts";
 
-type OptionalField = "outside" | "context" | "announce" | "model" | "skillIds" | "delivery";
+type OptionalField = "outside" | "context" | "announce" | "model" | "skillIds" | "delivery" | "group";
 
 /** The request of every surface that starts work. */
 export type TurnRequest = Pick<TurnOrder, "surface" | "caller" | "text"> & {
@@ -35,7 +35,8 @@ export type TurnRequest = Pick<TurnOrder, "surface" | "caller" | "text"> & {
   callerSignal?: (() => AbortSignal) | undefined;
 };
 
-export type Started = { turn: Turn; replayed: boolean };
+/** `joinedBy`: the delivery of a request that joined the open group of the turn, also if the request is repeated. */
+export type Started = { turn: Turn; replayed: boolean; joinedBy?: string | undefined };
 
 export const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
@@ -75,11 +76,12 @@ export function createTurns(parts: TurnParts) {
   /** The turn that an earlier request with the same idempotency key started. */
   const findReplay = async (request: TurnRequest): Promise<Started | undefined> => {
     const { idempotency, waitMs, callerSignal, follow } = request;
-    const turn = idempotency && (await store.findReplay(idempotency, clock.now()));
-    if (!turn) return undefined;
+    const found = idempotency && (await store.findReplay(idempotency, clock.now()));
+    if (!found) return undefined;
+    const { turn, joinedBy } = found;
     requireReplay(request, turn);
     follow?.(turn, undefined);
-    return { turn: waitMs === undefined ? turn : await wait(turn, waitMs, callerSignal), replayed: true };
+    return { turn: waitMs === undefined ? turn : await wait(turn, waitMs, callerSignal), replayed: true, joinedBy };
   };
 
   return {
@@ -94,7 +96,7 @@ export function createTurns(parts: TurnParts) {
       const replay = request.idempotency && (await findReplay(request));
       if (replay) return replay;
       const agent = agentFor(parts, request);
-      const claim = parts.runner.reserve(agent.name);
+      const claim = request.group ? undefined : parts.runner.reserve(agent.name);
       let started: TurnStart | undefined;
       try {
         started = await store.startTurn(orderOf(parts, request, agent, claim));
@@ -104,13 +106,13 @@ export function createTurns(parts: TurnParts) {
       } finally {
         if (claim && !started?.claimed) parts.runner.free(agent.name);
       }
-      const { turn, replayed, claimed } = started;
+      const { turn, replayed, claimed, joinedBy } = started;
       if (replayed) requireReplay(request, turn);
       request.follow?.(turn, claimed?.replySeq);
       if (request.waitMs !== undefined)
         return { turn: await wait(turn, request.waitMs, request.callerSignal, claimed), replayed };
       if (claimed) parts.runner.begin(claimed);
-      return { turn, replayed };
+      return joinedBy === undefined ? { turn, replayed } : { turn, replayed, joinedBy };
     },
 
     get,
@@ -254,7 +256,7 @@ function orderOf(parts: TurnParts, request: TurnRequest, agent: Agent, claim: Tu
   // The claim and the turn get the same time, so that a turn never starts before it was queued.
   const now = claim?.now ?? parts.clock.now();
   const turnId = request.delivery ? idLike("turn", request.delivery.deliveryId, now) : newId("turn", now);
-  return {
+  const order: TurnOrder = {
     now,
     turnId,
     messageId: idLike("msg", turnId, now),
@@ -275,4 +277,6 @@ function orderOf(parts: TurnParts, request: TurnRequest, agent: Agent, claim: Tu
     recorder: limits.recorder,
     claim,
   };
+  if (request.group) order.group = request.group;
+  return order;
 }

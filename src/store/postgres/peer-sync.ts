@@ -110,7 +110,7 @@ export class PeerSync {
       else if (of.kind === "compacted") this.#compacted(of.turnId, of.result);
       else if (of.kind === "work") {
         if (of.of === "turn") this.#readyTimer ??= setTimeout(() => this.#notifyOfTurns(), OWN_CLAIM_MS).unref();
-        for (const watcher of this.watchers) watcher.work(of.of);
+        for (const watcher of this.watchers) watcher.work(of.of, of.dueInMs);
       }
     }
   }

@@ -11,20 +11,20 @@ export function announceReply(
   record: OpenTurnRecord,
   createdAt: number,
 ): TurnAnnouncement | undefined {
-  const { channel, hops = 0 } = record.open.announce ?? {};
-  return channel === undefined ? undefined : announce(records, record, { channel, hops }, createdAt);
+  const { channel, hops = 0, to, thread } = record.open.announce ?? {};
+  return channel === undefined ? undefined : announce(records, record, { channel, hops, to, thread }, createdAt);
 }
 
 function announce(
   records: Records,
   { turn, ordinal }: TurnRecord,
-  { channel, hops }: { channel: string; hops: number },
+  { channel, hops, to, thread }: Omit<TurnAnnouncement, "state" | "reason">,
   createdAt: number,
 ): TurnAnnouncement {
   const { turnId: id, sessionId, agent, deliveryId } = turn;
   const endpoint = `channel:${channel}` as const;
   addOutgoing(records, { id, endpoint, sessionId, agent, channel, hops, deliveryId, createdAt, attempts: 0 }, ordinal);
-  return { channel, hops, state: "waiting", reason: undefined };
+  return { channel, hops, to, thread, state: "waiting", reason: undefined };
 }
 
 export const announceAgain: Rule<"announceAgain"> = (records, turnId, { now, by, hops }) => {
@@ -32,11 +32,11 @@ export const announceAgain: Rule<"announceAgain"> = (records, turnId, { now, by,
   if (!record) throw refuse("turn-not-found", `No turn has the id ${turnId}.`);
   const { announcement, deliveryId } = record.turn;
   if (!announcement) throw refuse("reply-not-announceable", "The turn has no reply that was sent to a channel.");
-  const { channel, state } = announcement;
+  const { channel, state, to, thread } = announcement;
   if (records.outgoing.find(turnId)) {
     throw refuse("reply-not-announceable", `The reply is ${state} for the channel ${channel}. Wait for the result.`);
   }
-  const again = announce(records, record, { channel, hops: Math.max(hops, announcement.hops) }, now);
+  const again = announce(records, record, { channel, hops: Math.max(hops, announcement.hops), to, thread }, now);
   const after = { ...record, turn: { ...record.turn, announcement: again } };
   records.turns.put(after);
   if (deliveryId !== undefined) {

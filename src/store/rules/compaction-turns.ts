@@ -15,7 +15,7 @@ export const startCompaction: Rule<"startCompaction"> = (records, order) => {
   if (isOnly && queue.some(isCompaction))
     throw refuse("session-busy", "Another compaction of the session has not ended.");
   checkBytes(records, limits.storeBytes);
-  const isFirst = queue.length === 0;
+  const isFirst = records.turns.firstInQueue(ordinal) === undefined;
   const record: OpenTurnRecord = {
     turn: {
       turnId,

@@ -52,7 +52,7 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
 };
 
 export const findEventReplay: Rule<"findEventReplay"> = (records, key, now) => {
-  const eventId = findKey(records, key, now, "eventId");
+  const eventId = findKey(records, key, now, "eventId")?.eventId;
   if (eventId === undefined) return undefined;
   const event = getEvent(records, eventId);
   if (!event) throw refuse("event-not-found", "The event of this idempotency key is no longer stored.");

@@ -1,30 +1,29 @@
 import { GatewayError } from "#kit/errors.ts";
 import type { ApiKey } from "#store/store.ts";
 import { refuse } from "./limits.ts";
-import type { Records, Rule } from "./records.ts";
+import type { KeyRecord, Records, Rule } from "./records.ts";
 
-/** The turn or event of an idempotency key that has not ended. Another hash, or other work, is refused. */
+/** The record of an idempotency key that has not ended. Another hash, or other work, is refused. */
 export function findKey(
   records: Records,
   { key, hash }: { key: string; hash: string },
   now: number,
   work: "turnId" | "eventId",
-): string | undefined {
+): KeyRecord | undefined {
   const known = records.keys.find(key);
   if (!known || known.expiresAt <= now) return undefined;
-  const id = known[work];
-  if (known.hash !== hash || id === undefined) {
+  if (known.hash !== hash || known[work] === undefined) {
     throw refuse("idempotency-mismatch", "The key was used with another body.");
   }
-  return id;
+  return known;
 }
 
 export function storeKey(
   records: Records,
   { key, hash, expiresAt }: { key: string; hash: string; expiresAt: number },
-  { turnId, eventId }: { turnId?: string; eventId?: string },
+  { turnId, eventId, deliveryId }: { turnId?: string; eventId?: string; deliveryId?: string },
 ): void {
-  records.keys.put({ key, hash, expiresAt, turnId, eventId });
+  records.keys.put({ key, hash, expiresAt, turnId, eventId, deliveryId });
 }
 
 export const listKeys: Rule<"listKeys"> = ({ apiKeys }) => apiKeys.all().map(({ key }) => key);

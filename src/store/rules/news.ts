@@ -10,7 +10,8 @@ export type News =
   | { kind: "compacted"; turnId: string; result: CompactionResult }
   /** A change of a delivery whose turn has no new entries. */
   | { kind: "recorded" | "outcome"; deliveryId: string }
-  | { kind: "work"; of: WorkKind };
+  /** There is work now, or in `dueInMs`. */
+  | { kind: "work"; of: WorkKind; dueInMs?: number };
 
 type DeliveryNews = Extract<News, { deliveryId: unknown }>;
 
@@ -29,5 +30,5 @@ export function notifyWatcher(watcher: StoreWatcher, news: News): void {
   else if (news.kind === "gateway") watcher.gatewayEntries(news.entries);
   else if (news.kind === "cancel") watcher.cancel(news.turnId);
   else if (news.kind === "compacted") watcher.compacted(news.turnId, news.result);
-  else if (news.kind === "work") watcher.work(news.of);
+  else if (news.kind === "work") watcher.work(news.of, news.dueInMs);
 }

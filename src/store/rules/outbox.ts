@@ -116,7 +116,8 @@ function showReply(
 ): void {
   const turn = state && findTurn(records, id);
   if (turn) {
-    const announcement: TurnAnnouncement = { channel, hops, state, reason };
+    const { to, thread } = turn.turn.announcement ?? {};
+    const announcement: TurnAnnouncement = { channel, hops, to, thread, state, reason };
     records.turns.put({ ...turn, turn: { ...turn.turn, announcement } });
   }
   if (deliveryId === undefined) return;

@@ -38,6 +38,7 @@ import type {
 } from "#store/store.ts";
 import type { BudgetRecord, Reservation } from "./budget-records.ts";
 import type { AgentRecord, CountChange, Counts } from "./counts.ts";
+import type { GroupRecord } from "./group-records.ts";
 import type { News } from "./news.ts";
 import type { ShareRecords } from "./share-records.ts";
 import type { GatewayStream, Journal } from "./streams.ts";
@@ -92,6 +93,8 @@ export type OpenTurn = {
   readonly contextBytes?: number | undefined;
   /** The budget that it waits for, until room is free or `dueAt`. Without `dueAt`, it waited for this budget before it became ready. */
   readonly heldBy?: string | undefined;
+  /** The open group of its webhooks. Until it closes at `dueAt`, the turn has no entries, its `seq` is 0 and its place is behind all others. */
+  readonly group?: GroupRecord | undefined;
 };
 
 export function isHeld({ heldBy, dueAt }: OpenTurn): boolean {
@@ -191,6 +194,8 @@ export const KEY = {
   expiresAt: number,
   turnId: optional(short),
   eventId: optional(short),
+  /** The delivery of a request that joined the open group of its turn. */
+  deliveryId: optional(short),
 };
 export type KeyRecord = TypeOf<typeof KEY>;
 
@@ -278,9 +283,9 @@ export interface Records {
   /** The session of a turn is put before the turn is. An engine may give a turn that has ended with its reply. */
   readonly turns: StoredRecords<TurnRecord> &
     Leased<OpenTurnRecord> & {
-      /** Unfinished turns of a session, by their places. */
+      /** Unfinished turns of a session, by their places; those with open groups come last. */
       queue(ordinal: number): readonly OpenTurnRecord[];
-      /** The first turn of the queue. */
+      /** The first turn of the queue. A turn with an open group is none, as it blocks no other. */
       firstInQueue(ordinal: number): OpenTurnRecord | undefined;
       /** Turns that have not ended, in any order; of one agent or of all. */
       open(agent?: string): OpenTurnRecord[];

@@ -18,6 +18,7 @@ import {
   requeueEvent,
 } from "./events.ts";
 import { appendGatewayEntry, readGatewayEntries } from "./gateway.ts";
+import { findGroup } from "./groups.ts";
 import { readEntries, readMessages } from "./journal.ts";
 import { createKey, listKeys, replaceKey, revokeKey, touchKey } from "./keys.ts";
 import { getNotification, listNotifications, notifyEvent, replayNotification } from "./notifications.ts";
@@ -44,6 +45,7 @@ type Rules = { [Name in keyof Store]?: Rule<Name> | RuleInPieces<Name> };
 /** The rules that change nothing. */
 const reading = {
   findReplay,
+  findGroup,
   findEventReplay,
   getTurn,
   listTurns,

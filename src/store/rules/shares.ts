@@ -54,7 +54,13 @@ export function checkTurnShare(records: Records, caller: Caller, limits: ShareLi
   checkShareBytes(counts, caller, limits);
 }
 
-/** The same of an event. */
+/** Refuses more bytes for a turn whose caller has used up its share of the store. */
+export function checkBytesOfShare(records: Records, caller: Caller, limits: ShareLimits): void {
+  const counts = limits.share < 1 ? findShare(records, caller) : undefined;
+  if (counts) checkShareBytes(counts, caller, limits);
+}
+
+/** The same as `checkTurnShare` of an event. */
 export function checkEventShare(records: Records, caller: string, limits: ShareLimits & { events: number }): void {
   const sender = { surface: "hooks", caller } as const;
   const counts = limits.share < 1 ? findShare(records, sender) : undefined;

@@ -112,8 +112,7 @@ function sweepSession(
 ): { steps: number; isDone: boolean } {
   const { sessionId, ordinal, updatedAt } = record.session;
   const bound = boundOf(sessionId, request);
-  const isUnfinished =
-    records.turns.firstInQueue(ordinal) !== undefined || records.outgoing.ofSession(ordinal).length > 0;
+  const isUnfinished = records.turns.queue(ordinal).length > 0 || records.outgoing.ofSession(ordinal).length > 0;
   if (updatedAt <= bound && !isUnfinished) {
     return { steps: 1 + forgetSession(records, record, request.now) / ENTRIES_A_STEP, isDone: true };
   }

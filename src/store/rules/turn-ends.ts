@@ -6,6 +6,7 @@ import { countEstimate, release } from "./budgets.ts";
 import { endCompaction } from "./compactions.ts";
 import { endDelivery } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
+import { closeGroup, isGrouped } from "./group-ends.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { withoutLease } from "./leases.ts";
 import { notifyEnd } from "./notifications.ts";
@@ -19,8 +20,9 @@ export function cancelledAt(now: number): TurnEnd {
   return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
 }
 
-/** Ends a queued or running turn, its events with it, and lets the next of its session begin. */
-export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEnd): Turn {
+/** Ends a queued or running turn, its events with it, and lets the next of its session begin. An open group closes before. */
+export function finishTurn(records: Records, record: OpenTurnRecord, end: TurnEnd): Turn {
+  const before = isGrouped(record) ? closeGroup(records, record) : record;
   const { now, status, usage, error, model } = end;
   const { ordinal, turn, open, place } = before;
   const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;

@@ -1,22 +1,16 @@
 import { GatewayError } from "#kit/errors.ts";
-import type {
-  BeatTask,
-  ClaimedTurn,
-  ClaimRequest,
-  Entry,
-  Lane,
-  StoreLimits,
-  TurnOrder,
-  TurnStart,
-} from "#store/store.ts";
+import type { BeatTask, ClaimedTurn, ClaimRequest, Entry, Lane, TurnOrder, TurnStart } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
 import { beginWithBudgets, budgetsOfOrder, delayForBudget, withReservation } from "./budget-turns.ts";
 import { findNoRoom, readyTurn } from "./budgets.ts";
 import { storeDelivery } from "./deliveries.ts";
+import { closeGroup, isGrouped } from "./group-ends.ts";
+import { startInGroup } from "./groups.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, storeKey } from "./keys.ts";
 import { firstOf, laneOf, leaseFor, makeDueReady, timeUntilDue } from "./leases.ts";
-import { checkBytes, refuse } from "./limits.ts";
+import { refuse } from "./limits.ts";
+import { checkSession, messageEntry, newTurn } from "./new-turns.ts";
 import { extendOutgoing } from "./outbox.ts";
 import { previewOf } from "./previews.ts";
 import {
@@ -29,7 +23,7 @@ import {
   type TurnRecord,
 } from "./records.ts";
 import { newSession } from "./sessions.ts";
-import { bytesOfTurn, checkTurnShare, countTurnBytes, countWaitingTurn } from "./shares.ts";
+import { bytesOfTurn, countTurnBytes, countWaitingTurn } from "./shares.ts";
 import { addUsed, cancelledAt, endOpenTurn, requeueTurn } from "./turn-ends.ts";
 import { findTurn, turnOfClaim, withReply } from "./turn-lookup.ts";
 import { countLateAttempt, countMessage, replyBytesOf } from "./usage.ts";
@@ -38,8 +32,9 @@ export const startTurn: Rule<"startTurn"> = (records, order) => startTurnWith(re
 
 /** Starts a turn, or one with a task. */
 export function startTurnWith(records: Records, order: TurnOrder, task: BeatTask | undefined): TurnStart {
-  const replayed = order.idempotency && findReplay(records, order.idempotency, order.now);
-  if (replayed) return { turn: replayed, replayed: true, claimed: undefined };
+  const replay = order.idempotency && findReplay(records, order.idempotency, order.now);
+  if (replay) return { replayed: true, claimed: undefined, ...replay };
+  if (order.group) return startInGroup(records, order, order.group);
   const { now, turnId, text, idempotency, delivery, claim } = order;
   const known = records.sessions.find(order.session.sessionId);
   checkSession(records, known, order);
@@ -83,122 +78,21 @@ export function startTurnWith(records: Records, order: TurnOrder, task: BeatTask
 }
 
 export const findReplay: Rule<"findReplay"> = (records, key, now) => {
-  const turnId = findKey(records, key, now, "turnId");
-  if (turnId === undefined) return undefined;
-  const record = findTurn(records, turnId);
+  const known = findKey(records, key, now, "turnId");
+  if (known?.turnId === undefined) return undefined;
+  const record = findTurn(records, known.turnId);
   if (!record) throw refuse("turn-not-found", "The turn of this idempotency key is no longer stored.");
-  return withReply(records, record);
+  return { turn: withReply(records, record), joinedBy: known.deliveryId };
 };
-
-const TURN_FREES = "A new turn is accepted when one of them starts or is cancelled.";
-const SESSION_FREES = "Compact the session, or use another one.";
-
-function checkSession(records: Records, known: SessionRecord | undefined, order: TurnOrder): void {
-  const { session, limits } = order;
-  if (known && known.session.agent !== session.agent) {
-    throw refuse("session-conflict", `The session belongs to the agent ${known.session.agent}.`);
-  }
-  if (known) checkRoom(known, limits);
-  const { queued } = records.totals.open;
-  if (queued >= limits.turns) {
-    throw refuse("gateway-busy", `limits.turns is reached: ${queued} turns are waiting. ${TURN_FREES}`);
-  }
-  checkBytes(records, limits.storeBytes);
-  checkTurnShare(records, order, limits);
-}
-
-function checkRoom(
-  { session: { turnsQueued, messageCount }, compactedCount }: SessionRecord,
-  limits: StoreLimits,
-): void {
-  if (turnsQueued >= limits.turnsPerSession) {
-    const waiting = `${turnsQueued} turns are waiting in the session`;
-    throw refuse("session-busy", `limits.turnsPerSession is reached: ${waiting}. ${TURN_FREES}`);
-  }
-  const messages = messageCount - compactedCount;
-  if (messages >= limits.messagesPerSession) {
-    throw refuse(
-      "session-full",
-      `limits.messagesPerSession is reached: the session holds ${messages} messages. ${SESSION_FREES}`,
-    );
-  }
-}
-
-function messageEntry({ now, turnId, messageId, text, outside, context }: TurnOrder): Entry {
-  return {
-    seq: NO_SEQ,
-    at: now,
-    turnId,
-    name: "message.created",
-    messageId,
-    role: "user",
-    text,
-    outside,
-    context,
-  };
-}
-
-/** A turn that is claimed at once, or queued. `isFirst`: no turn of its session is before it. */
-function newTurn(
-  records: Records,
-  order: TurnOrder,
-  { session }: SessionRecord,
-  claim: TurnOrder["claim"],
-  isFirst: boolean,
-  preview: string,
-  task: BeatTask | undefined,
-  bytes: number | undefined,
-): OpenTurnRecord {
-  return {
-    turn: {
-      turnId: order.turnId,
-      sessionId: session.sessionId,
-      agent: session.agent,
-      surface: order.surface,
-      caller: order.caller,
-      status: claim ? "running" : "queued",
-      attempt: claim ? 1 : 0,
-      createdAt: order.now,
-      startedAt: claim && order.now,
-      endedAt: undefined,
-      model: order.model,
-      skillIds: order.skillIds,
-      messageId: order.messageId,
-      // Its `turn.queued` entry comes after its message.
-      seq: session.lastSeq + 2,
-      reply: undefined,
-      error: undefined,
-      usage: undefined,
-      deliveryId: order.delivery?.deliveryId,
-      preview,
-      replyPreview: undefined,
-      announcement: undefined,
-    },
-    ordinal: session.ordinal,
-    place: records.next("place"),
-    replySeq: 0,
-    open: {
-      waited: order.waited,
-      countedModel: order.countedModel,
-      task,
-      announce: order.announce,
-      replyMessageId: claim?.replyMessageId ?? "",
-      spentMs: 0,
-      isCancelled: false,
-      readyOrder: isFirst && !claim ? records.next("order") : undefined,
-      dueAt: undefined,
-      lease: claim && leaseFor(records, claim.node, claim.leaseMs),
-    },
-    bytes,
-  };
-}
 
 const WAITED_NEXT = ["waited", "other"] as const;
 const OTHER_NEXT = ["other", "waited"] as const;
 
 export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   const { free, freeOf } = request;
-  let nextDueInMs = makeDueReady(records, records.turns, (record: OpenTurnRecord) => readyTurn(records, record));
+  let nextDueInMs = makeDueReady(records, records.turns, (record: OpenTurnRecord) =>
+    isGrouped(record) ? closeGroup(records, record) : readyTurn(records, record),
+  );
   const freeOfAgents = new Map<string, number>();
   const freeToCompact = new Map<string, number>();
   for (const agent of records.turns.readyAgents()) {

@@ -88,7 +88,10 @@ export function turnRecords(open: RecordTable<OpenTurnRecord>, ended: RecordTabl
       ended.delete(turnId);
     },
     queue: (of) => open.scan(queue, { of }),
-    firstInQueue: (of) => open.first(queue, of),
+    firstInQueue: (of) => {
+      const first = open.first(queue, of);
+      return first?.open.group === undefined ? first : undefined;
+    },
     open: (of) => open.scan(of === undefined ? all : ofAgent, { of }),
     before: (below, limit) => {
       const newest = { below, limit, newestFirst: true };

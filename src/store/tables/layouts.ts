@@ -6,6 +6,7 @@ import { DELIVERY, EVENT } from "#store/inbound.ts";
 import { NOTIFICATION } from "#store/notifications.ts";
 import { SESSION, TURN } from "#store/records.ts";
 import type { BudgetRecord } from "#store/rules/budget-records.ts";
+import { bytesOfGroup } from "#store/rules/group-records.ts";
 import { laneOf } from "#store/rules/leases.ts";
 import {
   type AgentCount,
@@ -238,7 +239,7 @@ export const OPEN_TURNS = {
     due: { by: "due", hasTies: true },
     held: { by: "held", of: "held_by" },
   },
-  weigh: ({ turn }) => weighTurn(turn) + OPEN_BYTES,
+  weigh: ({ turn, open }) => weighTurn(turn) + OPEN_BYTES + (open.group ? bytesOfGroup(open.group) : 0),
   isSaved: (before, after) => before.turn !== after.turn || !isOnlyExtended(before.open, after.open),
 } satisfies Layout<OpenTurnRecord>;
 

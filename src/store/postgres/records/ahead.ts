@@ -41,6 +41,11 @@ export function turnsAhead(turns: Records["turns"], { loaded, request }: Parts):
     ...turns,
     open: (agent) => requested(turns.open(agent)),
     leaseEnded: (time) => requested(turns.leaseEnded(time)),
+    dueBy: (time, limit) => {
+      const due = turns.dueBy(time, limit);
+      requested(due.filter(({ open }) => open.group));
+      return due;
+    },
     firstReady: (agent, lane) => {
       const first = turns.firstReady(agent, lane);
       const key = `${lane} ${agent}`;

@@ -281,6 +281,9 @@ export class PostgresRecords extends TableRecords {
     this.sessions.find(turn.sessionId);
     this.#whole.tableOf<AgentCount>(COUNTS).find(turn.agent);
     findShare(this, turn);
-    if (open.task?.kind !== "compact") this.journal(ordinal).after(turn.seq - 2, 1);
+    if (open.group) {
+      this.keys.find(open.group.key);
+      if (turn.deliveryId !== undefined) this.deliveries.find(turn.deliveryId);
+    } else if (open.task?.kind !== "compact") this.journal(ordinal).after(turn.seq - 2, 1);
   }
 }
