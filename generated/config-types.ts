@@ -268,6 +268,30 @@ export interface components {
          * @example https://hooks.example.com/agent
          */
         ChannelUrl: string;
+        /** @description Merges a burst: requests with the same key become one turn. It starts `window` after the last request, but at most `maxWait` after the first. Each request is answered at once with the id of the turn. */
+        Coalesce: {
+            /**
+             * @description The key, usually with placeholders. If a value is missing or empty, the request is not merged and its turn starts at once.
+             * @example {body.repository.full_name}/{body.number}
+             */
+            key: string;
+            /**
+             * @description The wait after the last request, from `1s` to `1h`.
+             * @default 30s
+             */
+            window: components["schemas"]["Duration"];
+            /**
+             * @description The longest wait after the first request, from `window` to `24h`.
+             * @default 5m
+             */
+            maxWait: components["schemas"]["Duration"];
+            /**
+             * @description The message of the turn: that of the `last` request, or `all` messages in order, with an empty line between them.
+             * @default last
+             * @enum {string}
+             */
+            take: "last" | "all";
+        };
         /** @description A program that runs once for each turn: JSON on its standard input, the reply on its standard output (docs/agents.md). */
         Command: {
             run: components["schemas"]["run"];
@@ -510,14 +534,18 @@ export interface components {
                 [key: string]: string | number | boolean | (string | number | boolean)[];
             };
             /**
-             * @description The message for the agent. `{body.a.b}` and `{headers.x}` are replaced by values of the request. A missing value becomes an empty text, objects and lists become JSON; `{{` is a brace. If the message would be empty, the request does not match. The limit is 1 048 576 characters, or the size in `limits.webhookBody` if that is larger. A longer message is refused (413).
+             * @description The message for the agent. `{body.a.b}` and `{headers.x}` are replaced by values of the request, and `{body.a|body.b}` by the first value that is not empty. A missing value becomes an empty text, objects and lists become JSON; `{{` is a brace. If the message would be empty, the request does not match. The limit is 1 048 576 characters, or the size in `limits.webhookBody` if that is larger. A longer message is refused (413).
              * @example {body.pusher.name} pushed {body.head_commit.message}
              */
             message: string;
             /** @description The agent of the turn. By default `gateway.defaultAgent`. */
             agent?: string;
-            /** @description The session to continue. By default each turn has a new one. */
-            session?: components["schemas"]["WebhookSessionId"];
+            /**
+             * @description The session to continue. By default each turn has a new one. It may contain placeholders as in `message`; the text before the first one begins with `webhook:` and has at least one more character. In a value, characters other than letters, digits, `.`, `_` and `-` are encoded, and a long value is cut and gets a hash. If a value is missing or empty, the turn gets a new session.
+             * @example webhook:github
+             * @example webhook:pr:{body.repository.full_name}:{body.number}
+             */
+            session?: string;
             /** @description The model of the turn. By default the agent's model. */
             model?: components["schemas"]["ModelName"];
             /** @description The label of the session. With `announce`, also the channel that receives the reply. */
@@ -527,6 +555,17 @@ export interface components {
              * @default none
              */
             delivery: components["schemas"]["DeliveryMode"];
+            /**
+             * @description The address of the reply in the channel, for channels with several (Slack with `botToken`). It may contain placeholders. If a value is missing, the channel's own address is used.
+             * @example {body.event.channel}
+             */
+            to?: string;
+            /**
+             * @description The thread of the reply in the channel. It may contain placeholders. If a value is missing, the reply is not in a thread.
+             * @example {body.event.thread_ts|body.event.ts}
+             */
+            thread?: string;
+            coalesce?: components["schemas"]["Coalesce"];
             verify?: components["schemas"]["Verify"];
         };
         /** @description The name of a mapping begins with a small letter; small letters, digits and `-` follow, at most 64 characters. `wake` and `agent` are reserved. */
@@ -1159,12 +1198,6 @@ export interface components {
          * @example 30s
          */
         Wait: string;
-        /**
-         * @description A session of webhook turns. It begins with `webhook:`, so it can never be a person's.
-         * @example webhook:github
-         * @example webhook:01M7YN1K5Q2T7B4ZC9XHN5SEMD
-         */
-        WebhookSessionId: string;
         /** @description Requests from other systems that wake an agent or start a turn. */
         Webhooks: {
             /** @description Whether the surface is on. By default it is on if it has a token or a mapping with `verify`. `true` is refused if neither exists. */
@@ -1458,6 +1491,23 @@ export interface components {
              */
             then?: "refuse" | "pause";
         };
+        /** @description Merges a burst: requests with the same key become one turn. It starts `window` after the last request, but at most `maxWait` after the first. Each request is answered at once with the id of the turn. */
+        CoalesceWritten: {
+            /**
+             * @description The key, usually with placeholders. If a value is missing or empty, the request is not merged and its turn starts at once.
+             * @example {body.repository.full_name}/{body.number}
+             */
+            key: string;
+            /** @description The wait after the last request, from `1s` to `1h`. */
+            window?: components["schemas"]["Duration"];
+            /** @description The longest wait after the first request, from `window` to `24h`. */
+            maxWait?: components["schemas"]["Duration"];
+            /**
+             * @description The message of the turn: that of the `last` request, or `all` messages in order, with an empty line between them.
+             * @enum {string}
+             */
+            take?: "last" | "all";
+        };
         /** @description A program that runs once for each turn: JSON on its standard input, the reply on its standard output (docs/agents.md). */
         CommandWritten: {
             run: components["schemas"]["run"];
@@ -1588,20 +1638,35 @@ export interface components {
                 [key: string]: string | number | boolean | (string | number | boolean)[];
             };
             /**
-             * @description The message for the agent. `{body.a.b}` and `{headers.x}` are replaced by values of the request. A missing value becomes an empty text, objects and lists become JSON; `{{` is a brace. If the message would be empty, the request does not match. The limit is 1 048 576 characters, or the size in `limits.webhookBody` if that is larger. A longer message is refused (413).
+             * @description The message for the agent. `{body.a.b}` and `{headers.x}` are replaced by values of the request, and `{body.a|body.b}` by the first value that is not empty. A missing value becomes an empty text, objects and lists become JSON; `{{` is a brace. If the message would be empty, the request does not match. The limit is 1 048 576 characters, or the size in `limits.webhookBody` if that is larger. A longer message is refused (413).
              * @example {body.pusher.name} pushed {body.head_commit.message}
              */
             message: string;
             /** @description The agent of the turn. By default `gateway.defaultAgent`. */
             agent?: string;
-            /** @description The session to continue. By default each turn has a new one. */
-            session?: components["schemas"]["WebhookSessionId"];
+            /**
+             * @description The session to continue. By default each turn has a new one. It may contain placeholders as in `message`; the text before the first one begins with `webhook:` and has at least one more character. In a value, characters other than letters, digits, `.`, `_` and `-` are encoded, and a long value is cut and gets a hash. If a value is missing or empty, the turn gets a new session.
+             * @example webhook:github
+             * @example webhook:pr:{body.repository.full_name}:{body.number}
+             */
+            session?: string;
             /** @description The model of the turn. By default the agent's model. */
             model?: components["schemas"]["ModelName"];
             /** @description The label of the session. With `announce`, also the channel that receives the reply. */
             channel?: components["schemas"]["Channel"];
             /** @description `announce` also sends the reply to the channel. */
             delivery?: components["schemas"]["DeliveryMode"];
+            /**
+             * @description The address of the reply in the channel, for channels with several (Slack with `botToken`). It may contain placeholders. If a value is missing, the channel's own address is used.
+             * @example {body.event.channel}
+             */
+            to?: string;
+            /**
+             * @description The thread of the reply in the channel. It may contain placeholders. If a value is missing, the reply is not in a thread.
+             * @example {body.event.thread_ts|body.event.ts}
+             */
+            thread?: string;
+            coalesce?: components["schemas"]["CoalesceWritten"];
             verify?: components["schemas"]["Verify"];
         };
         /**
@@ -2086,6 +2151,7 @@ export type BudgetConfig = components["schemas"]["Budget"];
 export type BytesConfig = components["schemas"]["Bytes"];
 export type ChannelConfig = components["schemas"]["Channel"];
 export type ChannelUrlConfig = components["schemas"]["ChannelUrl"];
+export type CoalesceConfig = components["schemas"]["Coalesce"];
 export type CommandConfig = components["schemas"]["Command"];
 export type ConsoleConfig = components["schemas"]["Console"];
 export type DeliveryModeConfig = components["schemas"]["DeliveryMode"];
@@ -2127,7 +2193,6 @@ export type ToolServerConfig = components["schemas"]["ToolServer"];
 export type TracingConfig = components["schemas"]["Tracing"];
 export type VerifyConfig = components["schemas"]["Verify"];
 export type WaitConfig = components["schemas"]["Wait"];
-export type WebhookSessionIdConfig = components["schemas"]["WebhookSessionId"];
 export type WebhooksConfig = components["schemas"]["Webhooks"];
 export type cwdConfig = components["schemas"]["cwd"];
 export type envConfig = components["schemas"]["env"];

@@ -527,7 +527,8 @@ export interface paths {
         /**
          * Try the mappings
          * @description Returns the result of each mapping for a request: the message, the agent and the session if the mapping matches, otherwise the first pair that
-         *     does not match. Nothing is started or recorded, and signatures are not checked. With `mapping`, only that draft is tried.
+         *     does not match. Nothing is started or recorded, and signatures are not checked. With `mapping`, only that draft is tried. A mapping with `coalesce`
+         *     shows the key, and the open turn that the request would join.
          */
         post: operations["mappings.dryRun"];
         delete?: never;
@@ -767,7 +768,7 @@ export interface paths {
         /**
          * Send a payload to the matching mapping
          * @description Tries the mappings without `verify`, in the configuration's order. The first that matches starts a turn from the payload;
-         *     if none matches, the answer is 404.
+         *     if none matches, the answer is 404. With `coalesce`, requests with the same key share one turn, which waits for more of them.
          */
         post: operations["hooks.mapped"];
         delete?: never;
@@ -1727,6 +1728,30 @@ export interface components {
         };
         /** @description Server-sent events in UTF-8, each one line `data:` of JSON: a `ChatCompletionChunk` each, then `[DONE]`; or, if the turn fails after the first of them, an `OpenAiError` at the end. */
         ChunkStream: string;
+        /** @description Requests with the same key become one turn. It starts `window_ms` after the last one, but at most `max_wait_ms` after the first. */
+        Coalesce: {
+            /**
+             * @description The template of the key.
+             * @example {body.number}
+             */
+            key: string;
+            /**
+             * @description The wait after the last request.
+             * @example 30000
+             */
+            window_ms: number;
+            /**
+             * @description The longest wait after the first request.
+             * @example 300000
+             */
+            max_wait_ms: number;
+            take: components["schemas"]["CoalesceTake"];
+        };
+        /**
+         * @description The message of the turn: that of the `last` request, or `all` messages in order.
+         * @enum {string}
+         */
+        CoalesceTake: "last" | "all";
         /** @description A turn completed. Like all notifications it has the form of Standard Webhooks. Fields are added over time. */
         CompletedTurnNotification: {
             /**
@@ -1829,13 +1854,28 @@ export interface components {
             message: string;
             /** @description The agent of the turn; the default agent if the mapping names none. */
             agent: components["schemas"]["AgentName"];
-            /** @description The session to continue; null if each turn has a new one. */
-            session: components["schemas"]["WebhookSessionId"] | null;
+            /**
+             * @description The session to continue, which may be a template; null if each turn has a new one.
+             * @example webhook:pr:{body.repository.full_name}:{body.number}
+             */
+            session: string | null;
             /** @description The model of the turn; null for the agent's model. */
             model: components["schemas"]["ModelName"] | null;
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
             announce_to: components["schemas"]["AnnounceTo"];
+            /**
+             * @description The template of the reply's address in the channel; null for the channel's own.
+             * @example {body.event.channel}
+             */
+            to: string | null;
+            /**
+             * @description The template of the reply's thread in the channel; null for none.
+             * @example {body.event.thread_ts|body.event.ts}
+             */
+            thread: string | null;
+            /** @description The bursts that become one turn; null if each request has its own turn. */
+            coalesce: components["schemas"]["Coalesce"] | null;
             verify: components["schemas"]["VerifyType"];
             /** @description The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set. */
             rate_limit: components["schemas"]["RateLimitUse"] | null;
@@ -2063,7 +2103,7 @@ export interface components {
             /** @description The system event that was queued. */
             event_id: components["schemas"]["EventId"] | null;
         };
-        /** @description The request to replay. An empty object or no body replays the stored request. */
+        /** @description The request to replay, as a new request. An empty object or no body replays the stored one. With `coalesce` it may join an open turn. */
         DeliveryReplayRequest: {
             /** @description The body to use instead of the stored one. A field with `[hidden]`, as in replies, is replaced by the secret at the same place of the stored body. */
             body?: components["schemas"]["MappedPayload"];
@@ -2154,6 +2194,24 @@ export interface components {
         /** @description A description of an interface that tools can read. */
         Document: {
             [key: string]: unknown;
+        };
+        /** @description Merges requests with the same key into one turn. */
+        DraftCoalesce: {
+            /**
+             * @description The template of the key.
+             * @example {body.number}
+             */
+            key: string;
+            /** @description The wait after the last request. By default `30s`. */
+            window?: string;
+            /** @description The longest wait after the first request. By default `5m`. */
+            maxWait?: string;
+            /**
+             * @description The message of the turn.
+             * @default last
+             * @enum {string}
+             */
+            take: "last" | "all";
         };
         /** @description The result for the request. */
         DryRun: {
@@ -2421,6 +2479,14 @@ export interface components {
              */
             reason: string;
         };
+        /** @description A turn that waits for more requests. */
+        JoinedTurn: {
+            turn_id: components["schemas"]["TurnId"];
+            /** @description The number of its requests so far. */
+            requests: number;
+            /** @description The end of its wait, if no other request joins. */
+            closes_at: components["schemas"]["Timestamp"];
+        };
         /** @description A REST key, without the key itself. */
         Key: {
             /** @description Null for a key of the configuration: to revoke it, remove it there. */
@@ -2583,6 +2649,11 @@ export interface components {
         MappedReply: {
             status: components["schemas"]["HookStatus"];
             message: components["schemas"]["HookMessage"];
+            /**
+             * @description The request joined the open turn of an earlier one: `turnId` and `sessionId` are of that turn, `deliveryId` is its own. Otherwise absent.
+             * @constant
+             */
+            coalesced?: true;
             sessionId: components["schemas"]["WebhookSessionId"];
             turnId: components["schemas"]["TurnId"];
             deliveryId: components["schemas"]["DeliveryId"];
@@ -2617,7 +2688,7 @@ export interface components {
             message: string;
             /** @description The agent of the turn. By default the default agent. */
             agent?: string;
-            /** @description The session to continue, `webhook:…`. By default each turn has a new one. */
+            /** @description The session to continue, `webhook:…`, which may be a template. By default each turn has a new one. */
             session?: string;
             /** @description The model of the turn. By default the agent's model. */
             model?: string;
@@ -2629,6 +2700,11 @@ export interface components {
              * @enum {string}
              */
             delivery: "none" | "announce";
+            /** @description The template of the reply's address in the channel. */
+            to?: string;
+            /** @description The template of the reply's thread in the channel. */
+            thread?: string;
+            coalesce?: components["schemas"]["DraftCoalesce"];
         };
         MappingList: {
             /** @description All mappings, in the configuration's order. */
@@ -2828,15 +2904,47 @@ export interface components {
                 turn_id?: components["schemas"]["TurnId"];
             };
         };
+        /** @description The burst of a request. Its turn waits until `window_ms` after the last request, but at most `max_wait_ms` after the first. */
+        PlannedGroup: {
+            /**
+             * @description The key, cut to 200 characters.
+             * @example acme/site/12
+             */
+            key: string;
+            /**
+             * @description The wait after the last request.
+             * @example 30000
+             */
+            window_ms: number;
+            /**
+             * @description The longest wait after the first request.
+             * @example 300000
+             */
+            max_wait_ms: number;
+            take: components["schemas"]["CoalesceTake"];
+            /** @description The open turn that the request would join; null if it would open one. */
+            joins: components["schemas"]["JoinedTurn"] | null;
+        };
         /** @description The turn that would start. */
         PlannedTurn: {
             agent: components["schemas"]["AgentName"];
-            /** @description The session to continue; null for a new one. */
+            /** @description The session to continue, or that of the open turn that it would join; null for a new one. */
             session_id: components["schemas"]["WebhookSessionId"] | null;
             model: components["schemas"]["ResolvedModel"];
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
             announce_to: components["schemas"]["AnnounceTo"];
+            to: components["schemas"]["ReplyAddress"];
+            thread: components["schemas"]["ReplyAddress"];
+            /** @description The burst of the request; null if the mapping merges nothing, or the key has no value. */
+            coalesce: components["schemas"]["PlannedGroup"] | null;
+            /**
+             * @description Sentences about places without a value, and what follows.
+             * @example [
+             *       "`session`: {body.number} has no value, so the turn gets a new session."
+             *     ]
+             */
+            notes: string[];
         };
         /**
          * @description The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is no longer stored.
@@ -2901,6 +3009,11 @@ export interface components {
          * @enum {string}
          */
         ReplayOutcome: "queued" | "unmatched";
+        /**
+         * @description The place in the channel that receives the reply; null for the channel's own.
+         * @example C024BE91L
+         */
+        ReplyAddress: string | null;
         /**
          * @description The delivery of a reply to a channel.
          * @example {
@@ -3149,7 +3262,10 @@ export interface components {
              *     - `rate-limit.counted`: it was within the limit, with `left` of `max_requests` in `window_ms`.
              *     - `mapping.tried`: the mapping that `matched`, or null; in `tried`, the pair that failed of the others: `mapping`, `path`,
              *     `expected`, `found`. `untold` counts further mappings.
-             *     - `message.rendered`: the `message` from `mapping`.
+             *     - `message.rendered`: the `message` from `mapping`; of a burst, the message of its turn. `session` and `group_key` are filled in from templates (the key is
+             *     absent if `recorder.bodies` is off), and `without` names the places that have no value.
+             *     - `group.opened`: its turn waits for requests with the same key until `closes_at`. `group.joined`: `delivery_id` joined it, as one of `requests`, and `closes_at` is
+             *     the new end. `group.closed`: the turn has all of its `requests`. `request.coalesced`: this request joined the open turn `turn_id` of `delivery_id`.
              *     - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
              *     - `request.refused`: the `error`, its `status` and `detail`.
              *     - `challenge.answered`: the sender verified the address.
@@ -3168,13 +3284,14 @@ export interface components {
              *     The delivery of the reply to a `channel`: `announcement.delivered`, `announcement.retried` (the next attempt is in `retry_in_ms`),
              *     `announcement.failed` (there are no more attempts), `announcement.returned` (the gateway stopped, and retries after its start).
              *     `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel, so only subscribers receive it.
+             *     `announcement.misaddressed`: the `field` (`to` or `thread`) of the mapping is not used, for this `reason` (`too-long`, `control-characters` or `secret`).
              *     `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
              *
              *     `message`, `reply`, `arguments` and `result` are absent if `recorder.bodies` was off when the request was recorded.
              * @example turn.started
              * @enum {string}
              */
-            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.delayed" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.requeued";
+            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.coalesced" | "group.opened" | "group.joined" | "group.closed" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.delayed" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.misaddressed" | "announcement.requeued";
             /**
              * @description The details of the step; null if there are none.
              * @example {
@@ -3663,6 +3780,23 @@ export interface components {
             /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`. */
             wait?: boolean;
         };
+        /** @description Merges requests with the same key into one turn. */
+        DraftCoalesceSent: {
+            /**
+             * @description The template of the key.
+             * @example {body.number}
+             */
+            key: string;
+            /** @description The wait after the last request. By default `30s`. */
+            window?: string;
+            /** @description The longest wait after the first request. By default `5m`. */
+            maxWait?: string;
+            /**
+             * @description The message of the turn.
+             * @enum {string}
+             */
+            take?: "last" | "all";
+        };
         /** @description A request of a sender. */
         DryRunRequestSent: {
             /**
@@ -3729,7 +3863,7 @@ export interface components {
             message: string;
             /** @description The agent of the turn. By default the default agent. */
             agent?: string;
-            /** @description The session to continue, `webhook:…`. By default each turn has a new one. */
+            /** @description The session to continue, `webhook:…`, which may be a template. By default each turn has a new one. */
             session?: string;
             /** @description The model of the turn. By default the agent's model. */
             model?: string;
@@ -3740,6 +3874,11 @@ export interface components {
              * @enum {string}
              */
             delivery?: "none" | "announce";
+            /** @description The template of the reply's address in the channel. */
+            to?: string;
+            /** @description The template of the reply's thread in the channel. */
+            thread?: string;
+            coalesce?: components["schemas"]["DraftCoalesceSent"];
         };
         /** @description A skill to trigger. The agent gets the message `/<skill_id> <params as JSON>` with that skill's instructions. */
         SkillRequestSent: {
@@ -5876,6 +6015,7 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
         };
     };
     "mappings.backtest": {
@@ -7308,6 +7448,8 @@ export type ChatMessage = components["schemas"]["ChatMessage"];
 export type ChatRequest = components["schemas"]["ChatRequest"];
 export type ChatTextPart = components["schemas"]["ChatTextPart"];
 export type ChunkStream = components["schemas"]["ChunkStream"];
+export type Coalesce = components["schemas"]["Coalesce"];
+export type CoalesceTake = components["schemas"]["CoalesceTake"];
 export type CompletedTurnNotification = components["schemas"]["CompletedTurnNotification"];
 export type CompletionId = components["schemas"]["CompletionId"];
 export type CompletionUsage = components["schemas"]["CompletionUsage"];
@@ -7331,6 +7473,7 @@ export type DeliveryReplayRequest = components["schemas"]["DeliveryReplayRequest
 export type DeliverySummary = components["schemas"]["DeliverySummary"];
 export type DeliverySurface = components["schemas"]["DeliverySurface"];
 export type Document = components["schemas"]["Document"];
+export type DraftCoalesce = components["schemas"]["DraftCoalesce"];
 export type DryRun = components["schemas"]["DryRun"];
 export type DryRunRequest = components["schemas"]["DryRunRequest"];
 export type EffectiveConfig = components["schemas"]["EffectiveConfig"];
@@ -7359,6 +7502,7 @@ export type Identity = components["schemas"]["Identity"];
 export type Index = components["schemas"]["Index"];
 export type IndexPath = components["schemas"]["IndexPath"];
 export type InvalidSkill = components["schemas"]["InvalidSkill"];
+export type JoinedTurn = components["schemas"]["JoinedTurn"];
 export type Key = components["schemas"]["Key"];
 export type KeyAgents = components["schemas"]["KeyAgents"];
 export type KeyBudget = components["schemas"]["KeyBudget"];
@@ -7401,6 +7545,7 @@ export type NotificationState = components["schemas"]["NotificationState"];
 export type NotificationTest = components["schemas"]["NotificationTest"];
 export type NotificationType = components["schemas"]["NotificationType"];
 export type OpenAiError = components["schemas"]["OpenAiError"];
+export type PlannedGroup = components["schemas"]["PlannedGroup"];
 export type PlannedTurn = components["schemas"]["PlannedTurn"];
 export type Preview = components["schemas"]["Preview"];
 export type Problem = components["schemas"]["Problem"];
@@ -7410,6 +7555,7 @@ export type Readiness = components["schemas"]["Readiness"];
 export type ReadinessPart = components["schemas"]["ReadinessPart"];
 export type Reloaded = components["schemas"]["Reloaded"];
 export type ReplayOutcome = components["schemas"]["ReplayOutcome"];
+export type ReplyAddress = components["schemas"]["ReplyAddress"];
 export type ReplyAnnouncement = components["schemas"]["ReplyAnnouncement"];
 export type RequestId = components["schemas"]["RequestId"];
 export type ResolvedChannel = components["schemas"]["ResolvedChannel"];
@@ -7464,6 +7610,7 @@ export type AgentHookRequestSent = components["schemas"]["AgentHookRequestSent"]
 export type BacktestRequestSent = components["schemas"]["BacktestRequestSent"];
 export type ChatCompletionRequestSent = components["schemas"]["ChatCompletionRequestSent"];
 export type ChatRequestSent = components["schemas"]["ChatRequestSent"];
+export type DraftCoalesceSent = components["schemas"]["DraftCoalesceSent"];
 export type DryRunRequestSent = components["schemas"]["DryRunRequestSent"];
 export type KeyRequestSent = components["schemas"]["KeyRequestSent"];
 export type KeyRotationSent = components["schemas"]["KeyRotationSent"];

@@ -342,7 +342,7 @@ export const routes = [
     method: "POST",
     path: "/api/v1/mappings/dry-run",
     scope: "admin",
-    errors: ["parse-error", "invalid-request", "unauthenticated", "key-expired", "forbidden", "tls-required", "origin-not-allowed", "mapping-not-found", "method-not-allowed", "request-timeout", "too-large", "uri-too-long", "unsupported-media-type", "rate-limited", "headers-too-large", "internal"],
+    errors: ["parse-error", "invalid-request", "unauthenticated", "key-expired", "forbidden", "tls-required", "origin-not-allowed", "mapping-not-found", "method-not-allowed", "request-timeout", "too-large", "uri-too-long", "unsupported-media-type", "rate-limited", "headers-too-large", "internal", "store-unavailable"],
     idempotent: false,
     bodyLimit: "restBody",
     needsBody: true,

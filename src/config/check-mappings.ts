@@ -1,6 +1,7 @@
 import { type Lookup, lookUp, parseLookup, textOf } from "#kit/mapping-paths.ts";
 import { parseTemplate } from "#kit/mapping-template.ts";
-import type { CheckedConfig } from "./config.ts";
+import { checkPlaces } from "./check-mapping-places.ts";
+import type { CheckedConfig, WrittenCoalesce } from "./config.ts";
 import { type Findings, meantOrListed, notAmong, type Path, type Report } from "./problems.ts";
 
 /** The parts of a mapping that are checked. */
@@ -12,6 +13,9 @@ export type WrittenMapping = {
   model?: string | undefined;
   channel?: string | undefined;
   delivery?: "none" | "announce" | undefined;
+  to?: string | undefined;
+  thread?: string | undefined;
+  coalesce?: WrittenCoalesce | undefined;
   verify?: { type: string } | undefined;
 };
 /** The parts of the configuration that a mapping refers to. */
@@ -50,6 +54,7 @@ function rulesOf(mappings: MappingAround["webhooks"]["mappings"], refuse: Report
 function checkRule(rule: Rule, around: MappingAround, { refuse, warn }: Findings): void {
   checkPairs(rule, refuse);
   checkMessage(rule, refuse, warn);
+  checkPlaces(rule, { refuse, warn });
   checkTarget(rule, around, refuse, warn);
 }
 

@@ -84,6 +84,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
         /** Lookup path → the allowed texts. */
         match: mapEach(mapping.match, (wanted) => [wanted].flat().map(String)),
         agent: mapping.agent ?? defaultAgent,
+        coalesce: mapping.coalesce && coalesceOf(mapping.coalesce),
         /** All secrets are valid: a new and an old one while senders change over. */
         verify: mapping.verify && { type: mapping.verify.type, secret: [mapping.verify.secret].flat() },
       })),
@@ -172,6 +173,17 @@ export function hashOf(token: string): string {
   const hashed = /^sha256:([0-9a-fA-F]{64})$/.exec(token)?.[1];
   return hashed?.toLowerCase() ?? createHash("sha256").update(token).digest("hex");
 }
+
+/** The wait of a burst, with the defaults of the schema for a draft that leaves them out. */
+export function coalesceOf({ key, window = "30s", maxWait = "5m", take = "last" }: WrittenCoalesce) {
+  return { key, windowMs: milliseconds(window), maxWaitMs: milliseconds(maxWait), take };
+}
+export type WrittenCoalesce = {
+  key: string;
+  window?: string | undefined;
+  maxWait?: string | undefined;
+  take?: "last" | "all" | undefined;
+};
 
 /** Zero requests in a window mean that there is no limit. */
 function limitOf<Limit extends { maxRequests: number }>(limit: Limit | undefined): Limit | undefined {

@@ -3,6 +3,8 @@ import { quoted, suggest } from "#kit/fault-words.ts";
 import { excerptOf, type Lookup, lookUp, type MappedRequest, parseLookup, textOf } from "#kit/mapping-paths.ts";
 import { fillTemplate, parseTemplate, type Template } from "#kit/mapping-template.ts";
 import { HIDDEN, isSecretHeader, withoutCredentials } from "#kit/secret-headers.ts";
+import type { TurnGroup } from "#store/store.ts";
+import { groupKeyOf, type PlaceTemplates } from "./mapping-places.ts";
 
 export type { MappedRequest };
 
@@ -13,13 +15,22 @@ export type MappingSettings = {
   match: Readonly<Record<string, readonly string[]>>;
   message: string;
   agent: string;
+  /** A template: what stands before its first placeholder begins with `webhook:` and decides where its sessions are. */
   session: string | undefined;
   model: string | undefined;
   channel: string | undefined;
   delivery: "none" | "announce";
+  /** Templates of the address in the channel. */
+  to: string | undefined;
+  thread: string | undefined;
+  /** Merges requests with the same key; `key` is a template. */
+  coalesce: Coalesce | undefined;
   /** Whose way of signing counts instead of the shared token; with it, the mapping is reached at its own path alone. */
   verify: "standard-webhooks" | "github" | "stripe" | "slack" | undefined;
 };
+
+/** The wait of a burst: `windowMs` after its last request, at most `maxWaitMs` after its first. */
+export type Coalesce = { key: string } & Pick<TurnGroup, "windowMs" | "maxWaitMs" | "take">;
 
 type Pair = {
   path: string;
@@ -29,7 +40,11 @@ type Pair = {
   /** The name says that the compared value may be a secret: it is never shown. */
   hidden: boolean;
 };
-export type Mapping = Omit<MappingSettings, "match"> & { pairs: readonly Pair[]; template: Template };
+export type Mapping = Omit<MappingSettings, "match"> & {
+  pairs: readonly Pair[];
+  template: Template;
+  places: PlaceTemplates;
+};
 
 /** The reason why a mapping does not match: the first pair that failed. The path `message` is the rendered message. */
 export type Miss = { path: string; expected: readonly string[]; found: string | null };
@@ -45,7 +60,18 @@ export function compileMapping({ match, ...rest }: MappingSettings): Mapping {
     const hidden = lookup.in === "body" && lookup.steps.some((step) => isSecretHeader(step.toLowerCase()));
     return { path, lookup, expected, mayBeJson, hidden };
   });
-  return { ...rest, pairs, template: sound(parseTemplate(rest.message), rest.message) };
+  const { session, coalesce, to, thread } = rest;
+  const places = {
+    session: session === undefined ? undefined : soundTemplate(session),
+    key: coalesce && soundTemplate(coalesce.key),
+    to: to === undefined ? undefined : soundTemplate(to),
+    thread: thread === undefined ? undefined : soundTemplate(thread),
+  };
+  return { ...rest, pairs, template: soundTemplate(rest.message), places };
+}
+
+function soundTemplate(text: string): Template {
+  return sound(parseTemplate(text), text);
 }
 
 function sound<T extends object>(parsed: T | { flaw: string }, written: string): T {
@@ -147,6 +173,14 @@ export function createMappings(settings: MappingsSettings) {
     },
     /** Where webhooks are received. */
     path: settings.path,
+    /** The group of a request with this key. Undefined if the mapping merges nothing, or the request has no key. */
+    groupOf({ name, agent, coalesce }: Mapping, key: string | undefined): TurnGroup | undefined {
+      if (coalesce === undefined || key === undefined) return undefined;
+      const { windowMs, maxWaitMs, take } = coalesce;
+      const longestText = settings.longestMessage;
+      return { key: groupKeyOf(name, agent, key), windowMs, maxWaitMs, take, longestText };
+    },
+    recordBodies: settings.recordBodies,
     noteOf: (choice: Choice): string => noteOf(choice, settings.recordBodies),
   };
 }

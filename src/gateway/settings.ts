@@ -5,7 +5,7 @@ import type { Post } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
 import { checkDraft, type MappingDraft } from "#config/check-draft.ts";
-import type { AgentConfig, ChannelConfig, Config } from "#config/config.ts";
+import { type AgentConfig, type ChannelConfig, type Config, coalesceOf } from "#config/config.ts";
 import type { AgentSettings } from "#core/agents/agents.ts";
 import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import { tokenBudgets } from "#core/key-budgets.ts";
@@ -124,10 +124,22 @@ export async function draftOf(config: Config, draft: MappingDraft): Promise<Mapp
     const errors = faults.map(({ path, message }) => ({ pointer: pointerTo(path), message }));
     throw new GatewayError("invalid-request", faults.map(({ sentence }) => sentence).join(" "), { errors });
   }
-  const { match, agent = config.gateway.defaultAgent, delivery = "none", session, model, channel } = draft;
+  const { match, agent = config.gateway.defaultAgent, delivery = "none", coalesce, ...rest } = draft;
   const texts = Object.entries(match).map(([path, wanted]) => [path, [wanted].flat().map(String)] as const);
-  const parts = { name: draft.name, match: Object.fromEntries(texts), message: draft.message, agent, delivery };
-  return { ...parts, session, model, channel, verify: undefined };
+  const { name, message, session, model, channel, to, thread } = rest;
+  const parts = {
+    name,
+    match: Object.fromEntries(texts),
+    message,
+    agent,
+    session,
+    model,
+    channel,
+    delivery,
+    to,
+    thread,
+  };
+  return { ...parts, coalesce: coalesce && coalesceOf(coalesce), verify: undefined };
 }
 
 /** A place in the request's `mapping`, as a JSON pointer. */

@@ -34,6 +34,8 @@ export interface EventFields {
   };
   /** An automatic compaction failed. The session continues without it. */
   compactionFailed: { sessionId: string; agent: string; error: unknown };
+  /** A webhook joined the open turn of an earlier one. */
+  webhookCoalesced: { mapping: string; turnId: string };
   /** The event was not stored, for lack of room. The caller received an error. */
   eventRefused: { reason: string };
   /** The next turn of a beat could not be started. The start is retried. */
@@ -120,6 +122,13 @@ export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> 
   ],
   sessionCompacted: ["info", "session.compacted", "compactions", "Compactions of sessions.", "agent", "cause"],
   compactionFailed: ["warn", "compaction.failed", "compaction_failures", "Automatic compactions that failed.", "agent"],
+  webhookCoalesced: [
+    "debug",
+    "webhook.coalesced",
+    "webhooks_coalesced",
+    "Webhooks that joined the open turn of an earlier one.",
+    "mapping",
+  ],
   eventRefused: [
     "debug",
     "event.refused",

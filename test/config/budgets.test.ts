@@ -62,7 +62,10 @@ describe("a budget", () => {
     [{ tokens: 0 }, "tokens must be at least 1."],
     [{ cost: 0 }, "cost must be at least 0.000001."],
     [{ warnAt: 1.2 }, "warnAt must be at most 1."],
-    [{ sources: ["webhooks"] }, "sources[0] must be `rest`, `rpc`, `webhook` or `heartbeat`; did you mean `webhook`?"],
+    [
+      { sources: ["webhooks"] },
+      "sources[0] must be `rest`, `rpc`, `webhook`, `heartbeat` or `schedule`; did you mean `webhook`?",
+    ],
     [{ keys: [] }, 'keys must not be empty, for example `["ci"]`.'],
   ])("MUST NOT be %j", async (wrong, said) => {
     expect(await refused(budget(wrong))).toEqual([`budgets.daily.${said}`]);

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { loadConfig } from "#config/load.ts";
 import { watchConfig } from "#config/watch.ts";
 import { compileMapping, matchMapping } from "#core/mappings.ts";
-import { folder, good, load, warned, withSections } from "./configs.ts";
+import { folder, good, load, refusal, warned, withSections } from "./configs.ts";
 
 function withMappings(mappings: Record<string, object>) {
   return {
@@ -23,7 +23,8 @@ test("a mapping that another one hides never matches if that one does not", asyn
   const place = fc.constantFrom("body.a", "body.b", "headers.x-c", "headers.X-C");
   const match = fc.dictionary(place, fc.array(value, { minLength: 1, maxLength: 2 }), { maxKeys: 3 });
   const body = fc.record({ a: value, b: value }, { requiredKeys: [] });
-  const rest = { name: "x", message: "x", agent: "main", session: undefined, model: undefined, channel: undefined };
+  const none = { session: undefined, model: undefined, channel: undefined, to: undefined, thread: undefined };
+  const rest = { name: "x", message: "x", agent: "main", coalesce: undefined, ...none };
   const seen = { hidden: 0, free: 0 };
   await fc.assert(
     fc.asyncProperty(match, match, fc.array(fc.tuple(body, value), { minLength: 5 }), async (early, late, sent) => {
@@ -80,4 +81,51 @@ test("a reload of an agent alone is refused if a mapping uses a model that the a
     ],
   });
   expect(await watch.reload("rpc", "bare")).toMatchObject({ reloaded: true });
+});
+
+test("a burst and an address have the defaults of the schema, and durations in milliseconds", async () => {
+  const text = withSections(
+    withMappings({
+      short: { coalesce: { key: "{body.n}" } },
+      long: { coalesce: { key: "all", window: "1h", maxWait: "24h", take: "all" } },
+    }),
+  );
+  const { short, long } = (await load(text)).config.webhooks.mappings;
+  expect(short?.coalesce).toEqual({ key: "{body.n}", windowMs: 30_000, maxWaitMs: 300_000, take: "last" });
+  expect(long?.coalesce).toEqual({ key: "all", windowMs: 3_600_000, maxWaitMs: 86_400_000, take: "all" });
+});
+
+test("a wrong template or burst is refused with its line and column", async () => {
+  const text = `{
+  agents: { main: { backend: "echo" } },
+  webhooks: {
+    token: "${good(1)}",
+    mappings: {
+      push: {
+        match: {},
+        message: "x",
+        session: "webhook:{body.number}",
+        coalesce: {
+          key: "{body.number",
+          windw: "3s",
+        },
+      },
+    },
+  },
+}`;
+  expect(await refusal(text)).toEqual([
+    "gateway.json5:12:11: webhooks.mappings.push.coalesce.windw is not a key of webhooks.mappings.push.coalesce; did you mean `window`?",
+  ]);
+  expect(await refusal(text.replace("windw", "window"))).toEqual([
+    "gateway.json5:9:18: webhooks.mappings.push.session must have more than `webhook:` before its first placeholder, for example `webhook:pr-{body.number}`: a request must not choose any session.",
+    "gateway.json5:11:16: webhooks.mappings.push.coalesce.key holds `{body.number`, which is not a placeholder: write {body.<path>} or {headers.<name>}, or {{ for a brace.",
+  ]);
+  const long = text
+    .replace("windw", "window")
+    .replace("3s", "9m")
+    .replace("{body.number}", "x")
+    .replace("{body.number", "x");
+  expect(await refusal(long)).toEqual([
+    "gateway.json5:10:19: webhooks.mappings.push.coalesce.maxWait is shorter than `window`: a burst waits at least that long. By default it is `5m`.",
+  ]);
 });

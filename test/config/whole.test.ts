@@ -42,6 +42,7 @@ const everything = `{
         match: { "headers.x-github-event": "push", "body.ref": "refs/heads/main" },
         message: "{body.pusher.name} pushed {body.head_commit.message}",
         agent: "main", session: "webhook:github", model: "fast", channel: "ops", delivery: "announce",
+        to: "C1", thread: "{body.ts}", coalesce: { key: "{body.ref}", window: "30s", maxWait: "5m", take: "last" },
         verify: { type: "github", secret: "\${GITHUB_SECRET}" },
       },
     },

@@ -13,7 +13,7 @@ function fill(text: string, body: unknown, headers: Record<string, string> = {},
 
 describe("a template", () => {
   const body = JSON.parse(
-    '{"a": {"b": "x"}, "items": [{"id": 7}], "no": null, "on": true, "key with space": "s", "huge": 1e400, "text": "{body.a.b} {{ {headers.x}"}',
+    '{"a": {"b": "x"}, "items": [{"id": 7}], "no": null, "on": true, "key with space": "s", "huge": 1e400, "empty": "", "key|odd": "bar", "text": "{body.a.b} {{ {headers.x}"}',
   ) as unknown;
 
   test.each([
@@ -32,6 +32,13 @@ describe("a template", () => {
     ["{{{{", "{{"],
     ["{{body.a.b}}", "{body.a.b}}"],
     ["{body.text}", "{body.a.b} {{ {headers.x}"],
+    ["{body.missing|body.a.b}", "x"],
+    ["{body.a.b|body.on}", "x"],
+    ["{body.no|body.huge|headers.x-event|body.on}", "push"],
+    ["[{body.missing|body.no}]", "[]"],
+    ["{body.a|b|body.on}", "true"],
+    ["{body.key|odd}", "bar"],
+    ["{body.empty|body.on}", "true"],
     ["$" + "{body.items.0.id}", "$7"],
     ["two\nlines {body.a.b}\n", "two\nlines x\n"],
   ])("%j gives %j", (text, message) => {
@@ -64,6 +71,13 @@ describe("a template", () => {
     ],
     ["{body.a..b}", "holds {body.a..b}, which has an empty step: write a key or an index between two dots."],
     ["{body.__proto__}", "holds {body.__proto__}, which can never match: `__proto__` is never read."],
+    [
+      "{body.a|headers.cookie}",
+      "holds {headers.cookie}, which names a header that may hold a secret: mappings never read those.",
+    ],
+    ["{body.a | body.b}", "holds {body.a | body.b}, which has a space next to `|`: write {body.a|body.b}."],
+    ["{body.a| body.b}", "holds {body.a| body.b}, which has a space next to `|`: write {body.a|body.b}."],
+    ["{body.a|body.}", "holds {body.}, which has an empty step: write a key or an index between two dots."],
     ["{body.a }", "holds {body.a }, which has a step that begins or ends with a space."],
   ])("%j is refused like an invalid path", (text, flaw) => {
     expect(parseTemplate(text)).toEqual({ flaw });

@@ -19,6 +19,9 @@ function settings(name: string, more: Partial<MappingSettings> = {}): MappingSet
     model: undefined,
     channel: undefined,
     delivery: "none",
+    to: undefined,
+    thread: undefined,
+    coalesce: undefined,
     verify: undefined,
     ...more,
   };

@@ -9,7 +9,8 @@ const SKILLS = skillsFolder({ apple: skillText("apple", "Peels apples.") });
 /** A configuration with this agent, a mapping of its name for it, and a skill. */
 function settingsOf(core: TestCore, name: string): CoreSettings {
   const mapping = { name, match: {}, message: "hi", agent: name, session: undefined, model: undefined };
-  const rest = { channel: undefined, delivery: "none", verify: undefined } as const;
+  const places = { to: undefined, thread: undefined, coalesce: undefined };
+  const rest = { channel: undefined, delivery: "none", verify: undefined, ...places } as const;
   const mappings = [{ ...mapping, ...rest }];
   return {
     ...core.settingsWith([{ name, backend: core.scripted.backend }]),

@@ -1,11 +1,10 @@
 import { type Command, Option } from "commander";
 import type { Gateway } from "#generated/clients/typescript/src/index.ts";
-import type { DryRun, DryRunRequest, MappedPayload } from "#generated/clients/typescript/src/rest-types.ts";
+import type { DryRunRequest, MappedPayload } from "#generated/clients/typescript/src/rest-types.ts";
 import { calling } from "../calling.ts";
 import { CliError, NOT_FOUND, UsageError } from "../failures.ts";
-import { fields, oneLine, printItem } from "../output.ts";
+import { fields, printItem } from "../output.ts";
 import type { SignedOptions } from "../signed-webhook.ts";
-import { styled } from "../terminal.ts";
 import { asTyped } from "../typed.ts";
 import { headersOf, jsonOf, readFile } from "../values.ts";
 
@@ -41,19 +40,8 @@ export function addHooks(program: Command): void {
       };
       const run = await gateway.mappings.dryRun(request, { signal });
       if (run.starts === null) process.exitCode = 1;
-      printItem(options, run, run.starts ?? "", () =>
-        [
-          ...run.mappings.map(({ mapping, matched, failed, message, turn }) => {
-            const head = matched
-              ? `${styled("green", "✓")} ${mapping} matches`
-              : `${styled("red", "✕")} ${mapping}: ${failedWords(failed)}`;
-            const agent =
-              turn === null ? "" : `  → ${turn.agent}${turn.session_id === null ? "" : `, session ${turn.session_id}`}`;
-            return `${head}${agent}${message === null ? "" : `\n${message.replace(/^/gm, "    ")}`}`;
-          }),
-          startWords(run),
-        ].join("\n"),
-      );
+      const { dryRunWords } = await import("../dry-run.ts");
+      printItem(options, run, run.starts ?? "", () => dryRunWords(run));
     },
   );
 
@@ -126,19 +114,4 @@ async function recorded(delivery: Recorded): Promise<DryRunRequest> {
       "try it from a file: agent-gateway hooks test FILE",
     );
   return { ...mappedBy(delivery), headers: delivery.headers, body: jsonOf(delivery.body, "Its body") as MappedPayload };
-}
-
-function failedWords(failed: { path: string; expected: readonly string[]; found: string | null } | null): string {
-  if (failed === null) return "does not match";
-  const { path, expected, found } = failed;
-  return `${oneLine(path)} must be ${expected.map((one) => JSON.stringify(one)).join(" or ")}, and is ${found === null ? "missing" : JSON.stringify(found)}`;
-}
-
-/** A mapping that matches and starts nothing is only used at its own address. */
-function startWords({ starts, mappings }: DryRun): string {
-  if (starts !== null) return `${starts} would start a turn.`;
-  const own = mappings.find(({ matched }) => matched)?.mapping;
-  return own === undefined
-    ? "No mapping would start a turn."
-    : `No mapping would start a turn here: ${own} is reached only at its own address. Try it with --mapping ${own}`;
 }

@@ -4,22 +4,27 @@ import type { CoreSettings } from "#core/settings.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import { NO_USAGE } from "#kit/usages.ts";
-import type { OutgoingReply, TurnAnnouncement, TurnOrder } from "#store/store.ts";
+import type { AnnounceOrder, OutgoingReply, TurnAnnouncement } from "#store/store.ts";
 
 /** The names of the configured channels. */
 type Channels = { channels: { has(name: string): boolean } };
 
 /**
  * The announcement of a turn's reply: to the channel of the request if it is configured, otherwise to the default channel. Undefined if the turn
- * did not ask for one, or neither channel exists: then only WebSocket subscribers receive the reply.
+ * did not ask for one, or neither channel exists: then only WebSocket subscribers receive the reply. The address is one in the channel of the
+ * request, so the default channel does not get it.
  */
 export function announceOf(
   { channels, announceTo }: Channels & Pick<CoreSettings, "announceTo">,
-  request: { delivery: "none" | "announce" | undefined; channel: string | undefined; hops: number },
-): TurnOrder["announce"] {
+  request: Omit<AnnounceOrder, "channel"> & { delivery: "none" | "announce" | undefined; channel: string | undefined },
+): AnnounceOrder | undefined {
   if (request.delivery !== "announce") return undefined;
   const channel = request.channel !== undefined && channels.has(request.channel) ? request.channel : announceTo;
-  return channel === undefined ? undefined : { channel, hops: request.hops };
+  if (channel === undefined) return undefined;
+  const { hops, to, thread } = request;
+  return channel === request.channel && (to ?? thread) !== undefined
+    ? { channel, hops, to, thread }
+    : { channel, hops };
 }
 
 /** Throws if the reply cannot be announced again. `last` is its last announcement. */

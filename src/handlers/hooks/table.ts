@@ -54,11 +54,11 @@ function queuedOf({ eventId, agent, deliveryId }: SystemEvent, mode: WakeReply["
 }
 
 function mappedReply(started: StartedWebhook & { mapping: string }, ctx: HookContext): HooksReplies["hooks.mapped"] {
-  return {
-    as: "ok",
-    body: { ...bodyOf(started, ctx), mapping: started.mapping },
-    replayed: started.replayed,
-  };
+  const { mapping, replayed, joinedBy } = started;
+  const body = { ...bodyOf(started, ctx), mapping };
+  // A request that joined an open turn is found by its own delivery, also if it is repeated.
+  const joined = { message: "joined an open turn", coalesced: true } as const;
+  return { as: "ok", body: joinedBy === undefined ? body : { ...body, ...joined, deliveryId: joinedBy }, replayed };
 }
 
 function bodyOf({ turn, model, channel, delivery, isUnaddressed }: StartedWebhook, ctx: HookContext): AgentHookReply {

@@ -1,10 +1,21 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { compileMapping, type Mapping, type MappingSettings, matchOf, type Trial } from "#core/mappings.ts";
+import type { AddressFault, Lack, PlaceField } from "#core/mapping-places.ts";
+import {
+  type Coalesce,
+  compileMapping,
+  type Mapping,
+  type MappingSettings,
+  matchOf,
+  type Trial,
+} from "#core/mappings.ts";
 import { type Backtested, backtest } from "#core/recorder/backtest.ts";
 import { daysSince, OLD_DAYS } from "#core/token-ages.ts";
+import type { PlannedWebhook } from "#core/webhook-turns.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import type { MappingDraft } from "#generated/rest-types.ts";
+import { excerptOf, type MappedRequest } from "#kit/mapping-paths.ts";
+import type { OpenGroup } from "#store/store.ts";
 import { timeOf, timeOrNull } from "./present.ts";
 
 type Configured = RestReplies["mappings.list"]["mappings"][number];
@@ -42,8 +53,10 @@ export function mappings(core: Core, { hooksUse, readDraft }: MappingParts): Bod
     "mappings.dryRun": async ({ body: { name, mapping, headers, body } }) => {
       const sent = Object.fromEntries(Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value]));
       const only = mapping ? compileMapping(await readDraft(mapping)) : name;
-      const { starts, trials } = core.settings().mappings.dryRun({ headers: sent, body }, only);
-      return { starts: starts?.name ?? null, mappings: trials.map((trial) => triedOf(core, trial)) };
+      const request = { headers: sent, body };
+      const { starts, trials } = core.settings().mappings.dryRun(request, only);
+      const tried = trials.map((trial) => triedOf(core, trial, request));
+      return { starts: starts?.name ?? null, mappings: await Promise.all(tried) };
     },
     "mappings.backtest": async ({ body: { mapping, limit } }, { signal }) => {
       const draft = compileMapping(await readDraft(mapping));
@@ -63,6 +76,9 @@ function configuredOf(core: Core, mapping: Mapping, use: HooksUse, now: number):
     ...targetOf(core, mapping),
     session: mapping.session ?? null,
     model: mapping.model ?? null,
+    to: mapping.to ?? null,
+    thread: mapping.thread ?? null,
+    coalesce: mapping.coalesce ? { key: mapping.coalesce.key, ...waitOf(mapping.coalesce) } : null,
     verify: mapping.verify ?? null,
     rate_limit: rateLimitOf(use.mappings.get(mapping.name), now),
   };
@@ -93,17 +109,23 @@ function pathOf(core: Core, { name }: Mapping): string {
   return `${core.settings().mappings.path}/${name}`;
 }
 
+function waitOf({ windowMs, maxWaitMs, take }: Omit<Coalesce, "key">) {
+  return { window_ms: windowMs, max_wait_ms: maxWaitMs, take };
+}
+
 /** The agent that a mapping starts, and the channel of the reply. */
 function targetOf(core: Core, mapping: Mapping) {
   const { agent, delivery, channel = null } = mapping;
-  return { agent, delivery, channel, announce_to: core.webhookTurns.plan(mapping).announceTo ?? null };
+  return { agent, delivery, channel, announce_to: core.webhookTurns.targetOf(mapping).announceTo ?? null };
 }
 
-function triedOf(core: Core, trial: Trial): Tried {
+async function triedOf(core: Core, trial: Trial, request: MappedRequest): Promise<Tried> {
   const { mapping } = trial;
   const where = { mapping: mapping.name, path: pathOf(core, mapping), verify: mapping.verify ?? null };
-  if ("message" in trial)
-    return { ...where, matched: true, failed: null, message: trial.message, turn: plannedOf(core, mapping) };
+  if ("message" in trial) {
+    const turn = plannedOf(core, mapping, await core.webhookTurns.plan(mapping, request));
+    return { ...where, matched: true, failed: null, message: trial.message, turn };
+  }
   const { path, expected, found } = trial.miss;
   return { ...where, matched: false, failed: { path, expected: [...expected], found }, message: null, turn: null };
 }
@@ -114,10 +136,38 @@ function backtestedOf({ delivery: { deliveryId, at, path, caller }, message, mis
   return { ...request, matched: !miss, failed, message: message ?? null };
 }
 
-function plannedOf(core: Core, mapping: Mapping): Tried["turn"] {
+function plannedOf(core: Core, mapping: Mapping, planned: PlannedWebhook): NonNullable<Tried["turn"]> {
+  const { session, to, thread, model, key, group, joins, lacks } = planned;
   return {
     ...targetOf(core, mapping),
-    session_id: mapping.session ?? null,
-    model: core.webhookTurns.plan(mapping).model ?? null,
+    session_id: session ?? null,
+    model: model ?? null,
+    to: to ?? null,
+    thread: thread ?? null,
+    coalesce: group ? { key: excerptOf(key) ?? "", ...waitOf(group), joins: joins ? joinedOf(joins) : null } : null,
+    notes: lacks.map(noteOf),
   };
+}
+
+function joinedOf({ turnId, requests, closesAt }: OpenGroup) {
+  return { turn_id: turnId, requests, closes_at: timeOf(closesAt) };
+}
+
+const WITHOUT: Readonly<Record<PlaceField, string>> = {
+  session: "so the turn gets a new session",
+  "coalesce.key": "so the request is not merged with others, and its turn starts at once",
+  to: "so the reply goes to the channel's own address",
+  thread: "so the reply is not in a thread",
+};
+const FAULTS: Readonly<Record<AddressFault, string>> = {
+  "too-long": "has more than 256 characters",
+  "control-characters": "contains control characters",
+  secret: "contains a secret of the configuration",
+};
+
+/** What a template lacks, and what follows. */
+function noteOf({ field, without, reason }: Lack): string {
+  if (reason !== undefined) return `\`${field}\` ${FAULTS[reason]}, ${WITHOUT[field]}.`;
+  const verb = without.length === 1 ? "has no value" : "have no value";
+  return `\`${field}\`: ${without.map((written) => `{${written}}`).join(" and ")} ${verb}, ${WITHOUT[field]}.`;
 }

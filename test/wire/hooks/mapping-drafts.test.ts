@@ -44,6 +44,10 @@ describe("a dry run of a draft", async () => {
             channel: null,
             delivery: "none",
             announce_to: null,
+            to: null,
+            thread: null,
+            coalesce: null,
+            notes: [],
           },
         },
       ],
@@ -55,6 +59,45 @@ describe("a dry run of a draft", async () => {
     const { json } = await dryRun({ mapping, body: { status: "firing", title: "Disk full" } });
     expect(json.mappings).toMatchObject([
       { turn: { session_id: "webhook:x", model: "any", channel: "label", delivery: "announce", announce_to: "ops" } },
+    ]);
+  });
+
+  it("fills in the draft's session, key and address", async () => {
+    const mapping = {
+      ...DRAFT,
+      session: "webhook:incident-{body.id}",
+      coalesce: { key: "{body.id}", window: "1m" },
+      channel: "label",
+      delivery: "announce",
+      to: "{body.to}",
+      thread: "{body.ts|body.id}",
+    };
+    const { json } = await dryRun({ mapping, body: { status: "firing", title: "Disk full", id: "a/1" } });
+    expect(json.mappings).toMatchObject([
+      {
+        turn: {
+          session_id: "webhook:incident-a~2f1",
+          to: null,
+          thread: "a/1",
+          coalesce: { key: "a/1", window_ms: 60_000, max_wait_ms: 300_000, take: "last", joins: null },
+          notes: ["`to`: {body.to} has no value, so the reply goes to the channel's own address."],
+        },
+      },
+    ]);
+    const without = await dryRun({ mapping, body: { status: "firing", title: "Disk full", to: "C1\nC2" } });
+    expect(without.json.mappings).toMatchObject([
+      {
+        turn: {
+          session_id: null,
+          coalesce: null,
+          notes: [
+            "`session`: {body.id} has no value, so the turn gets a new session.",
+            "`coalesce.key`: {body.id} has no value, so the request is not merged with others, and its turn starts at once.",
+            "`to` contains control characters, so the reply goes to the channel's own address.",
+            "`thread`: {body.ts|body.id} has no value, so the reply is not in a thread.",
+          ],
+        },
+      },
     ]);
   });
 
@@ -88,6 +131,11 @@ describe("a dry run of a draft", async () => {
     ["a reserved name", { name: "wake" }, ""],
     ["a name of another form", { name: "Incident 1" }, ""],
     ["a session of another kind", { session: "agent:main:x" }, "/mapping/session"],
+    ["a template of a session without a prefix", { session: "webhook:{body.a}" }, "/mapping/session"],
+    ["a burst without a key", { coalesce: { key: " " } }, "/mapping/coalesce/key"],
+    ["a burst with a wait that is too short", { coalesce: { key: "a", maxWait: "1s" } }, "/mapping/coalesce/maxWait"],
+    ["a duration that is not one", { coalesce: { key: "a", window: "soon" } }, "/mapping/coalesce/window"],
+    ["an address without a channel", { thread: "{body.ts}" }, "/mapping/thread"],
     ["a session of another agent", { session: "webhook:alerts", agent: "other" }, "/mapping/session"],
   ];
   test.each(faulty)("refuses %s with the sentence of the configuration", async (_, fields, pointer) => {

@@ -33,6 +33,7 @@ const CONFIG: SomeConfig = {
     },
   },
 };
+const NO_PLACES = { to: null, thread: null, coalesce: null, notes: [] };
 const PUSH = { ref: "refs/heads/main", pusher: { name: "ada" }, head_commit: { message: "Mend the clock" } };
 
 describe("a dry run", async () => {
@@ -62,6 +63,7 @@ describe("a dry run", async () => {
             channel: null,
             delivery: "announce",
             announce_to: "ops",
+            ...NO_PLACES,
           },
         },
         {
@@ -87,6 +89,7 @@ describe("a dry run", async () => {
             channel: "a label",
             delivery: "none",
             announce_to: null,
+            ...NO_PLACES,
           },
         },
       ],

@@ -5,7 +5,9 @@ import { senders } from "#test/harness/senders.ts";
 const push = { match: { "body.ref": "main", "body.token": "seen-nowhere", "body.n": 2 }, message: "{body.text}" };
 const verify = { type: "github" as const, secret: "a-secret-of-a-sender" };
 const agents = { main: { backend: "echo" as const }, side: { backend: "echo" as const } };
-const mappings = { zulu: { ...push, agent: "side", verify }, alpha: { match: {}, message: "Hm." } };
+const places = { session: "webhook:x-{body.n}", coalesce: { key: "{body.n}", take: "all" as const }, channel: "ops" };
+const zulu = { ...push, ...places, agent: "side", to: "{body.to}", thread: "{body.ts}", verify };
+const mappings = { zulu, alpha: { match: {}, message: "Hm." } };
 const config = { gateway: { defaultAgent: "main" }, agents, webhooks: { path: "/in", mappings } };
 
 test("mappings are listed in the order of the file, without their secrets", async () => {
@@ -18,11 +20,24 @@ test("mappings are listed in the order of the file, without their secrets", asyn
       match: { "body.ref": ["main"], "body.token": ["[hidden]"], "body.n": ["2"] },
       message: "{body.text}",
       agent: "side",
+      session: "webhook:x-{body.n}",
+      to: "{body.to}",
+      thread: "{body.ts}",
+      coalesce: { key: "{body.n}", window_ms: 30_000, max_wait_ms: 300_000, take: "all" },
       delivery: "none",
       announce_to: null,
       verify: "github",
     },
-    { name: "alpha", match: {}, agent: "main", session: null, model: null, channel: null, verify: null },
+    {
+      name: "alpha",
+      match: {},
+      agent: "main",
+      session: null,
+      model: null,
+      channel: null,
+      verify: null,
+      coalesce: null,
+    },
   ]);
   expect(text).not.toMatch(/seen-nowhere|a-secret-of-a-sender/);
 });

@@ -257,6 +257,20 @@ export interface ChatRequest {
   wait?: boolean;
 }
 
+/** Requests with the same key become one turn. It starts `window_ms` after the last one, but at most `max_wait_ms` after the first. */
+export interface Coalesce {
+  /** The template of the key. */
+  key: string;
+  /** The wait after the last request. */
+  window_ms: number;
+  /** The longest wait after the first request. */
+  max_wait_ms: number;
+  take: CoalesceTake;
+}
+
+/** The message of the turn: that of the `last` request, or `all` messages in order. */
+export type CoalesceTake = "last" | "all";
+
 /** A turn completed. Like all notifications it has the form of Standard Webhooks. Fields are added over time. */
 export interface CompletedTurnNotification {
   /** The type of the event. */
@@ -308,13 +322,19 @@ export interface ConfiguredMapping {
   message: string;
   /** The agent of the turn; the default agent if the mapping names none. */
   agent: AgentName;
-  /** The session to continue; null if each turn has a new one. */
-  session: WebhookSessionId | null;
+  /** The session to continue, which may be a template; null if each turn has a new one. */
+  session: string | null;
   /** The model of the turn; null for the agent's model. */
   model: ModelName | null;
   channel: ResolvedChannel;
   delivery: DeliveryMode;
   announce_to: AnnounceTo;
+  /** The template of the reply's address in the channel; null for the channel's own. */
+  to: string | null;
+  /** The template of the reply's thread in the channel; null for none. */
+  thread: string | null;
+  /** The bursts that become one turn; null if each request has its own turn. */
+  coalesce: Coalesce | null;
   verify: VerifyType;
   /** The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set. */
   rate_limit: RateLimitUse | null;
@@ -479,7 +499,7 @@ export interface DeliveryReplay {
   event_id: EventId | null;
 }
 
-/** The request to replay. An empty object or no body replays the stored request. */
+/** The request to replay, as a new request. An empty object or no body replays the stored one. With `coalesce` it may join an open turn. */
 export interface DeliveryReplayRequest {
   /** The body to use instead of the stored one. A field with `[hidden]`, as in replies, is replaced by the secret at the same place of the stored body. */
   body?: MappedPayload;
@@ -542,6 +562,18 @@ export type DeliverySurface = "rest" | "rpc" | "hooks" | "schedule";
 
 /** A description of an interface that tools can read. */
 export type Document = Record<string, unknown>;
+
+/** Merges requests with the same key into one turn. */
+export interface DraftCoalesce {
+  /** The template of the key. */
+  key: string;
+  /** The wait after the last request. By default `30s`. */
+  window?: string;
+  /** The longest wait after the first request. By default `5m`. */
+  maxWait?: string;
+  /** The message of the turn. */
+  take?: "last" | "all";
+}
 
 /** The result for the request. */
 export interface DryRun {
@@ -731,6 +763,15 @@ export interface InvalidSkill {
   reason: string;
 }
 
+/** A turn that waits for more requests. */
+export interface JoinedTurn {
+  turn_id: TurnId;
+  /** The number of its requests so far. */
+  requests: number;
+  /** The end of its wait, if no other request joins. */
+  closes_at: Timestamp;
+}
+
 /** A REST key, without the key itself. */
 export interface Key {
   /** Null for a key of the configuration: to revoke it, remove it there. */
@@ -865,6 +906,8 @@ export type MappedPayload = Record<string, unknown> | unknown[];
 export interface MappedReply {
   status: HookStatus;
   message: HookMessage;
+  /** The request joined the open turn of an earlier one: `turnId` and `sessionId` are of that turn, `deliveryId` is its own. Otherwise absent. */
+  coalesced?: true;
   sessionId: WebhookSessionId;
   turnId: TurnId;
   deliveryId: DeliveryId;
@@ -886,7 +929,7 @@ export interface MappingDraft {
   message: string;
   /** The agent of the turn. By default the default agent. */
   agent?: string;
-  /** The session to continue, `webhook:…`. By default each turn has a new one. */
+  /** The session to continue, `webhook:…`, which may be a template. By default each turn has a new one. */
   session?: string;
   /** The model of the turn. By default the agent's model. */
   model?: string;
@@ -894,6 +937,11 @@ export interface MappingDraft {
   channel?: string;
   /** `announce` also sends the reply to a channel. */
   delivery?: "none" | "announce";
+  /** The template of the reply's address in the channel. */
+  to?: string;
+  /** The template of the reply's thread in the channel. */
+  thread?: string;
+  coalesce?: DraftCoalesce;
 }
 
 export interface MappingList {
@@ -1026,15 +1074,34 @@ export interface NotificationTest {
 /** The type of an event. Types are added over time. */
 export type NotificationType = "turn.completed" | "turn.failed" | "turn.cancelled" | "event.dead" | "announcement.dead" | "agent.failing" | "agent.recovered" | "key.expiring" | "budget.warning" | "budget.exceeded" | "health.changed";
 
+/** The burst of a request. Its turn waits until `window_ms` after the last request, but at most `max_wait_ms` after the first. */
+export interface PlannedGroup {
+  /** The key, cut to 200 characters. */
+  key: string;
+  /** The wait after the last request. */
+  window_ms: number;
+  /** The longest wait after the first request. */
+  max_wait_ms: number;
+  take: CoalesceTake;
+  /** The open turn that the request would join; null if it would open one. */
+  joins: JoinedTurn | null;
+}
+
 /** The turn that would start. */
 export interface PlannedTurn {
   agent: AgentName;
-  /** The session to continue; null for a new one. */
+  /** The session to continue, or that of the open turn that it would join; null for a new one. */
   session_id: WebhookSessionId | null;
   model: ResolvedModel;
   channel: ResolvedChannel;
   delivery: DeliveryMode;
   announce_to: AnnounceTo;
+  to: ReplyAddress;
+  thread: ReplyAddress;
+  /** The burst of the request; null if the mapping merges nothing, or the key has no value. */
+  coalesce: PlannedGroup | null;
+  /** Sentences about places without a value, and what follows. */
+  notes: string[];
 }
 
 /** The first 120 characters of the text, with each run of white space as one space. Null if there is no text, or if it is no longer stored. */
@@ -1096,6 +1163,9 @@ export type Reloaded = boolean;
 
 /** `queued`: a turn or a system event. `unmatched`: no mapping matches it now, and nothing was started. */
 export type ReplayOutcome = "queued" | "unmatched";
+
+/** The place in the channel that receives the reply; null for the channel's own. */
+export type ReplyAddress = string | null;
 
 /** The delivery of a reply to a channel. */
 export interface ReplyAnnouncement {
@@ -1290,7 +1360,10 @@ export interface TimelineStep {
    * - `rate-limit.counted`: it was within the limit, with `left` of `max_requests` in `window_ms`.
    * - `mapping.tried`: the mapping that `matched`, or null; in `tried`, the pair that failed of the others: `mapping`, `path`,
    * `expected`, `found`. `untold` counts further mappings.
-   * - `message.rendered`: the `message` from `mapping`.
+   * - `message.rendered`: the `message` from `mapping`; of a burst, the message of its turn. `session` and `group_key` are filled in from templates (the key is
+   * absent if `recorder.bodies` is off), and `without` names the places that have no value.
+   * - `group.opened`: its turn waits for requests with the same key until `closes_at`. `group.joined`: `delivery_id` joined it, as one of `requests`, and `closes_at` is
+   * the new end. `group.closed`: the turn has all of its `requests`. `request.coalesced`: this request joined the open turn `turn_id` of `delivery_id`.
    * - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
    * - `request.refused`: the `error`, its `status` and `detail`.
    * - `challenge.answered`: the sender verified the address.
@@ -1309,11 +1382,12 @@ export interface TimelineStep {
    * The delivery of the reply to a `channel`: `announcement.delivered`, `announcement.retried` (the next attempt is in `retry_in_ms`),
    * `announcement.failed` (there are no more attempts), `announcement.returned` (the gateway stopped, and retries after its start).
    * `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel, so only subscribers receive it.
+   * `announcement.misaddressed`: the `field` (`to` or `thread`) of the mapping is not used, for this `reason` (`too-long`, `control-characters` or `secret`).
    * `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
    *
    * `message`, `reply`, `arguments` and `result` are absent if `recorder.bodies` was off when the request was recorded.
    */
-  name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.delayed" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.requeued";
+  name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.coalesced" | "group.opened" | "group.joined" | "group.closed" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.delayed" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.misaddressed" | "announcement.requeued";
   /** The details of the step; null if there are none. */
   detail: Record<string, unknown> | null;
 }

@@ -226,7 +226,8 @@ export interface MappingsCalls {
    * Try the mappings.
    *
    * Returns the result of each mapping for a request: the message, the agent and the session if the mapping matches, otherwise the first pair that
-   * does not match. Nothing is started or recorded, and signatures are not checked. With `mapping`, only that draft is tried.
+   * does not match. Nothing is started or recorded, and signatures are not checked. With `mapping`, only that draft is tried. A mapping with `coalesce`
+   * shows the key, and the open turn that the request would join.
    */
   dryRun(body: DryRunRequest, options?: CallOptions): Reply<DryRun>;
   /**
@@ -330,7 +331,7 @@ export interface HooksCalls {
    * Send a payload to the matching mapping.
    *
    * Tries the mappings without `verify`, in the configuration's order. The first that matches starts a turn from the payload;
-   * if none matches, the answer is 404.
+   * if none matches, the answer is 404. With `coalesce`, requests with the same key share one turn, which waits for more of them.
    */
   mapped(body: MappedPayload, options?: StartOptions): Reply<MappedReply>;
   /**

@@ -598,7 +598,8 @@ class AsyncMappingsCalls:
         Returns the result of each mapping for a request: the message, the agent and the session if the mapping matches,
         otherwise the first pair that
         does not match. Nothing is started or recorded, and signatures are not checked. With `mapping`, only that draft
-        is tried.
+        is tried. A mapping with `coalesce`
+        shows the key, and the open turn that the request would join.
         """
         fields = given(
             {
@@ -821,7 +822,8 @@ class AsyncHooksCalls:
 
         Tries the mappings without `verify`, in the configuration's order. The first that matches starts a turn from the
         payload;
-        if none matches, the answer is 404.
+        if none matches, the answer is 404. With `coalesce`, requests with the same key share one turn, which waits for
+        more of them.
         """
         return await self._http.call(_operations.HOOKS_MAPPED, body=body, key=idempotency_key)
 

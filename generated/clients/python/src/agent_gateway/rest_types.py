@@ -63,6 +63,9 @@ Channel = str
 announcements.
 """
 
+CoalesceTake = Literal["last", "all"]
+"""The message of the turn: that of the `last` request, or `all` messages in order."""
+
 ConfigLine = str
 """The line that stores this key in `gateway.rest.auth.keys` of the configuration. Without it, a created key of the memory
 store is lost at a restart.
@@ -213,6 +216,9 @@ force.
 
 ReplayOutcome = Literal["queued", "unmatched"]
 """`queued`: a turn or a system event. `unmatched`: no mapping matches it now, and nothing was started."""
+
+ReplyAddress = Optional[str]
+"""The place in the channel that receives the reply; null for the channel's own."""
 
 RequestId = str
 """One request. The gateway's log has the cause of an error under this id."""
@@ -531,6 +537,20 @@ class ChatRequest(_ChatRequestRequired, total=False):
     """`false` answers 202 as soon as the message is stored; `true` waits for the reply. Not together with `stream: true`."""
 
 
+class Coalesce(Reply):
+    """Requests with the same key become one turn. It starts `window_ms` after the last one, but at most `max_wait_ms`
+    after the first.
+    """
+
+    key: str
+    """The template of the key."""
+    window_ms: int
+    """The wait after the last request."""
+    max_wait_ms: int
+    """The longest wait after the first request."""
+    take: CoalesceTake
+
+
 class CompletedTurnNotification(Reply):
     """A turn completed. Like all notifications it has the form of Standard Webhooks. Fields are added over time."""
 
@@ -585,13 +605,19 @@ class ConfiguredMapping(Reply):
     """The template of the message for the agent."""
     agent: AgentName
     """The agent of the turn; the default agent if the mapping names none."""
-    session: Optional[WebhookSessionId]
-    """The session to continue; null if each turn has a new one."""
+    session: Optional[str]
+    """The session to continue, which may be a template; null if each turn has a new one."""
     model: Optional[ModelName]
     """The model of the turn; null for the agent's model."""
     channel: ResolvedChannel
     delivery: DeliveryMode
     announce_to: AnnounceTo
+    to: Optional[str]
+    """The template of the reply's address in the channel; null for the channel's own."""
+    thread: Optional[str]
+    """The template of the reply's thread in the channel; null for none."""
+    coalesce: Optional[Coalesce]
+    """The bursts that become one turn; null if each request has its own turn."""
     verify: VerifyType
     rate_limit: Optional[RateLimitUse]
     """The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set."""
@@ -762,7 +788,9 @@ class DeliveryReplay(Reply):
 
 
 class DeliveryReplayRequest(TypedDict, total=False):
-    """The request to replay. An empty object or no body replays the stored request."""
+    """The request to replay, as a new request. An empty object or no body replays the stored one. With `coalesce` it may
+    join an open turn.
+    """
 
     body: MappedPayload
     """The body to use instead of the stored one. A field with `[hidden]`, as in replies, is replaced by the secret at the
@@ -825,6 +853,22 @@ class DeliverySummary(Reply):
     """The delivery of its turn's reply to a channel; null if none was asked for, or the turn has not completed."""
     error: Optional[DeliveryError]
     """The reason of a refusal, a failed turn or a dead event; null otherwise."""
+
+
+class _DraftCoalesceRequired(TypedDict):
+    key: str
+    """The template of the key."""
+
+
+class DraftCoalesce(_DraftCoalesceRequired, total=False):
+    """Merges requests with the same key into one turn."""
+
+    window: str
+    """The wait after the last request. By default `30s`."""
+    maxWait: str
+    """The longest wait after the first request. By default `5m`."""
+    take: Literal["last", "all"]
+    """The message of the turn."""
 
 
 class DryRun(Reply):
@@ -1000,6 +1044,16 @@ class InvalidSkill(Reply):
     """The reason."""
 
 
+class JoinedTurn(Reply):
+    """A turn that waits for more requests."""
+
+    turn_id: TurnId
+    requests: int
+    """The number of its requests so far."""
+    closes_at: Timestamp
+    """The end of its wait, if no other request joins."""
+
+
 class Key(Reply):
     """A REST key, without the key itself."""
 
@@ -1119,6 +1173,10 @@ class MappedReply(Reply):
 
     status: HookStatus
     message: HookMessage
+    coalesced: Optional[Literal[True]]
+    """The request joined the open turn of an earlier one: `turnId` and `sessionId` are of that turn, `deliveryId` is its
+    own. Otherwise absent.
+    """
     session_id: WebhookSessionId
     turn_id: TurnId
     delivery_id: DeliveryId
@@ -1147,13 +1205,18 @@ class MappingDraft(_MappingDraftRequired, total=False):
     agent: str
     """The agent of the turn. By default the default agent."""
     session: str
-    """The session to continue, `webhook:…`. By default each turn has a new one."""
+    """The session to continue, `webhook:…`, which may be a template. By default each turn has a new one."""
     model: str
     """The model of the turn. By default the agent's model."""
     channel: str
     """The label of the session; with `announce`, also the channel that receives the reply."""
     delivery: Literal["none", "announce"]
     """`announce` also sends the reply to a channel."""
+    to: str
+    """The template of the reply's address in the channel."""
+    thread: str
+    """The template of the reply's thread in the channel."""
+    coalesce: DraftCoalesce
 
 
 class MappingList(Reply):
@@ -1268,16 +1331,38 @@ class NotificationTest(Reply):
     """The duration of the attempt, in milliseconds."""
 
 
+class PlannedGroup(Reply):
+    """The burst of a request. Its turn waits until `window_ms` after the last request, but at most `max_wait_ms` after the
+    first.
+    """
+
+    key: str
+    """The key, cut to 200 characters."""
+    window_ms: int
+    """The wait after the last request."""
+    max_wait_ms: int
+    """The longest wait after the first request."""
+    take: CoalesceTake
+    joins: Optional[JoinedTurn]
+    """The open turn that the request would join; null if it would open one."""
+
+
 class PlannedTurn(Reply):
     """The turn that would start."""
 
     agent: AgentName
     session_id: Optional[WebhookSessionId]
-    """The session to continue; null for a new one."""
+    """The session to continue, or that of the open turn that it would join; null for a new one."""
     model: ResolvedModel
     channel: ResolvedChannel
     delivery: DeliveryMode
     announce_to: AnnounceTo
+    to: ReplyAddress
+    thread: ReplyAddress
+    coalesce: Optional[PlannedGroup]
+    """The burst of the request; null if the mapping merges nothing, or the key has no value."""
+    notes: List[str]
+    """Sentences about places without a value, and what follows."""
 
 
 class Problem(Reply):
@@ -1510,7 +1595,7 @@ class TimelineStep(Reply):
     """One step."""
 
     at: Timestamp
-    name: Literal["request.received", "request.replayed", "request.edited", "token.accepted", "token.refused", "signature.accepted", "signature.refused", "rate-limit.counted", "mapping.tried", "message.rendered", "request.repeated", "request.sent-again", "request.refused", "challenge.answered", "turn.queued", "turn.started", "turn.returned", "tool.called", "tool.unavailable", "model.unavailable", "usage.unknown", "turn.completed", "turn.failed", "turn.cancelled", "event.queued", "event.taken", "event.returned", "event.delayed", "event.handled", "event.dead", "event.requeued", "announcement.delivered", "announcement.retried", "announcement.failed", "announcement.returned", "announcement.unaddressed", "announcement.requeued"]
+    name: Literal["request.received", "request.replayed", "request.edited", "token.accepted", "token.refused", "signature.accepted", "signature.refused", "rate-limit.counted", "mapping.tried", "message.rendered", "request.coalesced", "group.opened", "group.joined", "group.closed", "request.repeated", "request.sent-again", "request.refused", "challenge.answered", "turn.queued", "turn.started", "turn.returned", "tool.called", "tool.unavailable", "model.unavailable", "usage.unknown", "turn.completed", "turn.failed", "turn.cancelled", "event.queued", "event.taken", "event.returned", "event.delayed", "event.handled", "event.dead", "event.requeued", "announcement.delivered", "announcement.retried", "announcement.failed", "announcement.returned", "announcement.unaddressed", "announcement.misaddressed", "announcement.requeued"]
     """The name of the step. Names are added over time.
 
     The request:
@@ -1528,7 +1613,13 @@ class TimelineStep(Reply):
     - `mapping.tried`: the mapping that `matched`, or null; in `tried`, the pair that failed of the others: `mapping`,
     `path`,
     `expected`, `found`. `untold` counts further mappings.
-    - `message.rendered`: the `message` from `mapping`.
+    - `message.rendered`: the `message` from `mapping`; of a burst, the message of its turn. `session` and `group_key`
+    are filled in from templates (the key is
+    absent if `recorder.bodies` is off), and `without` names the places that have no value.
+    - `group.opened`: its turn waits for requests with the same key until `closes_at`. `group.joined`: `delivery_id`
+    joined it, as one of `requests`, and `closes_at` is
+    the new end. `group.closed`: the turn has all of its `requests`. `request.coalesced`: this request joined the open
+    turn `turn_id` of `delivery_id`.
     - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
     - `request.refused`: the `error`, its `status` and `detail`.
     - `challenge.answered`: the sender verified the address.
@@ -1557,6 +1648,8 @@ class TimelineStep(Reply):
     its start).
     `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel, so only
     subscribers receive it.
+    `announcement.misaddressed`: the `field` (`to` or `thread`) of the mapping is not used, for this `reason`
+    (`too-long`, `control-characters` or `secret`).
     `announcement.requeued`: the reply is sent to the `channel` again, requested by `by`.
 
     `message`, `reply`, `arguments` and `result` are absent if `recorder.bodies` was off when the request was recorded.
