@@ -52,6 +52,11 @@ export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [
           ...value("gateway_turns_running", "running {{instance}}"),
         ],
       },
+      {
+        title: "Webhooks merged into open turns",
+        unit: "ops",
+        lines: rate("gateway_webhooks_coalesced_total", "mapping"),
+      },
       { title: "Retries", unit: "ops", lines: rate("gateway_turn_retries_total", "agent") },
       { title: "Backend failures", unit: "ops", lines: rate("gateway_backend_failures_total", "agent") },
     ],

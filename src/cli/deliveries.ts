@@ -40,10 +40,10 @@ export function deliveryWords(delivery: Delivery, { raw }: { raw?: boolean }): s
     "replay of": delivery.replay_of ?? undefined,
   });
   const steps = delivery.timeline.map((step) => {
-    const { words, tone, body } = stepWords(step);
+    const { words, tone, body, link } = stepWords(step);
     const colour = COLOURS[tone];
     const after = `+${duration(Math.max(0, Date.parse(step.at) - began))}`.padStart(9);
-    const line = `${after}  ${colour ? styled(colour, SIGNS[tone]) : SIGNS[tone]} ${oneLine(words)}`;
+    const line = `${after}  ${colour ? styled(colour, SIGNS[tone]) : SIGNS[tone]} ${oneLine(link ? `${words} · ${link}` : words)}`;
     return body ? `${line}\n${cut(body, 2_000).replace(/^/gm, " ".repeat(13))}` : line;
   });
   return [head, "", ...steps, ...(raw ? rawWords(delivery) : [])].join("\n");
