@@ -2649,11 +2649,8 @@ export interface components {
         MappedReply: {
             status: components["schemas"]["HookStatus"];
             message: components["schemas"]["HookMessage"];
-            /**
-             * @description The request joined the open turn of an earlier one: `turnId` and `sessionId` are of that turn, `deliveryId` is its own. Otherwise absent.
-             * @constant
-             */
-            coalesced?: true;
+            /** @description The request joined the open turn of an earlier one: `turnId` and `sessionId` are of that turn, `deliveryId` is its own. Otherwise absent. */
+            coalesced?: boolean;
             sessionId: components["schemas"]["WebhookSessionId"];
             turnId: components["schemas"]["TurnId"];
             deliveryId: components["schemas"]["DeliveryId"];

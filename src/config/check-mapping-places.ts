@@ -1,13 +1,20 @@
 import { parseTemplate, type Template } from "#kit/mapping-template.ts";
 import { isSecretHeader } from "#kit/secret-headers.ts";
-import type { WrittenMapping } from "./check-mappings.ts";
-import { coalesceOf } from "./config.ts";
+import { coalesceOf, type WrittenCoalesce } from "./config.ts";
 import type { Findings, Path, Report } from "./problems.ts";
 
-type Written = { written: WrittenMapping; at: Path };
+/** The parts of a mapping that name a place. */
+export type WrittenPlaces = {
+  session?: string | undefined;
+  channel?: string | undefined;
+  delivery?: "none" | "announce" | undefined;
+  to?: string | undefined;
+  thread?: string | undefined;
+  coalesce?: WrittenCoalesce | undefined;
+};
 
 /** Finds templates of a session, a key or an address that a body could misuse, or that have no effect. */
-export function checkPlaces({ written, at }: Written, { refuse, warn }: Findings): void {
+export function checkPlaces(written: WrittenPlaces, at: Path, { refuse, warn }: Findings): void {
   const { session, coalesce, channel, delivery } = written;
   if (session !== undefined) checkSession(session, [...at, "session"], refuse);
   if (coalesce !== undefined) checkCoalesce(coalesce, [...at, "coalesce"], refuse);
@@ -68,7 +75,7 @@ function checkSession(session: string, at: Path, refuse: Report): void {
 
 const [SECOND, HOUR] = [1_000, 3_600_000];
 
-function checkCoalesce(coalesce: NonNullable<WrittenMapping["coalesce"]>, at: Path, refuse: Report): void {
+function checkCoalesce(coalesce: WrittenCoalesce, at: Path, refuse: Report): void {
   const { key } = coalesce;
   if (readTemplate(key, [...at, "key"], refuse) && !/\S/.test(key))
     refuse([...at, "key"], "is blank: write what the requests of a burst have in common, for example `{body.number}`.");

@@ -1,21 +1,15 @@
 import { type Lookup, lookUp, parseLookup, textOf } from "#kit/mapping-paths.ts";
 import { parseTemplate } from "#kit/mapping-template.ts";
-import { checkPlaces } from "./check-mapping-places.ts";
-import type { CheckedConfig, WrittenCoalesce } from "./config.ts";
+import { checkPlaces, type WrittenPlaces } from "./check-mapping-places.ts";
+import type { CheckedConfig } from "./config.ts";
 import { type Findings, meantOrListed, notAmong, type Path, type Report } from "./problems.ts";
 
 /** The parts of a mapping that are checked. */
-export type WrittenMapping = {
+export type WrittenMapping = WrittenPlaces & {
   match: Readonly<Record<string, string | number | boolean | readonly (string | number | boolean)[]>>;
   message: string;
   agent?: string | undefined;
-  session?: string | undefined;
   model?: string | undefined;
-  channel?: string | undefined;
-  delivery?: "none" | "announce" | undefined;
-  to?: string | undefined;
-  thread?: string | undefined;
-  coalesce?: WrittenCoalesce | undefined;
   verify?: { type: string } | undefined;
 };
 /** The parts of the configuration that a mapping refers to. */
@@ -54,7 +48,7 @@ function rulesOf(mappings: MappingAround["webhooks"]["mappings"], refuse: Report
 function checkRule(rule: Rule, around: MappingAround, { refuse, warn }: Findings): void {
   checkPairs(rule, refuse);
   checkMessage(rule, refuse, warn);
-  checkPlaces(rule, { refuse, warn });
+  checkPlaces(rule.written, rule.at, { refuse, warn });
   checkTarget(rule, around, refuse, warn);
 }
 

@@ -19,7 +19,9 @@ const hostile = fc.oneof(
   fc.string({ unit: fc.constantFrom(..."az09._-~:/\n\u0000é😀\ud800"), minLength: 1, maxLength: 120 }),
   fc.string({ unit: fc.constantFrom("~", "2", "f", "a"), minLength: 1, maxLength: 80 }),
 );
-const body = (a: unknown, b?: unknown) => ({ a, b });
+function body(a: unknown, b?: unknown) {
+  return { a, b };
+}
 
 describe("a session", () => {
   test.each([

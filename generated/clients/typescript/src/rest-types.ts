@@ -907,7 +907,7 @@ export interface MappedReply {
   status: HookStatus;
   message: HookMessage;
   /** The request joined the open turn of an earlier one: `turnId` and `sessionId` are of that turn, `deliveryId` is its own. Otherwise absent. */
-  coalesced?: true;
+  coalesced?: boolean;
   sessionId: WebhookSessionId;
   turnId: TurnId;
   deliveryId: DeliveryId;

@@ -1173,7 +1173,7 @@ class MappedReply(Reply):
 
     status: HookStatus
     message: HookMessage
-    coalesced: Optional[Literal[True]]
+    coalesced: Optional[bool]
     """The request joined the open turn of an earlier one: `turnId` and `sessionId` are of that turn, `deliveryId` is its
     own. Otherwise absent.
     """
