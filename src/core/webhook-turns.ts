@@ -41,7 +41,7 @@ type ModelChoice = { agent: string; model?: string | undefined };
 
 /** Starts the turns of webhooks, in sessions apart from people's conversations. */
 export function createWebhookTurns(parts: CoreParts & { turns: Turns }) {
-  const { settings, agents, clock, events, hide, turns } = parts;
+  const { settings, agents, clock, store, events, hide, turns } = parts;
   const modelOf = ({ agent, model }: ModelChoice): string | undefined => model ?? agents.find(agent)?.model;
 
   /** Resolves when the turn is stored. */
@@ -112,7 +112,7 @@ export function createWebhookTurns(parts: CoreParts & { turns: Turns }) {
     async plan(mapping: Mapping, request: MappedRequest): Promise<PlannedWebhook> {
       const places = fillPlaces(mapping.places, request, hide);
       const group = settings().mappings.groupOf(mapping, places.key);
-      const joins = undefined as OpenGroup | undefined;
+      const joins = group && (await store.findGroup(group.key, clock.now()));
       return { ...targetOf(mapping), ...places, session: joins?.sessionId ?? places.session, group, joins };
     },
 
