@@ -1178,11 +1178,11 @@ export interface components {
         /** @description The signature of the sender. A mapping with `verify` accepts requests only at its own path, and does not accept the shared token. */
         Verify: {
             /**
-             * @description The signature scheme.
+             * @description The signature scheme. A sender that is verified may also send forms, `application/x-www-form-urlencoded`.
              * @example github
              * @enum {string}
              */
-            type: "standard-webhooks" | "github" | "stripe" | "slack";
+            type: "standard-webhooks" | "github" | "stripe" | "slack" | "linear" | "twilio";
             /**
              * @description The sender's signing secret, best as `${NAME}`. A list has several secrets: add the new secret before you remove the old one. With `standard-webhooks`, the text after `whsec_` is the secret's bytes in base64.
              * @example ${GITHUB_SECRET}
@@ -1192,6 +1192,11 @@ export interface components {
              *     ]
              */
             secret: string | string[];
+            /**
+             * @description With `twilio`, where it is required: the address as it is configured at Twilio, which signs it. It may have a query.
+             * @example https://example.com/hooks/sms
+             */
+            url?: string;
         };
         /**
          * @description A duration: a number and `ms`, `s`, `m` or `h`.

@@ -791,6 +791,9 @@ export interface paths {
          * @description Tries only this mapping. If it has `verify`, the request is authenticated by the sender's signature over the raw body
          *     instead of the shared token, and the sender's delivery id is its idempotency key. If the mapping does not match an authentic request,
          *     the answer is 200 and no turn starts, because senders disable addresses that fail.
+         *
+         *     With `verify`, the body may also be a form. It is read as an object of texts; the values of a repeated name become a list. If the only field
+         *     is `payload`, the JSON in it is the payload. Forms of Slack and all requests of Twilio are answered without a body.
          */
         post: operations["hooks.mappedByName"];
         delete?: never;
@@ -2353,6 +2356,10 @@ export interface components {
              */
             message: string;
         };
+        /** @description The fields of a form. If the only field is `payload`, it contains the payload as JSON. */
+        FormPayload: {
+            [key: string]: string | string[];
+        };
         /** @description The process runs. */
         Health: {
             /** @constant */
@@ -3607,7 +3614,7 @@ export interface components {
          * @description The signature scheme of its sender; null if the shared token is used.
          * @enum {string|null}
          */
-        VerifyType: "standard-webhooks" | "github" | "stripe" | "slack" | null;
+        VerifyType: "standard-webhooks" | "github" | "stripe" | "slack" | "linear" | "twilio" | null;
         /**
          * @description The gateway's version.
          * @example 0.1.0
@@ -6486,10 +6493,11 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["MappedPayload"];
+                "application/x-www-form-urlencoded": components["schemas"]["FormPayload"];
             };
         };
         responses: {
-            /** @description The mapping matched and its turn is stored, the mapping did not match, or a challenge is answered. */
+            /** @description The mapping matched and its turn is stored, the mapping did not match, or a challenge is answered. The answer to a form of Slack, and each answer to Twilio, has no body. */
             200: {
                 headers: {
                     "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
@@ -7487,6 +7495,7 @@ export type EventStream = components["schemas"]["EventStream"];
 export type EventStreamId = components["schemas"]["EventStreamId"];
 export type FailedPair = components["schemas"]["FailedPair"];
 export type Fault = components["schemas"]["Fault"];
+export type FormPayload = components["schemas"]["FormPayload"];
 export type Health = components["schemas"]["Health"];
 export type HealthNotification = components["schemas"]["HealthNotification"];
 export type HealthPart = components["schemas"]["HealthPart"];

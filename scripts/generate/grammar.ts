@@ -121,7 +121,7 @@ export const grammar: Record<string, Record<string, string>> = {
     examples: "example*",
   },
   requestBody: { description: "-", required: "-", content: "media*" },
-  response: { description: "-", headers: "header*", content: "media*", "x-reply": "-" },
+  response: { description: "-", headers: "header*", content: "media*", "x-reply": "-", "x-may-be-empty": "-" },
   header: {
     description: "-",
     required: "-",

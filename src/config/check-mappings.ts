@@ -1,3 +1,4 @@
+import { FORM } from "#kit/forms.ts";
 import { type Lookup, lookUp, parseLookup, textOf } from "#kit/mapping-paths.ts";
 import { parseTemplate } from "#kit/mapping-template.ts";
 import { checkPlaces, type WrittenPlaces } from "./check-mapping-places.ts";
@@ -10,7 +11,7 @@ export type WrittenMapping = WrittenPlaces & {
   message: string;
   agent?: string | undefined;
   model?: string | undefined;
-  verify?: { type: string } | undefined;
+  verify?: { type: string; url?: string | undefined } | undefined;
 };
 /** The parts of the configuration that a mapping refers to. */
 export type MappingAround = {
@@ -49,6 +50,7 @@ function checkRule(rule: Rule, around: MappingAround, { refuse, warn }: Findings
   checkPairs(rule, refuse);
   checkMessage(rule, refuse, warn);
   checkPlaces(rule.written, rule.at, { refuse, warn });
+  checkSignedUrl(rule, refuse);
   checkTarget(rule, around, refuse, warn);
 }
 
@@ -65,6 +67,7 @@ function readPairs({ match }: WrittenMapping, at: Path, refuse: Report): Pair[] 
 const HEADER_VALUE = /^(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?$/;
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+const FORM_TYPE = new RegExp(`^${FORM}\\s*(?:;|$)`, "i");
 
 function checkPairs({ pairs, at, written }: Rule, refuse: Report): void {
   pairs.forEach(({ path, lookup, texts }, index) => {
@@ -74,8 +77,12 @@ function checkPairs({ pairs, at, written }: Rule, refuse: Report): void {
     if (lookup.in === "headers") {
       if (!texts.some((text) => HEADER_VALUE.test(text)))
         refuse(here, "can never match: no header has such a value, or one with a space around it.");
-      if (lookup.name === "content-type" && !texts.some((text) => JSON_TYPE.test(text)))
-        refuse(here, "can never match: webhooks are accepted only as application/json.");
+      const types = written.verify ? [JSON_TYPE, FORM_TYPE] : [JSON_TYPE];
+      if (lookup.name === "content-type" && !texts.some((text) => types.some((type) => type.test(text))))
+        refuse(
+          here,
+          `can never match: webhooks are accepted only as application/json${written.verify ? ` or ${FORM}` : ""}.`,
+        );
       return;
     }
     const above = pairs.find(
@@ -127,6 +134,22 @@ function checkMessage({ written: { message }, at }: Rule, refuse: Report, warn: 
       here,
       `holds ${doubled[0]}, which stands for the text {${doubled[1]}}}: write {${doubled[1]}} to have it filled in.`,
     );
+}
+
+/** Checks the address that Twilio signs. */
+function checkSignedUrl({ written: { verify }, at }: Rule, refuse: Report): void {
+  if (verify === undefined) return;
+  const { type, url } = verify;
+  const here = [...at, "verify", "url"];
+  if (type !== "twilio") {
+    if (url !== undefined)
+      refuse(here, `is only for \`twilio\`: the signatures of \`${type}\` are not over an address.`);
+  } else if (url === undefined)
+    refuse([...at, "verify"], "has no `url`: write the address as it is configured at Twilio, which signs it.");
+  else if (!URL.canParse(url)) refuse(here, "must be an address, for example `https://example.com/hooks/sms`.");
+  else if (/^[^/]*\/\/[^/?#]*@/.test(url))
+    refuse(here, "must not contain a user name or a password: the signature is enough.");
+  else if (url.includes("#")) refuse(here, "must end before the `#`: Twilio does not sign the rest.");
 }
 
 /** Backends that accept any name of a model. */

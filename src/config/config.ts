@@ -86,7 +86,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
         agent: mapping.agent ?? defaultAgent,
         coalesce: mapping.coalesce && coalesceOf(mapping.coalesce),
         /** All secrets are valid: a new and an old one while senders change over. */
-        verify: mapping.verify && { type: mapping.verify.type, secret: [mapping.verify.secret].flat() },
+        verify: mapping.verify && { url: undefined, ...mapping.verify, secret: [mapping.verify.secret].flat() },
       })),
     },
     /** In the order of the file. */

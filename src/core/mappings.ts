@@ -26,7 +26,7 @@ export type MappingSettings = {
   /** Merges requests with the same key; `key` is a template. */
   coalesce: Coalesce | undefined;
   /** Whose way of signing counts instead of the shared token; with it, the mapping is reached at its own path alone. */
-  verify: "standard-webhooks" | "github" | "stripe" | "slack" | undefined;
+  verify: "standard-webhooks" | "github" | "stripe" | "slack" | "linear" | "twilio" | undefined;
 };
 
 /** The wait of a burst: `windowMs` after its last request, at most `maxWaitMs` after its first. */

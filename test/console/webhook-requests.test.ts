@@ -9,7 +9,7 @@ import {
   withPlaces,
 } from "#console/lib/webhook-requests.ts";
 import type { SignatureScheme } from "#generated/clients/typescript/src/webhooks.ts";
-import { schemes, signedWith } from "#wire/hooks/signatures.ts";
+import { schemes, signedWith, timeFault } from "#wire/hooks/signatures.ts";
 
 describe("the input of the tester", () => {
   it("is one header per line, with names in lower case", () => {
@@ -70,6 +70,8 @@ describe("the command that sends a webhook", () => {
     ["github", "GITHUB_WEBHOOK_SECRET", "It's a secret"],
     ["stripe", "STRIPE_WEBHOOK_SECRET", "whsec_stripe"],
     ["slack", "SLACK_SIGNING_SECRET", "8f742231"],
+    ["linear", "LINEAR_WEBHOOK_SECRET", "lin_wh_XkV"],
+    ["twilio", "TWILIO_AUTH_TOKEN", "12345"],
     ["standard-webhooks", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
   ] as [SignatureScheme, string, string][])("signs like %s, in a shell", (type, variable, secret) => {
     const body = `{"text":"it's $HOME"}`;
@@ -85,7 +87,10 @@ describe("the command that sends a webhook", () => {
     );
     const scheme = schemes[type];
     const claim = scheme.claimOf(headers);
-    expect(lines.at(-1)).toBe(body);
-    expect(claim && signedWith(scheme.keysOf(secret), claim, Buffer.from(body), scheme.encoding)).toBe(0);
+    const sent = Buffer.from(lines.at(-1) ?? "");
+    const signing = { scheme, keys: scheme.keysOf(secret), url: "http://gw/hooks/x" };
+    expect(JSON.parse(String(sent))).toMatchObject(JSON.parse(body));
+    expect(timeFault(scheme, JSON.parse(String(sent)), Date.now())).toBeUndefined();
+    expect(claim && signedWith(signing, claim, sent, headers)).toBe(0);
   });
 });

@@ -24,7 +24,11 @@ export type Problem = {
 };
 
 type Shape = { type?: string; const?: unknown; minimum?: number };
-type Response = { headers?: Record<string, { required?: boolean; schema: Shape }>; content?: Record<string, unknown> };
+type Response = {
+  headers?: Record<string, { required?: boolean; schema: Shape }>;
+  content?: Record<string, unknown>;
+  "x-may-be-empty"?: boolean;
+};
 
 /** The headers that any reply may carry. */
 const COMMON = new Set([
@@ -138,7 +142,8 @@ function headFaults(route: Route | undefined, { status, headers }: Received): st
     found.push(`of a page's headers only ${toPages}`);
   const types = Object.keys(response?.content ?? {});
   const type = mediaOf(headers);
-  if (route && (types.length === 0 ? type !== undefined : !types.includes(type ?? "")))
+  const isEmpty = type === undefined && response?.["x-may-be-empty"] === true;
+  if (route && !isEmpty && (types.length === 0 ? type !== undefined : !types.includes(type ?? "")))
     found.push(`the content-type is ${type}, not ${types.join(" or ") || "none"}`);
   return found;
 }

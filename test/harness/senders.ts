@@ -1,4 +1,4 @@
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { sign as signGithub, verify as verifyGithub } from "@octokit/webhooks-methods";
 import { verifySlackRequest } from "@slack/bolt";
 import { Webhook } from "standardwebhooks";
@@ -80,6 +80,35 @@ export const senders: Record<SignatureType, ReferenceSender> = {
       }),
     signed: ["x-slack-request-timestamp", "x-slack-signature"],
   },
+  // Linear's package cannot be installed without all of its API: this is its rule.
+  linear: {
+    makeSecret: (seed) => `lin_wh_${seed}OfTheWebhook`,
+    sign: async (secret, body, { id = "234d1a4e-b617-4388-90fe-adc3633d6b72" } = {}) => ({
+      "linear-delivery": id,
+      "linear-signature": createHmac("sha256", secret).update(body).digest("hex"),
+    }),
+    accepts: async (secret, body, headers) =>
+      headers["linear-signature"] === createHmac("sha256", secret).update(body).digest("hex"),
+    signed: ["linear-signature"],
+  },
+  // The rule of Twilio's package, for JSON. Forms: test/wire/hooks/twilio.test.ts.
+  twilio: {
+    makeSecret: (seed) => `${seed}AuthTokenOfTheAccount`,
+    sign: async (secret, body, { id = "f9b2c1d4-0001" } = {}) => ({
+      "i-twilio-idempotency-token": id,
+      "x-twilio-signature": twilioSignature(secret, body),
+    }),
+    accepts: async (secret, body, headers) => headers["x-twilio-signature"] === twilioSignature(secret, body),
+    signed: ["x-twilio-signature"],
+  },
 };
+
+/** The address that the tests' mappings of Twilio have. */
+export const TWILIO_URL = "https://gateway.example.com/hooks/twilio?tenant=7";
+
+function twilioSignature(secret: string, body: string): string {
+  const hash = createHash("sha256").update(body).digest("hex");
+  return createHmac("sha1", secret).update(`${TWILIO_URL}&bodySHA256=${hash}`).digest("base64");
+}
 
 export const senderTypes = Object.keys(senders) as SignatureType[];

@@ -102,6 +102,23 @@ const SIGNING: Readonly<
     lines: ["t=$(date +%s)", `sig=$(printf %s "v0:$t:$body" | openssl dgst -sha256 -hmac "$secret" | sed "s/.*= //")`],
     headers: ["x-slack-request-timestamp: $t", "x-slack-signature: v0=$sig"],
   },
+  linear: {
+    secret: "LINEAR_WEBHOOK_SECRET",
+    lines: [
+      `body=$(printf %s "$body" | sed "s/\\(.webhookTimestamp.: *\\)[0-9]*/\\1$(date +%s)000/")`,
+      `sig=$(printf %s "$body" | openssl dgst -sha256 -hmac "$secret" | sed "s/.*= //")`,
+    ],
+    headers: ["linear-signature: $sig"],
+  },
+  // The first argument of curl is the address.
+  twilio: {
+    secret: "TWILIO_AUTH_TOKEN",
+    lines: [
+      `hash=$(printf %s "$body" | openssl dgst -sha256 | sed "s/.*= //")`,
+      `sig=$(printf %s "$1?bodySHA256=$hash" | openssl dgst -sha1 -hmac "$secret" -binary | base64)`,
+    ],
+    headers: ["x-twilio-signature: $sig"],
+  },
   "standard-webhooks": {
     secret: "WEBHOOK_SECRET",
     lines: [
@@ -125,7 +142,8 @@ type Wanted = {
  * The command that sends a webhook: with the shared token, or signed as the mapping's `verify` wants it. The script that signs is the same text
  * for all requests; what is sent reaches it as arguments.
  */
-export function curlOfHook({ origin, path, verify, headers = {}, body }: Wanted): string {
+export function curlOfHook({ origin, path, verify, headers = {}, body: sent }: Wanted): string {
+  const body = withTime(verify, sent);
   const json = { "content-type": "application/json", ...headers };
   const request = { method: "POST", origin, path, headers: json, body };
   if (verify === null) return curlOf({ ...request, secret: "WEBHOOK_TOKEN" });
@@ -143,6 +161,13 @@ export function curlOfHook({ origin, path, verify, headers = {}, body }: Wanted)
       ...args.map(({ option, value }) => option + word(value)),
     ].join(" \\\n  "),
   );
+}
+
+/** The body with the current time, if its sender signs the time in the body. */
+export function withTime(verify: SignatureScheme | null, body: string): string {
+  const parsed = verify === "linear" ? payloadOf(body) : undefined;
+  if (parsed === undefined || "fault" in parsed || Array.isArray(parsed.body)) return body;
+  return JSON.stringify({ ...parsed.body, webhookTimestamp: Date.now() });
 }
 
 /** The variable that holds the secret in such a command. */

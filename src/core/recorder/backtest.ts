@@ -1,6 +1,7 @@
 import type { Mapping, Mappings, Miss } from "#core/mappings.ts";
 import type { CoreParts } from "#core/parts.ts";
 import { copiedText } from "#kit/copied-text.ts";
+import { mappedJsonOf } from "#kit/forms.ts";
 import { BODY_LIMITS, limitPassed } from "#kit/json-limits.ts";
 import { excerptOf, type MappedRequest } from "#kit/mapping-paths.ts";
 import { yieldToOthers } from "#kit/yield.ts";
@@ -22,7 +23,7 @@ export type Backtested = { delivery: RecordedDelivery } & (
 );
 
 /**
- * Tries a mapping on the newest recorded webhooks that have a body of JSON. The mapping reads what a reader may see: values in fields with the
+ * Tries a mapping on the newest recorded webhooks that have a body of JSON or a form. The mapping reads what a reader may see: values in fields with the
  * name of a secret are hidden. Bodies are read one at a time, and other calls run in between.
  */
 export async function backtest(
@@ -67,11 +68,13 @@ function shownMiss({ path, expected, found }: Miss): Miss {
 
 /** Undefined for a body that no mapping could read. */
 function requestOf(delivery: RecordedDelivery): MappedRequest | undefined {
-  const { body: text, encoding } = showBody(delivery.body);
-  if (encoding !== "utf-8" || limitPassed(text, BODY_LIMITS) !== undefined) return undefined;
+  const headers = headersOf(delivery);
+  const { body: text, encoding } = showBody(delivery.body, headers["content-type"]);
+  const json = encoding === "utf-8" ? mappedJsonOf(headers["content-type"], text) : undefined;
+  if (json === undefined || limitPassed(json, BODY_LIMITS) !== undefined) return undefined;
   try {
-    const body: unknown = JSON.parse(text);
-    return typeof body === "object" && body !== null ? { headers: headersOf(delivery), body } : undefined;
+    const body: unknown = JSON.parse(json);
+    return typeof body === "object" && body !== null ? { headers, body } : undefined;
   } catch {
     return undefined;
   }

@@ -3,6 +3,7 @@ import { errors } from "#generated/errors.ts";
 import type { HooksOperation } from "#generated/hooks-handlers.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { isForm } from "#kit/forms.ts";
 import { hopsIn } from "#kit/hops.ts";
 import type { Delivery, DeliveryStep, RecordedDelivery } from "#store/store.ts";
 import { type Deliveries, headersOf, whyNotReplayable } from "./deliveries.ts";
@@ -47,9 +48,11 @@ export async function replay(
   const why = whyNotReplayable(recorded);
   if (why !== undefined || recorded.body === undefined) throw new GatewayError("delivery-not-replayable", why);
   const stored = Buffer.from(recorded.body, "latin1");
-  const raw = edited === undefined ? stored : readEditedBody(edited, stored);
+  const type = headersOf(recorded)["content-type"];
+  const raw = edited === undefined ? stored : readEditedBody(edited, stored, type);
   const sent: RecordedDelivery = {
     ...recorded,
+    headers: edited !== undefined && isForm(type) ? asJson(recorded.headers) : recorded.headers,
     body: recordBodies() ? raw.toString("latin1") : undefined,
     bytes: raw.length,
   };
@@ -66,6 +69,11 @@ export async function replay(
     const detail = JSON.stringify({ delivery_id: hook.delivery().deliveryId, by: ctx.caller.name });
     await deliveries.addStep(deliveryId, { at: clock.now(), name: "request.sent-again", detail });
   }
+}
+
+/** The headers of an edited form, which is sent as JSON. */
+function asJson(headers: string): string {
+  return headers.replace(/^content-type: .*$/m, "content-type: application/json");
 }
 
 function placeOf({ operation, path }: Delivery): Place {

@@ -1,26 +1,37 @@
 import { isUtf8 } from "node:buffer";
-import { hideSecretFields } from "#kit/secret-fields.ts";
+import { isForm, mappedJsonOf, PAYLOAD, withValues } from "#kit/forms.ts";
+import { hideSecretFields, isSecretName } from "#kit/secret-fields.ts";
 import { HIDDEN } from "#kit/secret-headers.ts";
 
 type ShownBody = { body: string; encoding: "utf-8" | "base64" } | { body: null; encoding: null };
 
 /** A recorded body as replies show it: fields with the name of a secret are hidden. The stored body, and a replay, have them. */
-export function showBody(body: string | undefined): ShownBody {
+export function showBody(body: string | undefined, contentType: string | undefined): ShownBody {
   if (body === undefined) return { body: null, encoding: null };
   const bytes = Buffer.from(body, "latin1");
   if (!isUtf8(bytes)) return { body: bytes.toString("base64"), encoding: "base64" };
-  return { body: hideSecretFields(bytes.toString("utf8"), { onlyTexts: true }), encoding: "utf-8" };
+  const text = bytes.toString("utf8");
+  return { body: isForm(contentType) ? withValues(text, hideInField) : hideInJson(text), encoding: "utf-8" };
 }
 
-/** The bytes of an edited body. `[hidden]` is replaced with the value that the stored body has in the same place. */
-export function readEditedBody(edited: object, stored: Buffer): Buffer {
-  return Buffer.from(JSON.stringify(withSecretsOf(parse(stored), edited)));
+function hideInJson(json: string): string {
+  return hideSecretFields(json, { onlyTexts: true });
+}
+
+function hideInField(name: string, value: string): string {
+  if (name === PAYLOAD) return hideInJson(value);
+  return value !== "" && isSecretName(name) ? HIDDEN : value;
+}
+
+/** The JSON of an edited body. `[hidden]` is replaced with the value that the stored body has in the same place. */
+export function readEditedBody(edited: object, stored: Buffer, contentType: string | undefined): Buffer {
+  return Buffer.from(JSON.stringify(withSecretsOf(parse(mappedJsonOf(contentType, stored.toString("utf8"))), edited)));
 }
 
 /** Undefined for a body that is not JSON: none of its fields was hidden. */
-function parse(body: Buffer): unknown {
+function parse(json: string | undefined): unknown {
   try {
-    return JSON.parse(body.toString("utf8"));
+    return json && JSON.parse(json);
   } catch {
     return undefined;
   }

@@ -41,10 +41,11 @@ function deliveryOf(
   timeline: readonly TimelineStep[],
   hiding: Hiding,
 ): RestReplies["deliveries.get"] {
-  const { body, encoding } = showBody(delivery.body);
+  const headers = headersOf(delivery);
+  const { body, encoding } = showBody(delivery.body, headers["content-type"]);
   return {
     ...summaryOf(delivery, hiding),
-    headers: headersOf(delivery),
+    headers,
     body,
     body_encoding: encoding,
     replayable: whyNotReplayable(delivery) === undefined,

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "#kit/errors.ts";
+import { FORM, isForm, isOfType, jsonOfForm } from "#kit/forms.ts";
 import { BODY_LIMITS, limitPassed } from "#kit/json-limits.ts";
 import { textOfUtf8 } from "#kit/utf8.ts";
 import { yieldToOthers } from "#kit/yield.ts";
@@ -65,38 +66,50 @@ export function parseJson(body: Buffer): unknown {
   return parseText(textOf(body));
 }
 
+/** The JSON value that mappings read from a form. The form must be valid UTF-8 and keep to the limits of parseText. */
+export function parseForm(body: Buffer): unknown {
+  const form = jsonOfForm(textOf(body));
+  if ("flaw" in form) throw new GatewayError(form.error, `The form ${form.flaw}`);
+  return parseText(form.json, form.place);
+}
+
 /** The text of a body that is valid UTF-8. A byte order mark stays in it, which is not JSON. */
 export function textOf(body: Buffer): string {
   if (!isUtf8(body)) throw new GatewayError("parse-error", "The body is not UTF-8.");
   return textOfUtf8(body);
 }
 
-/** A JSON value that is not nested deeper than anything we write back could be, and of which there is not too much. */
-export function parseText(text: string): unknown {
-  requireWithin(text);
-  return parse(text);
+/**
+ * A JSON value that is not nested deeper than anything we write back could be, and of which there is not too much. `place` is the subject of the
+ * error messages.
+ */
+export function parseText(text: string, place = BODY): unknown {
+  requireWithin(text, place);
+  return parse(text, place);
 }
+
+const BODY = "The body";
 
 /** The same for a large text, in slices with other work between them. */
 export async function parseLargeText(text: string): Promise<unknown> {
   await yieldToOthers();
-  requireWithin(text);
+  requireWithin(text, BODY);
   await yieldToOthers();
-  const parsed = parse(text);
+  const parsed = parse(text, BODY);
   await yieldToOthers();
   return parsed;
 }
 
-function requireWithin(text: string): void {
+function requireWithin(text: string, place: string): void {
   const passed = limitPassed(text, BODY_LIMITS);
-  if (passed !== undefined) throw new GatewayError("invalid-request", `The body ${passed}.`);
+  if (passed !== undefined) throw new GatewayError("invalid-request", `${place} ${passed}.`);
 }
 
-function parse(text: string): unknown {
+function parse(text: string, place: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new GatewayError("parse-error", text.trim() === "" ? "The body is empty." : notJson(text));
+    throw new GatewayError("parse-error", `${place} ${text.trim() === "" ? "is empty." : notJson(text)}`);
   }
 }
 
@@ -106,26 +119,31 @@ const SCANNED_BYTES = 64 * 1024;
 /** Names the place of the fault, and repeats nothing of the body. */
 function notJson(text: string): string {
   const place = text.length > SCANNED_BYTES ? undefined : placeOfFault(text);
-  if (place === undefined) return "The body is not JSON.";
+  if (place === undefined) return "is not JSON.";
   const { line, column, isEnd } = place;
-  return `The body is not JSON: ${isEnd ? "it ends too soon, at" : "look at"} line ${line}, column ${column}.`;
+  return `is not JSON: ${isEnd ? "it ends too soon, at" : "look at"} line ${line}, column ${column}.`;
 }
 
+type Headed = Pick<IncomingMessage, "headers">;
+
 /** Refuses a body that is not announced as JSON in UTF-8, or that is compressed. */
-export function requireJson({ headers }: Pick<IncomingMessage, "headers">): void {
-  if (!isJson(headers["content-type"]) || !isPlain(headers["content-encoding"])) {
-    throw new GatewayError("unsupported-media-type", "Send Content-Type: application/json, not compressed.");
-  }
+export function requireJson({ headers }: Headed): void {
+  if (!isJson(headers["content-type"]) || !isPlain(headers["content-encoding"])) throw unsupported("application/json");
+}
+
+/** The same for a body that may also be a form. */
+export function requireJsonOrForm({ headers }: Headed): void {
+  const type = headers["content-type"];
+  if ((!isJson(type) && !isForm(type)) || !isPlain(headers["content-encoding"]))
+    throw unsupported(`application/json or ${FORM}`);
+}
+
+function unsupported(types: string): GatewayError {
+  return new GatewayError("unsupported-media-type", `Send Content-Type: ${types}, not compressed.`);
 }
 
 function isJson(type: string | undefined): boolean {
-  if (type === "application/json") return true;
-  if (type === undefined) return false;
-  const [media = "", ...parameters] = type
-    .toLowerCase()
-    .split(";")
-    .map((part) => part.trim());
-  return media === "application/json" && parameters.every((part) => part === "" || /^charset="?utf-8"?$/.test(part));
+  return type === "application/json" || isOfType("application/json", type);
 }
 
 function isPlain(encoding: string | undefined): boolean {

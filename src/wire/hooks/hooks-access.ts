@@ -16,6 +16,8 @@ export type Signing = {
   type: SignatureType;
   scheme: Scheme;
   keys: readonly Buffer[];
+  /** The address that the sender signs; empty if its signatures are not over an address. */
+  url: string;
   /** The sender at an index signs with the key at the same index. */
   senders: readonly Sender[];
 };
@@ -24,8 +26,9 @@ export type HooksAccessSettings = {
   token: readonly { name: string; hash: string; since: string | undefined }[];
   /** Undefined lets any address in. */
   allowedIps: readonly string[] | undefined;
-  mappings: Readonly<Record<string, { verify: { type: SignatureType; secret: readonly string[] } | undefined }>>;
+  mappings: Readonly<Record<string, { verify: VerifySettings | undefined }>>;
 };
+type VerifySettings = { type: SignatureType; secret: readonly string[]; url: string | undefined };
 
 export type HooksAccess = {
   allows: (address: string) => boolean;
@@ -67,17 +70,14 @@ export function mappingRateKey(name: string): string {
   return `mapping\0${name}`;
 }
 
-function createSigning(
-  name: string,
-  { type, secret: secrets }: { type: SignatureType; secret: readonly string[] },
-): Signing {
+function createSigning(name: string, { type, secret: secrets, url = "" }: VerifySettings): Signing {
   const scheme = schemes[type];
   const keyed = secrets.flatMap((secret, index) => {
     const which = secrets.length > 1 ? { type, secret: index + 1 } : { type };
     const sender = senderOf(name, mappingRateKey(name), `mapping\0${name}`, which);
     return scheme.keysOf(secret).map((key) => ({ key, sender }));
   });
-  return { type, scheme, keys: keyed.map(({ key }) => key), senders: keyed.map(({ sender }) => sender) };
+  return { type, scheme, url, keys: keyed.map(({ key }) => key), senders: keyed.map(({ sender }) => sender) };
 }
 
 function senderOf(name: string, rateKey: string, owner: string, detail: object): Sender {

@@ -3,8 +3,9 @@ import { errors } from "#generated/errors.ts";
 import type { HooksHandlers, HooksOperation } from "#generated/hooks-handlers.ts";
 import { bodies } from "#generated/validators/hooks.js";
 import { GatewayError } from "#kit/errors.ts";
+import { isForm } from "#kit/forms.ts";
 import type { Delivery, DeliveryWork } from "#store/store.ts";
-import { parseJson } from "#wire/call/body.ts";
+import { parseForm, parseJson } from "#wire/call/body.ts";
 import { faultOf, invalidRequest } from "#wire/call/body-fault.ts";
 import type { HookPlace } from "./hook-exchange.ts";
 
@@ -48,7 +49,10 @@ export function createHookCalls({ handlers, record }: HookCallsParts): { run: Ru
     return reply;
   };
 
-  return { run, call: async (place, raw, ctx) => await run(place, readHookBody(place.operation, raw), ctx) };
+  return {
+    run,
+    call: async (place, raw, ctx) => await run(place, readHookBody(place.operation, raw, ctx.headers), ctx),
+  };
 }
 
 function answered(ctx: HookContext, status: number): Delivery {
@@ -58,8 +62,8 @@ function answered(ctx: HookContext, status: number): Delivery {
 }
 
 /** The body of an operation, validated against the contract, with its defaults filled in. */
-export function readHookBody(operation: HooksOperation, raw: Buffer): unknown {
-  const body = parseJson(raw);
+export function readHookBody(operation: HooksOperation, raw: Buffer, headers: HookContext["headers"]): unknown {
+  const body = isForm(headers["content-type"]) ? parseForm(raw) : parseJson(raw);
   const validate = bodies[operation];
   if (!validate(body)) throw invalidRequest([faultOf(validate.errors?.[0], body)]);
   return body;

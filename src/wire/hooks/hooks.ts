@@ -1,18 +1,20 @@
 import { errors } from "#generated/errors.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { quoted, suggest } from "#kit/fault-words.ts";
+import { isForm } from "#kit/forms.ts";
 import type { Delivery } from "#store/store.ts";
 import { requireTls } from "#wire/call/address.ts";
 import { adviceOf, gatewayTokenHashOf, tokenHashOf } from "#wire/call/auth.ts";
-import { readBody, requireJson } from "#wire/call/body.ts";
+import { readBody, requireJson, requireJsonOrForm } from "#wire/call/body.ts";
 import { failCall, sendJson, type WireCall } from "#wire/call/call.ts";
 import type { DoorAt } from "#wire/call/front.ts";
+import { sendBody } from "#wire/call/problem.ts";
 import type { CountRequest, Limit } from "#wire/call/rate-limit.ts";
 import { truncate } from "#wire/call/refusals.ts";
 import { HookExchange, type HookPlace } from "./hook-exchange.ts";
 import type { HooksAccess, Sender, Signing } from "./hooks-access.ts";
 import { type HookReply, type RunHook, readHookBody } from "./hooks-call.ts";
-import { claimFault, type SignatureFault, signedWith } from "./signatures.ts";
+import { claimFault, type SignatureFault, signedWith, timeFault } from "./signatures.ts";
 
 type HooksDoorParts = {
   path: string;
@@ -34,7 +36,7 @@ export function createHooksDoor(parts: HooksDoorParts): DoorAt {
     call.line.entered("hooks");
     const hook = new HookExchange(call);
     try {
-      send(call, await answer(parts, hook));
+      send(hook, await answer(parts, hook));
     } catch (error) {
       fail(call, hook, error);
     }
@@ -45,9 +47,11 @@ export function createHooksDoor(parts: HooksDoorParts): DoorAt {
 
 const REPLAYED = { "idempotent-replayed": "true" };
 
-function send(call: WireCall, { body, replayed }: HookReply): void {
+function send({ call, signing, headers, answer }: HookExchange, { body, replayed }: HookReply): void {
   call.line.started((body as { turnId?: string }).turnId);
-  sendJson(call, 200, body, replayed ? REPLAYED : undefined);
+  const marks = replayed ? REPLAYED : undefined;
+  if (answer === "challenge" || !signing?.scheme.isAnsweredEmpty?.(headers)) sendJson(call, 200, body, marks);
+  else sendBody(call.res, 200, { "x-request-id": call.requestId, ...marks }, "");
 }
 
 /** A stranger's body is never parsed, and it is read only to check a signature over it. */
@@ -65,7 +69,8 @@ async function answer(parts: HooksDoorParts, hook: HookExchange): Promise<HookRe
   if (hook.counting) await hook.counting;
   hook.raw = raw;
   if (place.name !== mapping) throw noMapping(place.name as string, access.mappingNames());
-  const body = readHookBody(place.operation, raw);
+  const body = readHookBody(place.operation, raw, hook.headers);
+  if (signing) requireTime(parts, hook, signing, body);
   hook.senderId = signing?.scheme.senderIdOf(hook.headers, body);
   const challenge = signing?.scheme.challengeOf?.(body);
   return challenge === undefined ? await parts.run(place, body, hook) : answerChallenge(parts, hook, challenge);
@@ -98,8 +103,17 @@ function accept(parts: HooksDoorParts, hook: HookExchange, sender: Sender, step:
   const left = parts.rateLimit(sender.rateKey);
   if (left instanceof Promise) hook.counting = noteCounted(parts, hook, left);
   else noteRate(parts, hook, left);
-  requireJson(hook.call.req);
+  requireType(hook);
 }
+
+function requireType({ call: { req }, signing }: HookExchange): void {
+  if (signing) requireJsonOrForm(req);
+  else if (isForm(req.headers["content-type"])) throw new GatewayError("unsupported-media-type", NO_FORM);
+  else requireJson(req);
+}
+
+const NO_FORM =
+  "Send Content-Type: application/json. Forms are accepted only at the path of a mapping with `verify`, because they must be signed.";
 
 function noteCounted(parts: HooksDoorParts, hook: HookExchange, counting: Promise<number | undefined>): Promise<void> {
   const noted = counting.then((left) => noteRate(parts, hook, left));
@@ -130,17 +144,18 @@ function requireClaim(parts: HooksDoorParts, hook: HookExchange, { scheme }: Sig
   if (fault !== undefined) throw signatureRefused(parts, hook, fault);
 }
 
-function requireSignature(
-  parts: HooksDoorParts,
-  hook: HookExchange,
-  { scheme, keys, senders }: Signing,
-  raw: Buffer,
-): Sender {
-  const claim = scheme.claimOf(hook.headers);
-  const index = claim && signedWith(keys, claim, raw, scheme.encoding);
-  const sender = index === undefined ? undefined : senders[index];
+function requireSignature(parts: HooksDoorParts, hook: HookExchange, signing: Signing, raw: Buffer): Sender {
+  const claim = signing.scheme.claimOf(hook.headers);
+  const index = claim && signedWith(signing, claim, raw, hook.headers);
+  const sender = index === undefined ? undefined : signing.senders[index];
   if (sender === undefined) throw signatureRefused(parts, hook, { reason: "wrong" });
   return sender;
+}
+
+/** Checks the time in a body whose signature is good. */
+function requireTime(parts: HooksDoorParts, hook: HookExchange, { scheme }: Signing, body: unknown): void {
+  const fault = timeFault(scheme, body, hook.call.parts.clock.now());
+  if (fault !== undefined) throw signatureRefused(parts, hook, fault);
 }
 
 /** The recorded detail of each fault. It contains no values of the request, so that lists can count equal refusals. */

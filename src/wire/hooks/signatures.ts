@@ -1,9 +1,11 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { isUtf8 } from "node:buffer";
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
+import { fieldsOf, isForm } from "#kit/forms.ts";
 
 /** The claim of a request's headers about its body. */
 export type Claim = {
-  /** The time of the signature, in seconds; undefined where the sender signs no time. */
+  /** The time of the signature, in seconds; undefined where the headers have no signed time. */
   seconds: number | undefined;
   /** The text that was signed in front of the body, as it stands in the headers. */
   prefix: string;
@@ -11,17 +13,27 @@ export type Claim = {
   signatures: readonly string[];
 };
 
-/** The signatures of one kind of sender: always HMAC-SHA256 over the raw body, each in headers of its own. */
+/** A signed text, after any one of the prefixes. */
+type Signed = { prefixes: readonly string[]; text: Buffer | string };
+
+/** The signatures of one kind of sender: HMAC-SHA256 over the raw body if the scheme says nothing else, each in headers of its own. */
 export type Scheme = {
   encoding: "hex" | "base64";
+  algorithm?: "sha1";
   /** Undefined where a header is missing or malformed: then the body need not be read. */
   claimOf(headers: IncomingHttpHeaders): Claim | undefined;
   /** The keys that a secret of the configuration may stand for. */
   keysOf(secret: string): readonly Buffer[];
+  /** The signed text, if it is not the raw body. `url` is the configured address. Undefined for a body that the sender cannot have signed. */
+  signedOf?(raw: Buffer, headers: IncomingHttpHeaders, url: string): Signed | undefined;
+  /** The time of the signature, in milliseconds, if it is in the body, which must be verified and parsed. Without it the body is refused. */
+  timeOf?(body: unknown): number | undefined;
   /** The sender's id of this delivery, which a repeat has too. The body must be verified and parsed. */
   senderIdOf(headers: IncomingHttpHeaders, body: unknown): string | undefined;
-  /** The id is part of the signed body and names its content: a repeat may differ in details that the sender keeps up to date. */
+  /** The id names the content of the body: a repeat may differ in details that the sender keeps up to date. */
   idNamesContent: boolean;
+  /** True if the answer has no body, because the sender shows it to people or reads it as instructions. */
+  isAnsweredEmpty?(headers: IncomingHttpHeaders): boolean;
   /** The answer to a sender that asks us to prove that the address is ours. */
   challengeOf?(body: unknown): string | undefined;
 };
@@ -40,27 +52,42 @@ export function claimFault(
   now: number,
 ): ({ reason: SignatureFault } & Partial<RefusedAge>) | undefined {
   if (claim === undefined) return { reason: "missing" };
-  if (claim.seconds === undefined) return undefined;
-  const age = now - claim.seconds * 1_000;
+  return claim.seconds === undefined ? undefined : ageFault(claim.seconds * 1_000, now);
+}
+
+/** The fault of a verified body by its time. */
+export function timeFault(scheme: Scheme, body: unknown, now: number): ReturnType<typeof claimFault> {
+  if (!scheme.timeOf) return undefined;
+  const at = scheme.timeOf(body);
+  return at === undefined ? { reason: "missing" } : ageFault(at, now);
+}
+
+function ageFault(at: number, now: number): ReturnType<typeof claimFault> {
+  const age = now - at;
   if (Math.abs(age) <= TOLERANCE_MS) return undefined;
   return { reason: age > 0 ? "too-old" : "too-new", age_ms: age, allowed_ms: TOLERANCE_MS };
 }
+
+/** The keys of a mapping, and the configured address that its sender signs. */
+type SignedBy = { scheme: Scheme; keys: readonly Buffer[]; url: string };
 
 /**
  * The index of the key that has signed the body; undefined when none has. Compared in constant time, and as text: several texts of
  * base64 stand for the same bytes, and all but one of them were never sent by a sender.
  */
-export function signedWith(
-  keys: readonly Buffer[],
-  { prefix, signatures }: Claim,
-  raw: Buffer,
-  encoding: Scheme["encoding"],
-): number | undefined {
-  const given = signatures.map((signature) => Buffer.from(signature, "latin1"));
-  const index = keys.findIndex((key) => {
-    const expected = Buffer.from(createHmac("sha256", key).update(prefix, "latin1").update(raw).digest(encoding));
-    return given.some((one) => one.length === expected.length && timingSafeEqual(one, expected));
-  });
+export function signedWith({ scheme, keys, url }: SignedBy, claim: Claim, raw: Buffer, headers: IncomingHttpHeaders) {
+  const given = claim.signatures.map((signature) => Buffer.from(signature, "latin1"));
+  const signed = scheme.signedOf ? scheme.signedOf(raw, headers, url) : { prefixes: [claim.prefix], text: raw };
+  if (signed === undefined) return undefined;
+  const index = keys.findIndex((key) =>
+    signed.prefixes.some((prefix) => {
+      const hmac = createHmac(scheme.algorithm ?? "sha256", key)
+        .update(prefix, "latin1")
+        .update(signed.text);
+      const expected = Buffer.from(hmac.digest(scheme.encoding));
+      return given.some((one) => one.length === expected.length && timingSafeEqual(one, expected));
+    }),
+  );
   return index < 0 ? undefined : index;
 }
 
@@ -79,9 +106,19 @@ function textAt(body: unknown, name: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
+function numberAt(body: unknown, name: string): number | undefined {
+  const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[name] : undefined;
+  return typeof value === "number" ? value : undefined;
+}
+
 /** The value of a header; undefined where there is none, or an empty one. */
 function headerOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   return (headers[name] as string | undefined) || undefined;
+}
+
+/** The claim of a signature without a signed time in the headers. */
+function claimOfBody(signature: string | undefined): Claim | undefined {
+  return signature === undefined ? undefined : { seconds: undefined, prefix: "", signatures: [signature] };
 }
 
 const SECRET_PREFIX = "whsec_";
@@ -119,8 +156,7 @@ const github: Scheme = {
   idNamesContent: false,
   claimOf(headers) {
     const signature = headerOf(headers, "x-hub-signature-256");
-    if (!signature?.startsWith(GITHUB_PREFIX)) return undefined;
-    return { seconds: undefined, prefix: "", signatures: [signature.slice(GITHUB_PREFIX.length)] };
+    return signature?.startsWith(GITHUB_PREFIX) ? claimOfBody(signature.slice(GITHUB_PREFIX.length)) : undefined;
   },
   keysOf: keyOfText,
   senderIdOf: (headers) => headerOf(headers, "x-github-delivery"),
@@ -146,7 +182,10 @@ const stripe: Scheme = {
 
 const SLACK_PREFIX = "v0=";
 
-/** Slack: `x-slack-signature: v0=<hex>` over `v0:<x-slack-request-timestamp>:<body>`. */
+/**
+ * Slack: `x-slack-signature: v0=<hex>` over `v0:<x-slack-request-timestamp>:<body>`. Events are JSON, commands and interactions are forms. People see
+ * the answer to a form as a message.
+ */
 const slack: Scheme = {
   encoding: "hex",
   idNamesContent: true,
@@ -158,10 +197,83 @@ const slack: Scheme = {
     return { seconds, prefix: `v0:${timestamp}:`, signatures: [signature.slice(SLACK_PREFIX.length)] };
   },
   keysOf: keyOfText,
-  senderIdOf: (_headers, body) => textAt(body, "event_id"),
+  senderIdOf: (_headers, body) => textAt(body, "event_id") ?? textAt(body, "trigger_id"),
+  isAnsweredEmpty: (headers) => isForm(headers["content-type"]),
   challengeOf: (body) => (textAt(body, "type") === "url_verification" ? textAt(body, "challenge") : undefined),
 };
 
-export type SignatureType = "standard-webhooks" | "github" | "stripe" | "slack";
+/** Linear: `linear-signature: <hex>` over the body, which has the time of sending. It does not sign its delivery id, and a retry has a new time. */
+const linear: Scheme = {
+  encoding: "hex",
+  idNamesContent: true,
+  claimOf(headers) {
+    return claimOfBody(headerOf(headers, "linear-signature"));
+  },
+  keysOf: keyOfText,
+  timeOf: (body) => numberAt(body, "webhookTimestamp"),
+  senderIdOf: (headers) => headerOf(headers, "linear-delivery"),
+};
 
-export const schemes: Record<SignatureType, Scheme> = { "standard-webhooks": standardWebhooks, github, stripe, slack };
+/** The ids of Twilio's messages, calls and recordings. Each may be sent several times, with another status. */
+const TWILIO_IDS = ["MessageSid", "SmsSid", "CallSid", "RecordingSid"];
+const TWILIO_STATUSES = ["MessageStatus", "SmsStatus", "CallStatus", "RecordingStatus"];
+
+/**
+ * Twilio: `x-twilio-signature: <base64>`, HMAC-SHA1 over the address and then each field of the form, sorted by name, as name and value. For JSON the
+ * address has the parameter `bodySHA256`, and no fields follow. It signs neither a time nor its delivery id, and reads an answer as instructions.
+ */
+const twilio: Scheme = {
+  encoding: "base64",
+  algorithm: "sha1",
+  idNamesContent: false,
+  claimOf(headers) {
+    return claimOfBody(headerOf(headers, "x-twilio-signature"));
+  },
+  signedOf(raw, headers, url) {
+    const addresses = withAndWithoutPort(url);
+    if (isForm(headers["content-type"])) {
+      const text = signedFields(raw);
+      return text === undefined ? undefined : { prefixes: addresses, text };
+    }
+    const parameter = `${url.includes("?") ? "&" : "?"}bodySHA256=`;
+    const text = createHash("sha256").update(raw).digest("hex");
+    return { prefixes: addresses.map((address) => address + parameter), text };
+  },
+  keysOf: keyOfText,
+  senderIdOf(headers, body) {
+    const id = TWILIO_IDS.map((name) => textAt(body, name)).find(Boolean);
+    const status = TWILIO_STATUSES.map((name) => textAt(body, name)).find(Boolean);
+    return headerOf(headers, "i-twilio-idempotency-token") ?? (id && `${id} ${status ?? ""}`);
+  },
+  isAnsweredEmpty: () => true,
+};
+
+/** The fields of a form as Twilio signs them: sorted, each value of a name once. Undefined for a form that cannot be read. */
+function signedFields(raw: Buffer): string | undefined {
+  const fields = isUtf8(raw) ? fieldsOf(raw.toString("utf8")) : { flaw: "" };
+  if ("flaw" in fields) return undefined;
+  const pairs = new Map<string, Set<string>>();
+  for (const [name, value] of fields) pairs.set(name, (pairs.get(name) ?? new Set()).add(value));
+  return [...pairs.keys()]
+    .sort()
+    .flatMap((name) => [...(pairs.get(name) ?? [])].sort().map((value) => name + value))
+    .join("");
+}
+
+/** The address as it is written, and in the forms that Twilio signs: it may add a standard port, or leave out any port. */
+function withAndWithoutPort(url: string): string[] {
+  const { protocol, hostname, port, pathname, search } = new URL(url);
+  const ports = ["", `:${port || (protocol === "https:" ? 443 : 80)}`];
+  return [...new Set([url, ...ports.map((end) => `${protocol}//${hostname}${end}${pathname}${search}`)])];
+}
+
+export type SignatureType = "standard-webhooks" | "github" | "stripe" | "slack" | "linear" | "twilio";
+
+export const schemes: Record<SignatureType, Scheme> = {
+  "standard-webhooks": standardWebhooks,
+  github,
+  stripe,
+  slack,
+  linear,
+  twilio,
+};

@@ -1,7 +1,7 @@
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { type Signed, senders, senderTypes } from "#test/harness/senders.ts";
-import { claimFault, type SignatureType, schemes, signedWith } from "#wire/hooks/signatures.ts";
+import { type Signed, senders, senderTypes, TWILIO_URL } from "#test/harness/senders.ts";
+import { claimFault, type SignatureType, schemes, signedWith, timeFault } from "#wire/hooks/signatures.ts";
 
 /** Returns the index of the matching secret, or the reason for a refusal. */
 function judge(
@@ -16,12 +16,8 @@ function judge(
   const fault = claimFault(claim, at);
   if (fault !== undefined || claim === undefined) return fault?.reason;
   const keys = secrets.flatMap((secret, index) => scheme.keysOf(secret).map((key) => ({ key, index })));
-  const found = signedWith(
-    keys.map(({ key }) => key),
-    claim,
-    Buffer.from(body),
-    scheme.encoding,
-  );
+  const signing = { scheme, keys: keys.map(({ key }) => key), url: TWILIO_URL };
+  const found = signedWith(signing, claim, Buffer.from(body), headers);
   return found === undefined ? "wrong" : keys[found]?.index;
 }
 
@@ -73,6 +69,12 @@ describe.each(senderTypes)("a signature of %s", (type) => {
       github: { "x-hub-signature-256": `sha256=${mac("").digest("hex")}` },
       stripe: { "stripe-signature": `t=${at},v1=${mac(`${at}.`).digest("hex")}` },
       slack: { "x-slack-request-timestamp": `${at}`, "x-slack-signature": `v0=${mac(`v0:${at}:`).digest("hex")}` },
+      linear: { "linear-signature": mac("").digest("hex") },
+      twilio: {
+        "x-twilio-signature": createHmac("sha1", key)
+          .update(`${TWILIO_URL}&bodySHA256=${createHash("sha256").update(raw).digest("hex")}`)
+          .digest("base64"),
+      },
     };
     expect(judge(type, [secret], raw, headers[type])).toBe(0);
     expect(judge(type, [secret], Buffer.from(raw.toString()), headers[type])).toBe("wrong");
@@ -135,7 +137,9 @@ describe.each(senderTypes)("a signature of %s", (type) => {
   });
 });
 
-describe.each(senderTypes.filter((type) => type !== "github"))("the time of %s", (type) => {
+const TIMED = ["standard-webhooks", "stripe", "slack"] as const;
+
+describe.each(TIMED)("the time of %s", (type) => {
   const { makeSecret, sign } = senders[type];
   const secret = makeSecret("first");
 
@@ -154,6 +158,24 @@ describe.each(senderTypes.filter((type) => type !== "github"))("the time of %s",
     const headers = await sign(makeSecret("of somebody else"), BODY, { at: Date.now() - 6 * MINUTE });
     expect(judge(type, [secret], BODY, headers)).toBe("too-old");
   });
+});
+
+test("the time of Linear is in the body: at most five minutes from ours, and required", () => {
+  const now = 1_700_000_000_000;
+  const reasonAt = (webhookTimestamp: unknown) => timeFault(schemes.linear, { webhookTimestamp }, now)?.reason;
+  expect([reasonAt(now), reasonAt(now - 5 * MINUTE), reasonAt(now + 5 * MINUTE)]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  expect([reasonAt(now - 5 * MINUTE - 1), reasonAt(now + 5 * MINUTE + 1)]).toEqual(["too-old", "too-new"]);
+  // In seconds, as text, or missing.
+  expect([reasonAt(now / 1_000), reasonAt(String(now)), reasonAt(undefined)]).toEqual([
+    "too-old",
+    "missing",
+    "missing",
+  ]);
+  for (const body of [[], [now]]) expect(timeFault(schemes.linear, body, now)?.reason).toBe("missing");
 });
 
 describe("several signatures in one header", () => {

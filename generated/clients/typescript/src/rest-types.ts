@@ -1643,7 +1643,7 @@ export interface Usage {
 export type UserId = string;
 
 /** The signature scheme of its sender; null if the shared token is used. */
-export type VerifyType = "standard-webhooks" | "github" | "stripe" | "slack" | null;
+export type VerifyType = "standard-webhooks" | "github" | "stripe" | "slack" | "linear" | "twilio" | null;
 
 /** The gateway's version. */
 export type Version = string;

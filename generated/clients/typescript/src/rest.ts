@@ -340,6 +340,9 @@ export interface HooksCalls {
    * Tries only this mapping. If it has `verify`, the request is authenticated by the sender's signature over the raw body
    * instead of the shared token, and the sender's delivery id is its idempotency key. If the mapping does not match an authentic request,
    * the answer is 200 and no turn starts, because senders disable addresses that fail.
+   *
+   * With `verify`, the body may also be a form. It is read as an object of texts; the values of a repeated name become a list. If the only field
+   * is `payload`, the JSON in it is the payload. Forms of Slack and all requests of Twilio are answered without a body.
    */
   mappedByName(name: string, body: MappedPayload, options?: StartOptions): Reply<MappedByNameReply>;
 }

@@ -16,7 +16,7 @@ import { GatewayError } from "./error.ts";
 export type HeadersLike = Headers | Record<string, string | readonly string[] | undefined>;
 
 /** The signature schemes. They have the names of a mapping's `verify.type`. */
-export type SignatureScheme = "standard-webhooks" | "github" | "stripe" | "slack";
+export type SignatureScheme = "standard-webhooks" | "github" | "stripe" | "slack" | "linear" | "twilio";
 
 export interface SignOptions {
   scheme?: SignatureScheme;
@@ -24,6 +24,8 @@ export interface SignOptions {
   id?: string;
   /** Seconds since 1970. Default: now. */
   timestamp?: number;
+  /** With `twilio`, where it is required: the `verify.url` of the mapping. */
+  url?: string;
 }
 
 /** An event for an endpoint of `notify`. New types may be added: respond with 2xx to unknown types. */
@@ -87,11 +89,14 @@ async function verified(
   );
 }
 
-/** The headers that a sender must set for a mapping with `verify`. `body` is exactly the sent text. */
+/**
+ * The headers that a sender must set for a mapping with `verify`. `body` is exactly the sent text. With `linear` it must have the current time, in
+ * milliseconds, as `webhookTimestamp`. With `twilio` it is a form or JSON.
+ */
 export async function sign(
   body: string | Uint8Array,
   secret: string,
-  { scheme = "standard-webhooks", id, timestamp = Math.floor(Date.now() / 1_000) }: SignOptions = {},
+  { scheme = "standard-webhooks", id, timestamp = Math.floor(Date.now() / 1_000), url }: SignOptions = {},
 ): Promise<Record<string, string>> {
   const bytes = bytesOf(body);
   const plain = checked(secret);
@@ -111,9 +116,36 @@ export async function sign(
       const signature = `v0=${hex(await hmac(plain, `v0:${timestamp}:`, bytes))}`;
       return { "x-slack-request-timestamp": String(timestamp), "x-slack-signature": signature };
     }
+    case "linear": {
+      const signature = hex(await hmac(plain, "", bytes));
+      return { "linear-delivery": id ?? crypto.randomUUID(), "linear-signature": signature };
+    }
+    case "twilio": {
+      if (!url) throw new TypeError("Twilio signs the address. Pass `url`, the `verify.url` of the mapping.");
+      const signature = base64(await hmac(plain, url, encode(await twilioText(bytes, url)), "SHA-1"));
+      return { "i-twilio-idempotency-token": id ?? crypto.randomUUID(), "x-twilio-signature": signature };
+    }
     default:
-      throw new TypeError(`There is no scheme ${scheme}. There are: standard-webhooks, github, stripe, slack.`);
+      throw new TypeError(`There is no scheme ${scheme}. There are: ${SCHEMES.join(", ")}.`);
   }
+}
+
+const SCHEMES: readonly SignatureScheme[] = ["standard-webhooks", "github", "stripe", "slack", "linear", "twilio"];
+
+/** The text that Twilio signs after the address: the sorted fields of a form, or the hash of JSON as a parameter of the address. */
+async function twilioText(bytes: Uint8Array, url: string): Promise<string> {
+  const text = new TextDecoder().decode(bytes);
+  if (/^\s*[[{]/.test(text)) {
+    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", Uint8Array.from(bytes)));
+    return `${url.includes("?") ? "&" : "?"}bodySHA256=${hex(hash)}`;
+  }
+  const fields = [...new Set([...new URLSearchParams(text)].map(([name, value]) => JSON.stringify([name, value])))];
+  const before = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+  return fields
+    .map((field): [string, string] => JSON.parse(field))
+    .sort(([nameA, a], [nameB, b]) => before(nameA, nameB) || before(a, b))
+    .map((field) => field.join(""))
+    .join("");
 }
 
 function refusal(detail: string): GatewayError {
@@ -156,8 +188,13 @@ function checked(secret: unknown): Uint8Array<ArrayBuffer> {
   return encode(secret);
 }
 
-async function hmac(key: Uint8Array<ArrayBuffer>, prefix: string, body: Uint8Array): Promise<Uint8Array> {
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
+async function hmac(
+  key: Uint8Array<ArrayBuffer>,
+  prefix: string,
+  body: Uint8Array,
+  hash = "SHA-256",
+): Promise<Uint8Array> {
+  const algorithm = { name: "HMAC", hash };
   const imported = await crypto.subtle.importKey("raw", key, algorithm, false, ["sign"]);
   const before = encode(prefix);
   const signed = new Uint8Array(before.length + body.length);

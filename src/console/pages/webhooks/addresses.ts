@@ -70,6 +70,8 @@ export const SIGNED_AS: Readonly<Record<SignatureScheme, string>> = {
   github: "GitHub",
   stripe: "Stripe",
   slack: "Slack",
+  linear: "Linear",
+  twilio: "Twilio",
   "standard-webhooks": "Standard Webhooks",
 };
 

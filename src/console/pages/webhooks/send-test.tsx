@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { type RawExchange, useExchange } from "#console/app/raw-exchange.ts";
 import { hrefOf, setQuery } from "#console/app/router.ts";
-import { headersOfLines, linesOfHeaders, payloadOf } from "#console/lib/webhook-requests.ts";
+import { headersOfLines, linesOfHeaders, payloadOf, withTime } from "#console/lib/webhook-requests.ts";
 import { RequestFields } from "#console/parts/code-field.tsx";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { Exchange } from "#console/parts/exchange.tsx";
@@ -34,7 +34,7 @@ export function SendTest({ addresses, address, close }: Of) {
   const why = whyNot({ verify, secret: secret.value, isReadable: !("fault" in parsed) && !("fault" in head) });
   const run = async () => {
     if ("fault" in head || why !== undefined) return;
-    const body = payload.value.trim() === "" ? "{}" : payload.value;
+    const body = withTime(verify, payload.value.trim() === "" ? "{}" : payload.value);
     const proof = await proofOf(address, secret.value, body);
     const rest = { "content-type": "application/json", ...head.headers };
     const shown = verify === null ? { authorization: `Bearer ${variableOf(address)}` } : proof;
@@ -100,9 +100,9 @@ function whyNot({ verify, secret, isReadable }: SignedTest): string | undefined 
 }
 
 /** The headers that authenticate the sender. */
-async function proofOf({ verify }: HookAddress, secret: string, body: string): Promise<Record<string, string>> {
+async function proofOf({ verify, path }: HookAddress, secret: string, body: string): Promise<Record<string, string>> {
   if (verify === null) return { authorization: `Bearer ${secret}` };
-  return await sign(body, secret, { scheme: verify });
+  return await sign(body, secret, { scheme: verify, url: location.origin + path });
 }
 
 /** The answer, with a link to the recorded request. */

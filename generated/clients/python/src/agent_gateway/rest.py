@@ -841,6 +841,11 @@ class HooksCalls:
         instead of the shared token, and the sender's delivery id is its idempotency key. If the mapping does not match
         an authentic request,
         the answer is 200 and no turn starts, because senders disable addresses that fail.
+
+        With `verify`, the body may also be a form. It is read as an object of texts; the values of a repeated name
+        become a list. If the only field
+        is `payload`, the JSON in it is the payload. Forms of Slack and all requests of Twilio are answered without a
+        body.
         """
         return self._http.call(_operations.HOOKS_MAPPED_BY_NAME, (name,), body=body, key=idempotency_key)
 

@@ -270,7 +270,7 @@ Uptime = int
 UserId = str
 """The person who sends the message, by the caller's own name. Opaque to the gateway."""
 
-VerifyType = Optional[Literal["standard-webhooks", "github", "stripe", "slack"]]
+VerifyType = Optional[Literal["standard-webhooks", "github", "stripe", "slack", "linear", "twilio"]]
 """The signature scheme of its sender; null if the shared token is used."""
 
 Version = str

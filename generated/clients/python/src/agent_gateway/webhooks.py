@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Iterable as AnyIterable
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Literal, Mapping, Optional, Sequence, Union, cast
+from urllib.parse import parse_qsl
 
 from ._error import BadSignatureError
 from ._reply import Reply
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     ]
     """An event for an endpoint of ``notify``. New types may be added: respond with 2xx to unknown types."""
 
-SignatureScheme = Literal["standard-webhooks", "github", "stripe", "slack"]
+SignatureScheme = Literal["standard-webhooks", "github", "stripe", "slack", "linear", "twilio"]
 """The signature schemes. They have the names of a mapping's ``verify.type``."""
 
 _TOLERANCE_S = 300
@@ -101,11 +102,13 @@ def sign(
     scheme: SignatureScheme = "standard-webhooks",
     id: Optional[str] = None,
     timestamp: Optional[int] = None,
+    url: Optional[str] = None,
 ) -> Dict[str, str]:
     """The headers that a sender must set for a mapping with ``verify``.
 
-    ``body`` is exactly the sent text. ``id`` is the delivery's id, which the gateway uses as the idempotency key; by default a new one.
-    ``timestamp`` is in seconds since 1970; by default now.
+    ``body`` is exactly the sent text. With ``linear`` it must have the current time, in milliseconds, as ``webhookTimestamp``. With ``twilio`` it is a
+    form or JSON, and ``url`` is required: the ``verify.url`` of the mapping. ``id`` is the delivery's id, which the gateway uses as the idempotency
+    key; by default a new one. ``timestamp`` is in seconds since 1970; by default now.
     """
     content, key = _bytes_of(body), _checked(secret)
     moment = str(int(time.time()) if timestamp is None else timestamp)
@@ -122,7 +125,25 @@ def sign(
     if scheme == "slack":
         signature = _hmac(key, f"v0:{moment}:".encode() + content).hex()
         return {"x-slack-request-timestamp": moment, "x-slack-signature": f"v0={signature}"}
-    raise ValueError(f"There is no scheme {scheme}. There are: standard-webhooks, github, stripe, slack.")
+    if scheme == "linear":
+        return {"linear-delivery": id or str(uuid.uuid4()), "linear-signature": _hmac(key, content).hex()}
+    if scheme == "twilio":
+        if not url:
+            raise ValueError("Twilio signs the address. Pass `url`, the `verify.url` of the mapping.")
+        mac = hmac.new(key, (url + _twilio_text(content, url)).encode(), hashlib.sha1)
+        signature = base64.b64encode(mac.digest()).decode()
+        return {"i-twilio-idempotency-token": id or str(uuid.uuid4()), "x-twilio-signature": signature}
+    raise ValueError(
+        f"There is no scheme {scheme}. There are: standard-webhooks, github, stripe, slack, linear, twilio."
+    )
+
+
+def _twilio_text(body: bytes, url: str) -> str:
+    """The text that Twilio signs after the address: the sorted fields of a form, or the hash of JSON as a parameter of the address."""
+    text = body.decode()
+    if text.lstrip().startswith(("{", "[")):
+        return f"{'&' if '?' in url else '?'}bodySHA256={hashlib.sha256(body).hexdigest()}"
+    return "".join(name + value for name, value in sorted(set(parse_qsl(text, keep_blank_values=True))))
 
 
 def _keys_of(secrets: Any) -> List[bytes]:
