@@ -33,6 +33,12 @@ const config: SomeConfig = {
         channel: "ops",
         delivery: "announce",
       },
+      "pull-request": {
+        match: {},
+        message: "{body.action}",
+        session: "webhook:pr:{body.repository.full_name}:{body.number}",
+        coalesce: { key: "{body.number}" },
+      },
       slack: { match: {}, message: "{body.event.text}", verify: { type: "slack", secret: slackSecret } },
     },
   },
@@ -67,6 +73,11 @@ const producers: Record<string, (client: HookClient) => Promise<Reply>> = {
     client.agent({ ...exampleOf("hooks.agent", "full"), channel: "opps" }),
   "hooks.mapped 200 application/json matched": (client) => client.mapped(exampleOf("hooks.mapped", "alert")),
   "hooks.mappedByName 200 application/json matched": (client) => push(client, exampleOf("hooks.mappedByName", "push")),
+  "hooks.mappedByName 200 application/json coalesced": async (client) => {
+    const pull = { action: "synchronize", number: 12, repository: { full_name: "acme/site" } };
+    await client.named("pull-request", pull);
+    return client.named("pull-request", pull);
+  },
   "hooks.mappedByName 200 application/json unmatched": (client) =>
     push(client, exampleOf("hooks.mappedByName", "push"), "issues"),
   "hooks.mappedByName 200 application/json challenge": (client) =>
