@@ -75,6 +75,21 @@ export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hi
       order.turn.countedModel = hide(order.turn.countedModel);
       return store.startBeat(order);
     },
+    runSchedule(order) {
+      hideInDelivery(order.missed?.delivery);
+      hideInDelivery(order.start?.delivery);
+      const turn = order.start?.turn;
+      if (turn && "countedModel" in turn) turn.countedModel = hide(turn.countedModel);
+      if (turn && "refusal" in turn) turn.refusal.detail = hide(turn.refusal.detail);
+      return store.runSchedule(order);
+    },
+    requestRun(name, order) {
+      const { turn } = order;
+      hideInDelivery(turn.delivery);
+      turn.idempotency = hideInKey(turn.idempotency);
+      turn.countedModel = hide(turn.countedModel);
+      return store.requestRun(name, order);
+    },
     endTurn(claim, end) {
       end.model = hideIn(end.model);
       end.usage = hideInUsage(end.usage);

@@ -2,7 +2,6 @@
 import type { ErrorName } from "#kit/errors.ts";
 import type { ToolCall } from "#kit/tool-calls.ts";
 import type { Usage, UsageCounts } from "#kit/usages.ts";
-import type { BudgetNews } from "./budgets.ts";
 import { characters, type Field, nested, number, optional, short, type TypeOf, text, typed } from "./fields.ts";
 import type { TurnGroup } from "./groups.ts";
 import { type Delivery, type RecorderLimits, type Surface, type SystemEvent, TURN_ANNOUNCEMENT } from "./inbound.ts";
@@ -128,20 +127,6 @@ export type Entry = { seq: number; at: number; turnId: string } & (
 
 /** `model`: the one that answered, where it is not the one that was asked for. */
 type EntryOfEnd = { usage: Usage; model?: string | undefined };
-
-/** An entry of the gateway's own stream: `seq` begins at 1 and grows by one. */
-export type GatewayEntry = { seq: number; at: number } & GatewayNews;
-export type GatewayNews =
-  | { name: "event.queued"; eventId: string; agentName: string }
-  | { name: "event.handled"; eventId: string; agentName: string; turnId: string }
-  | { name: "event.dead"; eventId: string; agentName: string; attempts: number; reason: string }
-  | { name: "heartbeat.ran"; agentName: string; events: number; turnIds: readonly string[]; nextAt: number | null }
-  | { name: "agent.paused" | "agent.resumed"; agentName: string }
-  | { name: "agent.reloaded"; agentName: string; changed: readonly string[] }
-  | { name: "system.reloaded"; changed: readonly string[]; needsRestart: readonly string[] }
-  | { name: "health.changed"; nodeId: string; status: "ok" | "degraded"; parts: readonly HealthPart[] }
-  | BudgetNews;
-export type HealthPart = { name: string; status: "ok" | "degraded"; detail: string | null };
 
 /** `share` is the part of `turns` and `storeBytes` that one caller may fill. Surfaces without callers have no share. */
 export type StoreLimits = {

@@ -9,6 +9,7 @@
  * - Records that are handed out are the caller's to read, never to change.
  */
 import type { BudgetRefusal, BudgetStatus, ExtendOrder, GrantOrder } from "./budgets.ts";
+import type { GatewayEntry, GatewayNews } from "./gateway-news.ts";
 import type { OpenGroup } from "./groups.ts";
 import type { InboundStore, OutgoingClaim, Page } from "./inbound.ts";
 import type { NotificationStore } from "./notifications.ts";
@@ -24,8 +25,6 @@ import type {
   CompactionOrder,
   CompactionResult,
   Entry,
-  GatewayEntry,
-  GatewayNews,
   Lane,
   ListedSession,
   Message,
@@ -43,18 +42,21 @@ import type {
   UsageCounts,
   UsageRow,
 } from "./records.ts";
+import type { ScheduleStore } from "./schedules.ts";
 import type { SharedStore } from "./shared-store.ts";
 
 export type * from "./budgets.ts";
+export type * from "./gateway-news.ts";
 export type * from "./groups.ts";
 export type * from "./inbound.ts";
 export type * from "./notifications.ts";
 export type * from "./policy.ts";
 export type * from "./records.ts";
+export type * from "./schedules.ts";
 export type * from "./shared-store.ts";
 
-/** `turn`, `outgoing`: one can be claimed. `beat`: one is due earlier than planned, or can continue. */
-export type WorkKind = "turn" | "beat" | "outgoing";
+/** `turn`, `outgoing`: one can be claimed. `beat`: one is due earlier than planned, or can continue. `schedule`: one was planned. */
+export type WorkKind = "turn" | "beat" | "outgoing" | "schedule";
 
 /**
  * The news that an engine tells its process, after the transaction that caused them is kept. Listeners never throw and never
@@ -93,7 +95,7 @@ export interface StoreWatcher {
   textsPut?(sessionIds: readonly string[]): void;
 }
 
-export interface Store extends InboundStore, NotificationStore, AsyncDisposable {
+export interface Store extends InboundStore, NotificationStore, ScheduleStore, AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
   /** True if the records outlive the process. */
   readonly durable: boolean;

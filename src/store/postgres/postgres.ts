@@ -3,7 +3,16 @@ import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
 import { isPieces } from "#store/rules/records.ts";
 import { isReading, type RuleName, rules } from "#store/rules/rules.ts";
-import type { BeatOrder, Delivery, EventOrder, Store, StoreNotice, TurnEnd, TurnOrder } from "#store/store.ts";
+import type {
+  BeatOrder,
+  Delivery,
+  EventOrder,
+  ScheduleOrder,
+  Store,
+  StoreNotice,
+  TurnEnd,
+  TurnOrder,
+} from "#store/store.ts";
 import { CachedCounts } from "./cached-counts.ts";
 import { drop, Servers } from "./connect.ts";
 import { unavailable } from "./errors.ts";
@@ -35,6 +44,8 @@ const CONNECTIONS = 8;
 const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
   startTurn: ({ text, delivery }: TurnOrder) => text.length + (delivery?.bytes ?? 0),
   startBeat: ({ batch }: BeatOrder) => batch.bytes,
+  runSchedule: ({ start }: ScheduleOrder) => (start && "text" in start.turn ? start.turn.text.length : 0),
+  requestRun: (_: unknown, { turn }: { turn: TurnOrder }) => turn.text.length,
   queueEvent: ({ text, delivery }: EventOrder) => text.length + (delivery?.bytes ?? 0),
   recordDelivery: ({ bytes }: Delivery) => bytes,
   endTurn: (_: unknown, { reply, toolCalls, compaction }: TurnEnd) =>

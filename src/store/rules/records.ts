@@ -40,6 +40,7 @@ import type { BudgetRecord, Reservation } from "./budget-records.ts";
 import type { AgentRecord, CountChange, Counts } from "./counts.ts";
 import type { GroupRecord } from "./group-records.ts";
 import type { News } from "./news.ts";
+import type { ScheduleRecord } from "./schedule-records.ts";
 import type { ShareRecords } from "./share-records.ts";
 import type { GatewayStream, Journal } from "./streams.ts";
 
@@ -372,6 +373,10 @@ export interface Records {
   readonly budgets: StoredRecords<BudgetRecord> & {
     /** All records, in the order of their names. */
     all(): BudgetRecord[];
+  };
+  readonly schedules: StoredRecords<ScheduleRecord> & {
+    /** All records, in the order of their names. */
+    all(): ScheduleRecord[];
   };
   readonly gateway: GatewayStream;
   readonly apiKeys: StoredRecords<ApiKeyRecord> & {

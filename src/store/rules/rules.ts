@@ -24,6 +24,14 @@ import { createKey, listKeys, replaceKey, revokeKey, touchKey } from "./keys.ts"
 import { getNotification, listNotifications, notifyEvent, replayNotification } from "./notifications.ts";
 import { claimOutgoing, endOutgoing, releaseOutgoing } from "./outbox.ts";
 import type { Rule, RuleInPieces } from "./records.ts";
+import {
+  planSchedule,
+  readSchedules,
+  requestRun,
+  runSchedule,
+  setSchedulePaused,
+  unplanSchedule,
+} from "./schedules.ts";
 import { deleteSession, getSession, listSessions } from "./sessions.ts";
 import { readShares } from "./shares.ts";
 import { sweep } from "./sweep.ts";
@@ -68,6 +76,7 @@ const reading = {
   readDeliveries,
   listDeliveries,
   listBudgets,
+  readSchedules,
   listNotifications,
   getNotification,
 } satisfies Rules;
@@ -96,6 +105,11 @@ const writing = {
   planBeat,
   startBeat,
   removeBeat,
+  planSchedule,
+  unplanSchedule,
+  runSchedule,
+  requestRun,
+  setSchedulePaused,
   claimOutgoing,
   endOutgoing,
   releaseOutgoing,

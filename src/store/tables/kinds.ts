@@ -18,6 +18,7 @@ import {
   type SessionRecord,
   type TurnRecord,
 } from "#store/rules/records.ts";
+import type { ScheduleRecord } from "#store/rules/schedule-records.ts";
 import type { ShareRecord, ShareRecords } from "#store/rules/share-records.ts";
 import type { NotificationRecord, SystemEvent, UsageCount } from "#store/store.ts";
 import { NO_COUNTS } from "#store/usage-counts.ts";
@@ -36,6 +37,7 @@ import {
   NOTIFICATIONS,
   OPEN_TURNS,
   OUTGOING,
+  SCHEDULES,
   SESSIONS,
   SHARES,
   TURNS,
@@ -279,6 +281,13 @@ export function budgetRecords(table: RecordTable<BudgetRecord>): Records["budget
   return {
     ...storedIn(table),
     all: () => table.scan(BUDGETS.orders.all, {}),
+  };
+}
+
+export function scheduleRecords(table: RecordTable<ScheduleRecord>): Records["schedules"] {
+  return {
+    ...storedIn(table),
+    all: () => table.scan(SCHEDULES.orders.all, {}),
   };
 }
 

@@ -28,6 +28,7 @@ import {
   type TurnRecord,
 } from "#store/rules/records.ts";
 import { idleAt } from "#store/rules/retention.ts";
+import type { ScheduleRecord } from "#store/rules/schedule-records.ts";
 import type { ShareRecord } from "#store/rules/share-records.ts";
 import type { Entry, NotificationRecord, SystemEvent, UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
@@ -302,6 +303,14 @@ export const BUDGETS = {
   orders: { all: { by: "id", isRare: true } },
 } satisfies Layout<BudgetRecord>;
 
+export const SCHEDULES = {
+  table: "schedules",
+  key: "id",
+  isLive: true,
+  columns: { id: ["text", ({ name }) => name] },
+  orders: { all: { by: "id", isRare: true } },
+} satisfies Layout<ScheduleRecord>;
+
 export const OUTGOING = {
   table: "outgoing",
   key: "id",
@@ -363,6 +372,7 @@ export const LIVE_LAYOUTS = [
   SHARES,
   BEATS,
   BUDGETS,
+  SCHEDULES,
   OUTGOING,
   API_KEYS,
   ERASURES,

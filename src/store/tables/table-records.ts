@@ -20,6 +20,7 @@ import {
   notificationRecords,
   outgoingRecords,
   type Shelves,
+  scheduleRecords,
   sessionRecords,
   shareRecords,
   turnRecords,
@@ -39,6 +40,7 @@ import {
   NOTIFICATIONS,
   OPEN_TURNS,
   OUTGOING,
+  SCHEDULES,
   SESSIONS,
   SHARES,
   SUMMARIES,
@@ -120,6 +122,7 @@ export class TableRecords implements Records {
   #events: Records["events"] | undefined;
   #beats: Records["beats"] | undefined;
   #budgets: Records["budgets"] | undefined;
+  #schedules: Records["schedules"] | undefined;
   #outgoing: Records["outgoing"] | undefined;
   #notifications: Records["notifications"] | undefined;
   #deliveries: Records["deliveries"] | undefined;
@@ -176,6 +179,11 @@ export class TableRecords implements Records {
   get budgets(): Records["budgets"] {
     this.#budgets ??= budgetRecords(this.#table(BUDGETS));
     return this.#budgets;
+  }
+
+  get schedules(): Records["schedules"] {
+    this.#schedules ??= scheduleRecords(this.#table(SCHEDULES));
+    return this.#schedules;
   }
 
   get outgoing(): Records["outgoing"] {
