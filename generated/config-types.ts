@@ -914,6 +914,79 @@ export interface components {
             budget?: components["schemas"]["TokenBudget"];
         };
         /**
+         * @description A turn that starts at planned times. A schedule has `cron` or `every`, and `message` or `skill`.
+         * @example {
+         *       "cron": "0 9 * * 1-5",
+         *       "timeZone": "Europe/Berlin",
+         *       "message": "Write the daily brief."
+         *     }
+         */
+        Schedule: {
+            /**
+             * @description The planned times: minute, hour, day of the month, month, day of the week. A field for seconds may come first.
+             * @example 0 9 * * 1-5
+             */
+            cron?: string;
+            /**
+             * @description The interval between planned times, from 1s to 30d. The first time is one interval after the schedule was added.
+             * @example 15m
+             */
+            every?: components["schemas"]["Duration"];
+            /**
+             * @description The time zone of `cron`, by its IANA name. By default UTC. A time that a clock change skips runs right after the change; a time that a clock change repeats runs once.
+             * @example Europe/Berlin
+             */
+            timeZone?: string;
+            /** @description The agent of the turn. By default `gateway.defaultAgent`. */
+            agent?: string;
+            /**
+             * @description The message for the agent.
+             * @example Write the daily brief.
+             */
+            message?: string;
+            /** @description The skill to trigger, in place of a message. */
+            skill?: components["schemas"]["SkillId"];
+            /**
+             * @description The params of `skill`.
+             * @example {
+             *       "channel": "news"
+             *     }
+             */
+            params?: {
+                [key: string]: unknown;
+            };
+            /** @description The session to continue. By default each run has a new one. */
+            session?: string;
+            /** @description The model of the turn. By default the agent's model. */
+            model?: components["schemas"]["ModelName"];
+            /** @description The label of the session. With `announce`, also the channel that receives the reply. */
+            channel?: components["schemas"]["Channel"];
+            /**
+             * @description `announce` also sends the reply to the channel.
+             * @default none
+             */
+            delivery: components["schemas"]["DeliveryMode"];
+            /**
+             * @description The action after planned times that passed while no gateway was running. `once` starts one run for the last of them.
+             * @default skip
+             * @enum {string}
+             */
+            missed: "skip" | "once";
+            /**
+             * @description With `missed: once`, how late that run may start.
+             * @default 1h
+             */
+            missedWithin: components["schemas"]["Duration"];
+            /**
+             * @description The action at a planned time if the turn of the last run has not ended. `skip` starts no turn.
+             * @default skip
+             * @enum {string}
+             */
+            overlap: "skip" | "queue";
+        };
+        /** @description The name of a schedule begins with a small letter; small letters, digits and `-` follow, at most 64 characters. */
+        ScheduleName: string;
+        /**
          * @description A secret; `${NAME}` takes it from the environment. A secret with fewer than 16 characters is accepted only on loopback, with a warning.
          * @example ${RPC_TOKEN}
          */
@@ -941,6 +1014,11 @@ export interface components {
              */
             compactAt: number;
         };
+        /**
+         * @description The id of a skill, the `name` in its SKILL.md.
+         * @example summarise-thread
+         */
+        SkillId: string;
         /** @description The folders of skills. */
         Skills: {
             /**
@@ -1335,6 +1413,13 @@ export interface components {
              */
             budgets: {
                 [key: string]: components["schemas"]["Budget"];
+            };
+            /**
+             * @description Turns that start at planned times, by name (docs/schedules.md).
+             * @default {}
+             */
+            schedules: {
+                [key: string]: components["schemas"]["Schedule"];
             };
             /** @default {} */
             recorder: components["schemas"]["Recorder"];
@@ -1872,6 +1957,69 @@ export interface components {
             /** @description The maximum number of open WebSockets from one address, or from one IPv6 /64. Further WebSockets are refused. */
             socketsPerAddress?: number;
         };
+        /**
+         * @description A turn that starts at planned times. A schedule has `cron` or `every`, and `message` or `skill`.
+         * @example {
+         *       "cron": "0 9 * * 1-5",
+         *       "timeZone": "Europe/Berlin",
+         *       "message": "Write the daily brief."
+         *     }
+         */
+        ScheduleWritten: {
+            /**
+             * @description The planned times: minute, hour, day of the month, month, day of the week. A field for seconds may come first.
+             * @example 0 9 * * 1-5
+             */
+            cron?: string;
+            /**
+             * @description The interval between planned times, from 1s to 30d. The first time is one interval after the schedule was added.
+             * @example 15m
+             */
+            every?: components["schemas"]["Duration"];
+            /**
+             * @description The time zone of `cron`, by its IANA name. By default UTC. A time that a clock change skips runs right after the change; a time that a clock change repeats runs once.
+             * @example Europe/Berlin
+             */
+            timeZone?: string;
+            /** @description The agent of the turn. By default `gateway.defaultAgent`. */
+            agent?: string;
+            /**
+             * @description The message for the agent.
+             * @example Write the daily brief.
+             */
+            message?: string;
+            /** @description The skill to trigger, in place of a message. */
+            skill?: components["schemas"]["SkillId"];
+            /**
+             * @description The params of `skill`.
+             * @example {
+             *       "channel": "news"
+             *     }
+             */
+            params?: {
+                [key: string]: unknown;
+            };
+            /** @description The session to continue. By default each run has a new one. */
+            session?: string;
+            /** @description The model of the turn. By default the agent's model. */
+            model?: components["schemas"]["ModelName"];
+            /** @description The label of the session. With `announce`, also the channel that receives the reply. */
+            channel?: components["schemas"]["Channel"];
+            /** @description `announce` also sends the reply to the channel. */
+            delivery?: components["schemas"]["DeliveryMode"];
+            /**
+             * @description The action after planned times that passed while no gateway was running. `once` starts one run for the last of them.
+             * @enum {string}
+             */
+            missed?: "skip" | "once";
+            /** @description With `missed: once`, how late that run may start. */
+            missedWithin?: components["schemas"]["Duration"];
+            /**
+             * @description The action at a planned time if the turn of the last run has not ended. `skip` starts no turn.
+             * @enum {string}
+             */
+            overlap?: "skip" | "queue";
+        };
         /** @description The retention of conversations and system events, and the compaction of conversations. */
         SessionsWritten: {
             /** @description The time for which a session is stored after its last message. In a session that is in use, compacted messages are stored for the same time. */
@@ -2102,6 +2250,10 @@ export interface components {
             budgets?: {
                 [key: string]: components["schemas"]["BudgetWritten"];
             };
+            /** @description Turns that start at planned times, by name (docs/schedules.md). */
+            schedules?: {
+                [key: string]: components["schemas"]["ScheduleWritten"];
+            };
             recorder?: components["schemas"]["RecorderWritten"];
         };
         /**
@@ -2184,8 +2336,11 @@ export type RestConfig = components["schemas"]["Rest"];
 export type RestKeyConfig = components["schemas"]["RestKey"];
 export type RpcConfig = components["schemas"]["Rpc"];
 export type RpcTokenConfig = components["schemas"]["RpcToken"];
+export type ScheduleConfig = components["schemas"]["Schedule"];
+export type ScheduleNameConfig = components["schemas"]["ScheduleName"];
 export type SecretConfig = components["schemas"]["Secret"];
 export type SessionsConfig = components["schemas"]["Sessions"];
+export type SkillIdConfig = components["schemas"]["SkillId"];
 export type SkillsConfig = components["schemas"]["Skills"];
 export type StoreConfig = components["schemas"]["Store"];
 export type TimeoutsConfig = components["schemas"]["Timeouts"];

@@ -141,6 +141,13 @@ export const errors = {
     meaning: "No budget has this name.",
     retry: false,
   },
+  "schedule-not-found": {
+    code: null,
+    status: 404,
+    title: "Schedule not found",
+    meaning: "No schedule has this name.",
+    retry: false,
+  },
   "delivery-not-found": {
     code: null,
     status: 404,

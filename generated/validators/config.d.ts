@@ -17,5 +17,7 @@ export declare const model: Validate;
 export declare const notifyEndpoint: Validate;
 /** What the schema calls Provider, likewise. */
 export declare const provider: Validate;
+/** What the schema calls Schedule, likewise. */
+export declare const schedule: Validate;
 /** What the schema calls ToolServer, likewise. */
 export declare const toolServer: Validate;

@@ -78,6 +78,7 @@ const ROWS: Record<ErrorName | Exclude<ClientErrorName, "bad-signature" | "close
   "endpoint-not-found": { exitCode: NOT_FOUND, next: "agent-gateway config show" },
   "key-not-found": { exitCode: NOT_FOUND, next: "agent-gateway keys list" },
   "budget-not-found": { exitCode: NOT_FOUND, next: "agent-gateway budgets" },
+  "schedule-not-found": { exitCode: NOT_FOUND, next: "agent-gateway schedules" },
   "mapping-not-found": { exitCode: NOT_FOUND, next: "agent-gateway hooks test" },
   "not-found": { exitCode: NOT_FOUND, next: doctor },
   "method-not-found": { exitCode: NOT_FOUND, next: "agent-gateway openrpc" },

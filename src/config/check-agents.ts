@@ -173,12 +173,12 @@ export function checkPrograms(
   for (const [name, server] of Object.entries(tools)) if (server.type === "stdio") check(["tools", name], server);
 }
 
-/** Checks that the skill folders are readable, and warns of skills that they do not have. */
+/** Checks that the skill folders are readable, and warns of skills that they do not have. Returns the names of all skills; undefined if a folder is unreadable. */
 export async function checkSkills(
   { skills, agents }: CheckedConfig,
   file: string | null,
   { refuse, warn }: Findings,
-): Promise<void> {
+): Promise<readonly string[] | undefined> {
   let isUnread = false;
   const namesIn = async (dir: (typeof skills.dirs)[number], index: number): Promise<string[]> => {
     const { path, optional } = skillDirOf(dir);
@@ -196,7 +196,7 @@ export async function checkSkills(
     }
   };
   const names = (await Promise.all(skills.dirs.map(namesIn))).flat();
-  if (isUnread) return;
+  if (isUnread) return undefined;
   for (const [agent, { skills: wanted }] of Object.entries(agents)) {
     for (const [index, skill] of wanted.entries()) {
       if (skill === "*" || names.includes(skill)) continue;
@@ -204,4 +204,5 @@ export async function checkSkills(
       warn(["agents", agent, "skills", index], `names a skill that no folder of \`skills.dirs\` has; ${hint}`);
     }
   }
+  return names;
 }

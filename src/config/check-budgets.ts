@@ -43,7 +43,8 @@ function checkBudget(at: Path, budget: Budget, config: CheckedConfig, { refuse, 
   if (cost !== undefined) checkPrices([...at, "cost"], budget, config, { refuse, warn });
 }
 
-function meantZone(zone: string): string {
+/** The end of a sentence about a name that is not a time zone. */
+export function meantZone(zone: string): string {
   const region = zone.split("/")[0]?.toLowerCase();
   // Compares only the zones of one region, because there are hundreds of names.
   const zones = Intl.supportedValuesOf("timeZone");

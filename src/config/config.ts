@@ -13,6 +13,7 @@ export type AgentConfig = Config["agents"][string];
 export type ProviderConfig = Config["providers"][string];
 export type ToolServerConfig = Config["tools"][string];
 export type BudgetConfig = Config["budgets"][string];
+export type ScheduleConfig = Config["schedules"][string];
 export type ChannelConfig = Config["channels"][string];
 export type NotifyConfig = Config["notify"][string];
 
@@ -120,6 +121,13 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
       toolMessages: bytes(limits.toolMessages),
     },
     budgets: checked.budgets,
+    /** In the order of the file. */
+    schedules: mapEach(checked.schedules, ({ every, ...schedule }) => ({
+      ...schedule,
+      agent: schedule.agent ?? defaultAgent,
+      every: every === undefined ? undefined : milliseconds(every),
+      missedWithin: milliseconds(schedule.missedWithin),
+    })),
     recorder: { ...recorder, bytes: bytes(recorder.bytes) },
   };
 }
@@ -240,7 +248,7 @@ const MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
 
 /** `30m` in milliseconds. The schema has checked the form. */
-function milliseconds(text: string): number {
+export function milliseconds(text: string): number {
   const [, amount, unit] = /^(\d+)(ms|s|m|h|d)$/.exec(text) ?? [];
   return Number(amount) * MS[unit as keyof typeof MS];
 }

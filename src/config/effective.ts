@@ -91,10 +91,7 @@ function withDerived(checked: CheckedConfig): { tree: object; listener: Path } {
   const { host, port, ...rest } = gateway;
   const address = gateway.listeners === undefined ? { host, port } : {};
   const defaultAgent = gateway.defaultAgent ?? Object.keys(agents)[0];
-  const mappings = Object.entries(webhooks.mappings).map(([name, mapping]) => [
-    name,
-    { ...mapping, agent: mapping.agent ?? defaultAgent },
-  ]);
+  const mappings = withAgents(webhooks.mappings, defaultAgent);
   const tree = {
     ...checked,
     gateway: {
@@ -105,9 +102,14 @@ function withDerived(checked: CheckedConfig): { tree: object; listener: Path } {
       rpc: { ...gateway.rpc, enabled: on.rpc },
       console: { ...gateway.console, enabled: on.console },
     },
+    schedules: Object.fromEntries(withAgents(checked.schedules, defaultAgent)),
     webhooks: { ...webhooks, enabled: on.webhooks, mappings: Object.fromEntries(mappings) },
   };
   return { tree, listener: gateway.listeners === undefined ? ["gateway"] : ["gateway", "listeners", 0] };
+}
+
+function withAgents<T extends { agent?: string }>(of: Readonly<Record<string, T>>, agent: string | undefined) {
+  return Object.entries(of).map(([name, one]) => [name, { ...one, agent: one.agent ?? agent }] as const);
 }
 
 function leavesOf(value: unknown, path: Path): [Path, unknown][] {

@@ -8,6 +8,7 @@ import { checkBudgets } from "./check-budgets.ts";
 import { checkDoors, checkSurfaces, isLoopback } from "./check-doors.ts";
 import { checkEndpoints } from "./check-endpoints.ts";
 import { checkMappings } from "./check-mappings.ts";
+import { checkSchedules } from "./check-schedules.ts";
 import { type CheckedConfig, type Config, type Frozen, listenersOf, resolveConfig } from "./config.ts";
 import { type EffectiveValue, effectiveValues, type Override } from "./effective.ts";
 import { readCertificates, readInstructions, readSource, tracesOf } from "./files.ts";
@@ -94,7 +95,7 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   // A weak secret is refused in production, or if another machine can reach the gateway.
   const isReachable = listenersOf(checked, { ...address, tls: [] }).some(({ host }) => !isLoopback(host));
   checkSecrets(checked, isReachable || options.env.NODE_ENV === "production", findings);
-  await checkSkills(checked, source.file, findings);
+  await checkSchedules(checked, await checkSkills(checked, source.file, findings), findings);
   refuseIf(source, findings.faults);
 
   const secrets = hiddenValues(checked, references.filled, options.env);

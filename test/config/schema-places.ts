@@ -91,10 +91,18 @@ export const SHOWN = [
   "budgets.*.timeZone",
   "budgets.*.agents.[]",
   "budgets.*.keys.[]",
+  "schedules.*.cron",
+  "schedules.*.timeZone",
+  "schedules.*.agent",
+  "schedules.*.message",
+  "schedules.*.skill",
+  "schedules.*.session",
+  "schedules.*.model",
+  "schedules.*.channel",
 ];
 
 /** The forms that a text with a secret may have to have. */
-const FORMS = ["#", "https://127.0.0.1:1/#?as=#", "webhook:#", "/#", "one/#"];
+const FORMS = ["#", "https://127.0.0.1:1/#?as=#", "webhook:#", "schedule:#", "/#", "one/#"];
 
 /**
  * The places whose text may hold a secret, each with such a text, in which `#` stands for the secret. A span of time, for instance, cannot.

@@ -77,7 +77,7 @@ const everything = `{
     files: { type: "stdio", run: ["cat"], cwd: ".", env: {}, callTimeout: "10s", maxOutput: "4KiB" },
     web: { type: "http", url: "https://example.com/mcp", headers: {} },
   },
-  skills: { dirs: [{ path: "./skills", optional: true }] },
+  skills: { dirs: [{ path: "./skills", optional: true }, "FILES/"] },
   channels: {
     ops: { type: "webhook", url: "https://example.com/hook", secret: "\${OPS_SECRET}" },
     team: { type: "slack", url: "\${SLACK_URL}" },
@@ -97,6 +97,13 @@ const everything = `{
     daily: {
       per: "day", timeZone: "Europe/Berlin", agents: ["helper"], keys: ["ci"], sources: ["rest"], tokens: 1000, cost: 25, warnAt: 0.5, then: "pause",
     },
+  },
+  schedules: {
+    brief: {
+      cron: "0 9 * * 1-5", timeZone: "Europe/Berlin", agent: "main", message: "Write the daily brief.", session: "schedule:brief",
+      channel: "ops", delivery: "announce", missed: "once", missedWithin: "2h", overlap: "queue",
+    },
+    poll: { every: "15m", skill: "tls", params: { channel: "news" } },
   },
   recorder: { entries: 10000, bytes: "64MiB", bodies: true, toolContent: true },
 }`

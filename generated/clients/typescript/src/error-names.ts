@@ -41,6 +41,8 @@ export type ErrorName =
   | "mapping-not-found"
   /** No budget has this name. */
   | "budget-not-found"
+  /** No schedule has this name. */
+  | "schedule-not-found"
   /** No delivery has this id, or it is no longer stored. */
   | "delivery-not-found"
   /** No system event has this id, or it is no longer stored. */

@@ -46,6 +46,7 @@ __all__ = [
     "RateLimitedError",
     "ReplyNotAnnounceableError",
     "RequestTimeoutError",
+    "ScheduleNotFoundError",
     "ServerError",
     "SessionBusyError",
     "SessionConflictError",
@@ -222,6 +223,12 @@ class BudgetNotFoundError(NotFoundError):
     """No budget has this name."""
 
     name = "budget-not-found"
+
+
+class ScheduleNotFoundError(NotFoundError):
+    """No schedule has this name."""
+
+    name = "schedule-not-found"
 
 
 class DeliveryNotFoundError(NotFoundError):
@@ -484,6 +491,7 @@ BY_NAME: Dict[str, Type[GatewayError]] = {
         KeyReplacedError,
         MappingNotFoundError,
         BudgetNotFoundError,
+        ScheduleNotFoundError,
         DeliveryNotFoundError,
         EventNotFoundError,
         NotificationNotFoundError,
