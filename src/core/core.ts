@@ -19,6 +19,7 @@ import { createOutbox } from "./outbox/outbox.ts";
 import type { CoreParts } from "./parts.ts";
 import { createDeliveries } from "./recorder/deliveries.ts";
 import { DeliveryFeed } from "./recorder/delivery-feed.ts";
+import { Schedules } from "./schedules/schedules.ts";
 import { Compactions } from "./sessions/compactions.ts";
 import { createSessionStreams } from "./sessions/session-streams.ts";
 import { createNameCheck } from "./sessions/sessions.ts";
@@ -58,7 +59,7 @@ export async function createCore(options: CoreOptions) {
   let current = options.settings;
   const settings = () => current;
   const nouns = createNouns(options, settings);
-  const { deliveryFeed, heartbeat, keys, outbox, removedAgents, runner } = nouns;
+  const { deliveryFeed, heartbeat, keys, outbox, removedAgents, runner, schedules } = nouns;
   let changed: Promise<unknown> = Promise.resolve();
   /** Changes of settings and skills run one after the other. */
   const inTurn = <T>(change: () => Promise<T>): Promise<T> => {
@@ -81,6 +82,7 @@ export async function createCore(options: CoreOptions) {
   // Stored work starts after all skills are read.
   runner.wake();
   outbox.wake();
+  await schedules.reconfigure();
   const stopTelling = reportOldTokens({ tokens: () => current.datedTokens, keys: () => keys.ending(), clock, events });
   const stopNotices = startKeyNotices({
     store,
@@ -111,7 +113,7 @@ export async function createCore(options: CoreOptions) {
         inForce();
       });
       await removedAgents.left();
-      await heartbeat.reconfigure();
+      await Promise.all([heartbeat.reconfigure(), schedules.reconfigure()]);
       runner.wake();
     },
     /** Reads the skills again, after a configuration that is being applied. Returns the folders without a valid skill. */
@@ -126,7 +128,7 @@ export async function createCore(options: CoreOptions) {
       keys[Symbol.dispose]();
       deliveryFeed.close();
       await removedAgents.close();
-      await heartbeat[Symbol.asyncDispose]();
+      await Promise.all([heartbeat[Symbol.asyncDispose](), schedules[Symbol.asyncDispose]()]);
       nouns.compactions[Symbol.dispose]();
       await outbox.drain(0);
       nouns.health.close();
@@ -190,6 +192,7 @@ function createNouns(
     outbox,
     systemEvents,
     heartbeat,
+    schedules: new Schedules({ ...common, runner, turns }),
     keys,
     gatewayStream,
     health,
@@ -207,12 +210,13 @@ function createNouns(
 
 /** Subscribes the parts of the core to the store. Returns a function that ends this. */
 function watchStore(store: Store, nouns: Nouns): () => void {
-  const { streams, compactions, gatewayStream, runner, outbox, heartbeat, keys } = nouns;
+  const { streams, compactions, gatewayStream, runner, outbox, heartbeat, schedules, keys } = nouns;
   const { sharedReplies, deliveryFeed } = nouns;
   const worker = {
     turn: (dueInMs?: number) => runner.wakeIn(dueInMs),
     beat: (dueInMs?: number) => heartbeat.expect(dueInMs),
     outgoing: () => outbox.wake(),
+    schedule: () => schedules.wake(),
   };
   return store.watch({
     ...sharedReplies?.watcher,

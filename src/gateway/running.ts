@@ -116,6 +116,7 @@ export async function drain(running: Running, cause: string, ms: number): Promis
   const lastRequests = Promise.race([allClosed, sleep(Math.min(ms, LAST_REQUESTS_MS))]);
   core.compactions[Symbol.dispose]();
   core.heartbeat.stop();
+  core.schedules.stop();
   const [handedBack] = await Promise.all([core.runner.drain(ms), lastRequests]);
   // Turns that have just ended are announced, too.
   const announced = core.outbox.drain(Math.max(ms - (clock.monotonic() - from), Math.min(ms, LAST_ANSWERS_MS)));

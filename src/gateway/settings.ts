@@ -5,11 +5,12 @@ import type { Post } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
 import { checkDraft, type MappingDraft } from "#config/check-draft.ts";
-import { type AgentConfig, type ChannelConfig, type Config, coalesceOf } from "#config/config.ts";
+import { type AgentConfig, type ChannelConfig, type Config, coalesceOf, type ScheduleConfig } from "#config/config.ts";
 import type { AgentSettings } from "#core/agents/agents.ts";
 import { GATEWAY_STORED_ENTRIES } from "#core/gateway-stream.ts";
 import { tokenBudgets } from "#core/key-budgets.ts";
 import { createMappings, type MappingSettings, type Mappings } from "#core/mappings.ts";
+import type { ScheduleSettings } from "#core/schedules/settings.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { systemClock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
@@ -55,6 +56,9 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
         createNotifyEndpoint(endpoint, { post, clock: systemClock }),
       ]),
     ),
+    schedules: new Map(
+      Object.entries(config.schedules).map(([name, schedule]) => [name, scheduleSettingsOf(name, schedule)]),
+    ),
     policy: policyOf(config),
     concurrency: config.gateway.concurrency,
     limits: {
@@ -66,6 +70,7 @@ export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSet
     webhookRetentionMs: config.sessions.webhookRetention,
     eventRetentionMs: config.sessions.eventRetention,
     compactAt: config.sessions.compactAt,
+    recordBodies: config.recorder.bodies,
     isToolContentStored: config.recorder.toolContent,
     datedTokens: config.webhooks.token.flatMap(({ name, since }, index) =>
       since === undefined ? [] : [{ index, name, since }],
@@ -98,6 +103,11 @@ function agentSettingsOf(name: string, agent: AgentConfig): AgentSettings {
     firstByteMs: agent.timeouts.firstByte,
     silenceMs: agent.timeouts.silence,
   };
+}
+
+function scheduleSettingsOf(name: string, schedule: ScheduleConfig): ScheduleSettings {
+  const { timeZone = "UTC", every, skill, session, missedWithin, ...rest } = schedule;
+  return { ...rest, name, timeZone, everyMs: every, skillId: skill, sessionId: session, missedWithinMs: missedWithin };
 }
 
 /** The number of stored refusals of unauthenticated callers: enough to recognise their sources. */

@@ -64,6 +64,17 @@ export interface EventFields {
   spansDropped: { reason: "queue" | "collector"; count: number; detail: string };
   /** The waiting turns of an agent that was removed from the configuration have failed. */
   turnsGivenUp: { agent: string; count: number };
+  /** `caller` requested the run. A planned run has none. */
+  scheduleRan: {
+    schedule: string;
+    outcome: "started" | "skipped" | "missed";
+    plannedAt: string;
+    reason?: string | undefined;
+    turnId?: string | undefined;
+    caller?: string | undefined;
+  };
+  schedulePaused: { schedule: string; caller: string };
+  scheduleResumed: { schedule: string; caller: string };
   agentPaused: { agent: string; caller: string };
   agentResumed: { agent: string; caller: string };
   budgetGranted: { budget: string; tokens: number | undefined; cost: number | undefined; caller: string };
@@ -173,6 +184,16 @@ export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> 
     "reason",
   ],
   turnsGivenUp: ["warn", "turns.given-up"],
+  scheduleRan: [
+    ({ outcome }) => (outcome === "started" ? "info" : "warn"),
+    "schedule.ran",
+    "schedule_runs",
+    "Runs of schedules, by outcome: started, skipped or missed.",
+    "schedule",
+    "outcome",
+  ],
+  schedulePaused: ["info", "schedule.paused"],
+  scheduleResumed: ["info", "schedule.resumed"],
   agentPaused: ["info", "agent.paused"],
   agentResumed: ["info", "agent.resumed"],
   budgetGranted: ["info", "budget.granted"],

@@ -157,7 +157,7 @@ const SPANS = [
 ] as const;
 
 /** A duration as in the configuration, in the largest unit that divides it. */
-function spanOf(ms: number | undefined): string {
+export function spanOf(ms: number | undefined): string {
   if (ms === undefined) return "off";
   const [size, unit] = SPANS.find(([size]) => ms % size === 0) ?? [1, "ms"];
   return `${ms / size}${unit}`;

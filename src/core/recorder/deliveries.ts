@@ -53,6 +53,7 @@ export type Deliveries = ReturnType<typeof createDeliveries>;
 
 /** Why a delivery cannot be sent again; undefined when it can. */
 export function whyNotReplayable({ surface, answer, body, bytes, caller }: Delivery): string | undefined {
+  if (surface === "schedule") return "A schedule started it: run the schedule again.";
   if (surface !== "hooks")
     return "It was sent over an API, whose client can send it again; only webhooks are replayed.";
   if (answer === "challenge") return "A sender asked whether the address is ours; there is nothing to do again.";
@@ -143,7 +144,7 @@ async function readTimeline(store: TimelineStore, delivery: RecordedDelivery): P
   const told = event ? await stepsOfEvent(store, event, noted) : turn ? await stepsOfTurn(store, turn, noted) : [];
   const shown = turn && noted.some(isRendered) ? await withMessage(store, turn, noted) : noted;
   const unreported = shown.filter((step) => !isReturn(step) || !told.some((other) => isSameReturn(step, other)));
-  const steps = inOrder([arrivalOf(delivery), ...unreported], told);
+  const steps = inOrder([...arrivalOf(delivery), ...unreported], told);
   return delivery.showsWords ? steps : steps.map(withoutWords);
 }
 
@@ -160,12 +161,13 @@ function readStep({ at, name, detail }: DeliveryStep): TimelineStep {
   return { at, name, detail: detail === undefined ? undefined : (JSON.parse(detail) as Detail) };
 }
 
-/** The arrival of the request. Some of its steps were recorded before the delivery was complete. */
-function arrivalOf({ at, steps, replayOf, caller, address, bytes }: RecordedDelivery): TimelineStep {
+/** The arrival of the request. Some of its steps were recorded before the delivery was complete. A run of a schedule begins with its own step. */
+function arrivalOf({ surface, at, steps, replayOf, caller, address, bytes }: RecordedDelivery): TimelineStep[] {
+  if (surface === "schedule") return [];
   const came = Math.min(at, steps[0]?.at ?? at);
   return replayOf === undefined
-    ? { at: came, name: "request.received", detail: { address, bytes } }
-    : { at: came, name: "request.replayed", detail: { replay_of: replayOf, by: caller, address } };
+    ? [{ at: came, name: "request.received", detail: { address, bytes } }]
+    : [{ at: came, name: "request.replayed", detail: { replay_of: replayOf, by: caller, address } }];
 }
 
 /** The journal has the time of a release; its reason was recorded, if it is known. */

@@ -89,6 +89,11 @@ export function checkSkills(
   }
 }
 
+/** The message of a turn that triggers a skill. */
+export function triggerText(skillId: string, params: Readonly<Record<string, unknown>>): string {
+  return `/${skillId} ${JSON.stringify(params)}`;
+}
+
 /** Refuses params that do not fit the skill's `params.schema.json`, where it has one. */
 export function checkParams({ params }: Skill, given: unknown): void {
   const faults = params?.check(given) ?? [];

@@ -29,6 +29,8 @@ export type TurnRequest = Pick<TurnOrder, "surface" | "caller" | "text"> & {
   /** The only agents that the caller may use; undefined for all. */
   agents?: readonly string[] | undefined;
   idempotency?: { key: string; hash: string } | undefined;
+  /** Stores the turn in place of `startTurn`, with its own records. */
+  startWith?: ((order: TurnOrder) => Promise<TurnStart>) | undefined;
   /** Called once the turn is stored and before it can end. `replySeq` is set if the reply has begun. */
   follow?: ((turn: Turn, replySeq: number | undefined) => void) | undefined;
   /** Returns a signal that is aborted when the caller disconnects. Called only after a while, because most turns end before a signal is needed. */
@@ -42,7 +44,7 @@ export const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
 const SIGNAL_AFTER_MS = 100;
 
-type TurnParts = CoreParts & { runner: Runner };
+export type TurnParts = CoreParts & { runner: Runner };
 
 export function createTurns(parts: TurnParts) {
   const { store, clock } = parts;
@@ -99,7 +101,8 @@ export function createTurns(parts: TurnParts) {
       const claim = request.group ? undefined : parts.runner.reserve(agent.name);
       let started: TurnStart | undefined;
       try {
-        started = await store.startTurn(orderOf(parts, request, agent, claim));
+        const order = orderOf(parts, request, agent, claim);
+        started = await (request.startWith?.(order) ?? store.startTurn(order));
       } catch (error) {
         reportRefusedBy(parts, error);
         throw request.agents ? withoutAgent(error) : error;
@@ -143,7 +146,7 @@ function withoutAgent(error: unknown): unknown {
 }
 
 /** Returns the agent of a request. Throws if the agent cannot run the turn now. */
-function agentFor({ agents, skills, admit }: TurnParts, request: TurnRequest): Agent {
+export function agentFor({ agents, skills, admit }: TurnParts, request: TurnRequest): Agent {
   admit();
   const agent = agents.get(request.place.agent, request.agents);
   checkModel(agent, request.model);
@@ -251,7 +254,7 @@ export function failureOf(
       });
 }
 
-function orderOf(parts: TurnParts, request: TurnRequest, agent: Agent, claim: TurnOrder["claim"]): TurnOrder {
+export function orderOf(parts: TurnParts, request: TurnRequest, agent: Agent, claim: TurnOrder["claim"]): TurnOrder {
   const { limits } = parts.settings();
   // The claim and the turn get the same time, so that a turn never starts before it was queued.
   const now = claim?.now ?? parts.clock.now();

@@ -1,7 +1,7 @@
 import type { CallContext, Caller } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { agentFor, agentsFor } from "#core/reach.ts";
-import { checkParams, hasSkill, type Skill } from "#core/skills/skills.ts";
+import { checkParams, hasSkill, type Skill, triggerText } from "#core/skills/skills.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { placeFor, startAndAnswer } from "./chat.ts";
 
@@ -20,12 +20,12 @@ export function skills(core: Core): Bodies {
     },
     "skills.trigger": async ({ body }, ctx) => {
       const place = await placeFor(core, body, ctx);
-      const text = `/${body.skill_id} ${JSON.stringify(body.params)}`;
-      const { model, stream, wait, skill_id } = body;
+      const { model, stream, wait, skill_id, params } = body;
+      const text = triggerText(skill_id, params);
       const skill = core.skills.find(skill_id);
       // A skill that the agent does not have is refused as unknown, before its params are checked.
       const isKnown = hasSkill(agentFor(core.agents, ctx.caller, place.agent), skill_id);
-      if (skill && isKnown) checkParams(skill, body.params);
+      if (skill && isKnown) checkParams(skill, params);
       return startAndAnswer(core, { place, text, model, skillIds: [skill_id], stream, wait }, ctx);
     },
   };
