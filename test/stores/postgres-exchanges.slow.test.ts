@@ -2,6 +2,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import type { ClaimedMessage, ClaimedTurn } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
+import { groupOf } from "./groups.ts";
 import { claimBeat, queueEvent, queueOrder, startBeat } from "./inbound.ts";
 import { type Two, testsOnTwo } from "./two-stores.ts";
 import { deliveryOf, endTurn, LEASE_MS, NO_USAGE, RECORDER, times, type World } from "./world.ts";
@@ -58,6 +59,18 @@ await postgresTests((server) => {
         await endTurn(one.store, claim.now, { session: session("known"), ...recorded() });
       }
       await two.start({ session: session("other"), agent: "other" });
+      const grouped = (n: number) => ({
+        session: session(`group${n}`),
+        group: groupOf({ key: `group:${round} ${n}` }),
+      });
+      found.openGroups = await exchangesOf(() =>
+        Promise.all(times(9, (n) => one.start({ ...grouped(n), ...recorded() }))),
+      );
+      found.joinGroup = await exchangesOf(() => two.start({ ...grouped(0), ...recorded() }));
+      await one.clock.advance(30_000);
+      found.closeGroups = await exchangesOf(async () => {
+        for (const claimed of (await one.claim()).turns) await one.end(claimed);
+      });
 
       const start =
         (world: World, name: string, how = {}) =>
@@ -124,6 +137,9 @@ await postgresTests((server) => {
         newSession: 2,
         knownSession: 2,
         elsewhere: 2,
+        openGroups: 2,
+        joinGroup: 3,
+        closeGroups: 4,
         claim: 4,
         endTurn: 2,
         endAndClaim: 4,

@@ -11,6 +11,7 @@ import type {
   DeliveryResult,
   Notification,
   OutgoingClaim,
+  Share,
   Store,
   StorePolicy,
   Turn,
@@ -19,6 +20,7 @@ import { createRandom, type Random } from "#test/harness/random.ts";
 import { allAnswers } from "./all-answers.ts";
 import { budgetRule, RESERVED, RESERVES } from "./budgets.ts";
 import { startCompaction } from "./compactions.ts";
+import { groupOf } from "./groups.ts";
 import { eventOrder, STREAM_KEEP, startBeat } from "./inbound.ts";
 import { recountShares, sharesOf } from "./shares.ts";
 import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, silent, used, usedMore, type World } from "./world.ts";
@@ -142,7 +144,11 @@ async function expectWhole(store: Store, when: string): Promise<void> {
     eventsDead: count(events, ({ status }) => status === "dead"),
     deliveries: (await store.listDeliveries(page)).items.length,
   });
-  expect(await sharesOf(store), when).toEqual(await recountShares(store));
+  // The messages of open groups are in no journal yet.
+  const grouped = new Set(turns.flatMap(({ seq, surface, caller }) => (seq === 0 ? `${surface} ${caller}` : [])));
+  const countable = (share: Share) =>
+    grouped.has(`${share.surface} ${share.caller}`) ? { ...share, bytes: 0 } : share;
+  expect((await sharesOf(store)).map(countable), when).toEqual((await recountShares(store)).map(countable));
   const notifications = await notificationsOf(store);
   const byEndpoint: Record<string, number> = {};
   const endedByEndpoint: Record<string, number> = {};
@@ -210,6 +216,15 @@ function createSteps(worlds: Both<World>, random: Random) {
   };
   const someKey = () => ({ key: random.pick(KEYS), hash: random.chance(0.8) ? "same" : "other" });
 
+  const someGroup = () =>
+    groupOf({
+      key: `group:${random.pick(KEYS)}`,
+      windowMs: random.pick([50, 5_000]),
+      maxWaitMs: random.pick([60, 20_000]),
+      take: random.pick(["last", "all"] as const),
+      longestText: random.pick([1_000, 12_000]),
+    });
+
   const start: Step = async () => {
     const session = random.pick(SESSIONS);
     const agent = random.chance(0.9) ? (AGENTS[SESSIONS.indexOf(session) % 2] as string) : random.pick(AGENTS);
@@ -228,6 +243,7 @@ function createSteps(worlds: Both<World>, random: Random) {
       context: random.pick([undefined, "{}"]),
       announce: random.pick([undefined, { channel: random.pick([undefined, ...CHANNELS]), hops: random.below(3) }]),
       ...(random.chance(0.2) && someKey()),
+      ...(random.chance(0.3) && (await store.getSession(session)) && { group: someGroup() }),
     };
     await call((world) => world.store.startTurn(world.order({ ...options, delivery: delivery?.(world) })));
   };
@@ -268,6 +284,10 @@ function createSteps(worlds: Both<World>, random: Random) {
   const remove: Step = async () => {
     const sessionId = random.pick(SESSIONS);
     await call((world) => world.store.deleteSession(sessionId, now()));
+  };
+  const findGroup: Step = async () => {
+    const key = `group:${random.pick(KEYS)}`;
+    await call((world) => world.store.findGroup(key, now()));
   };
   const failQueued: Step = async () => {
     const agent = random.pick(AGENTS);
@@ -441,6 +461,7 @@ function createSteps(worlds: Both<World>, random: Random) {
     release,
     cancel,
     remove,
+    findGroup,
     failQueued,
     pass,
     compact,

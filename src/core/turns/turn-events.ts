@@ -151,8 +151,10 @@ class TurnReader<T> implements AsyncIterableIterator<T, undefined>, SessionTaker
     return !this.isFull;
   }
 
-  wants({ turnId }: Entry): boolean {
-    return turnId === this.#turn.turnId;
+  /** The message of the turn is before its stream. */
+  wants(entry: Entry): boolean {
+    const isMessage = entry.name === "message.created" && entry.role === "user";
+    return entry.turnId === this.#turn.turnId && !isMessage;
   }
 
   take(entry: Entry): void {

@@ -2,17 +2,13 @@ import { describe, expect } from "vitest";
 import type { TurnGroup } from "#store/store.ts";
 import { configureBudgets } from "../budgets.ts";
 import { startCompaction } from "../compactions.ts";
+import { groupOf } from "../groups.ts";
 import { recountShares, sharesOf } from "../shares.ts";
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, refusal, times, used, type World, type WorldOptions } from "../world.ts";
 
 const SECOND = 1_000;
 const SESSION = "webhook:pr-1";
-
-export function groupOf(options: Partial<TurnGroup> = {}): TurnGroup {
-  const { key = "group:push 1" } = options;
-  return { key, windowMs: 30 * SECOND, maxWaitMs: 300 * SECOND, take: "last", longestText: 1_000, ...options };
-}
 
 type SendOptions = WorldOptions & { group?: TurnGroup; id?: string };
 
