@@ -22,6 +22,9 @@ export type FleetOptions = {
 };
 
 const HEARTBEAT = "200ms";
+const MAPPING = { match: {}, message: renderedOf("{body.text}") };
+/** Under a steady stream of requests `maxWait` ends each group. */
+const BURST = { key: "{body.room}", window: "1s", maxWait: "2s", take: "all" };
 
 /** All features are on, and no limit affects a client at full speed except the limit of a session's queue. */
 function configOf({ store, agents, more }: Pick<FleetOptions, "store" | "agents" | "more">): object {
@@ -36,9 +39,9 @@ function configOf({ store, agents, more }: Pick<FleetOptions, "store" | "agents"
       token: SECRETS.webhookToken,
       rateLimit: { maxRequests: 0 },
       mappings: Object.fromEntries(
-        AGENTS.map((agent) => [
-          `push-${agent}`,
-          { match: {}, message: renderedOf("{body.text}"), agent, session: mappedSessionOf(agent) },
+        AGENTS.flatMap((agent) => [
+          [`push-${agent}`, { ...MAPPING, agent, session: mappedSessionOf(agent) }],
+          [`burst-${agent}`, { ...MAPPING, agent, session: `webhook:burst-${agent}-{body.room}`, coalesce: BURST }],
         ]),
       ),
     },

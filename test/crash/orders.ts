@@ -1,7 +1,7 @@
 import type { Random } from "#test/harness/random.ts";
 
 /** The ways to request work. */
-export const KINDS = ["wake", "agent", "mapped", "chat", "rpc"] as const;
+export const KINDS = ["wake", "agent", "mapped", "burst", "chat", "rpc"] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** A 2xx, as recorded by the client. */
@@ -45,13 +45,18 @@ export function markersIn(text: string): string[] {
   return text.match(MARKER) ?? [];
 }
 
-/** Renders the sent text like the mapping. */
+/** Renders the sent text like the mappings. */
 export function renderedOf(text: string): string {
   return `Pushed: ${text}`;
 }
 
+/** The kinds whose text is rendered by a mapping. */
+export function isMapped(kind: Kind): boolean {
+  return kind === "mapped" || kind === "burst";
+}
+
 export function roomOf(kind: Kind, agent: string, room: number): string {
-  return kind === "agent" || kind === "mapped" ? `webhook:${kind}-${agent}-${room}` : `room:${agent}:${room}`;
+  return kind === "agent" || isMapped(kind) ? `webhook:${kind}-${agent}-${room}` : `room:${agent}:${room}`;
 }
 
 /** The sessions of the mapping in the configuration: one for each agent. */
@@ -67,14 +72,14 @@ export function createOrders(random: Random, run: string) {
     const isWaiting = kind === "chat";
     const agent = isWaiting && !random.chance(WAITS_OF_SLOW) ? "quick" : random.pick(AGENTS);
     const marker = `<${run}-${++made}>`;
-    const isNamed = kind === "mapped" || (kind !== "wake" && random.chance(NAMED));
+    const isNamed = isMapped(kind) || (kind !== "wake" && random.chance(NAMED));
     const room = kind === "mapped" ? 0 : random.below(ROOMS);
     const sent = `${marker} ${FILLER.slice(0, random.below(FILLER.length))}`.trim();
     return {
       marker,
       kind,
       agent,
-      text: kind === "mapped" ? renderedOf(sent) : sent,
+      text: isMapped(kind) ? renderedOf(sent) : sent,
       sessionId: isNamed ? roomOf(kind, agent, room) : undefined,
       key: random.chance(KEYED) ? `key-${run}-${made}` : undefined,
       sentAt: now,

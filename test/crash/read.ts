@@ -92,7 +92,9 @@ export async function readFound(caller: Caller, urls: readonly string[], orders:
     if (turn) turns.set(turnId, turnOf(turn));
   });
 
-  const followed = [...sessions.keys()].filter((id) => id.startsWith("room:") || /^webhook:(agent|mapped)-/.test(id));
+  const followed = [...sessions.keys()].filter(
+    (id) => id.startsWith("room:") || /^webhook:(agent|mapped|burst)-/.test(id),
+  );
   const mains = AGENTS.map((agent) => `agent:${agent}:main`).filter((id) => sessions.has(id));
   return { turns, events, sessions, journals: await readJournals(next(), [...followed, ...mains]) };
 }

@@ -78,6 +78,10 @@ function callOf(order: Order): Call {
       };
     case "mapped":
       return { ...hook, path: `/hooks/push-${agent}`, body: { text: text.slice(renderedOf("").length) } };
+    case "burst": {
+      const body = { text: text.slice(renderedOf("").length), room: sessionId?.split("-").at(-1) };
+      return { ...hook, path: `/hooks/burst-${agent}`, body };
+    }
     case "chat": {
       const body = { message: text, agent, ...(sessionId && { session_id: sessionId }) };
       return { path: "/api/v1/chat/send", headers: bearer(SECRETS.key), body };

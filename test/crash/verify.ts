@@ -109,7 +109,9 @@ function verifyTurnOf(order: Order, found: Found, places: Places): Broken[] {
     const sessionId = ack.sessionId ?? order.sessionId;
     if (sessionId !== undefined && place.sessionId !== sessionId)
       missing("it is in another session", sessionId, place.sessionId);
-    if (place.text !== text) missing("another text was kept", place.messageId);
+    // A turn of a burst has the texts of all its requests.
+    const texts = order.kind === "burst" ? place.text.split("\n\n") : [place.text];
+    if (!texts.includes(text)) missing("another text was kept", place.messageId);
     if (ack.reply !== undefined && found.turns.get(ack.work)?.reply !== ack.reply)
       broken.push(breach("a reply is its message's", "another reply is kept than was answered", marker, ack.work));
   }
@@ -171,21 +173,22 @@ function verifySentOrder({ sessionId, messages }: FoundSession, ordersOf: Readon
   let [soonest, soonestMarker] = [Number.POSITIVE_INFINITY, ""];
   for (const { role, text } of messages.toReversed()) {
     if (role !== "user") continue;
-    // The message of a beat has many events; their order is not checked.
-    const [marker = "", ...others] = markersIn(text);
-    const order = ordersOf.get(marker);
-    if (!order || others.length > 0 || order.kind === "wake") continue;
-    if (order.sentAt > soonest)
-      broken.push(
-        breach(
-          IN_ORDER,
-          "what was sent later is before what was acknowledged sooner",
-          sessionId,
-          marker,
-          soonestMarker,
-        ),
-      );
-    if (order.ackedAt !== undefined && order.ackedAt < soonest) [soonest, soonestMarker] = [order.ackedAt, marker];
+    for (const marker of markersIn(text).toReversed()) {
+      const order = ordersOf.get(marker);
+      // The order of the events of a beat is not checked.
+      if (!order || order.kind === "wake") continue;
+      if (order.sentAt > soonest)
+        broken.push(
+          breach(
+            IN_ORDER,
+            "what was sent later is before what was acknowledged sooner",
+            sessionId,
+            marker,
+            soonestMarker,
+          ),
+        );
+      if (order.ackedAt !== undefined && order.ackedAt < soonest) [soonest, soonestMarker] = [order.ackedAt, marker];
+    }
   }
   return broken;
 }
