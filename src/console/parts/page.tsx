@@ -9,7 +9,10 @@ import { Icon } from "./icon.tsx";
 import { Failed, Note } from "./trouble.tsx";
 import type { Loaded } from "./use.ts";
 
-type Head = {
+/** The data of a tab for the head of its page. */
+export type Head = Pick<Loaded<unknown>, "at" | "reload"> & { count: string | undefined };
+
+type HeadOf = {
   title: string;
   /** The number of rows, next to the title. */
   count?: string | undefined;
@@ -19,7 +22,7 @@ type Head = {
 };
 
 /** The head of a page: its name, how much there is, and what can be done. */
-export function PageHead({ title, count, children, of }: Head) {
+export function PageHead({ title, count, children, of }: HeadOf) {
   usePageTitle(title);
   return (
     <header class="line page-head">

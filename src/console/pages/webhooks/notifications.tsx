@@ -8,20 +8,19 @@ import { endpointIn, healthOf } from "#console/lib/notifications.ts";
 import { Bulk, readAll } from "#console/parts/bulk.tsx";
 import { FilterSelect, Filters } from "#console/parts/fields.tsx";
 import { countOf, LiveTable } from "#console/parts/live-table.tsx";
-import { Empty, Pending } from "#console/parts/page.tsx";
+import { Empty, type Head, Pending } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import { State } from "#console/parts/state.tsx";
 import type { Column } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Failed } from "#console/parts/trouble.tsx";
-import type { Loaded } from "#console/parts/use.ts";
 import type { Notification } from "#generated/clients/typescript/src/rest.ts";
 import { Endpoints, FirstEndpoint } from "./endpoints.tsx";
 import { NotificationView } from "./notification-view.tsx";
 import { filtersOf, keyOf, pagesOf, STATES, useEndpoints, useNotifications } from "./use-notifications.ts";
 
 /** The data of the tab for the head of the page. */
-export type Head = Pick<Loaded<unknown>, "at" | "reload"> & { count: string | undefined; hasRows: boolean };
+export type NotificationsHead = Head & { hasRows: boolean };
 
 const COLUMNS: readonly Column<Notification>[] = [
   {
@@ -62,7 +61,7 @@ function Due({ at }: { at: string }) {
 type TabOf = {
   /** The id of the notification that is shown. */
   chosen: string | undefined;
-  head: Signal<Head | undefined>;
+  head: Signal<NotificationsHead | undefined>;
 };
 
 /** The events that the gateway sends to other systems: the endpoints, and each notification. */

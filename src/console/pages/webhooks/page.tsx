@@ -14,7 +14,7 @@ import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { AddressView } from "./address-view.tsx";
 import { type HookAddress, type Requests, readAddresses, readRecent, requestsOf, SIGNED_AS } from "./addresses.ts";
-import { type Head, Notifications } from "./notifications.tsx";
+import { Notifications, type NotificationsHead } from "./notifications.tsx";
 import { SendTest } from "./send-test.tsx";
 import { Senders } from "./senders.tsx";
 import { Try } from "./try.tsx";
@@ -84,7 +84,7 @@ function Page({ params: { mapping: chosen, notification } }: { params: Record<st
   const tab = query.value.get("tab");
   const open = notification !== undefined ? "notifications" : chosen === undefined ? (tab ?? "addresses") : "addresses";
   const isOutgoing = open === "notifications";
-  const head = useSignal<Head | undefined>(undefined);
+  const head = useSignal<NotificationsHead | undefined>(undefined);
   const isTrying = ["delivery", "target", "build"].some((name) => query.value.has(name));
   // A link that names only a request or a mapping opens the tab Try.
   useEffect(() => {

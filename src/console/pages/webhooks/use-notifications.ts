@@ -1,11 +1,11 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { rest, rpc } from "#console/app/api.ts";
-import { onPush } from "#console/app/live.ts";
 import { choiceOf, query } from "#console/app/router.ts";
 import { whyNot } from "#console/app/session.ts";
 import { endpointsOf, nextReadInMs } from "#console/lib/notifications.ts";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { useLoaded } from "#console/parts/use.ts";
+import { usePushes } from "#console/parts/use-pushes.ts";
 import type { Notification, NotificationState } from "#generated/clients/typescript/src/rest.ts";
 
 export const STATES = [
@@ -37,7 +37,6 @@ export function keyOf({ notification_id }: Notification): string {
 const NEWS = /^(?:delivery\.|heartbeat\.ran|event\.|budget\.|key\.|health\.changed)/;
 /** The name of a push by this page, with a notification that it changed. */
 const READ = "notification.read";
-const GATHER_MS = 500;
 
 /** The notifications that match the filters. They are read again after events, and while some of them have not ended. */
 export function useNotifications(isReading: boolean, changed: () => void) {
@@ -61,7 +60,7 @@ export function useNotifications(isReading: boolean, changed: () => void) {
     else void rows.reload();
     changed();
   };
-  usePushes(NEWS, refresh);
+  usePushes(({ method }) => NEWS.test(method), refresh);
   const { items } = rows.list.value;
   useEffect(() => {
     const ms = nextReadInMs(items, Date.now());
@@ -76,26 +75,6 @@ export function useNotifications(isReading: boolean, changed: () => void) {
   };
 }
 
-/** Calls a function soon after pushes, once for those that arrive together. */
-function usePushes(names: RegExp, act: () => void): void {
-  const latest = useRef(act);
-  latest.current = act;
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const stop = onPush(({ method }) => {
-      if (!names.test(method)) return;
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        latest.current();
-      }, GATHER_MS);
-    });
-    return () => {
-      stop();
-      clearTimeout(timer);
-    };
-  }, []);
-}
-
 /** The configured endpoints and the file that has them, and the parts of the gateway's health, which only RPC reports. */
 export function useEndpoints() {
   const config = useLoaded(async (signal) => {
@@ -105,9 +84,12 @@ export function useEndpoints() {
   const health = useLoaded(async () =>
     whyNot("system.health") === undefined ? (await rpc().system.health()).parts : undefined,
   );
-  usePushes(/^system\.reloaded$/, () => {
-    void config.reload();
-    void health.reload();
-  });
+  usePushes(
+    ({ method }) => method === "system.reloaded",
+    () => {
+      void config.reload();
+      void health.reload();
+    },
+  );
   return { config, health };
 }
