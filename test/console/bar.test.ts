@@ -42,17 +42,9 @@ test("the wait of a burst is one idle segment, however many requests join", () =
     step(1_000, "group.joined"),
     step(2_000, "group.joined"),
   ];
-  expect(shown(segmentsOf(steps, START + 3_003))).toEqual([
-    "mapping 2 plain",
-    "stored 1 plain",
-    "more requests 3000 waiting",
-  ]);
+  expect(shown(segmentsOf(steps, START + 3_003))).toEqual(["mapping 2 plain", "stored 1 plain", "burst 3000 waiting"]);
   const closed = [...steps, step(4_003, "group.closed"), step(4_004, "turn.queued"), step(4_014, "turn.started")];
-  expect(shown(segmentsOf(closed)).slice(2)).toEqual([
-    "more requests 4000 waiting",
-    "stored 1 plain",
-    "wait 10 waiting",
-  ]);
+  expect(shown(segmentsOf(closed)).slice(2)).toEqual(["burst 4000 waiting", "stored 1 plain", "wait 10 waiting"]);
 });
 
 test("each attempt and each pause has a segment, and failed ones have their own tone", () => {

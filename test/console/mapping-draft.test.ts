@@ -13,6 +13,7 @@ import {
   whyNoMatch,
   whyNoMessage,
   whyUnreachable,
+  withKey,
   withMatch,
   withMessage,
   withSession,
@@ -29,11 +30,41 @@ describe("a draft of a mapping", () => {
     // A condition that was only added.
     draft = withMatch(draft, "", "");
     draft = withMessage(withMessage(draft, "body.status"), "body.title");
-    expect(mappingOf(withSession(draft, "incidents at night"))).toEqual({
+    expect(mappingOf(draft)).toEqual({
       name: "new-mapping",
       match: { "body.status": ["firing", "resolved"], "headers.x-event": "alert" },
       message: "{body.status} {body.title}",
-      session: "webhook:incidents-at-night",
+    });
+  });
+
+  it("has a session and a burst for each value of a place, or for the values of several places", () => {
+    const draft = withKey(withSession(EMPTY, "body.number"), "body.number");
+    expect(mappingOf(draft)).toMatchObject({
+      session: "webhook:new-mapping:{body.number}",
+      coalesce: { key: "{body.number}" },
+    });
+    const both = withKey(withSession(withSession(draft, "body.repo"), "body.number"), "body.repo");
+    expect(mappingOf(both)).toMatchObject({
+      session: "webhook:new-mapping:{body.number}:{body.repo}",
+      coalesce: { key: "{body.number}:{body.repo}" },
+    });
+    expect(withSession({ ...EMPTY, session: "webhook:pr" }, "body.number").session).toBe("webhook:pr:{body.number}");
+  });
+
+  it("has the wait and the message of a burst only with a key", () => {
+    const draft: Draft = {
+      ...EMPTY,
+      window: "10s",
+      maxWait: "1m",
+      take: "all",
+      to: "{body.channel}",
+      thread: "{body.ts}",
+    };
+    expect(mappingOf(draft)).not.toHaveProperty("coalesce");
+    expect(mappingOf({ ...draft, key: "{body.id}" })).toMatchObject({
+      to: "{body.channel}",
+      thread: "{body.ts}",
+      coalesce: { key: "{body.id}", window: "10s", maxWait: "1m", take: "all" },
     });
   });
 
@@ -96,7 +127,13 @@ const drafts: fc.Arbitrary<Draft> = fc.record({
   agent: texts,
   model: texts,
   channel: texts,
+  to: texts,
+  thread: texts,
   delivery: fc.constantFrom("", "announce"),
+  key: texts,
+  window: texts,
+  maxWait: texts,
+  take: fc.constantFrom("", "all"),
 });
 
 describe("the block of a draft", () => {
@@ -121,7 +158,8 @@ describe("the stored draft", () => {
     return { text: [...items.values()].join(), draft: storedDraft({ getItem: (key) => items.get(key) ?? null }) };
   };
   it("is the draft, without values from places that are named like a secret", () => {
-    const draft = withMatch(withMessage(EMPTY, "body.title"), "body.status", "firing");
+    const draft = withKey(withMatch(withMessage(EMPTY, "body.title"), "body.status", "firing"), "body.id");
+    expect(stored({ ...draft, take: "all" }).draft).toEqual({ ...draft, take: "all" });
     expect(stored(draft).draft).toEqual(draft);
     const { text } = stored(withMatch(draft, "body.user.password", "sekrit"));
     expect(text).not.toContain("sekrit");

@@ -31,15 +31,15 @@ test("the steps of a burst have the number of its requests, the wait that is lef
   const id = "dlv_01M7YN0XENG6PX2VW8BN0JQS4T";
   const closes_at = step(30_000, "").at;
   expect(stepWords(step(0, "group.opened", { closes_at })).words).toBe(
-    "Waits 30 s for more requests with the same key",
+    "Turn waits 30 s for more requests with the same key",
   );
   expect(stepWords(step(10_000, "group.joined", { delivery_id: id, requests: 2, closes_at }))).toMatchObject({
-    words: "Another request joined (2 requests so far) · waits 20 s more",
+    words: "Request 2 joined · turn waits 20 s more",
     link: id,
   });
   expect(stepWords(step(30_000, "group.closed", { requests: 2 })).words).toBe("Wait ended with 2 requests");
   expect(stepWords(step(0, "request.coalesced", { turn_id: "turn_1", delivery_id: id, requests: 2 }))).toMatchObject({
-    words: "Joined the open turn of an earlier request (2 requests so far)",
+    words: "Joined an open turn as request 2",
     link: id,
   });
   expect(stepWords(step(0, "message.rendered", { mapping: "pr", without: ["body.number"] })).words).toBe(
@@ -59,7 +59,7 @@ test("the steps of a schedule have its planned times and the reason", () => {
   const missed = { planned_at, first_at: "2026-11-21T06:00:00.000Z", last_at: "2026-11-21T08:00:00.000Z" };
   expect(stepWords(step(0, "schedule.missed", { ...missed, count: 3 }))).toMatchObject({
     words: "3 planned runs missed",
-    body: "2026-11-21T06:00:00.000Z to 2026-11-21T08:00:00.000Z",
+    body: "first 2026-11-21T06:00:00.000Z\nlast  2026-11-21T08:00:00.000Z",
   });
   expect(stepWords(step(0, "schedule.missed", { ...missed, count: 1 }))).toMatchObject({
     words: "1 planned run missed",

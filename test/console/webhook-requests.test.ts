@@ -58,6 +58,16 @@ describe("the placeholders of a template", () => {
     expect(filled.body).toEqual({ kind: "deploy", service: "service", by: { id: 7, name: "name" } });
     expect(filled.headers).toEqual({ "x-env": "x-env" });
   });
+
+  it("get a value at their first place if none of their places has one", () => {
+    const template = "{body.thread_ts|body.ts} {headers.x-a|body.b}";
+    expect(withPlaces({ headers: {}, body: {} }, template)).toEqual({
+      headers: { "x-a": "x-a" },
+      body: { thread_ts: "thread_ts" },
+    });
+    const request = { headers: {}, body: { ts: "1", b: "2" } };
+    expect(withPlaces(request, template)).toEqual(request);
+  });
 });
 
 describe("the command that sends a webhook", () => {

@@ -7,6 +7,7 @@ import { visibleLine } from "#kit/visible.ts";
 export type Draft = Record<(typeof TEXTS)[number], string> & {
   pairs: readonly { place: string; value: string }[];
   delivery: "" | "announce";
+  take: "" | "all";
 };
 export const EMPTY_DRAFT: Draft = {
   name: "new-mapping",
@@ -16,10 +17,19 @@ export const EMPTY_DRAFT: Draft = {
   agent: "",
   model: "",
   channel: "",
+  to: "",
+  thread: "",
   delivery: "",
+  key: "",
+  window: "",
+  maxWait: "",
+  take: "",
 };
-const TEXTS = ["name", "message", "session", "agent", "model", "channel"] as const;
-const OPTIONAL = ["agent", "session", "model", "channel", "delivery"] as const;
+const TEXTS = [
+  ...(["name", "message", "session", "agent", "model", "channel", "to", "thread"] as const),
+  ...(["key", "window", "maxWait"] as const),
+] as const;
+const OPTIONAL = ["agent", "session", "model", "channel", "delivery", "to", "thread"] as const;
 
 type Path = readonly (string | number)[];
 
@@ -69,10 +79,19 @@ export function withMessage(draft: Draft, place: string): Draft {
   return { ...draft, message: `${draft.message}${gap}{${place}}` };
 }
 
-const LONGEST_SESSION = 248;
-export function withSession(draft: Draft, value: string): Draft {
-  const name = value.replace(/^webhook:/, "").replaceAll(/[^!-~]+/g, "-");
-  return { ...draft, session: `webhook:${name.slice(0, LONGEST_SESSION)}` };
+/** Each value of the place has a session of its own; with several places, each combination of values. No value contains the separator. */
+export function withSession(draft: Draft, place: string): Draft {
+  return { ...draft, session: withPlace(draft.session || `webhook:${draft.name}`, place) };
+}
+
+/** Requests with the same value at the place become one turn; with several places, those with the same values. */
+export function withKey(draft: Draft, place: string): Draft {
+  return { ...draft, key: withPlace(draft.key, place) };
+}
+
+function withPlace(template: string, place: string): string {
+  if (template.includes(`{${place}}`)) return template;
+  return `${template}${template === "" ? "" : ":"}{${place}}`;
 }
 
 /** The draft in the form of the gateway: pairs with one place are one condition; empty fields and pairs without a place are omitted. */
@@ -83,8 +102,14 @@ export function mappingOf(draft: Draft): MappingDraft {
   const pairs = [...places].map(([place, [first = "", ...others]]) => {
     return [place, others.length === 0 ? first : [first, ...others]] as const;
   });
-  const set = OPTIONAL.filter((name) => draft[name] !== "").map((name) => [name, draft[name]] as const);
-  return { name: draft.name, match: Object.fromEntries(pairs), message: draft.message, ...Object.fromEntries(set) };
+  const { name, message, key } = draft;
+  const burst = { key, ...filled(draft, ["window", "maxWait", "take"]) };
+  const rest = { ...filled(draft, OPTIONAL), ...(key !== "" && { coalesce: burst }) };
+  return { name, match: Object.fromEntries(pairs), message, ...rest } as MappingDraft;
+}
+
+function filled(draft: Draft, names: readonly (keyof Draft)[]): Partial<Draft> {
+  return Object.fromEntries(names.flatMap((name) => (draft[name] === "" ? [] : [[name, draft[name]]])));
 }
 
 /** An entry of `webhooks.mappings`, to be pasted into a configuration of JSON5 or YAML. */
@@ -99,6 +124,10 @@ export function blockOf(draft: Draft, isYaml: boolean): string {
 /** A value of the configuration, in which a dollar sign before a brace would start a reference. */
 function writtenOf(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(writtenOf).join(", ")}]`;
+  if (typeof value === "object" && value !== null)
+    return `{ ${Object.entries(value)
+      .map(([name, inner]) => `${name}: ${writtenOf(inner)}`)
+      .join(", ")} }`;
   return textAt(String(value).replaceAll("${", () => "$${"));
 }
 
@@ -129,6 +158,7 @@ export function storedDraft(storage: { getItem(key: string): string | null }): D
       ...Object.fromEntries(texts),
       pairs,
       delivery: found.delivery === "announce" ? "announce" : "",
+      take: found.take === "all" ? "all" : "",
     };
   } catch {
     return EMPTY_DRAFT;

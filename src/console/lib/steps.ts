@@ -66,13 +66,13 @@ const STEPS: Readonly<
       `Message from mapping \`${text(d.mapping)}\`${d.group_key ? ` · key \`${text(d.group_key)}\`` : ""}${without(d.without)}`,
     (d) => text(d.message) || undefined,
   ],
-  "request.coalesced": ["done", (d) => `Joined the open turn of an earlier request (${requests(d)} so far)`],
-  "group.opened": ["waiting", (d, at) => `Waits ${until(d.closes_at, at)} for more requests with the same key`],
+  "request.coalesced": ["done", (d) => `Joined an open turn as request ${number(d.requests)}`],
+  "group.opened": ["waiting", (d, at) => `Turn waits ${until(d.closes_at, at)} for more requests with the same key`],
   "group.joined": [
     "plain",
-    (d, at) => `Another request joined (${requests(d)} so far) · waits ${until(d.closes_at, at)} more`,
+    (d, at) => `Request ${number(d.requests)} joined · turn waits ${until(d.closes_at, at)} more`,
   ],
-  "group.closed": ["done", (d) => `Wait ended with ${requests(d)}`],
+  "group.closed": ["done", (d) => `Wait ended with ${plural(number(d.requests), "request")}`],
   "schedule.fired": ["done", (d, at) => `Started by the schedule, ${until(at, d.planned_at)} after the planned time`],
   "schedule.requested": ["done", (d) => `Run requested by ${text(d.by)}`],
   "schedule.skipped": ["waiting", (d) => `Planned run skipped${because(d.reason)}`],
@@ -147,9 +147,6 @@ function without(places: unknown): string {
     ? ` · no value at ${places.map((place) => `\`${text(place)}\``).join(", ")}`
     : "";
 }
-function requests(d: Detail): string {
-  return plural(number(d.requests), "request");
-}
 /** The length from one time to another. */
 function until(to: unknown, from: unknown): string {
   return duration(Math.max(0, msOf(to) - msOf(from)));
@@ -158,7 +155,7 @@ function msOf(at: unknown): number {
   return typeof at === "number" ? at : Date.parse(text(at));
 }
 function missedTimes({ count, first_at, last_at }: Detail): string | undefined {
-  return number(count) > 1 ? `${text(first_at)} to ${text(last_at)}` : text(first_at) || undefined;
+  return number(count) > 1 ? `first ${text(first_at)}\nlast  ${text(last_at)}` : text(first_at) || undefined;
 }
 function number(value: unknown): number {
   return Number(value ?? 0);

@@ -71,14 +71,15 @@ function valueAt({ headers, body }: HookRequest, path: string): unknown {
   );
 }
 
-/** The same request with a value at each place that a template names and the request does not have: the name of the place. */
+/** The same request with a value for each placeholder of a template that has none: the name of its first place. */
 export function withPlaces(request: HookRequest, template: string): HookRequest {
-  const places = [...template.matchAll(/\{((?:body|headers)\.[^{}]+)\}/g)].map(([, place = ""]) => place);
-  return places.reduce(
-    (filled, place) =>
-      valueAt(filled, place) === undefined ? withPair(filled, place, place.slice(place.lastIndexOf(".") + 1)) : filled,
-    request,
-  );
+  return [...template.matchAll(/\{((?:body|headers)\.[^{}]+)\}/g)].reduce((filled, [, placeholder = ""]) => {
+    const places = placeholder.split(/\|(?=(?:body|headers)\.)/);
+    const [first = ""] = places;
+    return places.some((place) => valueAt(filled, place) !== undefined)
+      ? filled
+      : withPair(filled, first, first.slice(first.lastIndexOf(".") + 1));
+  }, request);
 }
 
 /**

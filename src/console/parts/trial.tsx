@@ -2,11 +2,16 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
+import { hrefOf } from "#console/app/router.ts";
+import { waitOf } from "#console/lib/bursts.ts";
 import { headersOfLines, payloadOf } from "#console/lib/webhook-requests.ts";
-import type { DryRun, MappingDraft } from "#generated/clients/typescript/src/rest.ts";
+import type { DryRun, MappingDraft, PlannedGroup } from "#generated/clients/typescript/src/rest.ts";
+import { Id } from "./copy.tsx";
 import { Facts, Skeleton } from "./page.tsx";
+import { Prose } from "./prose.tsx";
 import { State } from "./state.tsx";
-import { TroubleNote } from "./trouble.tsx";
+import { Countdown } from "./time.tsx";
+import { Note, TroubleNote } from "./trouble.tsx";
 
 /** The pause in typing before a request is sent. */
 const PAUSE_MS = 400;
@@ -76,7 +81,7 @@ export function TrialResult({ trial: { result, error, isStale } }: { trial: Tria
       <p role="status">
         {result.starts !== null ? (
           <>
-            <State of="ok" word={result.starts} /> would start a turn.
+            <State of="ok" word={result.starts} /> {startsOf(result)}.
           </>
         ) : (
           <>
@@ -94,6 +99,12 @@ export function TrialResult({ trial: { result, error, isStale } }: { trial: Tria
   );
 }
 
+/** What the first mapping that matches would do. */
+function startsOf({ starts, mappings }: DryRun): string {
+  const turn = mappings.find(({ mapping }) => mapping === starts)?.turn;
+  return turn?.coalesce?.joins ? "would join an open turn" : "would start a turn";
+}
+
 /** A mapping that matches: its message, and the turn. */
 function Match({ tried: { mapping, path, message, turn } }: { tried: Tried }) {
   return (
@@ -104,17 +115,50 @@ function Match({ tried: { mapping, path, message, turn } }: { tried: Tried }) {
         <span class="mono faint">{path}</span>
       </div>
       {message !== null && <pre class="raw step-text">{message}</pre>}
-      {turn && (
-        <Facts
-          of={[
-            ["Agent", turn.agent],
-            ["Session", turn.session_id ?? "a new session"],
-            turn.model !== null && ["Model", turn.model],
-            turn.announce_to !== null && ["Announced to", turn.announce_to],
-          ]}
-        />
-      )}
+      {turn && <PlannedTurn turn={turn} />}
     </section>
+  );
+}
+
+/** The turn that a request starts or joins, and the places of the mapping that had no value. */
+function PlannedTurn({ turn }: { turn: NonNullable<Tried["turn"]> }) {
+  const { agent, session_id, model, announce_to, to, thread, coalesce, notes } = turn;
+  return (
+    <>
+      <Facts
+        of={[
+          ["Agent", agent],
+          ["Session", session_id === null ? "a new session" : <span class="mono">{session_id}</span>],
+          coalesce !== null && ["Burst key", <span class="mono">{coalesce.key}</span>],
+          coalesce !== null && ["Burst", <Burst of={coalesce} />],
+          coalesce?.joins != null && ["Starts", <Countdown to={coalesce.joins.closes_at} over="now" />],
+          model !== null && ["Model", model],
+          announce_to !== null && ["Announced to", announce_to],
+          to !== null && ["Reply to", <span class="mono">{to}</span>],
+          thread !== null && ["Reply thread", <span class="mono">{thread}</span>],
+        ]}
+      />
+      {notes.length > 0 && (
+        <Note tone="warning">
+          {notes.map((note) => (
+            <p key={note}>
+              <Prose text={note} />
+            </p>
+          ))}
+        </Note>
+      )}
+    </>
+  );
+}
+
+/** The open turn that a request joins, or the wait of the turn that it starts. */
+function Burst({ of }: { of: PlannedGroup }) {
+  const { joins } = of;
+  if (!joins) return <>starts a turn that waits {waitOf(of)}</>;
+  return (
+    <>
+      joins as request {joins.requests + 1} <Id id={joins.turn_id} href={hrefOf(`/t/${joins.turn_id}`)} />
+    </>
   );
 }
 

@@ -107,6 +107,12 @@ export function Effect({ delivery, payload, result }: Of) {
 function MappedEffect({ result: { starts, mappings } }: { result: DryRun }) {
   const turn = mappings.find(({ mapping }) => mapping === starts)?.turn;
   if (!turn) return <>No current mapping matches. The request is recorded and starts no turn.</>;
+  if (turn.coalesce?.joins)
+    return (
+      <>
+        The request joins the open turn of the mapping {starts} for <strong>{turn.agent}</strong>.
+      </>
+    );
   return (
     <>
       The mapping {starts} starts a turn for <strong>{turn.agent}</strong> in{" "}

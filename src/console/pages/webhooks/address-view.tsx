@@ -1,4 +1,5 @@
 import { go, hrefOf, setQuery } from "#console/app/router.ts";
+import { burstsOf } from "#console/lib/bursts.ts";
 import { curlOfHook } from "#console/lib/webhook-requests.ts";
 import { AgentLink, Command, CopyButton } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
@@ -50,8 +51,12 @@ export function AddressView({ address, requests, back }: Shown) {
             "Session",
             rule.session === null ? "a new session each time" : <span class="mono">{rule.session}</span>,
           ],
+          rule?.coalesce != null && ["Burst key", <span class="mono">{rule.coalesce.key}</span>],
+          rule?.coalesce != null && ["Bursts", burstsOf(rule.coalesce)],
           rule?.model != null && ["Model", rule.model],
           rule?.announce_to != null && ["Reply channel", rule.announce_to],
+          rule?.to != null && ["Reply to", <span class="mono">{rule.to}</span>],
+          rule?.thread != null && ["Reply thread", <span class="mono">{rule.thread}</span>],
           kind === "shared" && [
             "Accepts",
             "Requests for mappings without a signature. Signed mappings only accept requests at their own address.",

@@ -103,5 +103,7 @@ export async function exampleFor({ kind, name, rule }: HookAddress, signal?: Abo
     if (!failed || failed.path === "message") break;
     request = withPair(request, failed.path, failed.expected[0] ?? "");
   }
-  return rule ? withPlaces(request, rule.message) : request;
+  if (!rule) return request;
+  const { message, session, coalesce, to, thread } = rule;
+  return [message, session, coalesce?.key, to, thread].reduce((filled, one) => withPlaces(filled, one ?? ""), request);
 }

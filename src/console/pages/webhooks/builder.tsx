@@ -14,6 +14,7 @@ import {
   whyNoMatch,
   whyNoMessage,
   whyUnreachable,
+  withKey,
   withMatch,
   withMessage,
   withSession,
@@ -68,7 +69,8 @@ export function PickValues({ draft: { draft, change }, headers, payload }: Of) {
     return [
       act("Match this value", (text) => withMatch(draft.peek(), place, text), whyNoMatch(path, value)),
       act("Use in the message", () => withMessage(draft.peek(), place), whyNoMessage(path)),
-      act("Use as session", (text) => withSession(draft.peek(), text)),
+      act("Session for each value", () => withSession(draft.peek(), place), whyNoMessage(path)),
+      act("One turn for a burst", () => withKey(draft.peek(), place), whyNoMessage(path)),
     ];
   };
   return (
@@ -119,8 +121,15 @@ const REPLIES = [
   ["announce", "Send to the channel"],
 ] as const;
 
+const TAKES = [
+  ["", "The last message"],
+  ["all", "All messages, in order"],
+] as const;
+
+type TextField = Exclude<keyof Draft, "pairs" | "message" | "delivery" | "take">;
+
 function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change"] }) {
-  const text = (field: "name" | "session" | "agent" | "model" | "channel", word: string, placeholder = "") => (
+  const text = (field: TextField, word: string, placeholder = "") => (
     <Field word={word}>
       <input
         class="mono"
@@ -143,7 +152,22 @@ function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change
         value={draft.message}
         set={(message) => change({ ...draft, message })}
       />
-      {text("session", "Session", "webhook:deploys; empty for a new session each time")}
+      {text("session", "Session", "webhook:pr:{body.number}; empty for a new session each time")}
+      <details class="fold" open={draft.key !== ""}>
+        <summary>Bursts</summary>
+        <div class="section">
+          {text("key", "Key", "{body.number}; requests with the same key become one turn")}
+          {draft.key !== "" && (
+            <>
+              {text("window", "Wait after the last request", "30s")}
+              {text("maxWait", "Longest wait after the first request", "5m")}
+              <Field word="Message of the turn">
+                <Select value={draft.take} choices={TAKES} choose={(take) => change({ ...draft, take })} />
+              </Field>
+            </>
+          )}
+        </div>
+      </details>
       <details class="fold">
         <summary>Agent, model and reply</summary>
         <div class="section">
@@ -153,6 +177,8 @@ function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change
           <Field word="Reply">
             <Select value={draft.delivery} choices={REPLIES} choose={(delivery) => change({ ...draft, delivery })} />
           </Field>
+          {text("to", "Address in the channel", "{body.event.channel}")}
+          {text("thread", "Thread", "{body.event.thread_ts|body.event.ts}")}
         </div>
       </details>
     </form>

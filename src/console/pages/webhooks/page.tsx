@@ -35,7 +35,21 @@ function columnsOf(recent: Requests): readonly Column<HookAddress>[] {
         </span>
       ),
     },
-    { name: "Description", drop: 2, cell: ({ does }) => <span title={does}>{does}</span> },
+    {
+      name: "Description",
+      drop: 2,
+      cell: ({ does, rule }) =>
+        rule?.coalesce ? (
+          <span class="two-lines">
+            <span title={does}>{does}</span>
+            <span class="faint" title={rule.coalesce.key}>
+              one turn per {rule.coalesce.key}
+            </span>
+          </span>
+        ) : (
+          <span title={does}>{does}</span>
+        ),
+    },
     {
       name: "Secret",
       width: "120px",
