@@ -36,7 +36,8 @@ browserTests(({ open }) => {
       await pick(page, "body.status", "Match this value");
       await pick(page, "body.nested.level", "Match this value");
       await pick(page, "body.title", "Use in the message");
-      await pick(page, "body.status", "Use as session");
+      await pick(page, "body.status", "Session for each value");
+      await pick(page, "body.title", "One turn for a burst");
       expect(await page.getByLabel("Message").inputValue()).toBe("{body.title}");
       await page.getByText("new-mapping would start a turn.").waitFor();
       await page.getByText("CPU hot").first().waitFor();
@@ -46,7 +47,9 @@ browserTests(({ open }) => {
       await page.getByRole("table", { name: "Requests that do not match" }).getByText('"resolved"').waitFor();
       await page.reload();
       await page.getByText("Would have matched 2 of 4").waitFor();
-      expect(await page.getByLabel("Session").inputValue()).toBe("webhook:firing");
+      expect(await page.getByLabel("Session").inputValue()).toBe("webhook:new-mapping:{body.status}");
+      expect(await page.getByLabel("Key", { exact: true }).inputValue()).toBe("{body.title}");
+      await page.getByText("starts a turn that waits 30 s for more requests, at most 5 min").waitFor();
       const list = page.getByRole("region", { name: "Back-test" }).getByRole("listitem");
       expect(await list.getByRole("link").count()).toBe(2);
       await list.getByRole("link").first().click();
@@ -65,6 +68,9 @@ browserTests(({ open }) => {
       await pick(page, "body.status", "Match this value");
       await pick(page, "body.list.0.a-b", "Match this value");
       await pick(page, "body.title", "Use in the message");
+      await pick(page, "body.title", "One turn for a burst");
+      await page.getByLabel("Wait after the last request").fill("10s");
+      await page.getByLabel("Text of the turn").selectOption("all");
       await page.getByText("Would have matched 1 of 1").waitFor();
       await page.getByText("of gateway.json5").waitFor();
       await page.getByRole("button", { name: "Copy the mapping" }).click();
@@ -76,6 +82,7 @@ browserTests(({ open }) => {
         text.replace(/"mappings":\s*\{/, (start) => `${start}\n${block}\n`),
       );
       await expect.poll(async () => (await hook("/hooks", body)).mapping, { interval: 100 }).toBe("incident");
+      expect(await hook("/hooks", body)).toMatchObject({ mapping: "incident", coalesced: true });
     });
 
     it("MUST be built with only the keyboard", async () => {
@@ -145,7 +152,7 @@ browserTests(({ open }) => {
       const whyNot = async (place: string, action: string) => (await buttonOf(place, action)).getAttribute("title");
       expect(await whyNot(`body.${long}`, "Match this value")).toContain("512 characters");
       expect(await whyNot("body.value", "Match this value")).toContain("1024 characters");
-      for (const action of ["Match this value", "Use in the message", "Use as session"])
+      for (const action of ["Match this value", "Use in the message", "Session for each value", "One turn for a burst"])
         expect(await whyNot("body.huge", action)).toContain("a number of this size");
       expect(await whyNot("body.a}b", "Use in the message")).toContain("template");
       await (await buttonOf("body.a}b", "Match this value")).click();
@@ -177,6 +184,7 @@ browserTests(({ open }) => {
         await pick(page, "body.title", "Use in the message");
         await page.getByText("Would have matched 1 of 2").waitFor();
         await page.getByText("1 request without a match").click();
+        await page.getByText("Bursts").click();
         await page.getByText("Agent, model and reply").click();
         expect(await faultsOf(page, colorScheme)).toEqual([]);
         expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);

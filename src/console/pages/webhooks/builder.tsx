@@ -161,7 +161,7 @@ function DraftForm({ draft, change }: { draft: Draft; change: DraftStore["change
             <>
               {text("window", "Wait after the last request", "30s")}
               {text("maxWait", "Longest wait after the first request", "5m")}
-              <Field word="Message of the turn">
+              <Field word="Text of the turn">
                 <Select value={draft.take} choices={TAKES} choose={(take) => change({ ...draft, take })} />
               </Field>
             </>
