@@ -122,8 +122,8 @@ const REPLIES = [
 ] as const;
 
 const TAKES = [
-  ["", "The last message"],
-  ["all", "All messages, in order"],
+  ["", "Of the last request"],
+  ["all", "Of all requests, in order"],
 ] as const;
 
 type TextField = Exclude<keyof Draft, "pairs" | "message" | "delivery" | "take">;

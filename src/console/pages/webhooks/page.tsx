@@ -17,7 +17,6 @@ import { type HookAddress, type Requests, readAddresses, readRecent, requestsOf,
 import { Notifications, type NotificationsHead } from "./notifications.tsx";
 import { SendTest } from "./send-test.tsx";
 import { Senders } from "./senders.tsx";
-import { Try } from "./try.tsx";
 import "./webhooks.css";
 
 function columnsOf(recent: Requests): readonly Column<HookAddress>[] {
@@ -153,7 +152,7 @@ function Page({ params: { mapping: chosen, notification } }: { params: Record<st
               name: old === 0 ? "Senders" : `Senders · ${plural(old, "token")} to rotate`,
               body: () => <Senders tokens={tokens} mappings={rules} />,
             },
-            { id: "try", name: "Try", body: () => <Try mappings={mappings} /> },
+            { id: "try", name: "Try", body: () => <LazyTry mappings={mappings} /> },
             {
               id: "notifications",
               name: "Notifications",
@@ -175,6 +174,13 @@ function Page({ params: { mapping: chosen, notification } }: { params: Record<st
       )}
     </>
   );
+}
+
+/** The tab Try, loaded when it is first opened. */
+function LazyTry({ mappings }: { mappings: readonly HookAddress[] }) {
+  const loaded = useLoaded(() => import("./try.tsx"));
+  const Try = loaded.value.value?.Try;
+  return Try ? <Try mappings={mappings} /> : <Pending of={loaded} rows={6} />;
 }
 
 type AddressList = { addresses: readonly HookAddress[]; chosen: string | undefined; recent: Requests };
