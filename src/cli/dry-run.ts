@@ -45,7 +45,8 @@ function groupWords({ key, window_ms, max_wait_ms, joins }: NonNullable<PlannedT
 
 /** A mapping that matches and starts nothing is only used at its own address. */
 function startWords({ starts, mappings }: DryRun): string {
-  if (starts !== null) return `${starts} would start a turn.`;
+  const joins = mappings.find(({ mapping }) => mapping === starts)?.turn?.coalesce?.joins;
+  if (starts !== null) return `${starts} would ${joins ? "join an open turn" : "start a turn"}.`;
   const own = mappings.find(({ matched }) => matched)?.mapping;
   return own === undefined
     ? "No mapping would start a turn."

@@ -13,6 +13,13 @@ it("announces to the named channel, or to the default channel if none is named",
   expect(announce(undefined, "dev")).toEqual({ channel: "dev", hops: 1 });
 });
 
+it("adds the address only for the channel that it is in", () => {
+  const request = { delivery: "announce", hops: 0, to: "C1", thread: undefined } as const;
+  const at = (channel: string) => announceOf({ channels, announceTo: "dev" }, { ...request, channel });
+  expect(at("ops")).toEqual({ channel: "ops", hops: 0, to: "C1", thread: undefined });
+  expect(at("a label")).toEqual({ channel: "dev", hops: 0 });
+});
+
 it("announces nothing if there is no channel, or if no announcement was requested", () => {
   expect(announce("a label")).toBe(undefined);
   expect(announce("__proto__")).toBe(undefined);

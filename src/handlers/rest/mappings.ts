@@ -138,12 +138,15 @@ function backtestedOf({ delivery: { deliveryId, at, path, caller }, message, mis
 
 function plannedOf(core: Core, mapping: Mapping, planned: PlannedWebhook): NonNullable<Tried["turn"]> {
   const { session, to, thread, model, key, group, joins, lacks } = planned;
+  const target = targetOf(core, mapping);
+  // Another channel does not get the address.
+  const isAddressed = target.announce_to === target.channel;
   return {
-    ...targetOf(core, mapping),
+    ...target,
     session_id: session ?? null,
     model: model ?? null,
-    to: to ?? null,
-    thread: thread ?? null,
+    to: (isAddressed ? to : undefined) ?? null,
+    thread: (isAddressed ? thread : undefined) ?? null,
     coalesce: group ? { key: excerptOf(key) ?? "", ...waitOf(group), joins: joins ? joinedOf(joins) : null } : null,
     notes: lacks.map(noteOf),
   };

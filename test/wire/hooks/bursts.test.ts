@@ -149,6 +149,22 @@ describe("a burst", () => {
   });
 });
 
+describe("a hostile body", () => {
+  it.each([
+    ["the session of a person", "agent:main:main", "webhook:pr:r:agent~3amain~3amain"],
+    ["another path", "../x", "webhook:pr:r:..~2fx"],
+    ["control characters", "1\r\n\u0000", "webhook:pr:r:1~0d~0a~00"],
+    ["a very long name", "x".repeat(100_000), expect.stringMatching(/^webhook:pr:r:x{40}~~[0-9a-f]{16}$/)],
+    ["an object", { toString: "x" }, "webhook:pr:r:~7b~22toString~22~3a~22x~22~7d"],
+    ["a placeholder", "{headers.cookie}", "webhook:pr:r:~7bheaders.cookie~7d"],
+  ])("stays in the prefix of the mapping with %s", async (_, n, sessionId) => {
+    const { gateway } = await start();
+    await using __ = gateway;
+    const { status, json } = await send(gateway, "a", { repo: "r", n, text: "x" });
+    expect([status, json.sessionId]).toEqual([200, sessionId]);
+  });
+});
+
 describe("the flight recorder", () => {
   it("links the requests of a burst, and finds those that joined", async () => {
     const { clock, gateway } = await start();

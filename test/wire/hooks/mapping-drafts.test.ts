@@ -67,7 +67,7 @@ describe("a dry run of a draft", async () => {
       ...DRAFT,
       session: "webhook:incident-{body.id}",
       coalesce: { key: "{body.id}", window: "1m" },
-      channel: "label",
+      channel: "ops",
       delivery: "announce",
       to: "{body.to}",
       thread: "{body.ts|body.id}",
@@ -84,6 +84,11 @@ describe("a dry run of a draft", async () => {
         },
       },
     ]);
+    const elsewhere = await dryRun({
+      mapping: { ...mapping, channel: "label" },
+      body: { status: "firing", title: "x", id: 1 },
+    });
+    expect(elsewhere.json.mappings).toMatchObject([{ turn: { announce_to: "ops", thread: null } }]);
     const without = await dryRun({ mapping, body: { status: "firing", title: "Disk full", to: "C1\nC2" } });
     expect(without.json.mappings).toMatchObject([
       {
