@@ -105,4 +105,11 @@ export const methods = {
     required: [],
     idempotent: false,
   },
+  "schedule.list": {
+    permission: "schedule.list",
+    errors: ["invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "store-unavailable"],
+    params: [],
+    required: [],
+    idempotent: false,
+  },
 } as const satisfies Record<RpcMethod, MethodRow>;

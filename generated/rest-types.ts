@@ -304,6 +304,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List schedules
+         * @description All schedules of the configuration, with their next planned times and their last run. The list is not paginated.
+         */
+        get: operations["schedules.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule_name}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a schedule now
+         * @description Starts a turn of the schedule now, even if it is paused or the turn of its last run has not ended. Its planned times do not change. The call
+         *     does not wait for the turn: read it at `/api/v1/turns/{turn_id}`. The call takes no body or an empty object.
+         */
+        post: operations["schedules.run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule_name}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause a schedule
+         * @description Stops the schedule from starting turns at its planned times until it is resumed. A running turn continues to its end, and the schedule can
+         *     still be run by a call. The pause is stored: it survives a restart if the store does, and is valid for every gateway on the same store. A
+         *     schedule that is already paused keeps its `paused_at`. The call takes no body or an empty object.
+         */
+        post: operations["schedules.pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule_name}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a schedule
+         * @description Ends the pause of the schedule. Its next run is at its next planned time: the times that passed during the pause start no turns. A schedule
+         *     that is not paused does not change. The call takes no body or an empty object.
+         */
+        post: operations["schedules.resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries": {
         parameters: {
             query?: never;
@@ -982,7 +1066,7 @@ export interface paths {
         };
         /**
          * The RPC contract
-         * @description The 13 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
+         * @description The 14 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
          */
         get: operations["ops.openrpc"];
         put?: never;
@@ -2646,6 +2730,20 @@ export interface components {
             needs_restart: components["schemas"]["NeedsRestart"];
             problems: components["schemas"]["Problems"];
         };
+        /** @description A run of a schedule. */
+        LastRun: {
+            outcome: components["schemas"]["ScheduleOutcome"];
+            /** @description The planned time; of a requested run, the time of the request. */
+            planned_at: components["schemas"]["Timestamp"];
+            /** @description The time of the outcome. */
+            at: components["schemas"]["Timestamp"];
+            turn_id: components["schemas"]["ScheduledTurn"];
+            turn_status: components["schemas"]["ScheduledTurnStatus"];
+            /** @description The record of the run in the flight recorder. */
+            delivery_id: components["schemas"]["DeliveryId"];
+            reason: components["schemas"]["ScheduleReason"];
+            requested_by: components["schemas"]["ScheduleRequester"];
+        };
         /** @description The result of the payload. */
         MappedByNameReply: components["schemas"]["MappedReply"] | components["schemas"]["UnmatchedReply"] | components["schemas"]["ChallengeReply"];
         /** @description The sender's payload, a JSON object or array. Mappings match it and use its values. */
@@ -3074,6 +3172,120 @@ export interface components {
             /** @description The expiry of the old key. */
             replaced_expires_at: components["schemas"]["Timestamp"];
         };
+        /** @description A schedule of the configuration, its next runs, and its last run. */
+        Schedule: {
+            name: components["schemas"]["ScheduleName"];
+            cron: components["schemas"]["ScheduleCron"];
+            every: components["schemas"]["ScheduleInterval"];
+            time_zone: components["schemas"]["ScheduleTimeZone"];
+            /** @description The agent of its turns. */
+            agent: components["schemas"]["AgentName"];
+            message: components["schemas"]["ScheduleMessage"];
+            skill_id: components["schemas"]["ScheduleSkill"];
+            params: components["schemas"]["ScheduleParams"];
+            session_id: components["schemas"]["ScheduleSession"];
+            model: components["schemas"]["ScheduleModel"];
+            channel: components["schemas"]["ScheduleChannel"];
+            delivery: components["schemas"]["DeliveryMode"];
+            missed: components["schemas"]["ScheduleMissed"];
+            missed_within: components["schemas"]["ScheduleMissedWithin"];
+            overlap: components["schemas"]["ScheduleOverlap"];
+            state: components["schemas"]["ScheduleState"];
+            /** @description The start of the pause; null if it is not paused. */
+            paused_at: components["schemas"]["Timestamp"] | null;
+            next: components["schemas"]["ScheduleTimes"];
+            /** @description The last run, also one that started no turn; null before the first. */
+            last: components["schemas"]["LastRun"] | null;
+        };
+        /** @description The channel for the replies; null if the configuration of the schedule names none. */
+        ScheduleChannel: components["schemas"]["Channel"] | null;
+        /**
+         * @description The cron expression of its planned times; null with `every`.
+         * @example 0 9 * * 1-5
+         */
+        ScheduleCron: string | null;
+        /**
+         * @description The time between two runs; null with `cron`.
+         * @example 15m
+         */
+        ScheduleInterval: string | null;
+        ScheduleList: {
+            /** @description All schedules, in the configuration's order. */
+            schedules: components["schemas"]["Schedule"][];
+            /** @description Always null: the list has no pages. */
+            next_cursor: null;
+        };
+        /**
+         * @description The message of its turns; null with `skill_id`.
+         * @example Write the brief of the day.
+         */
+        ScheduleMessage: string | null;
+        /**
+         * @description The action after missed times: `skip` starts no turn; `once` starts one turn if the last missed time is at most `missed_within` ago.
+         * @enum {string}
+         */
+        ScheduleMissed: "skip" | "once";
+        /**
+         * @description The longest time after a missed time in which `once` starts a turn.
+         * @example 1h
+         */
+        ScheduleMissedWithin: string;
+        /** @description The model of its turns; null for the model of the agent. */
+        ScheduleModel: components["schemas"]["ModelName"] | null;
+        /**
+         * @description The name of a schedule in the configuration.
+         * @example brief
+         */
+        ScheduleName: string;
+        /**
+         * @description `started`: a turn started. `skipped`: the planned time came, but no turn started, for `reason`. `missed`: the planned time passed while no gateway could start the run.
+         * @enum {string}
+         */
+        ScheduleOutcome: "started" | "skipped" | "missed";
+        /**
+         * @description The action while the turn of the last run has not ended: `skip` starts no turn; `queue` queues one.
+         * @enum {string}
+         */
+        ScheduleOverlap: "skip" | "queue";
+        /**
+         * @description The params of the skill; null with `message`.
+         * @example {
+         *       "length": "short"
+         *     }
+         */
+        ScheduleParams: {
+            [key: string]: unknown;
+        } | null;
+        /**
+         * @description The reason why no turn started; null if one started.
+         * @example null
+         */
+        ScheduleReason: string | null;
+        /**
+         * @description The name of the key that requested the run, or of the console token; null for a planned run.
+         * @example null
+         */
+        ScheduleRequester: string | null;
+        /** @description The session of all its turns; null if each turn gets a new session, `schedule:<id>`. */
+        ScheduleSession: components["schemas"]["SessionId"] | null;
+        /** @description The skill that its turns trigger; null with `message`. */
+        ScheduleSkill: components["schemas"]["SkillId"] | null;
+        /**
+         * @description `paused`: it starts no turns at its planned times.
+         * @enum {string}
+         */
+        ScheduleState: "active" | "paused";
+        /**
+         * @description The time zone of `cron`; `UTC` with `every`.
+         * @example Europe/Berlin
+         */
+        ScheduleTimeZone: string;
+        /** @description The next five planned times, or all that are left; empty while it is paused. */
+        ScheduleTimes: components["schemas"]["Timestamp"][];
+        /** @description The started turn; null if there is none. */
+        ScheduledTurn: components["schemas"]["TurnId"] | null;
+        /** @description The status of the turn; null if there is none, or if it is no longer stored. */
+        ScheduledTurnStatus: components["schemas"]["TurnStatus"] | null;
         /**
          * @description A place in a stream's journal; it grows by one with each entry.
          * @example 7
@@ -3196,6 +3408,15 @@ export interface components {
             /** @description The text of its SKILL.md, as Markdown, without the front matter; up to 256 KiB. */
             instructions: string;
         };
+        /** @description The turn that a call started. */
+        StartedRun: {
+            schedule: components["schemas"]["ScheduleName"];
+            turn_id: components["schemas"]["TurnId"];
+            session_id: components["schemas"]["SessionId"];
+            /** @description The record of the run in the flight recorder. */
+            delivery_id: components["schemas"]["DeliveryId"];
+            agent: components["schemas"]["AgentName"];
+        };
         /** @description An event that an agent handles at its heartbeat. Absent values are null. */
         SystemEvent: {
             event_id: components["schemas"]["EventId"];
@@ -3274,6 +3495,9 @@ export interface components {
              *     - `request.refused`: the `error`, its `status` and `detail`.
              *     - `challenge.answered`: the sender verified the address.
              *
+             *     A run of a schedule: `schedule.fired` (its planned time `planned_at` came), `schedule.requested` (by `by`), `schedule.skipped` (no turn started at `planned_at`, for this
+             *     `reason`, with its `detail`), `schedule.missed` (`count` planned times from `first_at` to `last_at` passed while no gateway could start a run).
+             *
              *     Its turn: `turn.queued`, `turn.started` (with `attempt` and `waited_ms`), `turn.returned` (an attempt failed and is retried:
              *     `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and the `latency_ms` of its last attempt), `turn.failed` (with `error`,
              *     `detail`, `usage` and `latency_ms`), `turn.cancelled` (with the `reply` so far, and `usage`).
@@ -3295,7 +3519,7 @@ export interface components {
              * @example turn.started
              * @enum {string}
              */
-            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.coalesced" | "group.opened" | "group.joined" | "group.closed" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.delayed" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.misaddressed" | "announcement.requeued";
+            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.coalesced" | "group.opened" | "group.joined" | "group.closed" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "schedule.fired" | "schedule.requested" | "schedule.skipped" | "schedule.missed" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.delayed" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.misaddressed" | "announcement.requeued";
             /**
              * @description The details of the step; null if there are none.
              * @example {
@@ -4245,6 +4469,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description A parameter is unknown or malformed, or the skill of the schedule no longer accepts its params. */
+        InvalidRun: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The body is not JSON or does not have the required shape. */
         InvalidWake: {
             headers: {
@@ -4704,6 +4937,46 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The session does not accept the message, or the first request with this key is still being stored. */
+        RunConflict: {
+            headers: {
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The rate limit is exceeded, a budget is spent, or the queue of the session is full. Nothing was stored. */
+        RunLimited: {
+            headers: {
+                "Retry-After": components["headers"]["RetryAfter"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No schedule has this name, its agent does not have the skill, or the turn is no longer stored. */
+        RunTargetNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No schedule has this name. */
+        ScheduleNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The caller's share of the store is full. Nothing was stored. */
         ShareFull: {
             headers: {
@@ -4930,6 +5203,11 @@ export interface components {
          * @example ntf_01M7YN0XEMM1B7E5S8YF3GKP2N.ops
          */
         NotificationId: string;
+        /**
+         * @description A schedule, by its key in `schedules`.
+         * @example brief
+         */
+        ScheduleName: string;
         /** @description The number of requests between gateways that led to this one, including it. If you call a gateway while handling this request, pass this header on. */
         SentHops: number;
         /** @description The id of the event, the same in every attempt. */
@@ -5528,6 +5806,156 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "schedules.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedules. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "schedules.run": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Makes a retry safe. A refused request does not use up the key.
+                 * @example order-4711-welcome
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description A schedule, by its key in `schedules`.
+                 * @example brief
+                 */
+                schedule_name: components["parameters"]["ScheduleName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The turn is stored and will run. */
+            200: {
+                headers: {
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedRun"];
+                };
+            };
+            400: components["responses"]["InvalidRun"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["RunTargetNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["RunConflict"];
+            414: components["responses"]["UriTooLong"];
+            422: components["responses"]["IdempotencyMismatch"];
+            429: components["responses"]["RunLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToStart"];
+        };
+    };
+    "schedules.pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A schedule, by its key in `schedules`.
+                 * @example brief
+                 */
+                schedule_name: components["parameters"]["ScheduleName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedule is paused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["ScheduleNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "schedules.resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A schedule, by its key in `schedules`.
+                 * @example brief
+                 */
+                schedule_name: components["parameters"]["ScheduleName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedule is active. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["ScheduleNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
@@ -7527,6 +7955,7 @@ export type KeyScope = components["schemas"]["KeyScope"];
 export type KeyScopes = components["schemas"]["KeyScopes"];
 export type KeySource = components["schemas"]["KeySource"];
 export type LastReload = components["schemas"]["LastReload"];
+export type LastRun = components["schemas"]["LastRun"];
 export type MappedByNameReply = components["schemas"]["MappedByNameReply"];
 export type MappedPayload = components["schemas"]["MappedPayload"];
 export type MappedReply = components["schemas"]["MappedReply"];
@@ -7567,6 +7996,28 @@ export type RequestId = components["schemas"]["RequestId"];
 export type ResolvedChannel = components["schemas"]["ResolvedChannel"];
 export type ResolvedModel = components["schemas"]["ResolvedModel"];
 export type RotatedKey = components["schemas"]["RotatedKey"];
+export type Schedule = components["schemas"]["Schedule"];
+export type ScheduleChannel = components["schemas"]["ScheduleChannel"];
+export type ScheduleCron = components["schemas"]["ScheduleCron"];
+export type ScheduleInterval = components["schemas"]["ScheduleInterval"];
+export type ScheduleList = components["schemas"]["ScheduleList"];
+export type ScheduleMessage = components["schemas"]["ScheduleMessage"];
+export type ScheduleMissed = components["schemas"]["ScheduleMissed"];
+export type ScheduleMissedWithin = components["schemas"]["ScheduleMissedWithin"];
+export type ScheduleModel = components["schemas"]["ScheduleModel"];
+export type ScheduleName = components["schemas"]["ScheduleName"];
+export type ScheduleOutcome = components["schemas"]["ScheduleOutcome"];
+export type ScheduleOverlap = components["schemas"]["ScheduleOverlap"];
+export type ScheduleParams = components["schemas"]["ScheduleParams"];
+export type ScheduleReason = components["schemas"]["ScheduleReason"];
+export type ScheduleRequester = components["schemas"]["ScheduleRequester"];
+export type ScheduleSession = components["schemas"]["ScheduleSession"];
+export type ScheduleSkill = components["schemas"]["ScheduleSkill"];
+export type ScheduleState = components["schemas"]["ScheduleState"];
+export type ScheduleTimeZone = components["schemas"]["ScheduleTimeZone"];
+export type ScheduleTimes = components["schemas"]["ScheduleTimes"];
+export type ScheduledTurn = components["schemas"]["ScheduledTurn"];
+export type ScheduledTurnStatus = components["schemas"]["ScheduledTurnStatus"];
 export type Seq = components["schemas"]["Seq"];
 export type SessionId = components["schemas"]["SessionId"];
 export type SignIn = components["schemas"]["SignIn"];
@@ -7576,6 +8027,7 @@ export type SkillId = components["schemas"]["SkillId"];
 export type SkillList = components["schemas"]["SkillList"];
 export type SkillRequest = components["schemas"]["SkillRequest"];
 export type SkillText = components["schemas"]["SkillText"];
+export type StartedRun = components["schemas"]["StartedRun"];
 export type SystemEvent = components["schemas"]["SystemEvent"];
 export type SystemEventList = components["schemas"]["SystemEventList"];
 export type TestNotification = components["schemas"]["TestNotification"];

@@ -29,6 +29,8 @@ export interface RpcHandlers<Ctx> {
   "usage.stats": (params: RpcMethods["usage.stats"]["params"], ctx: Ctx) => Answer<RpcMethods["usage.stats"]["result"]>;
   /** List budgets */
   "budget.list": (params: RpcMethods["budget.list"]["params"], ctx: Ctx) => Answer<RpcMethods["budget.list"]["result"]>;
+  /** List schedules */
+  "schedule.list": (params: RpcMethods["schedule.list"]["params"], ctx: Ctx) => Answer<RpcMethods["schedule.list"]["result"]>;
 }
 
 type Answer<Result> = Result | Promise<Result>;

@@ -236,6 +236,11 @@ export interface components {
          */
         DeliveryId: string;
         /**
+         * @description `announce` also sends the reply to a configured channel; with `none` the reply is only read or pushed.
+         * @enum {string}
+         */
+        DeliveryMode: "none" | "announce";
+        /**
          * @description The name of an error in the error table. Names are added over time, and do not change.
          * @example turn-failed
          */
@@ -308,6 +313,20 @@ export interface components {
             limits: components["schemas"]["Limits"];
             /** @description The turns that this process started in each minute of the last hour, the oldest first. The last minute is still running. A token that is limited to agents gets only the turns of these agents. */
             turnsPerMinute: number[];
+        };
+        /** @description A run of a schedule. */
+        LastRun: {
+            outcome: components["schemas"]["ScheduleOutcome"];
+            /** @description The planned time; of a requested run, the time of the request. */
+            plannedAt: components["schemas"]["Timestamp"];
+            /** @description The time of the outcome. */
+            at: components["schemas"]["Timestamp"];
+            turnId: components["schemas"]["ScheduledTurn"];
+            turnStatus: components["schemas"]["ScheduledTurnStatus"];
+            /** @description The record of the run in the flight recorder. */
+            deliveryId: components["schemas"]["DeliveryId"];
+            reason: components["schemas"]["ScheduleReason"];
+            requestedBy: components["schemas"]["ScheduleRequester"];
         };
         /** @description Above these limits the gateway refuses new work; it never drops accepted work. */
         Limits: {
@@ -409,6 +428,142 @@ export interface components {
         Problems: components["schemas"]["ConfigProblem"][];
         /** @description `true` if the configuration was read and is in force; `false` if it is not valid, so that the last valid one stays in force. */
         Reloaded: boolean;
+        /**
+         * @description A schedule of the configuration, its next runs, and its last run.
+         * @example {
+         *       "name": "brief",
+         *       "cron": "0 9 * * 1-5",
+         *       "every": null,
+         *       "timeZone": "Europe/Berlin",
+         *       "agent": "main",
+         *       "message": "Write the brief of the day.",
+         *       "skillId": null,
+         *       "params": null,
+         *       "sessionId": null,
+         *       "model": null,
+         *       "channel": null,
+         *       "delivery": "none",
+         *       "missed": "skip",
+         *       "missedWithin": "1h",
+         *       "overlap": "skip",
+         *       "state": "paused",
+         *       "pausedAt": "2026-11-21T08:54:31.123Z",
+         *       "next": [],
+         *       "last": null
+         *     }
+         */
+        Schedule: {
+            name: components["schemas"]["ScheduleName"];
+            cron: components["schemas"]["ScheduleCron"];
+            every: components["schemas"]["ScheduleInterval"];
+            timeZone: components["schemas"]["ScheduleTimeZone"];
+            /** @description The agent of its turns. */
+            agent: components["schemas"]["AgentName"];
+            message: components["schemas"]["ScheduleMessage"];
+            skillId: components["schemas"]["ScheduleSkill"];
+            params: components["schemas"]["ScheduleParams"];
+            sessionId: components["schemas"]["ScheduleSession"];
+            model: components["schemas"]["ScheduleModel"];
+            channel: components["schemas"]["ScheduleChannel"];
+            delivery: components["schemas"]["DeliveryMode"];
+            missed: components["schemas"]["ScheduleMissed"];
+            missedWithin: components["schemas"]["ScheduleMissedWithin"];
+            overlap: components["schemas"]["ScheduleOverlap"];
+            state: components["schemas"]["ScheduleState"];
+            /** @description The start of the pause; null if it is not paused. */
+            pausedAt: components["schemas"]["Timestamp"] | null;
+            next: components["schemas"]["ScheduleTimes"];
+            /** @description The last run, also one that started no turn; null before the first. */
+            last: components["schemas"]["LastRun"] | null;
+        };
+        /** @description The channel for the replies; null if the configuration of the schedule names none. */
+        ScheduleChannel: components["schemas"]["Channel"] | null;
+        /**
+         * @description The cron expression of its planned times; null with `every`.
+         * @example 0 9 * * 1-5
+         */
+        ScheduleCron: string | null;
+        /**
+         * @description The time between two runs; null with `cron`.
+         * @example 15m
+         */
+        ScheduleInterval: string | null;
+        /** @description The schedules that the token may see. */
+        ScheduleList: {
+            /** @description The schedules, in the configuration's order. */
+            schedules: components["schemas"]["Schedule"][];
+        };
+        /**
+         * @description The message of its turns; null with `skill_id`.
+         * @example Write the brief of the day.
+         */
+        ScheduleMessage: string | null;
+        /**
+         * @description The action after missed times: `skip` starts no turn; `once` starts one turn if the last missed time is at most `missed_within` ago.
+         * @enum {string}
+         */
+        ScheduleMissed: "skip" | "once";
+        /**
+         * @description The longest time after a missed time in which `once` starts a turn.
+         * @example 1h
+         */
+        ScheduleMissedWithin: string;
+        /** @description The model of its turns; null for the model of the agent. */
+        ScheduleModel: components["schemas"]["ModelName"] | null;
+        /**
+         * @description The name of a schedule in the configuration.
+         * @example brief
+         */
+        ScheduleName: string;
+        /**
+         * @description `started`: a turn started. `skipped`: the planned time came, but no turn started, for `reason`. `missed`: the planned time passed while no gateway could start the run.
+         * @enum {string}
+         */
+        ScheduleOutcome: "started" | "skipped" | "missed";
+        /**
+         * @description The action while the turn of the last run has not ended: `skip` starts no turn; `queue` queues one.
+         * @enum {string}
+         */
+        ScheduleOverlap: "skip" | "queue";
+        /**
+         * @description The params of the skill; null with `message`.
+         * @example {
+         *       "length": "short"
+         *     }
+         */
+        ScheduleParams: {
+            [key: string]: unknown;
+        } | null;
+        /**
+         * @description The reason why no turn started; null if one started.
+         * @example null
+         */
+        ScheduleReason: string | null;
+        /**
+         * @description The name of the key that requested the run, or of the console token; null for a planned run.
+         * @example null
+         */
+        ScheduleRequester: string | null;
+        /** @description The session of all its turns; null if each turn gets a new session, `schedule:<id>`. */
+        ScheduleSession: components["schemas"]["SessionId"] | null;
+        /** @description The skill that its turns trigger; null with `message`. */
+        ScheduleSkill: components["schemas"]["SkillId"] | null;
+        /**
+         * @description `paused`: it starts no turns at its planned times.
+         * @enum {string}
+         */
+        ScheduleState: "active" | "paused";
+        /**
+         * @description The time zone of `cron`; `UTC` with `every`.
+         * @example Europe/Berlin
+         */
+        ScheduleTimeZone: string;
+        /** @description The next five planned times, or all that are left; empty while it is paused. */
+        ScheduleTimes: components["schemas"]["Timestamp"][];
+        /** @description The started turn; null if there is none. */
+        ScheduledTurn: components["schemas"]["TurnId"] | null;
+        /** @description The status of the turn; null if there is none, or if it is no longer stored. */
+        ScheduledTurnStatus: components["schemas"]["TurnStatus"] | null;
         /** @description A stored message, and the turn that answers it. */
         SentMessage: {
             messageId: components["schemas"]["MessageId"];
@@ -983,6 +1138,9 @@ export interface components {
         "budget.list.params": Record<string, unknown>;
         "budget.list.sent": Record<string, unknown>;
         "budget.list.result": components["schemas"]["BudgetList"];
+        "schedule.list.params": Record<string, unknown>;
+        "schedule.list.sent": Record<string, unknown>;
+        "schedule.list.result": components["schemas"]["ScheduleList"];
     };
     responses: never;
     parameters: never;
@@ -1017,6 +1175,7 @@ export type CostOfBudget = components["schemas"]["CostOfBudget"];
 export type CostOrNull = components["schemas"]["CostOrNull"];
 export type Cursor = components["schemas"]["Cursor"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
+export type DeliveryMode = components["schemas"]["DeliveryMode"];
 export type ErrorName = components["schemas"]["ErrorName"];
 export type EstimatedTokens = components["schemas"]["EstimatedTokens"];
 export type Health = components["schemas"]["Health"];
@@ -1025,6 +1184,7 @@ export type HealthStatus = components["schemas"]["HealthStatus"];
 export type Heartbeat = components["schemas"]["Heartbeat"];
 export type IdempotencyKey = components["schemas"]["IdempotencyKey"];
 export type Info = components["schemas"]["Info"];
+export type LastRun = components["schemas"]["LastRun"];
 export type Limits = components["schemas"]["Limits"];
 export type Message = components["schemas"]["Message"];
 export type MessageId = components["schemas"]["MessageId"];
@@ -1036,6 +1196,28 @@ export type PageLimit = components["schemas"]["PageLimit"];
 export type Preview = components["schemas"]["Preview"];
 export type Problems = components["schemas"]["Problems"];
 export type Reloaded = components["schemas"]["Reloaded"];
+export type Schedule = components["schemas"]["Schedule"];
+export type ScheduleChannel = components["schemas"]["ScheduleChannel"];
+export type ScheduleCron = components["schemas"]["ScheduleCron"];
+export type ScheduleInterval = components["schemas"]["ScheduleInterval"];
+export type ScheduleList = components["schemas"]["ScheduleList"];
+export type ScheduleMessage = components["schemas"]["ScheduleMessage"];
+export type ScheduleMissed = components["schemas"]["ScheduleMissed"];
+export type ScheduleMissedWithin = components["schemas"]["ScheduleMissedWithin"];
+export type ScheduleModel = components["schemas"]["ScheduleModel"];
+export type ScheduleName = components["schemas"]["ScheduleName"];
+export type ScheduleOutcome = components["schemas"]["ScheduleOutcome"];
+export type ScheduleOverlap = components["schemas"]["ScheduleOverlap"];
+export type ScheduleParams = components["schemas"]["ScheduleParams"];
+export type ScheduleReason = components["schemas"]["ScheduleReason"];
+export type ScheduleRequester = components["schemas"]["ScheduleRequester"];
+export type ScheduleSession = components["schemas"]["ScheduleSession"];
+export type ScheduleSkill = components["schemas"]["ScheduleSkill"];
+export type ScheduleState = components["schemas"]["ScheduleState"];
+export type ScheduleTimeZone = components["schemas"]["ScheduleTimeZone"];
+export type ScheduleTimes = components["schemas"]["ScheduleTimes"];
+export type ScheduledTurn = components["schemas"]["ScheduledTurn"];
+export type ScheduledTurnStatus = components["schemas"]["ScheduledTurnStatus"];
 export type SentMessage = components["schemas"]["SentMessage"];
 export type Seq = components["schemas"]["Seq"];
 export type Session = components["schemas"]["Session"];
@@ -1085,6 +1267,7 @@ export interface RpcMethods {
   "system.reload": { params: components["schemas"]["system.reload.params"]; sent: components["schemas"]["system.reload.sent"]; result: components["schemas"]["system.reload.result"] };
   "usage.stats": { params: components["schemas"]["usage.stats.params"]; sent: components["schemas"]["usage.stats.sent"]; result: components["schemas"]["usage.stats.result"] };
   "budget.list": { params: components["schemas"]["budget.list.params"]; sent: components["schemas"]["budget.list.sent"]; result: components["schemas"]["budget.list.result"] };
+  "schedule.list": { params: components["schemas"]["schedule.list.params"]; sent: components["schemas"]["schedule.list.sent"]; result: components["schemas"]["schedule.list.result"] };
 }
 
 export type RpcMethod = keyof RpcMethods;

@@ -15,6 +15,7 @@ export declare const params: Readonly<Record<
   | "system.info"
   | "system.reload"
   | "usage.stats"
-  | "budget.list",
+  | "budget.list"
+  | "schedule.list",
   Validate
 >>;

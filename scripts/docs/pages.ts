@@ -23,6 +23,8 @@ export const GROUPS: readonly PageGroup[] = [
       guide("webhooks"),
       guide("announcements"),
       guide("notifications"),
+      guide("schedules"),
+      guide("budgets"),
       guide("websocket", "WebSocket"),
       guide("openai", "OpenAI clients"),
       guide("console", "The console"),

@@ -29,7 +29,9 @@ export function deliveryWords(delivery: Delivery, { raw }: { raw?: boolean }): s
   const head = fields({
     delivery: delivery.delivery_id,
     request: `${delivery.method} ${oneLine(delivery.path)}`,
-    received: `${shortTime(delivery.at)} from ${delivery.address}, ${bytes(delivery.bytes)}`,
+    received: isRun(delivery)
+      ? shortTime(delivery.at)
+      : `${shortTime(delivery.at)} from ${delivery.address}, ${bytes(delivery.bytes)}`,
     caller: delivery.caller ?? undefined,
     outcome: `${delivery.outcome}${delivery.status === null ? "" : `, answered ${delivery.status}`}`,
     mapping: delivery.mapping ?? undefined,
@@ -47,6 +49,11 @@ export function deliveryWords(delivery: Delivery, { raw }: { raw?: boolean }): s
     return body ? `${line}\n${cut(body, 2_000).replace(/^/gm, " ".repeat(13))}` : line;
   });
   return [head, "", ...steps, ...(raw ? rawWords(delivery) : [])].join("\n");
+}
+
+/** True for a run of a schedule at its planned time, which no caller sent. */
+function isRun({ surface, address }: Delivery): boolean {
+  return surface === "schedule" && address === "";
 }
 
 function rawWords({ headers, body, body_encoding: encoding }: Delivery): string[] {
@@ -132,9 +139,11 @@ function tailLine(delivery: Delivery): string {
 
 /** The reason for a refusal, or the failure of the result. */
 function reasonOf({ outcome, timeline }: Delivery): string | undefined {
-  if (!["refused", "failed", "dead", "unmatched"].includes(outcome)) return undefined;
+  if (!["refused", "failed", "dead", "unmatched", "skipped", "missed"].includes(outcome)) return undefined;
   const step = timeline.findLast(({ name }) =>
-    ["request.refused", "turn.failed", "event.dead", "mapping.tried"].includes(name),
+    ["request.refused", "turn.failed", "event.dead", "mapping.tried", "schedule.skipped", "schedule.missed"].includes(
+      name,
+    ),
   );
   if (step === undefined) return undefined;
   const { detail } = step;

@@ -40,6 +40,7 @@ export async function gatherDiagnostics({
     ],
     ["failedNotifications", () => gateway.notifications.list({ state: "failed", limit: 20 }, requestOptions)],
     ["budgets", () => gateway.budgets.list(requestOptions)],
+    ["schedules", () => gateway.schedules.list(requestOptions)],
     ["usage", () => rpc.usage.stats({}, requestOptions)],
     ["metrics", () => ops.metrics(requestOptions)],
   ];

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { GatewayError } from "#generated/clients/typescript/src/index.ts";
-import type { Budget } from "#generated/clients/typescript/src/rest-types.ts";
+import type { Budget, Schedule } from "#generated/clients/typescript/src/rest-types.ts";
 import { version } from "../version.ts";
 import { type Calling, failureOf } from "./calling.ts";
 import { configFile } from "./configured.ts";
@@ -44,6 +44,7 @@ export async function diagnose(given: DoctorCall): Promise<Check[]> {
     checkDead(given),
     checkNotifications(given),
     checkBudgets(given),
+    checkSchedules(given),
   ]);
   checks.push(...asked.flat());
   if (given.address.key === undefined && given.address.rpcToken === undefined)
@@ -311,6 +312,25 @@ function checkOfBudget({ name, tokens, cost, state, then, resets_at: end }: Budg
 
 function partOf(use: Budget["tokens"]): number {
   return use ? use.used / (use.limit + use.granted) : 0;
+}
+
+async function checkSchedules({ gateway, signal }: DoctorCall): Promise<Check[]> {
+  try {
+    const { schedules } = await gateway.schedules.list({ signal, ...ONCE });
+    const idle = schedules.flatMap(checkOfSchedule);
+    if (idle.length > 0 || schedules.length === 0) return idle;
+    return [ok("schedules", schedules.map(({ name }) => name).join(", "))];
+  } catch {
+    return []; // As above.
+  }
+}
+
+function checkOfSchedule({ name, state, paused_at: since, last }: Schedule): Check[] {
+  if (state === "paused")
+    return [warning("schedules", `${name} has been paused since ${since}`, `agent-gateway schedules resume ${name}`)];
+  if (last === null || last.outcome === "started") return [];
+  const words = `${name} started no turn at ${last.planned_at}: ${last.reason}`;
+  return [warning("schedules", words, `agent-gateway deliveries show ${last.delivery_id}`)];
 }
 
 async function checkTurn({ gateway, signal }: DoctorCall): Promise<Check> {

@@ -201,7 +201,7 @@ const PATH_LIMIT = 200;
 const OPENAI_CLOSED =
   "The OpenAI-compatible API is off here: gateway.openai.enabled in the configuration turns it on, on the listeners that serve REST.";
 
-/** The 13 methods behind one dispatcher, and the doors that lead to it: HTTP and WebSocket. */
+/** The 14 methods behind one dispatcher, and the doors that lead to it: HTTP and WebSocket. */
 export function createRpc(parts: SurfaceParts, documents: () => Promise<Documents>) {
   const { core, config, access, clock, events, servedAt, hideInJson } = parts;
   const rateLimit = rateLimitOf(core.store, "rpc", clock, () => config().gateway.rpc.rateLimit).count;

@@ -111,3 +111,40 @@ describe("a budget", () => {
     });
   });
 });
+
+describe("a schedule", () => {
+  const yearly = { cron: "0 0 1 1 *", message: "hi" } as const;
+
+  it("is reported by doctor if it is paused, with the command that resumes it", async () => {
+    await using gateway = await startGateway({ config: { schedules: { brief: yearly, other: yearly } } });
+    expect(await doctorOf(gateway, "schedules")).toMatchObject([{ state: "ok", words: "brief, other" }]);
+    await gateway.console.call("schedules.pause", { path: { schedule_name: "brief" } });
+    expect(await doctorOf(gateway, "schedules")).toMatchObject([
+      {
+        state: "warning",
+        words: expect.stringMatching(/^brief has been paused since \d{4}-/),
+        next: expect.stringMatching(/agent-gateway schedules resume brief$/),
+      },
+    ]);
+    expect(await gatherDiagnostics(callTo(gateway))).toMatchObject({
+      schedules: { schedules: [{ name: "brief", state: "paused" }, { name: "other" }] },
+    });
+  });
+
+  it("is reported by doctor if its last run started no turn, with the reason", async () => {
+    const config: SomeConfig = {
+      agents: { main: { backend: "echo" } },
+      budgets: { tiny: { per: "day", tokens: 1 } },
+      schedules: { often: { every: "1s", message: "hi" } },
+    };
+    await using gateway = await startGateway({ config });
+    await gateway.logged("schedule.ran", { outcome: "skipped" });
+    expect(await doctorOf(gateway, "schedules")).toMatchObject([
+      {
+        state: "warning",
+        words: expect.stringMatching(/^often started no turn at \d{4}-.*: budget-exceeded: /),
+        next: expect.stringMatching(/agent-gateway deliveries show dlv_\w+$/),
+      },
+    ]);
+  });
+});

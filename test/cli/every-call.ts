@@ -48,6 +48,10 @@ export function callsOf(payload: string): Record<string, string[][]> {
     "keys revoke": [[`key_${id}`, "--yes"]],
     "budgets list": [[]],
     "budgets grant": [["daily", "--tokens", "500000"]],
+    "schedules list": [[]],
+    "schedules run": [["brief"], ["brief", "--wait"]],
+    "schedules pause": [["brief"]],
+    "schedules resume": [["brief"]],
     "diagnostics export": [["-"]],
     call: [["agent.list"]],
     api: [

@@ -30,6 +30,10 @@ const config = {
       alert: { match: { "body.status": "firing" }, message: "Look: {body.title}" },
     },
   },
+  schedules: {
+    brief: { cron: "0 0 1 1 *", timeZone: "Europe/Berlin", message: "Write the brief." },
+    broken: { cron: "0 0 1 1 *", agent: "bad", message: "Fail." },
+  },
   // No receiver listens there.
   notify: { ops: { url: "http://127.0.0.1:9/", secret: "${NOTIFY_SECRET}", events: ["turn.failed"] } },
   agents: {

@@ -57,6 +57,28 @@ test("agents are listed, shown, reloaded, paused and resumed", async () => {
   expect((await run(["agents", "show", "nobody"])).code).toBe(5);
 });
 
+test("schedules are listed, run, paused and resumed", async () => {
+  expect((await run(["schedules"])).out).toMatch(
+    /^SCHEDULE +WHEN +NEXT +LAST +RESULT\nbrief +0 0 1 1 \* Europe\/Berlin +\d{4}-[\d-]+ [\d:]+ +– +not run yet\nbroken /,
+  );
+  expect((await run(["schedules", "list", "-q"])).out).toBe("brief\nbroken\n");
+  const { out } = await run(["schedules", "run", "brief"]);
+  const [, turn = ""] = /^brief runs now: (turn_\w+)\n/.exec(out) ?? [];
+  expect(out).toBe(`brief runs now: ${turn}\nNext: agent-gateway turns show ${turn} --follow\n`);
+  const waited = await run(["schedules", "run", "brief", "--wait"]);
+  expect([waited.code, waited.out]).toEqual([0, expect.stringContaining("Write the brief.")]);
+  expect((await run(["schedules", "run", "broken", "--wait"])).code).toBe(7);
+  expect((await run(["schedules", "pause", "brief"])).out).toMatch(
+    /^brief has been paused since .*\. It starts no turns at its planned times\.\nNext: agent-gateway schedules resume brief\n$/,
+  );
+  expect((await run(["schedules"])).out).toMatch(/^brief .* paused +\S+ +completed$/m);
+  expect((await run(["schedules", "resume", "brief"])).out).toMatch(/^brief is active\. It runs next at \d{4}-/);
+  expect(await run(["schedules", "run", "breif"])).toMatchObject({
+    code: 5,
+    err: expect.stringMatching(/Did you mean `brief`\? .*\nNext: agent-gateway schedules\n$/s),
+  });
+});
+
 test("keys are created, shown once, listed, rotated and revoked", async () => {
   const made = await run(["keys", "create", "dashboard", "--scope", "admin", "--expires", "30d"]);
   expect([made.code, made.out, made.err]).toEqual([

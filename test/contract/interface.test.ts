@@ -117,9 +117,9 @@ describe("RPC", () => {
     if (row.required) expect(required, `${field} is required in ${shape}`).toBe(true);
   });
 
-  test("has exactly the methods of the interface, and budget.list", () => {
+  test("has exactly the methods of the interface, budget.list and schedule.list", () => {
     const names = rows.methods.map(({ method }) => method);
-    expect(methods.map((method) => text(get(method, "name")))).toEqual([...names, "budget.list"]);
+    expect(methods.map((method) => text(get(method, "name")))).toEqual([...names, "budget.list", "schedule.list"]);
   });
 
   test("agent.list requires no params", () => {

@@ -57,6 +57,45 @@ describe("docs/security.md", () => {
   });
 });
 
+describe("docs/schedules.md", () => {
+  it("lists, runs and pauses the schedules of the page", async () => {
+    const page = "docs/schedules.md";
+    await using gateway = await startProcess({
+      env: secrets,
+      config: await configOfPage(page, ["gateway.json5 schedules"]),
+    });
+    const env = { GATEWAY_URL: gateway.url, REST_API_KEY: secrets.REST_API_KEY };
+    /** The output of the commands of a block. */
+    const printed = async (name: string) => {
+      const outputs = [];
+      for (const line of block(page, name).trim().split("\n")) {
+        const { code, out, err } = await runCli(line.split(" ").slice(1), { env });
+        expect([code, line, err]).toEqual([0, line, err]);
+        outputs.push(out);
+      }
+      return outputs;
+    };
+    /** Rows without times and the spaces between columns. */
+    const rowsOf = (text: string) =>
+      text
+        .trim()
+        .split("\n")
+        .map((row) => row.replace(/(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?/, "time").split(/ {2,}/));
+    const shown = blocksOf(page).find(({ language, name }) => language === "text" && name === "list")?.text ?? "";
+    expect(rowsOf((await printed("list")).join(""))).toEqual(rowsOf(shown));
+    const [ran, paused, resumed] = await printed("run");
+    expect([ran, paused, resumed]).toEqual([
+      expect.stringContaining("completed"),
+      expect.stringContaining("brief has been paused"),
+      expect.stringContaining("brief is active"),
+    ]);
+    const first = JSON.parse(await paste(at(gateway.url, block(page, "rest")), secrets));
+    expect(first).toMatchObject({ schedule: "brief", agent: "main" });
+    expect(JSON.parse(await paste(at(gateway.url, block(page, "rest")), secrets))).toEqual(first);
+    expect(await printed("skipped")).toEqual([""]);
+  });
+});
+
 describe("docs/migrating-from-openclaw.md", () => {
   const page = "docs/migrating-from-openclaw.md";
 

@@ -18,6 +18,7 @@ import { addMigrate } from "./migrate.ts";
 import { addMock } from "./mock.ts";
 import { addNotifications } from "./notifications.ts";
 import { addOpen } from "./open.ts";
+import { addSchedules } from "./schedules.ts";
 import { addSend } from "./send.ts";
 import { addServe } from "./serve.ts";
 import { addSessions } from "./sessions.ts";
@@ -49,6 +50,7 @@ export function addCommands(program: Command): void {
   addAgents(program);
   addKeys(program);
   addBudgets(program);
+  addSchedules(program);
   addDiagnostics(program);
   program.commandsGroup("Call anything:");
   addCalls(program);

@@ -75,7 +75,7 @@ const STEPS: Readonly<
   "group.closed": ["done", (d) => `Wait ended with ${plural(number(d.requests), "request")}`],
   "schedule.fired": ["done", (d, at) => `Started by the schedule, ${until(at, d.planned_at)} after the planned time`],
   "schedule.requested": ["done", (d) => `Run requested by ${text(d.by)}`],
-  "schedule.skipped": ["waiting", (d) => `Planned run skipped${because(d.reason)}`],
+  "schedule.skipped": ["waiting", (d) => `Planned run skipped${because(d.reason)}`, (d) => text(d.detail) || undefined],
   "schedule.missed": ["failed", (d) => `${plural(number(d.count), "planned run")} missed`, missedTimes],
   "request.repeated": ["waiting", (d) => `Repeat of an earlier request (${text(d.turn_id ?? d.event_id)})`],
   "request.refused": [

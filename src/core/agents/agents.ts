@@ -145,7 +145,7 @@ function stateOf({ running, failing }: AgentCounts): AgentView["state"] {
   return failing ? "failing" : "idle";
 }
 
-function textOf(time: number | undefined): string | null {
+export function textOf(time: number | undefined): string | null {
   return time === undefined ? null : new Date(time).toISOString();
 }
 

@@ -13,6 +13,7 @@ import { identity } from "./identity.ts";
 import { keys } from "./keys.ts";
 import { type MappingParts, mappings } from "./mappings.ts";
 import { notifications } from "./notifications.ts";
+import { schedules } from "./schedules.ts";
 import { skills } from "./skills.ts";
 import { turns } from "./turns.ts";
 
@@ -24,6 +25,7 @@ export function restHandlers(core: Core, parts: ReplayParts & ConfigParts & Mapp
     ...turns(core),
     ...agents(core),
     ...budgets(core),
+    ...schedules(core),
     ...deliveries(core, parts),
     ...events(core),
     ...notifications(core),

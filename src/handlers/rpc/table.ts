@@ -3,9 +3,10 @@ import type { Core } from "#core/core.ts";
 import { statusOf } from "#core/health.ts";
 import { listedFor, partsFor } from "#core/reach.ts";
 import type { Reloads } from "#core/reload.ts";
+import { scheduleView } from "#core/schedules/schedule-view.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { Info } from "#generated/rpc-types.ts";
-import { requireAllAgents } from "#kit/reach.ts";
+import { reaches, requireAllAgents } from "#kit/reach.ts";
 import { agent } from "./agent.ts";
 import { session } from "./session.ts";
 
@@ -35,6 +36,10 @@ export function rpcHandlers({ core, reloads, info, version, uptimeMs }: RpcParts
       return reloads.system();
     },
     "budget.list": async (_, { caller }) => ({ budgets: await core.budgets.list(caller) }),
+    "schedule.list": async (_, { caller }) => {
+      const schedules = (await core.schedules.list()).filter(({ settings }) => reaches(caller, settings.agent));
+      return { schedules: schedules.map(scheduleView) };
+    },
     "usage.stats": ({ agentName, ...query }, { caller }) => core.usageStats(query, listedFor(caller, agentName)),
   };
 }

@@ -121,6 +121,7 @@ const RPC: Record<RpcMethod, RpcRow> = {
   "system.info": { ...ANY, params: noParams },
   "system.reload": { ...NEVER, params: noParams },
   "budget.list": { ...ANY, params: noParams },
+  "schedule.list": { ...ANY, params: noParams },
   "usage.stats": { ...row(["result", "forbidden", "forbidden"], ["result", "result", "result"]), params: byAgent },
 };
 

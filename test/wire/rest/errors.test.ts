@@ -5,6 +5,7 @@ import type { Route } from "#test/harness/contract.ts";
 import { openAiProvocations, provocations } from "./provoke.ts";
 import { closeGateways } from "./provoke-gateways.ts";
 import { recorderProvocations } from "./provoke-recorder.ts";
+import { scheduleProvocations } from "./provoke-schedules.ts";
 
 afterAll(closeGateways);
 
@@ -15,6 +16,7 @@ describe.each(served)("$operation", (route) => {
     if (name === "internal") continue; // internal.test.ts
     const provoke =
       recorderProvocations[route.operation]?.[name] ??
+      scheduleProvocations[route.operation]?.[name] ??
       openAiProvocations[route.operation]?.[name] ??
       provocations[name];
     test(`answers ${errors[name].status} ${name}`, async () => {
@@ -33,6 +35,7 @@ test("these operations refuse a key because of its scope", () => {
     ...["turns.list", "turns.announce"],
     ...["agents.beat", "agents.pause", "agents.resume"],
     ...["budgets.list", "budgets.grant"],
+    ...["schedules.list", "schedules.run", "schedules.pause", "schedules.resume"],
     ...["deliveries.list", "deliveries.get", "deliveries.replay"],
     ...["events.list", "events.get", "events.replay"],
     ...["notifications.list", "notifications.replay", "notifications.test"],

@@ -13,10 +13,12 @@ import { agents, createGateways, failIfStoreFails, failingStore, whileStoreFails
 export type Provoke = (route: Route) => Promise<Reply>;
 
 const skills = { dirs: [skillsFolder(SUMMARISE)] };
+const yearly = { cron: "0 0 1 1 *", message: "hi" } as const;
+const schedules = { brief: yearly, other: yearly };
 const budgets = { ops: { per: "day", tokens: 1_000_000_000_000 } } as const;
 export function configOf(config: SomeConfig): SomeConfig {
   const gateway = { defaultAgent: "main", trustedProxies: ["127.0.0.1"], openai: { enabled: true } };
-  return { agents, skills, budgets, ...config, gateway: { ...gateway, ...config.gateway } };
+  return { agents, skills, budgets, schedules, ...config, gateway: { ...gateway, ...config.gateway } };
 }
 /** They serve every operation. */
 export const { gatewayFor, close: closeGateways } = createGateways(configOf);
@@ -64,6 +66,7 @@ export const IDS = {
   notification_id: "ntf_01M7YN0XEMM1B7E5S8YF3GKP2N.ops",
   name: "ops",
   agent_name: "main",
+  schedule_name: "brief",
   skill_id: "summarise-thread",
   model: "main",
 };

@@ -126,9 +126,9 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     await beginStuck(gateway, { session_id: newSession() });
     // The test that closes the gateways waits for its end.
     void gateway.gateway.drain("test", 1_000);
-    const body = JSON.stringify(BODIES[route.operation]);
+    const body = JSON.stringify(BODIES[route.operation] ?? {});
     const headers = { authorization: `Bearer ${keyFor(route)}`, "content-type": "application/json" };
-    const place = { method: route.method, path: route.path };
+    const place = { method: route.method, path: targetOf(route.path, { path: IDS }) };
     connection.write(requestText(place, headers, body));
     return await connection.reply(place);
   },

@@ -179,6 +179,7 @@ describe.each(restRoutes)("$method $path", ({ path }) => {
       event_id: "x",
       notification_id: "x",
       agent_name: "x",
+      schedule_name: "x",
       skill_id: "x",
       name: "x",
     },

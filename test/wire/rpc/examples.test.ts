@@ -70,7 +70,12 @@ describe("the examples of results", () => {
   test.each(examples)("$method: $example.name", async ({ method, example }) => {
     const readConfig = method === "system.reload" ? reloads[example.name] : undefined;
     const budgets = { daily: { per: "day", timeZone: "Europe/Berlin", tokens: 2_000_000 } } as const;
-    const config = { agents: { main }, ...(method === "budget.list" && { budgets }) };
+    const brief = { cron: "0 9 * * 1-5", timeZone: "Europe/Berlin", message: "Write the brief of the day." } as const;
+    const config = {
+      agents: { main },
+      ...(method === "budget.list" && { budgets }),
+      ...(method === "schedule.list" && { schedules: { brief } }),
+    };
     await using gateway = await startGateway({ config, ...(readConfig && { readConfig }) });
     const rpc = createRpc(gateway.url);
     if (!method.startsWith("system.") && method !== "agent.sendMessage") await converse(rpc);

@@ -29,11 +29,13 @@ export function createStage(way: Way) {
   const trusting = { defaultAgent: "main", trustedProxies: ["127.0.0.1", "::1"], ...way.config?.gateway };
   const configOf = (config: SomeConfig): SomeConfig => {
     const rpc = { ...config.gateway?.rpc, auth: { tokens: TOKENS } };
-    return { agents, ...config, gateway: { ...trusting, rpc } };
+    return { agents, schedules, ...config, gateway: { ...trusting, rpc } };
   };
   return { open: way.open, ...createGateways(configOf) };
 }
 
+/** Without a schedule, the list does not read the store. */
+const schedules = { yearly: { cron: "0 0 1 1 *", message: "hi" } };
 const TOKENS = [
   { name: "ops", token: SECRETS.rpcToken, permissions: ["*"] },
   { name: "lister", token: "a-token-that-lists", permissions: ["agent.list" as const] },

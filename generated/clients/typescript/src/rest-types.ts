@@ -896,6 +896,21 @@ export interface LastReload {
   problems: Problems;
 }
 
+/** A run of a schedule. */
+export interface LastRun {
+  outcome: ScheduleOutcome;
+  /** The planned time; of a requested run, the time of the request. */
+  planned_at: Timestamp;
+  /** The time of the outcome. */
+  at: Timestamp;
+  turn_id: ScheduledTurn;
+  turn_status: ScheduledTurnStatus;
+  /** The record of the run in the flight recorder. */
+  delivery_id: DeliveryId;
+  reason: ScheduleReason;
+  requested_by: ScheduleRequester;
+}
+
 /** The result of the payload. */
 export type MappedByNameReply = MappedReply | UnmatchedReply | ChallengeReply;
 
@@ -1208,6 +1223,99 @@ export interface RotatedKey {
   replaced_expires_at: Timestamp;
 }
 
+/** A schedule of the configuration, its next runs, and its last run. */
+export interface Schedule {
+  name: ScheduleName;
+  cron: ScheduleCron;
+  every: ScheduleInterval;
+  time_zone: ScheduleTimeZone;
+  /** The agent of its turns. */
+  agent: AgentName;
+  message: ScheduleMessage;
+  skill_id: ScheduleSkill;
+  params: ScheduleParams;
+  session_id: ScheduleSession;
+  model: ScheduleModel;
+  channel: ScheduleChannel;
+  delivery: DeliveryMode;
+  missed: ScheduleMissed;
+  missed_within: ScheduleMissedWithin;
+  overlap: ScheduleOverlap;
+  state: ScheduleState;
+  /** The start of the pause; null if it is not paused. */
+  paused_at: Timestamp | null;
+  next: ScheduleTimes;
+  /** The last run, also one that started no turn; null before the first. */
+  last: LastRun | null;
+}
+
+/** The channel for the replies; null if the configuration of the schedule names none. */
+export type ScheduleChannel = Channel | null;
+
+/** The cron expression of its planned times; null with `every`. */
+export type ScheduleCron = string | null;
+
+/** The time between two runs; null with `cron`. */
+export type ScheduleInterval = string | null;
+
+export interface ScheduleList {
+  /** All schedules, in the configuration's order. */
+  schedules: Schedule[];
+  /** Always null: the list has no pages. */
+  next_cursor: null;
+}
+
+/** The message of its turns; null with `skill_id`. */
+export type ScheduleMessage = string | null;
+
+/** The action after missed times: `skip` starts no turn; `once` starts one turn if the last missed time is at most `missed_within` ago. */
+export type ScheduleMissed = "skip" | "once";
+
+/** The longest time after a missed time in which `once` starts a turn. */
+export type ScheduleMissedWithin = string;
+
+/** The model of its turns; null for the model of the agent. */
+export type ScheduleModel = ModelName | null;
+
+/** The name of a schedule in the configuration. */
+export type ScheduleName = string;
+
+/** `started`: a turn started. `skipped`: the planned time came, but no turn started, for `reason`. `missed`: the planned time passed while no gateway could start the run. */
+export type ScheduleOutcome = "started" | "skipped" | "missed";
+
+/** The action while the turn of the last run has not ended: `skip` starts no turn; `queue` queues one. */
+export type ScheduleOverlap = "skip" | "queue";
+
+/** The params of the skill; null with `message`. */
+export type ScheduleParams = Record<string, unknown> | null;
+
+/** The reason why no turn started; null if one started. */
+export type ScheduleReason = string | null;
+
+/** The name of the key that requested the run, or of the console token; null for a planned run. */
+export type ScheduleRequester = string | null;
+
+/** The session of all its turns; null if each turn gets a new session, `schedule:<id>`. */
+export type ScheduleSession = SessionId | null;
+
+/** The skill that its turns trigger; null with `message`. */
+export type ScheduleSkill = SkillId | null;
+
+/** `paused`: it starts no turns at its planned times. */
+export type ScheduleState = "active" | "paused";
+
+/** The time zone of `cron`; `UTC` with `every`. */
+export type ScheduleTimeZone = string;
+
+/** The next five planned times, or all that are left; empty while it is paused. */
+export type ScheduleTimes = Timestamp[];
+
+/** The started turn; null if there is none. */
+export type ScheduledTurn = TurnId | null;
+
+/** The status of the turn; null if there is none, or if it is no longer stored. */
+export type ScheduledTurnStatus = TurnStatus | null;
+
 /** A place in a stream's journal; it grows by one with each entry. */
 export type Seq = number;
 
@@ -1301,6 +1409,16 @@ export interface SkillText {
   instructions: string;
 }
 
+/** The turn that a call started. */
+export interface StartedRun {
+  schedule: ScheduleName;
+  turn_id: TurnId;
+  session_id: SessionId;
+  /** The record of the run in the flight recorder. */
+  delivery_id: DeliveryId;
+  agent: AgentName;
+}
+
 /** An event that an agent handles at its heartbeat. Absent values are null. */
 export interface SystemEvent {
   event_id: EventId;
@@ -1368,6 +1486,9 @@ export interface TimelineStep {
    * - `request.refused`: the `error`, its `status` and `detail`.
    * - `challenge.answered`: the sender verified the address.
    *
+   * A run of a schedule: `schedule.fired` (its planned time `planned_at` came), `schedule.requested` (by `by`), `schedule.skipped` (no turn started at `planned_at`, for this
+   * `reason`, with its `detail`), `schedule.missed` (`count` planned times from `first_at` to `last_at` passed while no gateway could start a run).
+   *
    * Its turn: `turn.queued`, `turn.started` (with `attempt` and `waited_ms`), `turn.returned` (an attempt failed and is retried:
    * `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and the `latency_ms` of its last attempt), `turn.failed` (with `error`,
    * `detail`, `usage` and `latency_ms`), `turn.cancelled` (with the `reply` so far, and `usage`).
@@ -1387,7 +1508,7 @@ export interface TimelineStep {
    *
    * `message`, `reply`, `arguments` and `result` are absent if `recorder.bodies` was off when the request was recorded.
    */
-  name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.coalesced" | "group.opened" | "group.joined" | "group.closed" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.delayed" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.misaddressed" | "announcement.requeued";
+  name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.coalesced" | "group.opened" | "group.joined" | "group.closed" | "request.repeated" | "request.sent-again" | "request.refused" | "challenge.answered" | "schedule.fired" | "schedule.requested" | "schedule.skipped" | "schedule.missed" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.delayed" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed" | "announcement.misaddressed" | "announcement.requeued";
   /** The details of the step; null if there are none. */
   detail: Record<string, unknown> | null;
 }

@@ -149,6 +149,9 @@ export type Cursor = string;
 /** One inbound request in the flight recorder. */
 export type DeliveryId = string;
 
+/** `announce` also sends the reply to a configured channel; with `none` the reply is only read or pushed. */
+export type DeliveryMode = "none" | "announce";
+
 /** The name of an error in the error table. Names are added over time, and do not change. */
 export type ErrorName = string;
 
@@ -208,6 +211,21 @@ export interface Info {
   limits: Limits;
   /** The turns that this process started in each minute of the last hour, the oldest first. The last minute is still running. A token that is limited to agents gets only the turns of these agents. */
   turnsPerMinute: number[];
+}
+
+/** A run of a schedule. */
+export interface LastRun {
+  outcome: ScheduleOutcome;
+  /** The planned time; of a requested run, the time of the request. */
+  plannedAt: Timestamp;
+  /** The time of the outcome. */
+  at: Timestamp;
+  turnId: ScheduledTurn;
+  turnStatus: ScheduledTurnStatus;
+  /** The record of the run in the flight recorder. */
+  deliveryId: DeliveryId;
+  reason: ScheduleReason;
+  requestedBy: ScheduleRequester;
 }
 
 /** Above these limits the gateway refuses new work; it never drops accepted work. */
@@ -283,6 +301,98 @@ export type Problems = ConfigProblem[];
 
 /** `true` if the configuration was read and is in force; `false` if it is not valid, so that the last valid one stays in force. */
 export type Reloaded = boolean;
+
+/** A schedule of the configuration, its next runs, and its last run. */
+export interface Schedule {
+  name: ScheduleName;
+  cron: ScheduleCron;
+  every: ScheduleInterval;
+  timeZone: ScheduleTimeZone;
+  /** The agent of its turns. */
+  agent: AgentName;
+  message: ScheduleMessage;
+  skillId: ScheduleSkill;
+  params: ScheduleParams;
+  sessionId: ScheduleSession;
+  model: ScheduleModel;
+  channel: ScheduleChannel;
+  delivery: DeliveryMode;
+  missed: ScheduleMissed;
+  missedWithin: ScheduleMissedWithin;
+  overlap: ScheduleOverlap;
+  state: ScheduleState;
+  /** The start of the pause; null if it is not paused. */
+  pausedAt: Timestamp | null;
+  next: ScheduleTimes;
+  /** The last run, also one that started no turn; null before the first. */
+  last: LastRun | null;
+}
+
+/** The channel for the replies; null if the configuration of the schedule names none. */
+export type ScheduleChannel = Channel | null;
+
+/** The cron expression of its planned times; null with `every`. */
+export type ScheduleCron = string | null;
+
+/** The time between two runs; null with `cron`. */
+export type ScheduleInterval = string | null;
+
+/** The schedules that the token may see. */
+export interface ScheduleList {
+  /** The schedules, in the configuration's order. */
+  schedules: Schedule[];
+}
+
+/** The message of its turns; null with `skill_id`. */
+export type ScheduleMessage = string | null;
+
+/** The action after missed times: `skip` starts no turn; `once` starts one turn if the last missed time is at most `missed_within` ago. */
+export type ScheduleMissed = "skip" | "once";
+
+/** The longest time after a missed time in which `once` starts a turn. */
+export type ScheduleMissedWithin = string;
+
+/** The model of its turns; null for the model of the agent. */
+export type ScheduleModel = ModelName | null;
+
+/** The name of a schedule in the configuration. */
+export type ScheduleName = string;
+
+/** `started`: a turn started. `skipped`: the planned time came, but no turn started, for `reason`. `missed`: the planned time passed while no gateway could start the run. */
+export type ScheduleOutcome = "started" | "skipped" | "missed";
+
+/** The action while the turn of the last run has not ended: `skip` starts no turn; `queue` queues one. */
+export type ScheduleOverlap = "skip" | "queue";
+
+/** The params of the skill; null with `message`. */
+export type ScheduleParams = Record<string, unknown> | null;
+
+/** The reason why no turn started; null if one started. */
+export type ScheduleReason = string | null;
+
+/** The name of the key that requested the run, or of the console token; null for a planned run. */
+export type ScheduleRequester = string | null;
+
+/** The session of all its turns; null if each turn gets a new session, `schedule:<id>`. */
+export type ScheduleSession = SessionId | null;
+
+/** The skill that its turns trigger; null with `message`. */
+export type ScheduleSkill = SkillId | null;
+
+/** `paused`: it starts no turns at its planned times. */
+export type ScheduleState = "active" | "paused";
+
+/** The time zone of `cron`; `UTC` with `every`. */
+export type ScheduleTimeZone = string;
+
+/** The next five planned times, or all that are left; empty while it is paused. */
+export type ScheduleTimes = Timestamp[];
+
+/** The started turn; null if there is none. */
+export type ScheduledTurn = TurnId | null;
+
+/** The status of the turn; null if there is none, or if it is no longer stored. */
+export type ScheduledTurnStatus = TurnStatus | null;
 
 /** A stored message, and the turn that answers it. */
 export interface SentMessage {
@@ -660,6 +770,10 @@ export interface UsageStatsParams {
 export interface BudgetListParams {
 }
 
+/** The params of `schedule.list`. */
+export interface ScheduleListParams {
+}
+
 /** Each method with its params and its result. */
 export interface RpcMethods {
   "agent.list": { params: AgentListParams; result: AgentList };
@@ -675,6 +789,7 @@ export interface RpcMethods {
   "system.reload": { params: SystemReloadParams; result: SystemReload };
   "usage.stats": { params: UsageStatsParams; result: UsageStats };
   "budget.list": { params: BudgetListParams; result: BudgetList };
+  "schedule.list": { params: ScheduleListParams; result: ScheduleList };
 }
 
 export type RpcMethod = keyof RpcMethods;

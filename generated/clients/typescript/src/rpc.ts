@@ -2,14 +2,14 @@
 import type { Reply, Page } from "./reply.ts";
 import { bindMethods, type Method, type RpcCalls, sendByHttp } from "./rpc-calls.ts";
 import { openSocket, type SocketCalls } from "./rpc-socket.ts";
-import type { Agent, AgentList, AgentListParams, AgentReload, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, BudgetList, BudgetListParams, Health, Info, Message, SentMessage, Session, SessionCompactParams, SessionCompaction, SessionDeleteParams, SessionDeletion, SessionDetails, SessionGetParams, SessionList, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReload, SystemReloadParams, UsageStats, UsageStatsParams } from "./rpc-types.ts";
+import type { Agent, AgentList, AgentListParams, AgentReload, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, BudgetList, BudgetListParams, Health, Info, Message, ScheduleList, ScheduleListParams, SentMessage, Session, SessionCompactParams, SessionCompaction, SessionDeleteParams, SessionDeletion, SessionDetails, SessionGetParams, SessionList, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReload, SystemReloadParams, UsageStats, UsageStatsParams } from "./rpc-types.ts";
 import { type GatewayOptions, type CallOptions, readSettings, type Settings, type StartOptions } from "./settings.ts";
 
 export * from "./common.ts";
 export type * from "./push-types.ts";
 export type { BatchCall, BatchResult, RpcCalls } from "./rpc-calls.ts";
 export type { SocketCalls } from "./rpc-socket.ts";
-export type { AgentListParams, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, BudgetListParams, SessionCompactParams, SessionDeleteParams, SessionGetParams, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReloadParams, UsageStatsParams, RpcMethod, RpcMethods } from "./rpc-types.ts";
+export type { AgentListParams, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, BudgetListParams, ScheduleListParams, SessionCompactParams, SessionDeleteParams, SessionGetParams, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReloadParams, UsageStatsParams, RpcMethod, RpcMethods } from "./rpc-types.ts";
 export type * as types from "./rpc-types.ts";
 
 export interface AgentMethods {
@@ -107,6 +107,15 @@ export interface BudgetMethods {
   list(params?: BudgetListParams, options?: CallOptions): Reply<BudgetList>;
 }
 
+export interface ScheduleMethods {
+  /**
+   * List schedules.
+   *
+   * All schedules with their next planned times and their last run. The list is not paginated. A token with `agents` gets only the schedules of its agents.
+   */
+  list(params?: ScheduleListParams, options?: CallOptions): Reply<ScheduleList>;
+}
+
 /** The methods by noun and verb. */
 export interface RpcNouns {
   readonly agent: AgentMethods;
@@ -114,6 +123,7 @@ export interface RpcNouns {
   readonly system: SystemMethods;
   readonly usage: UsageMethods;
   readonly budget: BudgetMethods;
+  readonly schedule: ScheduleMethods;
 }
 
 /** The same methods over a WebSocket, without an HTTP response. */
@@ -141,6 +151,7 @@ const methods: Record<string, Method> = {
   "system.reload": {},
   "usage.stats": {},
   "budget.list": {},
+  "schedule.list": {},
 };
 
 export interface RpcClient extends RpcNouns, RpcCalls {}

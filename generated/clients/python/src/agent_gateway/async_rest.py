@@ -57,12 +57,15 @@ from .rest_types import (
     NotificationTest,
     Readiness,
     RotatedKey,
+    Schedule,
+    ScheduleList,
     SessionId,
     SignIn,
     SignInCode,
     SkillId,
     SkillList,
     SkillText,
+    StartedRun,
     SystemEvent,
     SystemEventList,
     Timestamp,
@@ -404,6 +407,47 @@ class AsyncBudgetsCalls:
         stream. A key cannot raise its own budget or a budget that lists it in `keys`.
         """
         return await self._http.call(_operations.BUDGETS_GRANT, (name,), body=given({"tokens": tokens, "cost": cost}, {"until": until}))
+
+
+class AsyncSchedulesCalls:
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def list(self) -> ScheduleList:
+        """List schedules.
+
+        All schedules of the configuration, with their next planned times and their last run. The list is not paginated.
+        """
+        return await self._http.call(_operations.SCHEDULES_LIST)
+
+    async def run(self, schedule_name: str, *, idempotency_key: Optional[str] = None) -> StartedRun:
+        """Run a schedule now.
+
+        Starts a turn of the schedule now, even if it is paused or the turn of its last run has not ended. Its planned
+        times do not change. The call
+        does not wait for the turn: read it at `/api/v1/turns/{turn_id}`. The call takes no body or an empty object.
+        """
+        return await self._http.call(_operations.SCHEDULES_RUN, (schedule_name,), key=idempotency_key)
+
+    async def pause(self, schedule_name: str) -> Schedule:
+        """Pause a schedule.
+
+        Stops the schedule from starting turns at its planned times until it is resumed. A running turn continues to its
+        end, and the schedule can
+        still be run by a call. The pause is stored: it survives a restart if the store does, and is valid for every
+        gateway on the same store. A
+        schedule that is already paused keeps its `paused_at`. The call takes no body or an empty object.
+        """
+        return await self._http.call(_operations.SCHEDULES_PAUSE, (schedule_name,))
+
+    async def resume(self, schedule_name: str) -> Schedule:
+        """Resume a schedule.
+
+        Ends the pause of the schedule. Its next run is at its next planned time: the times that passed during the pause
+        start no turns. A schedule
+        that is not paused does not change. The call takes no body or an empty object.
+        """
+        return await self._http.call(_operations.SCHEDULES_RESUME, (schedule_name,))
 
 
 class AsyncDeliveriesCalls:
@@ -894,7 +938,7 @@ class AsyncOpsCalls:
     async def openrpc(self) -> Document:
         """The RPC contract.
 
-        The 13 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
+        The 14 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
         """
         return await self._http.call(_operations.OPS_OPENRPC)
 
@@ -917,6 +961,7 @@ class AsyncRestCalls:
         self.turns = AsyncTurnsCalls(http)
         self.agents = AsyncAgentsCalls(http)
         self.budgets = AsyncBudgetsCalls(http)
+        self.schedules = AsyncSchedulesCalls(http)
         self.deliveries = AsyncDeliveriesCalls(http)
         self.events = AsyncEventsCalls(http)
         self.notifications = AsyncNotificationsCalls(http)

@@ -27,6 +27,7 @@ from .rpc_types import (
     Message,
     ModelName,
     PageLimit,
+    ScheduleList,
     SentMessage,
     Session,
     SessionCompaction,
@@ -248,6 +249,19 @@ class AsyncBudgetMethods:
         return await self._rpc.call("budget.list", given({}))
 
 
+class AsyncScheduleMethods:
+    def __init__(self, rpc: AsyncRpcCalls) -> None:
+        self._rpc = rpc
+
+    async def list(self) -> ScheduleList:
+        """List schedules.
+
+        All schedules with their next planned times and their last run. The list is not paginated. A token with `agents`
+        gets only the schedules of its agents.
+        """
+        return await self._rpc.call("schedule.list", given({}))
+
+
 class _AsyncMethods(AsyncRpcCalls):
     """The methods by noun and verb."""
 
@@ -258,6 +272,7 @@ class _AsyncMethods(AsyncRpcCalls):
         self.system = AsyncSystemMethods(self)
         self.usage = AsyncUsageMethods(self)
         self.budget = AsyncBudgetMethods(self)
+        self.schedule = AsyncScheduleMethods(self)
 
 
 class AsyncRpc(_AsyncMethods):

@@ -229,6 +229,70 @@ ResolvedChannel = Optional[str]
 ResolvedModel = Optional[str]
 """The model that answers; null if the backend has no models."""
 
+ScheduleChannel = Optional["Channel"]
+"""The channel for the replies; null if the configuration of the schedule names none."""
+
+ScheduleCron = Optional[str]
+"""The cron expression of its planned times; null with `every`."""
+
+ScheduleInterval = Optional[str]
+"""The time between two runs; null with `cron`."""
+
+ScheduleMessage = Optional[str]
+"""The message of its turns; null with `skill_id`."""
+
+ScheduleMissed = Literal["skip", "once"]
+"""The action after missed times: `skip` starts no turn; `once` starts one turn if the last missed time is at most
+`missed_within` ago.
+"""
+
+ScheduleMissedWithin = str
+"""The longest time after a missed time in which `once` starts a turn."""
+
+ScheduleModel = Optional["ModelName"]
+"""The model of its turns; null for the model of the agent."""
+
+ScheduleName = str
+"""The name of a schedule in the configuration."""
+
+ScheduleOutcome = Literal["started", "skipped", "missed"]
+"""`started`: a turn started. `skipped`: the planned time came, but no turn started, for `reason`. `missed`: the planned
+time passed while no gateway could start the run.
+"""
+
+ScheduleOverlap = Literal["skip", "queue"]
+"""The action while the turn of the last run has not ended: `skip` starts no turn; `queue` queues one."""
+
+ScheduleParams = Optional[Dict[str, Any]]
+"""The params of the skill; null with `message`."""
+
+ScheduleReason = Optional[str]
+"""The reason why no turn started; null if one started."""
+
+ScheduleRequester = Optional[str]
+"""The name of the key that requested the run, or of the console token; null for a planned run."""
+
+ScheduleSession = Optional["SessionId"]
+"""The session of all its turns; null if each turn gets a new session, `schedule:<id>`."""
+
+ScheduleSkill = Optional["SkillId"]
+"""The skill that its turns trigger; null with `message`."""
+
+ScheduleState = Literal["active", "paused"]
+"""`paused`: it starts no turns at its planned times."""
+
+ScheduleTimeZone = str
+"""The time zone of `cron`; `UTC` with `every`."""
+
+ScheduleTimes = List["Timestamp"]
+"""The next five planned times, or all that are left; empty while it is paused."""
+
+ScheduledTurn = Optional["TurnId"]
+"""The started turn; null if there is none."""
+
+ScheduledTurnStatus = Optional["TurnStatus"]
+"""The status of the turn; null if there is none, or if it is no longer stored."""
+
 Seq = int
 """A place in a stream's journal; it grows by one with each entry."""
 
@@ -1168,6 +1232,22 @@ class LastReload(Reply):
     problems: Problems
 
 
+class LastRun(Reply):
+    """A run of a schedule."""
+
+    outcome: ScheduleOutcome
+    planned_at: Timestamp
+    """The planned time; of a requested run, the time of the request."""
+    at: Timestamp
+    """The time of the outcome."""
+    turn_id: ScheduledTurn
+    turn_status: ScheduledTurnStatus
+    delivery_id: DeliveryId
+    """The record of the run in the flight recorder."""
+    reason: ScheduleReason
+    requested_by: ScheduleRequester
+
+
 class MappedReply(Reply):
     """A mapping matched; its turn is stored and will run."""
 
@@ -1452,6 +1532,40 @@ class RotatedKey(Reply):
     """The expiry of the old key."""
 
 
+class Schedule(Reply):
+    """A schedule of the configuration, its next runs, and its last run."""
+
+    name: ScheduleName
+    cron: ScheduleCron
+    every: ScheduleInterval
+    time_zone: ScheduleTimeZone
+    agent: AgentName
+    """The agent of its turns."""
+    message: ScheduleMessage
+    skill_id: ScheduleSkill
+    params: ScheduleParams
+    session_id: ScheduleSession
+    model: ScheduleModel
+    channel: ScheduleChannel
+    delivery: DeliveryMode
+    missed: ScheduleMissed
+    missed_within: ScheduleMissedWithin
+    overlap: ScheduleOverlap
+    state: ScheduleState
+    paused_at: Optional[Timestamp]
+    """The start of the pause; null if it is not paused."""
+    next: ScheduleTimes
+    last: Optional[LastRun]
+    """The last run, also one that started no turn; null before the first."""
+
+
+class ScheduleList(Reply):
+    schedules: List[Schedule]
+    """All schedules, in the configuration's order."""
+    next_cursor: None
+    """Always null: the list has no pages."""
+
+
 class SignIn(Reply):
     name: str
     """The name of the key that made the code; `console` for the console token."""
@@ -1544,6 +1658,17 @@ class SkillText(Reply):
     """The text of its SKILL.md, as Markdown, without the front matter; up to 256 KiB."""
 
 
+class StartedRun(Reply):
+    """The turn that a call started."""
+
+    schedule: ScheduleName
+    turn_id: TurnId
+    session_id: SessionId
+    delivery_id: DeliveryId
+    """The record of the run in the flight recorder."""
+    agent: AgentName
+
+
 class SystemEvent(Reply):
     """An event that an agent handles at its heartbeat. Absent values are null."""
 
@@ -1595,7 +1720,7 @@ class TimelineStep(Reply):
     """One step."""
 
     at: Timestamp
-    name: Literal["request.received", "request.replayed", "request.edited", "token.accepted", "token.refused", "signature.accepted", "signature.refused", "rate-limit.counted", "mapping.tried", "message.rendered", "request.coalesced", "group.opened", "group.joined", "group.closed", "request.repeated", "request.sent-again", "request.refused", "challenge.answered", "turn.queued", "turn.started", "turn.returned", "tool.called", "tool.unavailable", "model.unavailable", "usage.unknown", "turn.completed", "turn.failed", "turn.cancelled", "event.queued", "event.taken", "event.returned", "event.delayed", "event.handled", "event.dead", "event.requeued", "announcement.delivered", "announcement.retried", "announcement.failed", "announcement.returned", "announcement.unaddressed", "announcement.misaddressed", "announcement.requeued"]
+    name: Literal["request.received", "request.replayed", "request.edited", "token.accepted", "token.refused", "signature.accepted", "signature.refused", "rate-limit.counted", "mapping.tried", "message.rendered", "request.coalesced", "group.opened", "group.joined", "group.closed", "request.repeated", "request.sent-again", "request.refused", "challenge.answered", "schedule.fired", "schedule.requested", "schedule.skipped", "schedule.missed", "turn.queued", "turn.started", "turn.returned", "tool.called", "tool.unavailable", "model.unavailable", "usage.unknown", "turn.completed", "turn.failed", "turn.cancelled", "event.queued", "event.taken", "event.returned", "event.delayed", "event.handled", "event.dead", "event.requeued", "announcement.delivered", "announcement.retried", "announcement.failed", "announcement.returned", "announcement.unaddressed", "announcement.misaddressed", "announcement.requeued"]
     """The name of the step. Names are added over time.
 
     The request:
@@ -1623,6 +1748,11 @@ class TimelineStep(Reply):
     - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
     - `request.refused`: the `error`, its `status` and `detail`.
     - `challenge.answered`: the sender verified the address.
+
+    A run of a schedule: `schedule.fired` (its planned time `planned_at` came), `schedule.requested` (by `by`),
+    `schedule.skipped` (no turn started at `planned_at`, for this
+    `reason`, with its `detail`), `schedule.missed` (`count` planned times from `first_at` to `last_at` passed while no
+    gateway could start a run).
 
     Its turn: `turn.queued`, `turn.started` (with `attempt` and `waited_ms`), `turn.returned` (an attempt failed and is
     retried:

@@ -27,6 +27,7 @@ from .rpc_types import (
     Message,
     ModelName,
     PageLimit,
+    ScheduleList,
     SentMessage,
     Session,
     SessionCompaction,
@@ -248,6 +249,19 @@ class BudgetMethods:
         return self._rpc.call("budget.list", given({}))
 
 
+class ScheduleMethods:
+    def __init__(self, rpc: RpcCalls) -> None:
+        self._rpc = rpc
+
+    def list(self) -> ScheduleList:
+        """List schedules.
+
+        All schedules with their next planned times and their last run. The list is not paginated. A token with `agents`
+        gets only the schedules of its agents.
+        """
+        return self._rpc.call("schedule.list", given({}))
+
+
 class _AsyncMethods(RpcCalls):
     """The methods by noun and verb."""
 
@@ -258,6 +272,7 @@ class _AsyncMethods(RpcCalls):
         self.system = SystemMethods(self)
         self.usage = UsageMethods(self)
         self.budget = BudgetMethods(self)
+        self.schedule = ScheduleMethods(self)
 
 
 class Rpc(_AsyncMethods):

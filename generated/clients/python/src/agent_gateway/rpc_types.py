@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Literal, Optional
+from typing import Any, Dict, List, Literal, Optional
 
 from ._reply import Reply
 
@@ -64,6 +64,9 @@ Cursor = str
 DeliveryId = str
 """One inbound request in the flight recorder."""
 
+DeliveryMode = Literal["none", "announce"]
+"""`announce` also sends the reply to a configured channel; with `none` the reply is only read or pushed."""
+
 ErrorName = str
 """The name of an error in the error table. Names are added over time, and do not change."""
 
@@ -108,6 +111,70 @@ Reloaded = bool
 """`true` if the configuration was read and is in force; `false` if it is not valid, so that the last valid one stays in
 force.
 """
+
+ScheduleChannel = Optional["Channel"]
+"""The channel for the replies; null if the configuration of the schedule names none."""
+
+ScheduleCron = Optional[str]
+"""The cron expression of its planned times; null with `every`."""
+
+ScheduleInterval = Optional[str]
+"""The time between two runs; null with `cron`."""
+
+ScheduleMessage = Optional[str]
+"""The message of its turns; null with `skill_id`."""
+
+ScheduleMissed = Literal["skip", "once"]
+"""The action after missed times: `skip` starts no turn; `once` starts one turn if the last missed time is at most
+`missed_within` ago.
+"""
+
+ScheduleMissedWithin = str
+"""The longest time after a missed time in which `once` starts a turn."""
+
+ScheduleModel = Optional["ModelName"]
+"""The model of its turns; null for the model of the agent."""
+
+ScheduleName = str
+"""The name of a schedule in the configuration."""
+
+ScheduleOutcome = Literal["started", "skipped", "missed"]
+"""`started`: a turn started. `skipped`: the planned time came, but no turn started, for `reason`. `missed`: the planned
+time passed while no gateway could start the run.
+"""
+
+ScheduleOverlap = Literal["skip", "queue"]
+"""The action while the turn of the last run has not ended: `skip` starts no turn; `queue` queues one."""
+
+ScheduleParams = Optional[Dict[str, Any]]
+"""The params of the skill; null with `message`."""
+
+ScheduleReason = Optional[str]
+"""The reason why no turn started; null if one started."""
+
+ScheduleRequester = Optional[str]
+"""The name of the key that requested the run, or of the console token; null for a planned run."""
+
+ScheduleSession = Optional["SessionId"]
+"""The session of all its turns; null if each turn gets a new session, `schedule:<id>`."""
+
+ScheduleSkill = Optional["SkillId"]
+"""The skill that its turns trigger; null with `message`."""
+
+ScheduleState = Literal["active", "paused"]
+"""`paused`: it starts no turns at its planned times."""
+
+ScheduleTimeZone = str
+"""The time zone of `cron`; `UTC` with `every`."""
+
+ScheduleTimes = List["Timestamp"]
+"""The next five planned times, or all that are left; empty while it is paused."""
+
+ScheduledTurn = Optional["TurnId"]
+"""The started turn; null if there is none."""
+
+ScheduledTurnStatus = Optional["TurnStatus"]
+"""The status of the turn; null if there is none, or if it is no longer stored."""
 
 Seq = int
 """A place in a stream's journal; it grows by one with each entry."""
@@ -317,6 +384,22 @@ class Info(Reply):
     """
 
 
+class LastRun(Reply):
+    """A run of a schedule."""
+
+    outcome: ScheduleOutcome
+    planned_at: Timestamp
+    """The planned time; of a requested run, the time of the request."""
+    at: Timestamp
+    """The time of the outcome."""
+    turn_id: ScheduledTurn
+    turn_status: ScheduledTurnStatus
+    delivery_id: DeliveryId
+    """The record of the run in the flight recorder."""
+    reason: ScheduleReason
+    requested_by: ScheduleRequester
+
+
 class Limits(Reply):
     """Above these limits the gateway refuses new work; it never drops accepted work."""
 
@@ -364,6 +447,40 @@ class Message(Reply):
     compacted: bool
     """`true` if the summary replaces it, so that the agent no longer reads it."""
     tool_calls: Optional[ToolCalls]
+
+
+class Schedule(Reply):
+    """A schedule of the configuration, its next runs, and its last run."""
+
+    name: ScheduleName
+    cron: ScheduleCron
+    every: ScheduleInterval
+    time_zone: ScheduleTimeZone
+    agent: AgentName
+    """The agent of its turns."""
+    message: ScheduleMessage
+    skill_id: ScheduleSkill
+    params: ScheduleParams
+    session_id: ScheduleSession
+    model: ScheduleModel
+    channel: ScheduleChannel
+    delivery: DeliveryMode
+    missed: ScheduleMissed
+    missed_within: ScheduleMissedWithin
+    overlap: ScheduleOverlap
+    state: ScheduleState
+    paused_at: Optional[Timestamp]
+    """The start of the pause; null if it is not paused."""
+    next: ScheduleTimes
+    last: Optional[LastRun]
+    """The last run, also one that started no turn; null before the first."""
+
+
+class ScheduleList(Reply):
+    """The schedules that the token may see."""
+
+    schedules: List[Schedule]
+    """The schedules, in the configuration's order."""
 
 
 class SentMessage(Reply):
