@@ -1,4 +1,5 @@
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
+import { mappedJsonOf } from "#kit/forms.ts";
 import { curlOf } from "./curl.ts";
 
 /**
@@ -44,12 +45,15 @@ function bytesOfBase64(text: string): Uint8Array {
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
+/** A hidden value of JSON, or of a form. */
+const HIDDEN_VALUE = /"\[hidden\]"|=\[hidden\](?:&|$)/;
+
 /** A sentence about the parts that a command cannot send as recorded; undefined if it sends all of them. */
 export function curlNote(delivery: Delivery): string | undefined {
   const notes = [
     ...(isSigned(delivery) ? ["Signatures are not stored: the command sends the webhook token instead."] : []),
     ...(isWithoutItsBody(delivery) ? ["The body was not stored and is not sent."] : []),
-    ...(delivery.body?.includes('"[hidden]"') ? ["Replace [hidden] with the secrets."] : []),
+    ...(HIDDEN_VALUE.test(delivery.body ?? "") ? ["Replace [hidden] with the secrets."] : []),
   ];
   return notes.length === 0 ? undefined : notes.join(" ");
 }
@@ -68,11 +72,18 @@ export function mappedBy({ operation, path }: Pick<Delivery, "operation" | "path
   return operation === "hooks.mappedByName" ? { name: path.slice(path.lastIndexOf("/") + 1) } : undefined;
 }
 
-/** A stored body in lines; undefined if none is stored, or it is not JSON. */
-export function prettyBody({ body, body_encoding }: Pick<Delivery, "body" | "body_encoding">): string | undefined {
-  if (body === null || body_encoding === "base64") return undefined;
+type StoredBody = Pick<Delivery, "body" | "body_encoding" | "headers">;
+
+/** The JSON that mappings read from a stored body, also from a form; undefined if no text is stored. It may be invalid. */
+export function jsonOf({ body, body_encoding, headers }: StoredBody): string | undefined {
+  return body === null || body_encoding === "base64" ? undefined : mappedJsonOf(headers["content-type"], body);
+}
+
+/** A stored body in lines; undefined if none is stored, or it is neither JSON nor a form. */
+export function prettyBody(delivery: StoredBody): string | undefined {
+  const json = jsonOf(delivery);
   try {
-    return JSON.stringify(JSON.parse(body), null, 2);
+    return json && JSON.stringify(JSON.parse(json), null, 2);
   } catch {
     return undefined;
   }

@@ -20,18 +20,20 @@ type Actions = ((path: (string | number)[], value: unknown) => readonly ValueAct
 
 type Shown = {
   text: string;
+  /** The JSON that stands for the text: that of the fields, if the text is a form. */
+  json?: string | undefined;
   /** The name of the text, for the buttons' words. */
   what: string;
   /** The actions of a value; without them a click copies the value. */
   actions?: Actions;
 };
 
-/** A body: pretty if it is JSON, or raw. */
-export function Body({ text, what, actions }: Shown) {
+/** A body: pretty if it is JSON or a form, or raw. */
+export function Body({ text, json = text, what, actions }: Shown) {
   const whole = useSignal(false);
   const filter = useSignal("");
   const isLong = text.length > FIRST;
-  const parsed = parse(text);
+  const parsed = parse(json);
   const isPretty = view.value === "pretty" && parsed !== undefined && (!isLong || whole.value);
   return (
     <div class="stack body">

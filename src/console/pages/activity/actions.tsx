@@ -4,7 +4,7 @@ import { useKeys } from "#console/app/keys.ts";
 import { go, hrefOf } from "#console/app/router.ts";
 import { copyText, say } from "#console/app/toasts.ts";
 import { markdownOf } from "#console/lib/moment.ts";
-import { curlNote, curlOfDelivery, mappedBy, prettyBody, roundedNumberOf } from "#console/lib/requests.ts";
+import { curlNote, curlOfDelivery, jsonOf, mappedBy, prettyBody, roundedNumberOf } from "#console/lib/requests.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
@@ -137,7 +137,7 @@ function whyNoEdit(delivery: Delivery): string | undefined {
   const reason = whyNoReplay(delivery);
   if (reason) return reason;
   if (prettyBody(delivery) === undefined) return "The body is not JSON.";
-  const rounded = roundedNumberOf(delivery.body ?? "");
+  const rounded = roundedNumberOf(jsonOf(delivery) ?? "");
   return rounded && `The body contains ${rounded}, which editing would round. Use Replay to send the body unchanged.`;
 }
 

@@ -5,6 +5,7 @@ import { useTitleNote } from "#console/app/title.ts";
 import { copyText } from "#console/app/toasts.ts";
 import { failureOf } from "#console/lib/failure.ts";
 import { bytes, count, plural } from "#console/lib/format.ts";
+import { jsonOf } from "#console/lib/requests.ts";
 import type { Step } from "#console/lib/steps.ts";
 import { AgentLink, CopyButton, Id, idFact } from "#console/parts/copy.tsx";
 import { Body, type ValueAction } from "#console/parts/json.tsx";
@@ -76,8 +77,8 @@ function Shown({ delivery, back, isOpen, reload }: ShownOf) {
         <div class="line">
           <State of={delivery.outcome} />
           {delivery.status !== null && <span class="mono">{delivery.status}</span>}
-          <span class="mono">{delivery.method}</span>
-          <span class="mono break">{path}</span>
+          {delivery.method !== "" && <span class="mono">{delivery.method}</span>}
+          {delivery.surface === "schedule" ? <ScheduleLink of={delivery} /> : <span class="mono break">{path}</span>}
           {announcement && <ReplySign {...announcement} isWhole />}
         </div>
         {preview && <p class="said">{preview}</p>}
@@ -171,7 +172,12 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
             <pre class="raw">{body}</pre>
           </>
         ) : (
-          <Body text={body} what="the body" actions={delivery.surface === "hooks" ? copiesOf : undefined} />
+          <Body
+            text={body}
+            json={jsonOf(delivery)}
+            what="the body"
+            actions={delivery.surface === "hooks" ? copiesOf : undefined}
+          />
         )}
       </section>
       <section class="section">
@@ -191,9 +197,17 @@ function senderFacts({ address, caller }: Delivery) {
 }
 
 /** No request arrived for a run of a schedule. */
-function scheduleFacts({ caller }: Delivery) {
-  const name = caller ?? "";
-  return [["Schedule", <a href={hrefOf(`/schedules/${encodeURIComponent(name)}`)}>{name}</a>] as const];
+function scheduleFacts(delivery: Delivery) {
+  return [["Schedule", <ScheduleLink of={delivery} />] as const];
+}
+
+/** The caller of a run is its schedule. */
+function ScheduleLink({ of: { caller, path } }: { of: Delivery }) {
+  return (
+    <a class="mono break" href={hrefOf(`/schedules/${encodeURIComponent(caller ?? "")}`)}>
+      {path}
+    </a>
+  );
 }
 
 /** The ways to copy a value of a payload: unchanged, as a template of a message, and as a line of `match`. */

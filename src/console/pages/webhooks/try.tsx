@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { hrefOf, query, setQuery } from "#console/app/router.ts";
 import { clockTime, pretty } from "#console/lib/format.ts";
-import { mappedBy } from "#console/lib/requests.ts";
+import { jsonOf, mappedBy } from "#console/lib/requests.ts";
 import { linesOfHeaders } from "#console/lib/webhook-requests.ts";
 import { RequestFields } from "#console/parts/code-field.tsx";
 import { ActionButton, Select } from "#console/parts/fields.tsx";
@@ -129,7 +129,7 @@ function Recorded({ take }: { take: Take }) {
   const delivery = one.value.value?.delivery_id === chosen ? one.value.value : undefined;
   const isReadable = delivery?.body != null && delivery.body_encoding === "utf-8";
   useEffect(() => {
-    if (delivery?.body != null && isReadable) take({ headers: delivery.headers, body: delivery.body });
+    if (delivery && isReadable) take({ headers: delivery.headers, body: jsonOf(delivery) ?? delivery.body ?? "" });
   }, [delivery]);
   const deliveries = list.value.value?.deliveries ?? [];
   const choose = (id: string) => {
