@@ -80,6 +80,7 @@ const ROOMS: Record<string, Room> = {
     purpose: "the console: a client like any other, built into `dist/console`",
     may: [
       "generated/clients/",
+      "src/kit/forms.ts",
       "src/kit/visible.ts",
       // The grammar of mappings.
       "src/kit/mapping-paths.ts",
