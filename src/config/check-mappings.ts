@@ -27,7 +27,7 @@ type Rule = { name: string; written: WrittenMapping; at: Path; pairs: readonly P
 export function checkMappings(config: CheckedConfig, { refuse, warn }: Findings): void {
   const rules = rulesOf(config.webhooks.mappings, refuse);
   for (const rule of rules) checkRule(rule, config, { refuse, warn });
-  checkSessions(rules, config, refuse);
+  checkSessions(rules, config, { refuse, warn });
   checkReach(rules, config, refuse, warn);
 }
 
@@ -36,7 +36,7 @@ export function checkMapping(around: MappingAround, name: string, written: Writt
   const { [name]: _, ...others } = around.webhooks.mappings;
   const rules = rulesOf({ ...others, [name]: written }, findings.refuse);
   checkRule(rules.at(-1) as Rule, around, findings);
-  checkSessions(rules, around, findings.refuse);
+  checkSessions(rules, around, findings);
 }
 
 function rulesOf(mappings: MappingAround["webhooks"]["mappings"], refuse: Report): Rule[] {
@@ -199,20 +199,39 @@ export function modelFlaw(
   return `names a model that the agent \`${name}\` does not have; ${hint}`;
 }
 
-/** Refuses two mappings with one session and different agents. */
-function checkSessions(rules: readonly Rule[], { gateway, agents }: MappingAround, refuse: Report): void {
-  const owners = new Map<string, { agent: string; mapping: string }>();
+/** Refuses two mappings with one session and different agents, and warns of templates that can give one. */
+function checkSessions(rules: readonly Rule[], { gateway, agents }: MappingAround, { refuse, warn }: Findings): void {
+  const owners: { agent: string; mapping: string; session: string }[] = [];
   for (const { name, at, written } of rules) {
-    if (written.session === undefined) continue;
+    const { session } = written;
+    if (session === undefined) continue;
     const agent = written.agent ?? gateway.defaultAgent ?? Object.keys(agents)[0] ?? "";
-    const owner = owners.get(written.session);
-    if (!owner) owners.set(written.session, { agent, mapping: name });
-    else if (owner.agent !== agent)
+    const others = owners.filter((owner) => owner.agent !== agent);
+    const same = others.find((owner) => owner.session === session);
+    const near = others.find((owner) => mayMeet(owner.session, session));
+    if (same)
       refuse(
         [...at, "session"],
-        `is also the session of the mapping ${owner.mapping}, which has another agent, and a session has one agent: give them two sessions, or one agent.`,
+        `is also the session of the mapping ${same.mapping}, which has another agent, and a session has one agent: give them two sessions, or one agent.`,
       );
+    else if (near)
+      warn(
+        [...at, "session"],
+        `can become a session of the mapping ${near.mapping}, which has another agent, and would then be refused (409): begin them differently.`,
+      );
+    owners.push({ agent, mapping: name, session });
   }
+}
+
+/** True if a body can make one session of both: a template, and a session that begins like it. */
+function mayMeet(one: string, other: string): boolean {
+  const [start, otherStart] = [startOf(one), startOf(other)];
+  return (start !== one && otherStart.startsWith(start)) || (otherStart !== other && start.startsWith(otherStart));
+}
+
+/** The text before the first placeholder. */
+function startOf(session: string): string {
+  return session.split(/(?<!\{)\{(?!\{)/, 1)[0] ?? "";
 }
 
 /** Finds mappings that no sender with the shared token can reach, because an earlier mapping matches all their requests. */
