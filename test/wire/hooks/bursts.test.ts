@@ -209,6 +209,20 @@ describe("the flight recorder", () => {
     });
   });
 
+  it("shows no secret of the configuration that a body repeats as a key", async () => {
+    const clock = createManualClock();
+    await using gateway = await startGateway({ config: configOf(), clock, hidden: ["a-secret-of-the-store"] });
+    const replies = [];
+    for (const id of ["a", "b"])
+      replies.push(await send(gateway, id, { repo: "r", n: "a-secret-of-the-store", text: id }));
+    expect(replies[1]?.json).toMatchObject({ coalesced: true, turnId: replies[0]?.json.turnId });
+    for (const reply of replies) {
+      expect(reply.json.sessionId).toMatch(/^webhook:pr:r:~~[0-9a-f]{16}$/);
+      const { timeline } = await deliveryOf(gateway, reply);
+      expect(stepOf({ outcome: "", turn_id: "", timeline }, "message.rendered")?.group_key).toBe("r/[hidden]");
+    }
+  });
+
   it("replays a request as a new one, which joins the open turn", async () => {
     const { clock, gateway } = await start();
     await using _ = gateway;
