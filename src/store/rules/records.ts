@@ -40,7 +40,7 @@ import type { BudgetRecord, Reservation } from "./budget-records.ts";
 import type { AgentRecord, CountChange, Counts } from "./counts.ts";
 import type { GroupRecord } from "./group-records.ts";
 import type { News } from "./news.ts";
-import type { ScheduleRecord } from "./schedule-records.ts";
+import type { ScheduleRecords } from "./schedule-records.ts";
 import type { ShareRecords } from "./share-records.ts";
 import type { GatewayStream, Journal } from "./streams.ts";
 
@@ -374,10 +374,7 @@ export interface Records {
     /** All records, in the order of their names. */
     all(): BudgetRecord[];
   };
-  readonly schedules: StoredRecords<ScheduleRecord> & {
-    /** All records, in the order of their names. */
-    all(): ScheduleRecord[];
-  };
+  readonly schedules: ScheduleRecords;
   readonly gateway: GatewayStream;
   readonly apiKeys: StoredRecords<ApiKeyRecord> & {
     /** All keys, in the order of their places. */
