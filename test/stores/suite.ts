@@ -24,6 +24,7 @@ import { pausingTests } from "./suite/pausing.ts";
 import { queueingEventsTests } from "./suite/queueing-events.ts";
 import { readingTests } from "./suite/reading.ts";
 import { reopeningTests } from "./suite/reopening.ts";
+import { schedulesTests } from "./suite/schedules.ts";
 import { sharesTests } from "./suite/shares.ts";
 import { startingTests } from "./suite/starting.ts";
 import { sweepingTests } from "./suite/sweeping.ts";
@@ -60,6 +61,7 @@ export function storeSuite(engine: Engine): void {
     announcingTests(engine);
     notifyingTests(engine);
     alertingTests(engine);
+    schedulesTests(engine);
     keysTests(engine);
     sharesTests(engine);
     sweepingTests(engine);
