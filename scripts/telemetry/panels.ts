@@ -81,6 +81,7 @@ export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [
           ...value("gateway_events_dead", "dead {{instance}}"),
         ],
       },
+      { title: "Runs of schedules", unit: "ops", lines: rate("gateway_schedule_runs_total", "schedule, outcome") },
       { title: "Heartbeats", unit: "ops", lines: rate("gateway_beats_total", "agent") },
       { title: "Announcements", unit: "ops", lines: rate("gateway_announcements_total", "channel, outcome") },
       { title: "Notifications", unit: "ops", lines: rate("gateway_notifications_total", "endpoint, outcome") },

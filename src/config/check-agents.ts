@@ -12,7 +12,10 @@ export type Built = {
   missingPackages?: (kinds: readonly string[]) => string | undefined;
   /** The reason why a program cannot be started; undefined if it can. */
   programFlaw?: (program: Program) => ProgramFlaw | undefined;
+  /** The faults of params for a skill in these folders, with their places in the params. */
+  paramsFaults?: (dirs: readonly string[], skillId: string, params: object) => Promise<ParamsFault[]>;
 };
+type ParamsFault = { path: Path; message: string };
 
 /** An address with a scheme other than PostgreSQL's. */
 const FOREIGN = /^(?!(?:postgres|postgresql):)[a-z][a-z\d+.-]*:\/\//i;

@@ -1,8 +1,10 @@
 import { cronFlaw, loadCron } from "#kit/schedule-times.ts";
 import { isTimeZone } from "#kit/windows.ts";
+import type { Built } from "./check-agents.ts";
 import { meantZone } from "./check-budgets.ts";
 import { modelFlaw } from "./check-mappings.ts";
-import { type CheckedConfig, milliseconds } from "./config.ts";
+import { type CheckedConfig, milliseconds, skillDirOf } from "./config.ts";
+import { besideFile } from "./files.ts";
 import { type Findings, listed, meantOrListed, notAmong, type Path } from "./problems.ts";
 
 type Schedule = CheckedConfig["schedules"][string];
@@ -14,7 +16,7 @@ const LONGEST_MS = 30 * 86_400_000;
 /** Checks the times of schedules, their work, and the names that they refer to. `skills` are all skills; undefined if they could not be read. */
 export async function checkSchedules(
   config: CheckedConfig,
-  skills: readonly string[] | undefined,
+  { file, skills, paramsFaults }: { file: string | null; skills: readonly string[] | undefined } & Built,
   findings: Findings,
 ): Promise<void> {
   const entries = Object.entries(config.schedules);
@@ -25,6 +27,11 @@ export async function checkSchedules(
     checkTimes(place, readCron);
     checkWork(place, skills);
     checkTarget(place);
+    const { skill, params = {} } = schedule;
+    const dirs = config.skills.dirs.map((dir) => besideFile(file, skillDirOf(dir).path));
+    if (skill === undefined || !skills?.includes(skill)) continue;
+    for (const { path, message } of (await paramsFaults?.(dirs, skill, params)) ?? [])
+      findings.refuse([...place.at, "params", ...path], `${message}.`);
   }
   checkSessions(config, findings);
 }

@@ -95,7 +95,8 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   // A weak secret is refused in production, or if another machine can reach the gateway.
   const isReachable = listenersOf(checked, { ...address, tls: [] }).some(({ host }) => !isLoopback(host));
   checkSecrets(checked, isReachable || options.env.NODE_ENV === "production", findings);
-  await checkSchedules(checked, await checkSkills(checked, source.file, findings), findings);
+  const skills = await checkSkills(checked, source.file, findings);
+  await checkSchedules(checked, { ...options.built, file: source.file, skills }, findings);
   refuseIf(source, findings.faults);
 
   const secrets = hiddenValues(checked, references.filled, options.env);

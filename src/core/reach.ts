@@ -1,7 +1,7 @@
 /** Finds the agents, sessions and turns that a caller names. Handlers find them only through this module, which applies the rule of `agents`. */
 import type { GatewayError } from "#kit/errors.ts";
 import { quoted } from "#kit/fault-words.ts";
-import { isOfWebhook } from "#kit/ids.ts";
+import { isOfSchedule, isOfWebhook } from "#kit/ids.ts";
 import { reaches, requireReach, unreachable } from "#kit/reach.ts";
 import type { HealthPart, Store, Turn } from "#store/store.ts";
 import type { Agent, Agents } from "./agents/agents.ts";
@@ -61,7 +61,7 @@ export function listedFor(caller: Caller, name: string | undefined): readonly st
 }
 
 /**
- * Throws `forbidden` for a session id that names another agent, because the first message to an id creates its session. The id of a webhook's
+ * Throws `forbidden` for a session id that names another agent, because the first message to an id creates its session. The id of a webhook's or a schedule's
  * session does not name its agent, so the session must exist: then the result is a promise.
  */
 export function requireOwnForm(
@@ -70,13 +70,13 @@ export function requireOwnForm(
   sessionId: string | undefined,
 ): undefined | Promise<void> {
   if (caller.agents === undefined || sessionId === undefined) return undefined;
-  if (isOfWebhook(sessionId)) return requireOwnWebhook(store, caller, sessionId);
+  if (isOfWebhook(sessionId) || isOfSchedule(sessionId)) return requireExisting(store, caller, sessionId);
   const part = agentPartOf(sessionId);
   if (part === undefined || caller.agents.some((agent) => isPartOf(agent, part))) return undefined;
   throw reservedForAnother(caller, sessionId);
 }
 
-async function requireOwnWebhook(store: Sessions, caller: Caller, sessionId: string): Promise<void> {
+async function requireExisting(store: Sessions, caller: Caller, sessionId: string): Promise<void> {
   if (!reaches(caller, (await store.getSession(sessionId))?.agent)) throw reservedForAnother(caller, sessionId);
 }
 

@@ -5,6 +5,7 @@ import type { LoadedConfig } from "#config/load.ts";
 import type { ConfigState, ReloadCause } from "#config/watch.ts";
 import { createCore } from "#core/core.ts";
 import { createReloads, type ReadConfig } from "#core/reload.ts";
+import type { paramsFaults } from "#core/skills/params-faults.ts";
 import { type Clock, systemClock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { programFlaw } from "#kit/programs/program.ts";
@@ -37,6 +38,8 @@ export const BUILT = {
   backends: ["echo", "model", "a2a", "http", "command", "acp"],
   missingPackages,
   programFlaw,
+  paramsFaults: async (...args: Parameters<typeof paramsFaults>) =>
+    await (await import("#core/skills/params-faults.ts")).paramsFaults(...args),
 } as const;
 
 export type GatewayOptions = {

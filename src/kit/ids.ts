@@ -56,6 +56,11 @@ export function idLike<P extends IdPrefix>(prefix: P, id: string, now: number): 
   return isOurs ? ((prefix + rest) as `${P}_${string}`) : newId(prefix, now);
 }
 
+/** True for the id of a schedule's session. */
+export function isOfSchedule(sessionId: string): boolean {
+  return sessionId.startsWith("schedule:");
+}
+
 /** True for the id of a webhook's session. These sessions have a retention of their own. */
 export function isOfWebhook(sessionId: string): boolean {
   return sessionId.startsWith("webhook:");

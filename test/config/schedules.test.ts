@@ -1,7 +1,8 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { folder, load, refusal, refused, withSections } from "./configs.ts";
+import { BUILT } from "#gateway/gateway.ts";
+import { built, folder, load, refusal, refused, withSections } from "./configs.ts";
 
 const agents = { main: { backend: "echo" }, news: { backend: "echo", skills: ["digest"] } };
 
@@ -148,6 +149,28 @@ describe("a schedule", () => {
     expect(await refused({ ...schedule({ skill: "summary" }), ...skills() })).toEqual([
       "schedules.brief.skill cannot be used together with `message`: remove one of them.",
     ]);
+  });
+
+  test("has params that fit its skill", async () => {
+    const { skills: found } = skills();
+    const [dir = ""] = found.dirs;
+    writeFileSync(join(dir, "digest", "SKILL.md"), "---\nname: digest\ndescription: Writes it.\n---\nDo it.\n");
+    const properties = { n: { type: "integer" }, tags: { type: "array", items: { type: "string" } } };
+    writeFileSync(
+      join(dir, "digest", "params.schema.json"),
+      JSON.stringify({ type: "object", required: ["n"], properties }),
+    );
+    const written = (params: object | undefined) => ({
+      ...schedule({ message: undefined, skill: "digest", params }),
+      skills: found,
+    });
+    const paramsBuilt = { built: { ...built, paramsFaults: BUILT.paramsFaults } };
+    expect(await load(withSections(written({ n: 1 })), paramsBuilt)).toMatchObject({ warnings: [] });
+    expect(await refused(written({ n: "1", tags: ["a", 2] }), paramsBuilt)).toEqual([
+      "schedules.brief.params.n must be an integer.",
+      "schedules.brief.params.tags[1] must be a string.",
+    ]);
+    expect(await refused(written(undefined), paramsBuilt)).toEqual(["schedules.brief.params.n is missing."]);
   });
 
   test("has a session of its own agent", async () => {

@@ -99,30 +99,33 @@ describe("a key that is limited to the agent a", () => {
     },
   );
 
-  test("MUST NOT take the id of a webhook's session, and is not told whether it exists", async () => {
-    const { gateway, send, rest, rpc } = await start(configOf(["a"], { skills: { dirs: [skillsFolder(SKILLS)] } }));
-    const session_id = "webhook:github";
-    const detailsOf = async () => {
-      const sent = await send({ agent: "a", session_id });
-      const skill = { skill_id: "of-a", agent: "a", session_id };
-      const triggered = await rest.call("skills.trigger", { key: LIMITED.key, body: skill });
-      const answer = await rpc.call("agent.sendMessage", { agentName: "a", sessionId: session_id, message: "hi" });
-      return [sent.problem?.detail, triggered.problem?.detail, answer.error?.data.detail];
-    };
-    const words = `the session \`${session_id}\`, whose id is reserved for another agent. Its agents are limited to \`a\`.`;
-    const absent = await detailsOf();
-    const refusals = ["key", "key", "token"].map((kind) => `The ${kind} \`limited\` may not use ${words}`);
-    expect(absent).toEqual(refusals);
-    const full = (agent: string, id: string) =>
-      gateway.rest.call("chat.send", { body: { message: "hi", agent, session_id: id } });
-    expect((await full("b", session_id)).status).toBe(200);
-    expect(await detailsOf()).toEqual(absent);
-    // A webhook's session of its own agent.
-    expect((await full("a", "webhook:own")).status).toBe(200);
-    expect((await send({ agent: "a", session_id: "webhook:own" })).status).toBe(200);
-    const answer = await rpc.call("agent.sendMessage", { agentName: "a", sessionId: "webhook:own", message: "hi" });
-    expect(answer.error).toBeUndefined();
-  });
+  test.each(["webhook", "schedule"])(
+    "MUST NOT take the id of a %s's session, and is not told whether it exists",
+    async (kind) => {
+      const { gateway, send, rest, rpc } = await start(configOf(["a"], { skills: { dirs: [skillsFolder(SKILLS)] } }));
+      const session_id = `${kind}:github`;
+      const detailsOf = async () => {
+        const sent = await send({ agent: "a", session_id });
+        const skill = { skill_id: "of-a", agent: "a", session_id };
+        const triggered = await rest.call("skills.trigger", { key: LIMITED.key, body: skill });
+        const answer = await rpc.call("agent.sendMessage", { agentName: "a", sessionId: session_id, message: "hi" });
+        return [sent.problem?.detail, triggered.problem?.detail, answer.error?.data.detail];
+      };
+      const words = `the session \`${session_id}\`, whose id is reserved for another agent. Its agents are limited to \`a\`.`;
+      const absent = await detailsOf();
+      const refusals = ["key", "key", "token"].map((caller) => `The ${caller} \`limited\` may not use ${words}`);
+      expect(absent).toEqual(refusals);
+      const full = (agent: string, id: string) =>
+        gateway.rest.call("chat.send", { body: { message: "hi", agent, session_id: id } });
+      expect((await full("b", session_id)).status).toBe(200);
+      expect(await detailsOf()).toEqual(absent);
+      // A session of its own agent.
+      expect((await full("a", `${kind}:own`)).status).toBe(200);
+      expect((await send({ agent: "a", session_id: `${kind}:own` })).status).toBe(200);
+      const answer = await rpc.call("agent.sendMessage", { agentName: "a", sessionId: `${kind}:own`, message: "hi" });
+      expect(answer.error).toBeUndefined();
+    },
+  );
 
   test("MUST NOT learn that a skill exists which its agent does not have, nor its params", async () => {
     const { send, rest } = await start(configOf(["a"], { skills: { dirs: [skillsFolder(SKILLS)] } }));
