@@ -14,18 +14,20 @@ export type Page = {
   path: string;
   /** Every path that it shows; `path` is the first. */
   patterns: readonly string[];
-  /** What it needs to show anything. */
-  needs: Right | undefined;
+  /** What it needs to show anything: one of these rights. */
+  needs: readonly Right[];
   load: () => Promise<Module>;
 };
 
-type Row = [PageGroup, name: string, icon: string, key: string, patterns: [string, ...string[]], needs?: Right];
+type Row = [PageGroup, name: string, icon: string, key: string, patterns: [string, ...string[]], ...needs: Right[]];
+
+const AGENTS: Row[4] = ["/agents", "/agents/:agent", "/schedules", "/schedules/:schedule"];
 
 const ROWS: readonly Row[] = [
   ["Watch", "Live", "radio", "l", ["/"], "rest"],
   ["Watch", "Activity", "activity", "a", ["/activity", "/d/:delivery"], "rest"],
   ["Watch", "Events", "calendar-clock", "e", ["/events", "/e/:event"], "rest"],
-  ["Run", "Agents", "bot", "g", ["/agents", "/agents/:agent"], "agent.list"],
+  ["Run", "Agents", "bot", "g", AGENTS, "agent.list", "rest"],
   ["Run", "Sessions", "messages-square", "s", ["/sessions", "/s/:session", "/t/:turn"], "session.list"],
   ["Run", "Skills", "wrench", "k", ["/skills", "/skills/:skill"], "rest"],
   ["Run", "Webhooks", "webhook", "w", ["/webhooks", "/webhooks/:mapping", "/n/:notification"], "rest"],
@@ -35,7 +37,7 @@ const ROWS: readonly Row[] = [
 ];
 
 /** Every page, in the order of the navigation. Each is loaded when it is first opened, from the folder of its name. */
-export const pages: readonly Page[] = ROWS.map(([group, name, icon, key, patterns, needs]) => {
+export const pages: readonly Page[] = ROWS.map(([group, name, icon, key, patterns, ...needs]) => {
   const load = (): Promise<Module> => import(`../pages/${name.toLowerCase()}/page.tsx`);
   return { group, name, icon, key, path: patterns[0], patterns, needs, load };
 });
@@ -52,6 +54,6 @@ export function pageOf(path: string): { page: Page; params: Record<string, strin
 
 /** Why the signed-in identity cannot open a page; undefined if it can. A turn is read by REST, although a session is not. */
 export function whyNoPage({ needs }: Page, params: Record<string, string> = {}): string | undefined {
-  const need = params.turn === undefined ? needs : "rest";
-  return need && whyNot(need);
+  const reasons = (params.turn === undefined ? needs : (["rest"] as const)).map(whyNot);
+  return reasons.includes(undefined) ? undefined : reasons[0];
 }

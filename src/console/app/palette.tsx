@@ -174,7 +174,12 @@ function pagesOf(): Entry[] {
     const { name, icon, path: to, key } = page;
     return { group: "page", name, icon, keys: `g ${key}`, why: whyNoPage(page), run: () => go(to) };
   });
-  return [...all, { group: "page", name: "Theme", icon: "sun-moon", keys: "t", run: nextTheme }];
+  const schedules = { name: "Schedules", icon: "calendar-clock", hint: "Agents", why: whyNot("rest") };
+  return [
+    ...all,
+    { group: "page", ...schedules, run: () => go("/schedules") },
+    { group: "page", name: "Theme", icon: "sun-moon", keys: "t", run: nextTheme },
+  ];
 }
 
 /** An agent, and the button of its page that pauses it. */
