@@ -236,6 +236,8 @@ type ConfiguredMappings = {
   names: readonly string[];
   /** The secret that the sender of a mapping signs with. Throws if it may not be used. */
   secretOf: (name: string) => string | undefined;
+  /** The address that the sender of a mapping signs. */
+  urlOf: (name: string) => string | undefined;
 };
 
 /** The webhook mappings of the configuration, for requests to `url`. Undefined if there is no configuration, or `url` is on another machine. */
@@ -248,17 +250,19 @@ export async function readMappings(
   if (!existsSync(file) || !isOfThisMachine(hostOf(url))) return undefined;
   const { value } = await readSource(file);
   const mappings = parts(parts(parts(value).webhooks).mappings);
+  const valueOf = (name: string, key: "secret" | "url"): string | undefined => {
+    const [written] = [parts(parts(mappings[name]).verify)[key]].flat();
+    if (typeof written !== "string") return undefined;
+    const { text, unknown } = filled(written, variablesFor(file, env));
+    if (unknown === undefined) return text;
+    throw new UsageError(
+      `${file} takes the ${key} of ${name} from the variable ${unknown}. ${RULE}`,
+      `put ${unknown} into ${envFileOf(file)}, or pass ${key === "url" ? "--signed-url URL" : `--secret-env ${unknown}`}`,
+    );
+  };
   return {
     names: Object.keys(mappings),
-    secretOf: (name) => {
-      const [secret] = [parts(parts(mappings[name]).verify).secret].flat();
-      if (typeof secret !== "string") return undefined;
-      const { text, unknown } = filled(secret, variablesFor(file, env));
-      if (unknown === undefined) return text;
-      throw new UsageError(
-        `${file} takes the secret of ${name} from the variable ${unknown}. ${RULE}`,
-        `put ${unknown} into ${envFileOf(file)}, or pass --secret-env ${unknown}`,
-      );
-    },
+    secretOf: (name) => valueOf(name, "secret"),
+    urlOf: (name) => valueOf(name, "url"),
   };
 }

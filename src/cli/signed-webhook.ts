@@ -1,8 +1,9 @@
 import { sign } from "#generated/clients/typescript/src/webhooks.ts";
+import { FORM, jsonOfForm, PAYLOAD } from "#kit/forms.ts";
 import type { Calling } from "./calling.ts";
 import { readMappings } from "./configured.ts";
 import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, notAReply, UNREACHABLE, UsageError } from "./failures.ts";
-import { headersOf } from "./values.ts";
+import { headersOf, jsonOf as parseJson } from "./values.ts";
 
 export type SignedOptions = {
   config?: string;
@@ -12,7 +13,11 @@ export type SignedOptions = {
   header: string[];
   id?: string;
   event?: string;
+  form?: boolean;
+  signedUrl?: string;
 };
+
+export type Sender = "github" | "stripe" | "slack" | "linear" | "twilio" | "standard";
 
 /** The names of the mappings, as a sentence after a space. */
 export function listed(names: readonly string[]): string {
@@ -26,8 +31,8 @@ type SignedCall = Pick<Calling<SignedOptions>, "address" | "options" | "signal">
 /** Sends a body to a mapping's own address, with the headers of its sender, and gives the answer. */
 export async function sendSigned(
   { address, options, signal }: SignedCall,
-  sender: "github" | "stripe" | "slack" | "standard",
-  body: string,
+  sender: Sender,
+  payload: { text: string; name: string },
 ): Promise<unknown> {
   const { mapping, secretEnv, id, event } = options;
   if (!mapping) throw new UsageError("A signed request goes to a mapping's own address.", "name it: --mapping NAME");
@@ -43,10 +48,17 @@ export async function sendSigned(
       "pass --secret-env NAME or --secret SECRET",
     );
   const scheme = sender === "standard" ? "standard-webhooks" : sender;
+  const signedUrl = options.signedUrl ?? configured?.urlOf(mapping);
+  if (sender === "twilio" && !signedUrl)
+    throw new UsageError(
+      "Twilio signs the address of the webhook, and the configuration has no verify.url for it.",
+      "pass the address as it is configured at Twilio: --signed-url URL",
+    );
+  const { body, type } = bodyOf(payload, sender, options.form === true);
   const headers = {
-    "content-type": "application/json",
+    "content-type": type,
     ...(sender === "github" && { "x-github-event": event ?? "push", "user-agent": "GitHub-Hookshot/agent-gateway" }),
-    ...(await sign(body, secret, { scheme, ...(id && { id }) })),
+    ...(await sign(body, secret, { scheme, ...(id && { id }), ...(signedUrl && { url: signedUrl }) })),
     ...headersOf(options.header),
   };
   const url = `${address.url}${address.webhookPath ?? "/hooks"}/${encodeURIComponent(mapping)}`;
@@ -60,6 +72,7 @@ export async function sendSigned(
       );
     },
   );
+  if (response.ok && response.headers.get("content-length") === "0") return withoutBody(response);
   const { isObject, jsonOf } = await import("#generated/clients/typescript/src/body.ts");
   const answer = await jsonOf(response).catch(() => undefined);
   if (response.ok) {
@@ -87,4 +100,34 @@ export async function sendSigned(
     code,
     "agent-gateway deliveries list --outcome refused",
   );
+}
+
+/** The result of a request that is answered without a body. Its delivery is found by the id of the request. */
+function withoutBody({ headers }: Response): { message: string; requestId: string } {
+  return { message: "accepted, and answered without a body", requestId: headers.get("x-request-id") ?? "" };
+}
+
+/** A file as its sender would send it: a form, or JSON, which `asForm` puts into a form. */
+function bodyOf({ text, name }: { text: string; name: string }, sender: Sender, asForm: boolean) {
+  if (!/^\s*[[{]/.test(text)) {
+    const form = text.trimEnd();
+    const read = jsonOfForm(form);
+    if ("flaw" in read || !form.includes("=")) throw new UsageError(`${name} is neither JSON nor a form.`);
+    return { body: form, type: FORM };
+  }
+  const value = parseJson(text, name) as object;
+  if (asForm) return { body: formOf(value, text), type: FORM };
+  // Linear signs the time in the body, and an old one is refused.
+  const isTimed = sender === "linear" && !Array.isArray(value);
+  return {
+    body: isTimed ? JSON.stringify({ ...value, webhookTimestamp: Date.now() }) : text,
+    type: "application/json",
+  };
+}
+
+/** JSON as a form: an object of texts has its values as fields, other JSON becomes the field `payload`. */
+function formOf(value: object, text: string): string {
+  const fields = Object.entries(value);
+  const isFlat = !Array.isArray(value) && fields.every(([, field]) => typeof field === "string");
+  return new URLSearchParams(isFlat ? fields : { [PAYLOAD]: text }).toString();
 }

@@ -1,15 +1,15 @@
 import { type Command, Option } from "commander";
 import type { Gateway } from "#generated/clients/typescript/src/index.ts";
 import type { DryRunRequest, MappedPayload } from "#generated/clients/typescript/src/rest-types.ts";
+import { mappedJsonOf } from "#kit/forms.ts";
 import { calling } from "../calling.ts";
 import { CliError, NOT_FOUND, UsageError } from "../failures.ts";
 import { fields, printItem } from "../output.ts";
-import type { SignedOptions } from "../signed-webhook.ts";
+import type { Sender, SignedOptions } from "../signed-webhook.ts";
 import { asTyped } from "../typed.ts";
 import { headersOf, jsonOf, readFile } from "../values.ts";
 
-const SENDERS = ["github", "stripe", "slack", "standard"] as const;
-type Sender = (typeof SENDERS)[number];
+const SENDERS: readonly Sender[] = ["github", "stripe", "slack", "linear", "twilio", "standard"];
 type SendOptions = SignedOptions & { as?: Sender };
 
 export function addHooks(program: Command): void {
@@ -32,10 +32,12 @@ export function addHooks(program: Command): void {
     async ({ gateway, options, signal }, payload = "") => {
       const given = /^dlv_[0-9A-Z]{20,}$/.test(payload)
         ? await recorded(await gateway.deliveries.get(payload, { signal }))
-        : { body: jsonOf(readFile(payload === "-" ? "/dev/stdin" : payload), payload) as MappedPayload };
+        : { text: readFile(payload === "-" ? "/dev/stdin" : payload), what: payload };
+      const headers = { ...given.headers, ...headersOf(options.header) };
       const request: DryRunRequest = {
-        ...given,
-        headers: { ...given.headers, ...headersOf(options.header) },
+        ...given.by,
+        headers,
+        body: mappedBody(given, headers),
         ...(options.mapping && { name: options.mapping }),
       };
       const run = await gateway.mappings.dryRun(request, { signal });
@@ -49,21 +51,22 @@ export function addHooks(program: Command): void {
     hooks
       .command("send")
       .summary("send a payload, signed like that of a sender")
-      .argument("<file>", "a file with the payload, or - for standard input")
+      .argument("<file>", "a file with JSON (with --as also a form), or - for standard input")
       .addOption(new Option("--as <sender>", "sign as this sender").choices(SENDERS))
       .option("--mapping <name>", "send to the address of this mapping (required with --as)")
       .option("--secret <secret>", "the secret to sign with")
       .option("--secret-env <name>", "the variable with the secret")
       .option("--event <name>", "GitHub's event, such as push")
+      .option("--form", "send JSON as a form: a flat object as its fields, other JSON as the field payload")
+      .option("--signed-url <url>", "the address that Twilio signs (default: verify.url of the mapping)")
       .option("--id <id>", "the sender's id of the webhook (default: a new one)")
       .addOption(new Option("-H, --header <name: value...>", "more headers").default([], "none"))
       .addHelpText(
         "after",
-        "\nWithout --as, the webhook token is sent.\n\nExamples:\n  agent-gateway hooks send push.json --as github --mapping github --secret-env GITHUB_SECRET --event push\n  agent-gateway hooks send alert.json",
+        "\nWithout --as, the webhook token is sent.\n\nExamples:\n  agent-gateway hooks send push.json --as github --mapping github --secret-env GITHUB_SECRET --event push\n  agent-gateway hooks send command.form --as slack --mapping slack-command\n  agent-gateway hooks send alert.json",
       ),
     async ({ gateway, address, options, signal }, file = "") => {
       const text = readFile(file === "-" ? "/dev/stdin" : file);
-      jsonOf(text, file); // A sender never sends anything else.
       if (options.as === undefined) {
         const request = {
           signal,
@@ -79,7 +82,7 @@ export function addHooks(program: Command): void {
         return printSent(options, (await sent) as Sent);
       }
       const { sendSigned } = await import("../signed-webhook.ts");
-      printSent(options, (await sendSigned({ address, options, signal }, options.as, text)) as Sent);
+      printSent(options, (await sendSigned({ address, options, signal }, options.as, { text, name: file })) as Sent);
     },
   );
 }
@@ -93,25 +96,45 @@ async function noMapping(gateway: Gateway, mapping: string, signal: AbortSignal)
   return new CliError(`No mapping is named ${mapping}.${listed(names)}`, NOT_FOUND, "name one: --mapping NAME");
 }
 
-type Sent = { message?: string; deliveryId?: string; turnId?: string; mapping?: string; sessionId?: string };
+type Sent = {
+  message?: string;
+  deliveryId?: string;
+  turnId?: string;
+  mapping?: string;
+  sessionId?: string;
+  requestId?: string;
+};
 
 function printSent(options: { json?: boolean; quiet?: boolean }, sent: Sent): void {
   printItem(options, sent, sent.deliveryId ?? "", () => {
-    const { message, deliveryId, turnId, mapping, sessionId } = sent;
-    const next = deliveryId ? asTyped(`\nNext: agent-gateway deliveries show ${deliveryId}`) : "";
-    return `${fields({ answer: message, mapping, session: sessionId, turn: turnId, delivery: deliveryId })}${next}`;
+    const { message, deliveryId, turnId, mapping, sessionId, requestId } = sent;
+    const command = deliveryId ? `show ${deliveryId}` : requestId && `list --id ${requestId}`;
+    const next = command ? asTyped(`\nNext: agent-gateway deliveries ${command}`) : "";
+    const ids = { session: sessionId, turn: turnId, delivery: deliveryId, request: requestId };
+    return `${fields({ answer: message, mapping, ...ids })}${next}`;
   });
 }
 
 type Recorded = import("#generated/clients/typescript/src/rest-types.ts").Delivery;
+/** A request to try: its body as it was sent, and the mapping of its path. */
+type Given = { text: string; what: string; headers?: Record<string, string>; by?: { name?: string } };
 
 /** A recorded request in the form of a dry run. */
-async function recorded(delivery: Recorded): Promise<DryRunRequest> {
+async function recorded(delivery: Recorded): Promise<Given> {
   const { mappedBy } = await import("#console/lib/requests.ts");
-  if (delivery.body === null || delivery.body_encoding === "base64")
+  const { delivery_id, body, body_encoding, headers } = delivery;
+  if (body === null || body_encoding === "base64")
     throw new UsageError(
-      `The body of ${delivery.delivery_id} is not stored as JSON.`,
+      `The body of ${delivery_id} is not stored as JSON.`,
       "try it from a file: agent-gateway hooks test FILE",
     );
-  return { ...mappedBy(delivery), headers: delivery.headers, body: jsonOf(delivery.body, "Its body") as MappedPayload };
+  return { text: body, what: "Its body", headers, by: mappedBy(delivery) ?? {} };
+}
+
+/** The body as mappings read it: JSON, or a form if a header says so. */
+function mappedBody({ text, what }: Given, headers: Readonly<Record<string, string>>): MappedPayload {
+  const type = Object.entries(headers).find(([name]) => name.toLowerCase() === "content-type")?.[1];
+  const json = mappedJsonOf(type, text.trimEnd());
+  if (json === undefined) throw new UsageError(`${what} is not a form.`);
+  return jsonOf(json, what) as MappedPayload;
 }

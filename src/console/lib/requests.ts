@@ -46,7 +46,7 @@ function bytesOfBase64(text: string): Uint8Array {
 }
 
 /** A hidden value of JSON, or of a form. */
-const HIDDEN_VALUE = /"\[hidden\]"|=\[hidden\](?:&|$)/;
+const HIDDEN_VALUE = /(?:"|%22|=)\[hidden\]/;
 
 /** A sentence about the parts that a command cannot send as recorded; undefined if it sends all of them. */
 export function curlNote(delivery: Delivery): string | undefined {
