@@ -180,12 +180,22 @@ export interface components {
             secret: components["schemas"]["Secret"];
         } | {
             /**
-             * @description Posts the reply as a Slack message, through an incoming webhook.
+             * @description Posts the reply as a Slack message: as a bot, or through an incoming webhook.
              * @constant
              */
             type: "slack";
-            /** @description The address of the incoming webhook. Anyone who knows the address can post: treat it as a secret, best as `${NAME}`. */
-            url: components["schemas"]["ChannelUrl"];
+            /** @description The address of the incoming webhook. Anyone who knows the address can post: treat it as a secret, best as `${NAME}`. With `botToken`, the address of `chat.postMessage`, by default Slack's. */
+            url?: components["schemas"]["ChannelUrl"];
+            /**
+             * @description The token of a bot with the scope `chat:write`, best as `${NAME}`. It posts to the address of the reply, which a mapping gives by `to` and `thread`.
+             * @example ${SLACK_BOT_TOKEN}
+             */
+            botToken?: components["schemas"]["Secret"];
+            /**
+             * @description With `botToken`: the id of the Slack channel for replies without an address.
+             * @example C0123456789
+             */
+            to?: string;
         };
         /** @description The API key, best as `${NAME}`. */
         ApiKey: string;

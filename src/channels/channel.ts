@@ -10,7 +10,7 @@ export interface Channel {
    * Sends once. Settles soon after `signal` aborts, and in any case within `LONGEST_CALL_MS`. A failure of the other side is an
    * outcome and never thrown. A receiver may get the same reply more than once, and can recognise it by its turn's id.
    */
-  announce(reply: AnnouncedReply, signal: AbortSignal): Promise<Outcome>;
+  announce(reply: AnnouncedReply, signal: AbortSignal): Promise<Outcome | Unsendable>;
 }
 
 /** The longest duration of a call. */
@@ -31,7 +31,13 @@ export type AnnouncedReply = {
   endedAt: number;
   /** The number of announcements that the cause of the turn came through. */
   hops: number;
+  /** The address in the channel, and the message that it answers. Only some channels have addresses. */
+  to?: string | undefined;
+  thread?: string | undefined;
 };
+
+/** A message that no attempt could deliver, so no request is made. */
+export type Unsendable = { kind: "unsendable"; reason: string };
 
 /** A receiver of notifications. The guarantees of a channel apply. */
 export interface NotifyEndpoint {

@@ -1,6 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
 import { HOPS_HEADER } from "#kit/hops.ts";
-import { type Answer, ask, openAgent, targetOf } from "#outbound/ask.ts";
+import { type Answer, ask, MIB, openAgent, targetOf } from "#outbound/ask.ts";
 import type { Outcome } from "./channel.ts";
 
 const CONNECT_MS = 5_000;
@@ -13,17 +13,23 @@ type Posting = {
   /** JSON. */
   body: Buffer;
   hops: number;
+  /** The outcome of an answer with a status of success, if the body decides. Otherwise the status does, and the body is ignored. */
+  judge?: (answer: JudgedAnswer) => Outcome;
 };
+export type JudgedAnswer = { code: number; text: string; retryAfterMs: number | undefined };
 
 /** Makes one call and returns its outcome; never rejects. */
 export type Post = (posting: Posting, signal: AbortSignal) => Promise<Outcome>;
 
 type PostSettings = { clock: Clock; ca?: string | undefined; connectMs?: number };
 
-/** Posts to the addresses of channels. Each call has its own connection. Only the head of an answer counts. */
+/** The longest body of an answer that decides. Slack repeats the message in it. */
+const JUDGED_BYTES = MIB;
+
+/** Posts to the addresses of channels. Each call has its own connection. */
 export function createPost({ clock, ca, connectMs = CONNECT_MS }: PostSettings): Post {
   const agent = openAgent(connectMs, ca);
-  return async ({ url, headers, body, hops }, signal) => {
+  return async ({ url, headers, body, hops, judge }, signal) => {
     const sent = {
       "content-type": "application/json",
       "user-agent": "agent-gateway",
@@ -33,6 +39,10 @@ export function createPost({ clock, ca, connectMs = CONNECT_MS }: PostSettings):
     const request = { method: "POST", ...targetOf(url), headers: sent, body, reset: true } as const;
     try {
       const answer = await ask(agent, "it", request, signal, { clock, ms: ANSWER_MS });
+      if (judge && isSuccess(answer.status)) {
+        const text = await answer.text(JUDGED_BYTES);
+        return judge({ code: answer.status, text, retryAfterMs: answer.again(clock).retryAfterMs });
+      }
       await answer.rest(clock);
       return outcomeOf(answer, clock);
     } catch (error) {
@@ -45,9 +55,13 @@ function failed(reason: string): Outcome {
   return { kind: "failed", code: undefined, reason, retryAfterMs: undefined };
 }
 
+function isSuccess(code: number): boolean {
+  return code >= 200 && code < 300;
+}
+
 function outcomeOf(answer: Answer, clock: Clock): Outcome {
   const { status: code } = answer;
-  if (code >= 200 && code < 300) return { kind: "delivered", code };
+  if (isSuccess(code)) return { kind: "delivered", code };
   if (code === 410) return { kind: "refused", code, reason: "410 Gone" };
   const redirected = code >= 300 && code < 400 ? ", and redirects are not followed" : "";
   const { retryAfterMs } = answer.again(clock);

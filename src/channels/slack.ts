@@ -1,5 +1,5 @@
-import type { Channel } from "./channel.ts";
-import type { Post } from "./post.ts";
+import type { Channel, Outcome } from "./channel.ts";
+import type { JudgedAnswer, Post } from "./post.ts";
 
 /** The longest text that Slack does not cut. */
 const LONGEST_TEXT = 40_000;
@@ -16,6 +16,55 @@ export function createSlackChannel(settings: { url: string }, { post }: { post: 
       return post({ url, headers: {}, body, hops: hops + 1 }, signal);
     },
   };
+}
+
+const POST_MESSAGE = "https://slack.com/api/chat.postMessage";
+const NO_ADDRESS = "there is no address in Slack: set `to` of the mapping or of the channel";
+
+type BotSettings = { botToken: string; url: string | undefined; to: string | undefined };
+
+/**
+ * Posts a reply's text as a bot of Slack: to the address of the reply, otherwise to the default one, and into its thread. Slack loads no address in
+ * the text, so that a reply can send nothing to others.
+ */
+export function createSlackBot(settings: BotSettings, { post }: { post: Post }): Channel {
+  const url = new URL(settings.url ?? POST_MESSAGE);
+  const headers = { authorization: `Bearer ${settings.botToken}`, "content-type": "application/json; charset=utf-8" };
+  return {
+    kind: "slack",
+    async announce({ reply, hops, to = settings.to, thread }, signal) {
+      if (to === undefined) return { kind: "unsendable", reason: NO_ADDRESS };
+      const message = { channel: to, thread_ts: thread, text: slackTextOf(reply) };
+      const body = Buffer.from(JSON.stringify({ ...message, unfurl_links: false, unfurl_media: false }));
+      return post({ url, headers, body, hops: hops + 1, judge: outcomeOf }, signal);
+    },
+  };
+}
+
+/** Errors of Slack after which another try may succeed. */
+const PASSING = new Set(
+  `ratelimited rate_limited internal_error fatal_error service_unavailable request_timeout team_added_to_org`.split(
+    " ",
+  ),
+);
+
+/** The outcome of a call of Slack's API, which reports most errors with the status 200. */
+function outcomeOf({ code, text, retryAfterMs }: JudgedAnswer): Outcome {
+  const { ok, error } = parse(text);
+  if (ok === true) return { kind: "delivered", code };
+  // The name is shown, so it must be one: an answer may repeat the token.
+  const name = typeof error === "string" && /^[a-z][a-z_]{1,63}$/.test(error) ? error : "an unknown error";
+  const reason = ok === false ? `Slack answered ${name}` : "the answer is not one of Slack's API";
+  if (ok === false && !PASSING.has(name)) return { kind: "refused", code, reason };
+  return { kind: "failed", code, reason, retryAfterMs };
+}
+
+function parse(text: string): { ok?: unknown; error?: unknown } {
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    return {};
+  }
 }
 
 const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };

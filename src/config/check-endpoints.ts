@@ -5,7 +5,11 @@ import { type Findings, meantOrListed, notAmong, type Path } from "./problems.ts
 
 /** Checks the addresses of announcements and notifications, and the events and agents of notifications. */
 export function checkEndpoints({ channels, notify, agents }: CheckedConfig, findings: Findings): void {
-  for (const [name, { url }] of Object.entries(channels)) checkUrl(["channels", name, "url"], url, "replies", findings);
+  for (const [name, channel] of Object.entries(channels)) {
+    const path = ["channels", name];
+    if (channel.url !== undefined) checkUrl([...path, "url"], channel.url, "replies", findings);
+    if (channel.type === "slack") checkSlack(path, channel, findings);
+  }
   const known = Object.keys(agents);
   for (const [name, endpoint] of Object.entries(notify)) {
     const path = ["notify", name];
@@ -19,6 +23,17 @@ export function checkEndpoints({ channels, notify, agents }: CheckedConfig, find
         findings.refuse([...path, "agents", index], `names an agent ${notAmong(known, agent, "agents")}`);
     }
   }
+}
+
+type Slack = Extract<CheckedConfig["channels"][string], { type: "slack" }>;
+
+function checkSlack(path: Path, { url, botToken, to }: Slack, { refuse }: Findings): void {
+  if (botToken === undefined && url === undefined)
+    refuse(path, "needs `botToken`, or the `url` of an incoming webhook.");
+  else if (botToken === undefined && to !== undefined)
+    refuse([...path, "to"], "needs `botToken`: an incoming webhook posts only to its own channel.");
+  if (botToken !== undefined && !/^[!-~]*$/.test(botToken))
+    refuse([...path, "botToken"], "holds a space or a character that no header can carry: copy it as it was shown.");
 }
 
 /** The address may be secret, so the messages do not contain it. */

@@ -17,7 +17,7 @@ export type WrittenMapping = WrittenPlaces & {
 export type MappingAround = {
   gateway: { defaultAgent?: string | undefined; announceTo?: string | undefined };
   agents: Readonly<Record<string, ModelNames>>;
-  channels: Readonly<Record<string, unknown>>;
+  channels: Readonly<Record<string, { type: string; botToken?: string | undefined; to?: string | undefined }>>;
   webhooks: { mappings: Readonly<Record<string, WrittenMapping>> };
 };
 type Pair = { path: string; texts: readonly string[]; lookup: Lookup };
@@ -166,17 +166,36 @@ function checkTarget({ written, at }: Rule, config: MappingAround, refuse: Repor
     if (flaw !== undefined) refuse([...at, "model"], flaw);
   }
 
-  const { channel, delivery } = written;
+  const { channel, delivery, to, thread } = written;
+  const named = channel !== undefined && Object.hasOwn(config.channels, channel) ? config.channels[channel] : undefined;
+  if (named && delivery === "announce") checkAddress({ named, to, thread }, at, warn);
   if (delivery !== "announce" || config.gateway.announceTo !== undefined) return;
   if (channel === undefined)
     warn(
       [...at, "delivery"],
       "is `announce`, but there is no channel to announce to, so only subscribers receive replies: set `channel` or `gateway.announceTo`.",
     );
-  else if (!Object.hasOwn(config.channels, channel))
+  else if (!named)
     warn(
       [...at, "channel"],
       `names a channel ${notAmong(Object.keys(config.channels), channel, "channels")} Until then, only subscribers receive the announcements of this mapping.`,
+    );
+}
+
+type Address = { named: MappingAround["channels"][string]; to: string | undefined; thread: string | undefined };
+
+/** Only a bot has addresses, and it needs one. */
+function checkAddress({ named, to, thread }: Address, at: Path, warn: Report): void {
+  const isBot = named.botToken !== undefined;
+  if (isBot && to === undefined && named.to === undefined)
+    warn(
+      [...at, "channel"],
+      "names a bot of Slack without an address, so no reply can be sent: set `to` here or there.",
+    );
+  else if (!isBot && (to ?? thread) !== undefined)
+    warn(
+      [...at, to === undefined ? "thread" : "to"],
+      "has no effect: only a channel of the type `slack` with `botToken` has addresses.",
     );
 }
 

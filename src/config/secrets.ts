@@ -41,17 +41,18 @@ export function checkSecrets(config: CheckedConfig, exposed: boolean, { refuse, 
 
 /**
  * The places of the secrets that authenticate callers, or sign. `*` stands for any name; a list may replace a single entry.
- * `type`: only next to a `type` of this value.
+ * `type`: only next to a `type` of this value. `without`: only without this key.
  */
-const SECRETS: readonly { at: string; surface: string; token?: true; type?: string }[] = [
+const SECRETS: readonly { at: string; surface: string; token?: true; type?: string; without?: string }[] = [
   { at: "gateway.rest.auth.keys.key", surface: "rest", token: true },
   { at: "gateway.rpc.auth.tokens.token", surface: "rpc", token: true },
   { at: "gateway.console.token", surface: "console", token: true },
   { at: "webhooks.token", surface: "webhooks", token: true },
   { at: "webhooks.token.value", surface: "webhooks", token: true },
   { at: "webhooks.mappings.*.verify.secret", surface: "webhooks" },
-  // Anyone who knows the address of a Slack channel can post there.
-  { at: "channels.*.url", surface: "channels", type: "slack" },
+  // Anyone who knows the address of an incoming webhook of Slack can post there.
+  { at: "channels.*.url", surface: "channels", type: "slack", without: "botToken" },
+  { at: "channels.*.botToken", surface: "channels" },
   { at: "channels.*.secret", surface: "channels" },
   { at: "notify.*.secret", surface: "notify" },
   { at: "agents.*.http.secret", surface: "agents" },
@@ -82,7 +83,7 @@ function textsAt(node: unknown, [step, ...steps]: readonly string[], path: Path 
 
 /** All secrets that authenticate callers, or sign. */
 export function secretsOf(config: CheckedConfig): Secret[] {
-  return SECRETS.flatMap(({ at, surface, token = false, type }) =>
+  return SECRETS.flatMap(({ at, surface, token = false, type, without }) =>
     textsAt(config, at.split(".")).flatMap(({ path, value }) => {
       const parent = path.slice(
         0,
@@ -90,6 +91,7 @@ export function secretsOf(config: CheckedConfig): Secret[] {
       );
       const kind = valueAt(config, [...parent, "type"]);
       if (type !== undefined && kind !== type) return [];
+      if (without !== undefined && valueAt(config, [...parent, without]) !== undefined) return [];
       const standard = !token && type === undefined && (surface !== "webhooks" || kind === "standard-webhooks");
       return [{ surface, path, value, token, standard }];
     }),

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import type { Channel } from "#channels/channel.ts";
 import { createNotifyEndpoint } from "#channels/notify.ts";
 import type { Post } from "#channels/post.ts";
-import { createSlackChannel } from "#channels/slack.ts";
+import { createSlackBot, createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
 import { checkDraft, type MappingDraft } from "#config/check-draft.ts";
 import { type AgentConfig, type ChannelConfig, type Config, coalesceOf, type ScheduleConfig } from "#config/config.ts";
@@ -24,9 +24,12 @@ const loadPost = once(async () => (await import("#channels/post.ts")).createPost
 const post: Post = async (...args) => await (await loadPost())(...args);
 
 function openChannel(channel: ChannelConfig): Channel {
-  return channel.type === "slack"
-    ? createSlackChannel(channel, { post })
-    : createWebhookChannel(channel, { post, clock: systemClock });
+  if (channel.type === "webhook") return createWebhookChannel(channel, { post, clock: systemClock });
+  const { botToken, url, to } = channel;
+  // Without a token the address is there: the configuration was checked.
+  return botToken === undefined
+    ? createSlackChannel({ url: url as string }, { post })
+    : createSlackBot({ botToken, url, to }, { post });
 }
 
 /** The settings of the core, from the configuration. */

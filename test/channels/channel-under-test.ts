@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { expect } from "vitest";
-import type { AnnouncedReply, Channel, Outcome } from "#channels/channel.ts";
+import type { AnnouncedReply, Channel, Outcome, Unsendable } from "#channels/channel.ts";
 import { createPost, type Post } from "#channels/post.ts";
 import type { Clock } from "#kit/clock.ts";
 import { createManualClock, START } from "#test/harness/clock.ts";
@@ -76,7 +76,7 @@ export function callsOn({ open }: ChannelUnderTest) {
       meanwhile,
       ...options
     }: Partial<Parameters<typeof openFor>[1]> & { meanwhile?: (opened: Opened) => unknown } = {},
-  ): Promise<Outcome> => {
+  ): Promise<Outcome | Unsendable> => {
     await using receiver = await startReceiver([behaviour], { tls: options.tls });
     const opened = openFor(receiver, options);
     const announced = opened.channel.announce(replyOf(), opened.signal);

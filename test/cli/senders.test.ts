@@ -17,7 +17,9 @@ function fileOf(name: string, content: string | object): string {
   return file;
 }
 
-const verify = (type: "slack" | "linear" | "twilio") => ({ type, secret: SECRET });
+function verify(type: "slack" | "linear" | "twilio") {
+  return { type, secret: SECRET };
+}
 const SMS_URL = "https://example.com/hooks/sms";
 const gateway = await shareGateway({
   config: {

@@ -1,4 +1,4 @@
-import type { Outcome } from "#channels/channel.ts";
+import type { Outcome, Unsendable } from "#channels/channel.ts";
 import type { CoreParts } from "#core/parts.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { GatewayError } from "#kit/errors.ts";
@@ -37,9 +37,6 @@ export function checkAgain({ channels }: Channels, last: TurnAnnouncement, hops:
     throw new GatewayError("reply-not-announceable", `The channel ${channel} was removed from the configuration.`);
 }
 
-/** A message that no attempt could deliver, so it was not sent. */
-export type Unsendable = { kind: "unsendable"; reason: string };
-
 /** Sends the reply of a turn to its channel once. */
 export async function sendReply(
   { store, settings }: Pick<CoreParts, "store" | "settings">,
@@ -52,7 +49,9 @@ export async function sendReply(
   const turn = await store.getTurn(turnId);
   if (turn?.reply === undefined) return unsendable("its turn is no longer stored");
   const { model, reply, usage = NO_USAGE, createdAt, endedAt = createdAt } = turn;
-  const what = { turnId, sessionId, agent, channel: name, deliveryId, hops, model, reply, usage, createdAt, endedAt };
+  const { to, thread } = turn.announcement ?? {};
+  const ended = { model, reply, usage, createdAt, endedAt };
+  const what = { turnId, sessionId, agent, channel: name, deliveryId, hops, to, thread, ...ended };
   return await channel.announce(what, signal);
 }
 

@@ -1,9 +1,9 @@
-import type { Outcome } from "#channels/channel.ts";
+import type { Outcome, Unsendable } from "#channels/channel.ts";
 import type { CoreParts } from "#core/parts.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import { newBareId } from "#kit/ids.ts";
 import type { Notification, OutgoingNotification, Store } from "#store/store.ts";
-import { type Unsendable, unsendable } from "./announcements.ts";
+import { unsendable } from "./announcements.ts";
 import { nameOf } from "./endpoints.ts";
 
 /** Sends a notification to its endpoint once. */
