@@ -41,7 +41,7 @@ const everything = `{
       "github-push": {
         match: { "headers.x-github-event": "push", "body.ref": "refs/heads/main" },
         message: "{body.pusher.name} pushed {body.head_commit.message}",
-        agent: "main", session: "webhook:github", model: "fast", channel: "ops", delivery: "announce",
+        agent: "main", session: "webhook:github", model: "fast", channel: "bot", delivery: "announce",
         to: "C1", thread: "{body.ts}", coalesce: { key: "{body.ref}", window: "30s", maxWait: "5m", take: "last" },
         verify: { type: "github", secret: "\${GITHUB_SECRET}" },
       },
@@ -81,6 +81,7 @@ const everything = `{
   channels: {
     ops: { type: "webhook", url: "https://example.com/hook", secret: "\${OPS_SECRET}" },
     team: { type: "slack", url: "\${SLACK_URL}" },
+    bot: { type: "slack", botToken: "\${SLACK_BOT_TOKEN}", to: "C0123456789" },
   },
   notify: {
     ops: {
@@ -124,7 +125,7 @@ test("a configuration with every key is accepted for production, except for the 
   expect(config.webhooks.mappings["github-push"]).toMatchObject({
     agent: "main",
     delivery: "announce",
-    channel: "ops",
+    channel: "bot",
   });
   expect(config.channels.team).toEqual({ type: "slack", url: env.SLACK_URL });
   expect(config.webhooks.token.map(({ name }) => name)).toEqual(["shared", "old"]);
