@@ -82,7 +82,6 @@ const ROOMS: Record<string, Room> = {
       "generated/clients/",
       "src/kit/forms.ts",
       "src/kit/visible.ts",
-      "src/kit/forms.ts",
       // The grammar of mappings.
       "src/kit/mapping-paths.ts",
       "src/kit/secret-headers.ts",

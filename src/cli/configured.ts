@@ -250,7 +250,7 @@ export async function readMappings(
   if (!existsSync(file) || !isOfThisMachine(hostOf(url))) return undefined;
   const { value } = await readSource(file);
   const mappings = parts(parts(parts(value).webhooks).mappings);
-  const valueOf = (name: string, key: "secret" | "url"): string | undefined => {
+  const verifyOf = (name: string, key: "secret" | "url"): string | undefined => {
     const [written] = [parts(parts(mappings[name]).verify)[key]].flat();
     if (typeof written !== "string") return undefined;
     const { text, unknown } = filled(written, variablesFor(file, env));
@@ -262,7 +262,7 @@ export async function readMappings(
   };
   return {
     names: Object.keys(mappings),
-    secretOf: (name) => valueOf(name, "secret"),
-    urlOf: (name) => valueOf(name, "url"),
+    secretOf: (name) => verifyOf(name, "secret"),
+    urlOf: (name) => verifyOf(name, "url"),
   };
 }
