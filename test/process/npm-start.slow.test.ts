@@ -59,6 +59,13 @@ test("npm installs it globally, and it serves from an empty folder, with docs an
   });
   for (const path of ["/docs", "/docs/errors.html", "/docs/llms.txt", "/console", "/openapi.json"])
     expect([path, (await fetch(gateway.url + path)).status]).toEqual([path, 200]);
+  const [asset] = /\/console\/assets\/main-\w+\.js/.exec(await (await fetch(`${gateway.url}/console`)).text()) ?? [];
+  const textFor = async (encoding: string) =>
+    (await fetch(`${gateway.url}${asset}`, { headers: { "accept-encoding": encoding } })).text();
+  const compressed = await textFor("gzip");
+  expect(compressed).toContain("function");
+  // The package has the script only in compressed form.
+  expect(await textFor("identity")).toBe(compressed);
 }, 300_000);
 
 test("npx runs it from the package", async () => {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
 import { GatewayError } from "#kit/errors.ts";
 import type { WireCall } from "#wire/call/call.ts";
 import { acceptsEncoding, varyBy } from "#wire/call/compress.ts";
@@ -52,14 +53,24 @@ export function requireGet({ req }: WireCall): void {
     throw new GatewayError("method-not-allowed", "This path takes GET.", { allow: "GET, HEAD" });
 }
 
-async function readEncoded(
-  file: string,
-  accepted: string | string[] | undefined,
-): Promise<{ bytes: Buffer; encoding?: "gzip" } | undefined> {
-  if (acceptsEncoding("gzip", accepted)) {
-    const bytes = await readFile(`${file}.gz`).catch(() => undefined);
-    if (bytes) return { bytes, encoding: "gzip" };
-  }
+type Encoded = { bytes: Buffer; encoding?: "gzip" };
+
+async function readEncoded(file: string, accepted: string | string[] | undefined): Promise<Encoded | undefined> {
+  const isAccepted = acceptsEncoding("gzip", accepted);
+  const [first, second] = isAccepted ? [readCompressed, readPlain] : [readPlain, readCompressed];
+  const found = (await first(file)) ?? (await second(file));
+  // The package has some files only in compressed form.
+  if (!found?.encoding || isAccepted) return found;
+  const { gunzip } = await import("node:zlib");
+  return { bytes: await promisify<Buffer, Buffer>(gunzip)(found.bytes) };
+}
+
+async function readPlain(file: string): Promise<Encoded | undefined> {
   const bytes = await readFile(file).catch(() => undefined);
   return bytes && { bytes };
+}
+
+async function readCompressed(file: string): Promise<Encoded | undefined> {
+  const found = await readPlain(`${file}.gz`);
+  return found && { ...found, encoding: "gzip" };
 }
