@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createPuppet } from "#test/harness/backends.ts";
 import { SECRETS, type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
@@ -183,6 +185,18 @@ describe("schedules.run", () => {
     await using gateway = await start({ report }, { skills });
     const turn = await turnOf(gateway, await run(gateway, "report"));
     expect(turn.reply).toContain('/summarise-thread {"length":"short"}');
+  });
+
+  test("is refused if the skill no longer accepts the params of the schedule", async () => {
+    const folder = skillsFolder(SUMMARISE);
+    const report = { every: "1h", skill: "summarise-thread", params: { length: "short" } };
+    await using gateway = await start({ report }, { skills: { dirs: [folder] } });
+    const schema = { type: "object", properties: { length: { enum: ["long"] } } };
+    writeFileSync(join(folder, "summarise-thread", "params.schema.json"), JSON.stringify(schema));
+    await createRpc(gateway.url).call("agent.reload", { agentName: "main" });
+    const { status, problem } = await run(gateway, "report");
+    expect([status, problem.errors?.map(({ pointer }) => pointer)]).toEqual([400, ["/params/length"]]);
+    expect((await list(gateway))[0]?.last).toBeNull();
   });
 
   test("MUST return the first turn to a repeated call, and refuse the key for another schedule", async () => {
