@@ -243,6 +243,8 @@ export type ClaimedTurn = {
   task: TurnTask | undefined;
   /** True if a budget applies: then `extendBudget` must be asked before each further step. */
   hasBudget?: true;
+  /** The time for which the group of its webhooks was open, if it had one. */
+  groupedMs?: number;
 };
 
 export type TurnEnd = {

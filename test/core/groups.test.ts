@@ -38,6 +38,8 @@ describe("the turn of a group of webhooks", () => {
     expect(run.turn.turnId).toBe(turn.turnId);
     run.end();
     expect((await core.ended(turn)).status).toBe("completed");
+    // It waited for its requests, and not for its agent.
+    expect(await core.logged("turn.started")).toMatchObject([{ queuedMs: 0 }]);
   });
 
   it("is returned to a repeat of a request that joined, with the delivery that joined", async () => {

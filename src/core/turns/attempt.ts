@@ -221,8 +221,9 @@ export class Attempt implements BackendTurn, RunListener {
   }
 
   #reportStart(): void {
-    const { turnId, agent, attempt, createdAt } = this.#claimed.turn;
-    const queuedMs = this.#parts.clock.now() - createdAt;
+    const { turn, groupedMs = 0 } = this.#claimed;
+    const { turnId, agent, attempt, createdAt } = turn;
+    const queuedMs = this.#parts.clock.now() - createdAt - groupedMs;
     if (attempt === 1) this.#parts.turnsPerMinute.count(agent);
     this.#parts.events.turnStarted({ turnId, agent, attempt, queuedMs });
   }

@@ -46,6 +46,7 @@ export function closeGroup(records: Records, record: GroupedTurn): OpenTurnRecor
     open: {
       ...open,
       group: undefined,
+      groupedMs: Math.round(records.moment.time - group.began),
       dueAt: undefined,
       readyOrder: isFirst ? records.next("order") : undefined,
       contextBytes: group.context === undefined ? undefined : Buffer.byteLength(group.context),

@@ -19,6 +19,8 @@ const BEHIND_ALL = 2 ** 52;
 const BETWEEN_MESSAGES = "\n\n";
 /** The joins of a group that its first delivery's timeline shows. The other steps need room, too. */
 const MOST_JOINS_SHOWN = 100;
+/** The joined deliveries that are erased with their turn. Reads hide the content of any older ones, which the recorder erases first. */
+const MOST_JOINS_ERASED = 1_000;
 
 /** Joins the open group of the key, or opens one. */
 export function startInGroup(records: Records, order: TurnOrder, group: TurnGroup): TurnStart {
@@ -107,6 +109,7 @@ function joinGroup(
       group,
     },
     ...(record.bytes !== undefined && { bytes: record.bytes + added }),
+    ...(delivery && { joined: [...(record.joined ?? []), delivery.deliveryId].slice(-MOST_JOINS_ERASED) }),
   };
   records.turns.put(joined);
   countTurnBytes(records, joined, added);

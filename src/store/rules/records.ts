@@ -36,6 +36,7 @@ import type {
   UsageCounts,
   WorkIds,
 } from "#store/store.ts";
+import type { BeatRecord } from "./beat-records.ts";
 import type { BudgetRecord, Reservation } from "./budget-records.ts";
 import type { AgentRecord, CountChange, Counts } from "./counts.ts";
 import type { GroupRecord } from "./group-records.ts";
@@ -44,6 +45,7 @@ import type { ScheduleRecords } from "./schedule-records.ts";
 import type { ShareRecords } from "./share-records.ts";
 import type { GatewayStream, Journal } from "./streams.ts";
 
+export type * from "./beat-records.ts";
 export type * from "./counts.ts";
 
 /** The right of a node to work on something until `endsAt`, a monotonic time. */
@@ -72,6 +74,8 @@ export type TurnRecord = {
   readonly open: OpenTurn | undefined;
   /** The bytes that count for its caller's share. Heartbeats, compactions and records of earlier versions do not have them. */
   readonly bytes?: number | undefined;
+  /** The newest deliveries that joined its group, which are erased with it; undefined if none has. */
+  readonly joined?: readonly string[] | undefined;
 };
 
 export type OpenTurn = {
@@ -96,6 +100,8 @@ export type OpenTurn = {
   readonly heldBy?: string | undefined;
   /** The open group of its webhooks. Until it closes at `dueAt`, the turn has no entries, its `seq` is 0 and its place is behind all others. */
   readonly group?: GroupRecord | undefined;
+  /** The time for which its group was open; undefined if it had none. */
+  readonly groupedMs?: number | undefined;
 };
 
 export function isHeld({ heldBy, dueAt }: OpenTurn): boolean {
@@ -121,40 +127,6 @@ export type SummaryRecord = {
   /** It stands for all messages up to `through`, except the ones whose `seq` is in `except`. */
   readonly through: number;
   readonly except: readonly number[];
-};
-
-export type BeatRecord = {
-  readonly agent: string;
-  /** The monotonic time at which the next beat is due; undefined if none is planned. */
-  readonly dueAt: number | undefined;
-  /** The same by the wall clock at the time of planning; while a beat runs, the time at which that beat was due. */
-  readonly nextAt: number | undefined;
-  /** An event requested a beat at once, and none has started since. Version 0.2.0 stores the field under this name. */
-  readonly isAsked: boolean;
-  /** The running beat: one or more successive turns. */
-  readonly run: BeatRun | undefined;
-  /** The end of the window of the budget that delayed the last beat. */
-  readonly delayedUntil?: number | undefined;
-};
-
-export type BeatRun = {
-  /** The monotonic time at which the beat began. */
-  readonly began: number;
-  /** The beat takes events with `after` < ordinal <= `through`. */
-  readonly through: number;
-  /** The open turn works on all queued events of the agent with `before` < ordinal <= `after`. The events are not written until the turn ends. */
-  readonly before: number;
-  readonly after: number;
-  /** The number of events in the turns of the beat, and how many of them were returned to the queue. */
-  readonly events: number;
-  readonly returned: number;
-  readonly turnIds: readonly string[];
-  /** The unfinished turn of the beat. If undefined, the beat can continue. */
-  readonly openTurnId: string | undefined;
-  /** The dead events of the last turn. */
-  readonly dead: readonly string[];
-  /** True if the agent was removed: the beat ends with its current turn. */
-  readonly isLast: boolean;
 };
 
 /** It can be claimed where it has neither a lease nor a time at which it is due. */

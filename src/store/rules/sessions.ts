@@ -148,4 +148,5 @@ export function eraseTurn(records: Records, record: TurnRecord): void {
   records.turns.delete(record);
   countTurnBytes(records, record, -(record.bytes ?? 0));
   eraseContent(records, record.turn.deliveryId);
+  for (const deliveryId of record.joined ?? []) eraseContent(records, deliveryId);
 }

@@ -12,7 +12,14 @@ import { withoutLease } from "./leases.ts";
 import { notifyEnd } from "./notifications.ts";
 import { previewOf } from "./previews.ts";
 import { passOn } from "./queues.ts";
-import { isCompaction, type OpenTurn, type OpenTurnRecord, type Records, type SessionRecord } from "./records.ts";
+import {
+  isCompaction,
+  type OpenTurn,
+  type OpenTurnRecord,
+  type Records,
+  type SessionRecord,
+  type TurnRecord,
+} from "./records.ts";
 import { bytesOfReply, countTurnBytes, countWaitingTurn } from "./shares.ts";
 import { countAttempt, countEnd, replyBytesOf } from "./usage.ts";
 
@@ -50,7 +57,8 @@ export function finishTurn(records: Records, record: OpenTurnRecord, end: TurnEn
   const added = reply === undefined ? 0 : bytesOfReply(reply, end.toolCalls);
   const replySeq = reply === undefined ? 0 : lastSeq - 1;
   const bytes = before.bytes === undefined ? undefined : before.bytes + added;
-  records.turns.put({ turn: ended, ordinal, place, replySeq, open: undefined, bytes });
+  const after: TurnRecord = { turn: ended, ordinal, place, replySeq, open: undefined, bytes };
+  records.turns.put(before.joined ? { ...after, joined: before.joined } : after);
   countTurnBytes(records, before, added);
   if (!isRunning) countWaitingTurn(records, before, -1);
   const hops = open.announce?.hops ?? 0;

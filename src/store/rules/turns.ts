@@ -213,6 +213,7 @@ function claimedTurn(
     task: open.task,
   };
   if (open.reservation) claimed.hasBudget = true;
+  if (open.groupedMs) claimed.groupedMs = open.groupedMs;
   return claimed;
 }
 

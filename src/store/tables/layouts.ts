@@ -38,6 +38,7 @@ import type { Layout } from "./table.ts";
 const SESSION_BYTES = 800;
 const TURN_BYTES = 640;
 const OPEN_BYTES = 200;
+const JOINED_BYTES = 40;
 const ENTRY_BYTES = 110;
 const MESSAGE_BYTES = 500;
 const EVENT_BYTES = 400;
@@ -95,7 +96,7 @@ export const TURNS = {
   key: "turn_id",
   columns: { turn_id: ["text", ({ turn }) => turn.turnId] },
   orders: { all: { by: "turn_id" } },
-  weigh: ({ turn }) => weighTurn(turn),
+  weigh: ({ turn, joined }) => weighTurn(turn) + (joined ? joined.length * JOINED_BYTES : 0),
 } satisfies Layout<TurnRecord>;
 
 export const EVENTS = {
@@ -240,7 +241,11 @@ export const OPEN_TURNS = {
     due: { by: "due", hasTies: true },
     held: { by: "held", of: "held_by" },
   },
-  weigh: ({ turn, open }) => weighTurn(turn) + OPEN_BYTES + (open.group ? bytesOfGroup(open.group) : 0),
+  weigh: ({ turn, open, joined }) =>
+    weighTurn(turn) +
+    OPEN_BYTES +
+    (open.group ? bytesOfGroup(open.group) : 0) +
+    (joined ? joined.length * JOINED_BYTES : 0),
   isSaved: (before, after) => before.turn !== after.turn || !isOnlyExtended(before.open, after.open),
 } satisfies Layout<OpenTurnRecord>;
 

@@ -371,6 +371,17 @@ export function groupingTests(engine: Engine): void {
       expect((await world.claimNext()).turn.turnId).toBe(next.turn.turnId);
     });
 
+    it("erases the bodies of all its deliveries with its session", async ({ world }) => {
+      await send(world, "x".repeat(5_000));
+      for (let n = 0; n < 3; n++) await send(world, "y".repeat(5_000));
+      await world.clock.advance(30 * SECOND);
+      await world.end(await world.claimNext());
+      expect(world.store.stats().deliveryBytes).toBeGreaterThan(20_000);
+      await world.store.deleteSession(SESSION, world.clock.now());
+      await world.sweep();
+      expect(world.store.stats().deliveryBytes).toBeLessThan(5_000);
+    });
+
     it("continues while its agent is paused, and claims the turn after the pause", async ({ world }) => {
       await send(world, "one");
       const pause = { now: world.clock.now(), streamKeep: 100 };
