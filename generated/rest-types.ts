@@ -1506,6 +1506,13 @@ export interface components {
              * @example ada pushed Mend the clock
              */
             message: string | null;
+            /** @description The session that it would continue; null for a new one, and if the draft does not match. */
+            session_id: components["schemas"]["WebhookSessionId"] | null;
+            /**
+             * @description The key of its burst, cut to 200 characters: webhooks with the same key become one turn. Null if there is none.
+             * @example acme/site/12
+             */
+            group_key: string | null;
         };
         /** @description The result of starting a heartbeat. */
         BeatStart: {

@@ -1,3 +1,4 @@
+import { fillPlaces, type Places } from "#core/mapping-places.ts";
 import type { Mapping, Mappings, Miss } from "#core/mappings.ts";
 import type { CoreParts } from "#core/parts.ts";
 import { copiedText } from "#kit/copied-text.ts";
@@ -16,10 +17,10 @@ const PAGE = 100;
 const SHOWN_MESSAGE = 1_000;
 const SHOWN_VALUES = 5;
 
-/** The result of a draft for one recorded webhook: the message, or the pair that failed. */
+/** The result of a draft for one recorded webhook: the message, its session and the key of its burst, or the pair that failed. */
 export type Backtested = { delivery: RecordedDelivery } & (
-  | { message: string; miss?: undefined }
-  | { message?: undefined; miss: Miss }
+  | { message: string; session: string | undefined; key: string | undefined; miss?: undefined }
+  | { message?: undefined; session?: undefined; key?: undefined; miss: Miss }
 );
 
 /**
@@ -27,7 +28,7 @@ export type Backtested = { delivery: RecordedDelivery } & (
  * name of a secret are hidden. Bodies are read one at a time, and other calls run in between.
  */
 export async function backtest(
-  { store, settings }: Pick<CoreParts, "store" | "settings">,
+  { store, settings, hide }: Pick<CoreParts, "store" | "settings" | "hide">,
   mapping: Mapping,
   { limit, signal }: { limit: number; signal: AbortSignal },
 ): Promise<{ tried: Backtested[]; skipped: number }> {
@@ -44,7 +45,7 @@ export async function backtest(
       const delivery = await store.getDelivery(deliveryId);
       const request = delivery && requestOf(delivery);
       if (!request) skipped++;
-      else tried.push(resultOf(delivery, dryRun(request, mapping)));
+      else tried.push(resultOf(delivery, dryRun(request, mapping), fillPlaces(mapping.places, request, hide)));
       if (tried.length === limit || tried.length + skipped === MOST_SEARCHED) return { tried, skipped };
     }
     cursor = page.next;
@@ -53,11 +54,16 @@ export async function backtest(
 }
 
 /** Only what is shown stays in memory while the other bodies are read. */
-function resultOf(delivery: RecordedDelivery, { trials: [trial] }: ReturnType<Mappings["dryRun"]>): Backtested {
+function resultOf(
+  delivery: RecordedDelivery,
+  { trials: [trial] }: ReturnType<Mappings["dryRun"]>,
+  { session, key }: Places,
+): Backtested {
   const shown = { ...delivery, body: undefined, headers: "", steps: [] };
   if (trial && "miss" in trial) return { delivery: shown, miss: shownMiss(trial.miss) };
   const message = trial?.message.slice(0, SHOWN_MESSAGE).replace(/[\uD800-\uDBFF]$/, "") ?? "";
-  return { delivery: shown, message: copiedText(message) };
+  const shownKey = key === undefined ? undefined : copiedText(excerptOf(key) ?? "");
+  return { delivery: shown, message: copiedText(message), session: session && copiedText(session), key: shownKey };
 }
 
 /** The same pair fails for many webhooks, so its values are excerpts. */

@@ -130,10 +130,12 @@ async function triedOf(core: Core, trial: Trial, request: MappedRequest): Promis
   return { ...where, matched: false, failed: { path, expected: [...expected], found }, message: null, turn: null };
 }
 
-function backtestedOf({ delivery: { deliveryId, at, path, caller }, message, miss }: Backtested) {
+function backtestedOf({ delivery, message, session, key, miss }: Backtested) {
+  const { deliveryId, at, path, caller } = delivery;
   const failed = miss ? { ...miss, expected: [...miss.expected] } : null;
   const request = { delivery_id: deliveryId, at: timeOf(at), path, caller: caller || null };
-  return { ...request, matched: !miss, failed, message: message ?? null };
+  const rendered = { message: message ?? null, session_id: session ?? null, group_key: key ?? null };
+  return { ...request, matched: !miss, failed, ...rendered };
 }
 
 function plannedOf(core: Core, mapping: Mapping, planned: PlannedWebhook): NonNullable<Tried["turn"]> {

@@ -58,7 +58,15 @@ function storeTests(start: () => Promise<TestGateway>): void {
         matched: true,
         failed: null,
         message: "Disk full",
+        session_id: null,
+        group_key: null,
       },
+    ]);
+    const places = { session: "webhook:incident-{body.id|body.title}", coalesce: { key: "{body.title}!" } };
+    expect((await backtest(gateway, { mapping: { ...DRAFT, ...places } })).rows).toMatchObject([
+      { session_id: null, group_key: null },
+      { session_id: null, group_key: null },
+      { session_id: "webhook:incident-Disk~20full", group_key: "Disk full!" },
     ]);
     const { json: one } = await gateway.console.call("deliveries.get", {
       path: { delivery_id: String(rows[2]?.delivery_id) },

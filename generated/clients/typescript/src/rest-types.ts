@@ -124,6 +124,10 @@ export interface BacktestedDelivery {
   failed: FailedPair | null;
   /** The first 1 000 characters of the message for the agent; null if the draft does not match. */
   message: string | null;
+  /** The session that it would continue; null for a new one, and if the draft does not match. */
+  session_id: WebhookSessionId | null;
+  /** The key of its burst, cut to 200 characters: webhooks with the same key become one turn. Null if there is none. */
+  group_key: string | null;
 }
 
 /** The result of starting a heartbeat. */

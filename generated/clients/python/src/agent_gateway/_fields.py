@@ -79,6 +79,7 @@ FIELDS = frozenset(
         "gateway",
         "granted",
         "granted_by",
+        "group_key",
         "groups",
         "headers",
         "heartbeat",

@@ -485,6 +485,10 @@ class BacktestedDelivery(Reply):
     """
     message: Optional[str]
     """The first 1 000 characters of the message for the agent; null if the draft does not match."""
+    session_id: Optional[WebhookSessionId]
+    """The session that it would continue; null for a new one, and if the draft does not match."""
+    group_key: Optional[str]
+    """The key of its burst, cut to 200 characters: webhooks with the same key become one turn. Null if there is none."""
 
 
 class BeatStart(Reply):
