@@ -78,7 +78,7 @@ describe("webhooks.sign", () => {
 
   test("names the schemes if there is no such scheme", async () => {
     await expect(webhooks.sign("{}", "s", { scheme: "gitlab" as never })).rejects.toThrow(
-      "There are: standard-webhooks, github, stripe, slack.",
+      "There are: standard-webhooks, github, stripe, slack, linear, twilio.",
     );
   });
 });
