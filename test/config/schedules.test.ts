@@ -170,7 +170,7 @@ describe("a schedule", () => {
       "schedules.brief.params.n must be an integer.",
       "schedules.brief.params.tags[1] must be a string.",
     ]);
-    expect(await refused(written(undefined), paramsBuilt)).toEqual(["schedules.brief.params.n is missing."]);
+    expect(await refused(written(undefined), paramsBuilt)).toEqual(["schedules.brief.params.n is required."]);
   });
 
   test("has a session of its own agent", async () => {
