@@ -465,7 +465,7 @@ export interface components {
              */
             storeBytes: components["schemas"]["Bytes"];
             /**
-             * @description The maximum part of `storeBytes`, `turns` and `events` for one caller: a REST key, an RPC token or a webhook source. 1 allows one caller to fill them.
+             * @description The maximum part of `storeBytes`, `turns` and `events` for one caller: a REST key, an RPC token, a webhook source or a schedule. 1 allows one caller to fill them.
              * @default 0.25
              */
             share: number;
@@ -1695,7 +1695,7 @@ export interface components {
             messagesPerSession?: number;
             /** @description The maximum size of the stored data, without the deliveries in the recorder. */
             storeBytes?: components["schemas"]["Bytes"];
-            /** @description The maximum part of `storeBytes`, `turns` and `events` for one caller: a REST key, an RPC token or a webhook source. 1 allows one caller to fill them. */
+            /** @description The maximum part of `storeBytes`, `turns` and `events` for one caller: a REST key, an RPC token, a webhook source or a schedule. 1 allows one caller to fill them. */
             share?: number;
             /** @description The maximum number of waiting notifications of each endpoint (above it, the oldest fail), and of its stored notifications that were delivered or failed (above it, the oldest are erased). */
             notifications?: number;

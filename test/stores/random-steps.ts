@@ -22,6 +22,7 @@ import { budgetRule, RESERVED, RESERVES } from "./budgets.ts";
 import { startCompaction } from "./compactions.ts";
 import { groupOf } from "./groups.ts";
 import { eventOrder, STREAM_KEEP, startBeat } from "./inbound.ts";
+import { orderOf, PLAN, startOf } from "./schedules.ts";
 import { recountShares, sharesOf } from "./shares.ts";
 import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, silent, used, usedMore, type World } from "./world.ts";
 
@@ -74,6 +75,7 @@ export async function runRandomSteps(engine: Engine, seed: number, steps: number
     const when = `seed ${seed}, step ${step}, after ${name}`;
     expect(comparable(await allAnswers(world.store)), when).toEqual(comparable(await allAnswers(known.store)));
     expect(await world.store.listBudgets(), when).toEqual(await known.store.listBudgets());
+    expect(comparable(await world.store.readSchedules()), when).toEqual(comparable(await known.store.readSchedules()));
     const [found, expected] = [await notificationsOf(world.store), await notificationsOf(known.store)];
     expect(comparable(found), when).toEqual(comparable(expected));
     await expectWhole(world.store, when);
@@ -384,6 +386,40 @@ function createSteps(worlds: Both<World>, random: Random) {
     const agent = random.pick(AGENTS);
     await call((world) => world.store.removeBeat(agent, { now: now(), streamKeep: STREAM_KEEP }));
   };
+  const planSchedule: Step = async () => {
+    const [name, plan, nextAt] = [random.pick(KEYS), random.pick([PLAN, PLAN, "every 5000"]), now() + random.below(50)];
+    const instead = random.pick([undefined, now()]);
+    await call((world) => world.store.planSchedule(name, { plan, nextAt, instead }));
+  };
+  const runSchedule: Step = async () => {
+    const unknown = { name: "a", nextAt: now() };
+    const { name, nextAt: plannedAt = now() } = random.pick([...(await store.readSchedules()), unknown]);
+    const options = { session: random.pick([...SESSIONS, "schedule:a"]), agent: random.pick(AGENTS), limits: LIMITS };
+    const [overlap, nextAt] = [random.pick(["skip", "queue"] as const), now() + random.pick([0, 60_000])];
+    const isRefused = random.chance(0.1);
+    await call((world) => {
+      const { turn: order, ...start } = startOf(world, { overlap, order: { ...options, recorder: RECORDER } });
+      const turn = isRefused ? { refusal: { name: "skill-not-found", detail: "gone" } } : order;
+      const planned = { name, plannedAt, nextAt, recorder: RECORDER };
+      return world.store.runSchedule(orderOf(world, { ...planned, start: { ...start, turn } }));
+    });
+  };
+  const requestRun: Step = async () => {
+    const [name, session] = [random.pick(KEYS), `schedule:${random.pick(KEYS)}`];
+    const options = { session, agent: random.pick(AGENTS), limits: LIMITS, recorder: RECORDER };
+    const key = random.chance(0.3) ? someKey() : {};
+    await call((world) => {
+      const { delivery } = startOf(world);
+      const turn = world.order({ surface: "schedule", caller: name, delivery, ...options, ...key });
+      return world.store.requestRun(name, { requestedBy: "ops", turn });
+    });
+  };
+  const pauseSchedule: Step = async () => {
+    const [name, paused, isRemoved] = [random.pick(KEYS), random.chance(0.3), random.chance(0.2)];
+    const nextAt = paused ? undefined : now();
+    if (isRemoved) await call((world) => world.store.unplanSchedule(name));
+    else await call((world) => world.store.setSchedulePaused(name, { paused, nextAt, now: now() }));
+  };
   const setPaused: Step = async () => {
     const [agent, paused] = [random.pick(AGENTS), random.chance(0.3)];
     await call((world) => world.store.setPaused(agent, { paused, now: now(), streamKeep: STREAM_KEEP }));
@@ -471,6 +507,11 @@ function createSteps(worlds: Both<World>, random: Random) {
     startNextBeat,
     startAnotherBeat: startNextBeat,
     removeBeat,
+    planSchedule,
+    runSchedule,
+    runAnotherSchedule: runSchedule,
+    requestRun,
+    pauseSchedule,
     setPaused,
     claimOutgoing,
     announceAgain,

@@ -50,11 +50,13 @@ export class Schedules {
   #isFirst = true;
   #isRunning = true;
   /** How far the wall clock was ahead of the monotonic one at the last check. */
-  #ahead = Infinity;
+  #ahead: number;
 
   constructor(parts: ScheduleParts) {
     const { store, clock, events } = parts;
     this.#parts = { ...parts, times: createScheduleTimes() };
+    // The clocks of other gateways may differ: the times that they handled do not show that this clock was set back.
+    this.#ahead = store.shared ? -Infinity : Infinity;
     this.#worker = new Worker<Due>({
       store,
       clock,

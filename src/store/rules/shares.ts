@@ -9,7 +9,12 @@ export const SESSION_BYTES = 800;
 export const EVENT_BYTES = 400;
 
 /** The callers that have a share. Heartbeats have none. */
-const KINDS: Partial<Record<Surface, string>> = { rest: "REST key", rpc: "RPC token", hooks: "webhook source" };
+const KINDS: Partial<Record<Surface, string>> = {
+  rest: "REST key",
+  rpc: "RPC token",
+  hooks: "webhook source",
+  schedule: "schedule",
+};
 const MOST_NAMES = 1_000;
 
 /** The owners by surface and caller, because each message needs its owner several times. */

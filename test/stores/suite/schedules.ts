@@ -1,35 +1,7 @@
 import { describe, expect } from "vitest";
-import type { Delivery, ScheduledStart, ScheduleOrder } from "#store/store.ts";
+import { fired, orderOf, PLAN, plan, startOf } from "../schedules.ts";
 import { testsOn } from "../tests-on.ts";
-import { deliveryOf, type Engine, RECORDER, times, type World, type WorldOptions } from "../world.ts";
-
-const PLAN = "UTC 0 9 * * *";
-const DAY = 86_400_000;
-
-function plan(world: World, options: { name?: string; plan?: string; nextAt?: number; instead?: number } = {}) {
-  const { name = "brief", ...rest } = options;
-  return world.store.planSchedule(name, { plan: PLAN, nextAt: world.clock.now(), ...rest });
-}
-
-function fired(world: World, answer: Delivery["answer"] = "accepted"): Delivery {
-  const ours = { surface: "schedule", operation: "schedules.fire", path: "schedules/brief", caller: "brief" } as const;
-  return { ...deliveryOf(world.newId("dlv")), ...ours, body: undefined, answer };
-}
-
-type Start = Partial<ScheduledStart> & { order?: WorldOptions };
-
-function startOf(world: World, { order, ...rest }: Start = {}): ScheduledStart {
-  const delivery = fired(world);
-  const turn = world.order({ surface: "schedule", caller: "brief", delivery, ...order });
-  return { plannedAt: world.clock.now(), overlap: "skip", agent: "main", delivery, turn, ...rest };
-}
-
-function orderOf(world: World, change: Partial<ScheduleOrder> & { start?: ScheduledStart } = {}): ScheduleOrder {
-  const now = world.clock.now();
-  const start = "start" in change ? change.start : startOf(world);
-  const planned = { now, name: "brief", plan: PLAN, plannedAt: now, nextAt: now + DAY };
-  return { ...planned, missed: undefined, recorder: RECORDER, ...change, start };
-}
+import { type Engine, times, type World, type WorldOptions } from "../world.ts";
 
 async function stateOf(world: World, name = "brief") {
   return (await world.store.readSchedules()).find((state) => state.name === name);
@@ -151,11 +123,16 @@ export function schedulesTests(engine: Engine): void {
     it("is skipped if the turn is refused, and keeps nothing of the turn", async ({ world }) => {
       await world.start({ session: "schedule:a" });
       await plan(world);
+      await world.start({ surface: "schedule", caller: "busy" });
       const before = world.store.stats().turnsQueued;
       const refusals: [WorldOptions, RegExp][] = [
         [{ session: "schedule:a", agent: "other" }, /^session-conflict: /],
         [{ session: "schedule:a", limits: { turnsPerSession: 1 } }, /^session-busy: /],
         [{ limits: { turns: 1 } }, /^gateway-busy: /],
+        [
+          { limits: { turns: 10, share: 0.1 }, caller: "busy" },
+          /^share-busy: limits.share is reached: 1 turns of the schedule busy/,
+        ],
         [{ limits: { storeBytes: 1 } }, /^store-full: /],
       ];
       for (const [options, reason] of refusals) {
@@ -168,7 +145,7 @@ export function schedulesTests(engine: Engine): void {
       const { runs } = await world.store.runSchedule(orderOf(world, { start }));
       expect(runs).toMatchObject([{ outcome: "skipped", reason: "agent-not-found: No agent is named x." }]);
       expect(world.store.stats().turnsQueued).toBe(before);
-      expect((await world.store.listDeliveries({ outcome: "skipped", limit: 9 })).items).toHaveLength(5);
+      expect((await world.store.listDeliveries({ outcome: "skipped", limit: 9 })).items).toHaveLength(6);
     });
 
     it("records missed times, with a run for them or without", async ({ world }) => {
