@@ -4,11 +4,13 @@ import { dirname, join, resolve } from "node:path";
 import { readRegularFileSync } from "#kit/regular-file.ts";
 import { writeNew } from "./diagnostics.ts";
 import { CliError, INTERRUPTED, UsageError } from "./failures.ts";
+import { STARTING_POINTS, type StartingPointName } from "./starting-points.ts";
 import { isTerminal } from "./terminal.ts";
 import { asTyped } from "./typed.ts";
 import { fileFault } from "./values.ts";
 
 export type InitOptions = {
+  template?: StartingPointName;
   agent?: string;
   backend?: "echo" | "openai" | "anthropic" | "openai-compatible" | "http" | "command";
   model?: string;
@@ -18,7 +20,7 @@ export type InitOptions = {
   yes?: boolean;
 };
 
-type Answers = Required<Pick<InitOptions, "agent" | "backend" | "port" | "store">> &
+type Answers = Required<Pick<InitOptions, "template" | "agent" | "backend" | "port" | "store">> &
   Pick<InitOptions, "model" | "target">;
 type Backend = Answers["backend"];
 
@@ -52,38 +54,63 @@ const BACKENDS: Record<
   },
 };
 
+const ECHO_CHANGE =
+  "The agent repeats its message: choose another backend in gateway.json5, such as a model (docs/agents.md).";
+
 const CHOOSE = "choose another folder: agent-gateway init FOLDER";
 
 /** Writes a configuration and its secrets into a folder, and prints the next steps. */
 export async function init(folder: string, options: InitOptions): Promise<string> {
-  const [config, secrets] = [join(folder, "gateway.json5"), join(folder, "gateway.env")];
-  for (const file of [config, secrets])
-    if (isTaken(file)) throw new CliError(`${file} already exists, and nothing is overwritten.`, 1, CHOOSE);
+  const files = filesOf(folder);
+  refuseTaken([files.config, files.secrets]);
   const answers =
     options.yes || !(process.stdin.isTTY && isTerminal(process.stdout)) ? defaults(options) : await ask(options);
   check(answers);
+  const { sample } = STARTING_POINTS[answers.template];
+  const samplePath = sample && join(folder, sample.name);
+  if (samplePath) refuseTaken([samplePath]);
   makeFolder(folder);
-  writeNew(secrets, secretsOf(answers), 0o600, CHOOSE);
+  writeNew(files.secrets, secretsOf(answers), 0o600, CHOOSE);
   let ignored: string | undefined;
   try {
     ignored = ignoreSecrets(folder);
-    writeNew(config, configOf(answers), 0o644, CHOOSE);
+    if (sample && samplePath) writeNew(samplePath, sample.text, 0o644, CHOOSE);
+    writeNew(files.config, configOf(answers), 0o644, CHOOSE);
   } catch (error) {
-    // The next attempt would refuse a folder with secrets.
-    rmSync(secrets, { force: true });
+    // The next attempt would refuse a folder with these files.
+    for (const written of [files.secrets, samplePath]) if (written) rmSync(written, { force: true });
     throw error;
   }
-  const { secret } = BACKENDS[answers.backend];
+  return nextSteps(folder, answers, ignored);
+}
+
+function filesOf(folder: string) {
+  return { config: join(folder, "gateway.json5"), secrets: join(folder, "gateway.env") };
+}
+
+function refuseTaken(files: readonly string[]): void {
+  for (const file of files)
+    if (isTaken(file)) throw new CliError(`${file} already exists, and nothing is overwritten.`, 1, CHOOSE);
+}
+
+function nextSteps(folder: string, { template, agent, backend }: Answers, ignored: string | undefined): string {
+  const { config, secrets } = filesOf(folder);
+  const { sample, trial, changes } = STARTING_POINTS[template];
+  const { secret } = BACKENDS[backend];
   // npx finds the program only in its project, and the folder may be outside.
   const isNpx = asTyped("agent-gateway ").startsWith("npx");
   const of = isNpx && folder !== "." ? ` --config ${config}` : "";
   const here = isNpx || folder === "." ? "" : `cd ${folder}\n  `;
+  const samplePath = sample && (isNpx ? join(folder, sample.name) : sample.name);
+  const command = trial?.command(samplePath ?? "") ?? `send ${agent} 'Good morning'`;
+  const toChange = backend === "echo" ? [...changes, ECHO_CHANGE] : changes;
   return [
     `${config} and ${secrets} are written.${ignored ? ` ${ignored} keeps the secrets out of git.` : ""}`,
     ...(secret ? [`Put your API key into ${secrets}, after ${secret}=.`] : []),
     asTyped(
-      `Next:\n  ${here}agent-gateway serve${of}\nand in another terminal:\n  ${here}agent-gateway send ${answers.agent} 'Good morning'${of}\n  agent-gateway open${of}`,
+      `Next:\n  ${here}agent-gateway serve${of}\nand in another terminal${trial ? `, ${trial.title}` : ""}:\n  ${here}agent-gateway ${command}${of}\n  agent-gateway open${of}`,
     ),
+    ...(trial ? ["Then, for real use:", ...toChange.map((change) => `- ${change}`)] : []),
   ].join("\n");
 }
 
@@ -110,6 +137,7 @@ function makeFolder(folder: string): void {
 }
 
 function defaults({
+  template = "empty",
   agent = "main",
   backend = "echo",
   port = "18789",
@@ -119,7 +147,7 @@ function defaults({
 }: InitOptions): Answers {
   if (BACKENDS[backend].target && !target)
     throw new UsageError(`The backend ${backend} needs --target, such as '${BACKENDS[backend].target.example}'.`);
-  return { agent, backend, port, store, model: model ?? BACKENDS[backend].model, ...(target && { target }) };
+  return { template, agent, backend, port, store, model: model ?? BACKENDS[backend].model, ...(target && { target }) };
 }
 
 async function ask(given: InitOptions): Promise<Answers> {
@@ -133,6 +161,12 @@ async function ask(given: InitOptions): Promise<Answers> {
     given === undefined ? answered(text({ message, placeholder: value, defaultValue: value })) : Promise.resolve(given);
 
   intro("A configuration to begin with");
+  const points = Object.entries(STARTING_POINTS).map(([value, { label, hint }]) => ({
+    value: value as StartingPointName,
+    label,
+    hint,
+  }));
+  const template = given.template ?? (await answered(select({ message: "Start from", options: points })));
   const agent = await line("What is the agent called?", "main", given.agent);
   const choices = Object.entries(BACKENDS).map(([value, { label, hint }]) => ({
     value: value as Backend,
@@ -156,7 +190,7 @@ async function ask(given: InitOptions): Promise<Answers> {
     ));
   const port = await line("Which port?", "18789", given.port);
   outro("Thank you");
-  return { agent, backend, port, store, ...(chosen && { model: chosen }), ...(place && { target: place }) };
+  return { template, agent, backend, port, store, ...(chosen && { model: chosen }), ...(place && { target: place }) };
 }
 
 function check({ agent, port, target, backend }: Answers): void {
@@ -171,13 +205,14 @@ function fresh(): string {
   return randomBytes(24).toString("base64url");
 }
 
-function secretsOf({ backend }: Answers): string {
+function secretsOf({ template, backend }: Answers): string {
+  const ofTemplate = STARTING_POINTS[template].secrets.map((name) => `${name}=${fresh()}\n`).join("");
   return `# The secrets of gateway.json5, read by agent-gateway where they are not set otherwise. Keep this file to yourself.
 CONSOLE_TOKEN=${fresh()}
 REST_API_KEY=${fresh()}
 RPC_TOKEN=${fresh()}
 WEBHOOK_TOKEN=${fresh()}
-${BACKENDS[backend].secret ? `${BACKENDS[backend].secret}=\n` : ""}`;
+${ofTemplate}${BACKENDS[backend].secret ? `${BACKENDS[backend].secret}=\n` : ""}`;
 }
 
 function configOf(answers: Answers): string {
@@ -191,15 +226,26 @@ function configOf(answers: Answers): string {
     rest: { auth: { keys: [{ name: "first", key: "\${REST_API_KEY}", scopes: ["chat"] }] } },
     rpc: { auth: { tokens: [{ name: "ops", token: "\${RPC_TOKEN}", permissions: ["*"] }] } },
   },
-  webhooks: { token: "\${WEBHOOK_TOKEN}" },   // mappings turn payloads into turns: docs/webhooks.md
-${agentOf(answers)}
+${webhooksOf(answers)}
+${agentOf(answers)}${STARTING_POINTS[answers.template].sections ?? ""}
   store: ${answers.store === "memory" ? '{ type: "memory" },                // forgets at a restart' : '{ type: "sqlite", path: "./gateway.db" },'}
 }
 `;
 }
 
+function webhooksOf({ template }: Answers): string {
+  const { mappings } = STARTING_POINTS[template];
+  return mappings === undefined
+    ? `  webhooks: { token: "\${WEBHOOK_TOKEN}" },   // mappings turn payloads into turns: docs/webhooks.md`
+    : `  webhooks: {
+    token: "\${WEBHOOK_TOKEN}",
+    mappings: {                              // they turn payloads into turns: docs/webhooks.md${mappings}
+    },
+  },`;
+}
+
 /** The agent, and the provider of its model, in the file's form. */
-function agentOf({ agent, backend, model, target }: Answers): string {
+function agentOf({ template, agent, backend, model, target }: Answers): string {
   const providers: Partial<Record<Backend, string>> = {
     openai: `{ type: "openai", apiKey: "\${OPENAI_API_KEY}" }`,
     anthropic: `{ type: "anthropic", apiKey: "\${ANTHROPIC_API_KEY}" }`,
@@ -209,7 +255,7 @@ function agentOf({ agent, backend, model, target }: Answers): string {
   const body =
     provider !== undefined
       ? `backend: "model",
-      instructions: "You are a helpful assistant. Answer briefly.",
+      instructions: ${JSON.stringify(STARTING_POINTS[template].instructions)},
       models: { default: { provider: "models", model: ${JSON.stringify(model)}, contextTokens: 128000 } },`
       : backend === "http"
         ? `backend: "http",

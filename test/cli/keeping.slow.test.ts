@@ -259,6 +259,8 @@ describe("init", () => {
   test("asks on a terminal, and the written configuration starts and works with the commands of its folder", async () => {
     const cwd = emptyFolder();
     const asking = startCli(["init", "--port", "0"], { cwd, terminal: true });
+    await asking.until(({ out }) => out.includes("Start from"));
+    asking.type("\r");
     await asking.until(({ out }) => out.includes("What is the agent called?"));
     asking.type("helper\r");
     await asking.until(({ out }) => out.includes("What answers for it?"));

@@ -10,6 +10,13 @@ export function addInit(program: Command): void {
       "Asks some questions, and writes gateway.json5 with comments and gateway.env with new secrets. It does not overwrite files.",
     )
     .argument("[folder]", "the folder to write to (default: this one)")
+    .addOption(
+      new Option("--template <name>", "the configuration to start from").choices([
+        "empty",
+        "github-review",
+        "daily-brief",
+      ]),
+    )
     .option("--agent <name>", "the agent's name")
     .addOption(
       new Option("--backend <kind>", "the backend of the agent").choices([
@@ -28,7 +35,7 @@ export function addInit(program: Command): void {
     .option("-y, --yes", "do not ask; use the options, and defaults for the rest")
     .addHelpText(
       "after",
-      "\nExamples:\n  agent-gateway init\n  agent-gateway init my-gateway --backend anthropic --model claude-sonnet-4-5 --yes\n  agent-gateway init --backend command --target 'python3 agent.py' --yes",
+      "\nExamples:\n  agent-gateway init\n  agent-gateway init reviews --template github-review --yes\n  agent-gateway init my-gateway --backend anthropic --model claude-sonnet-4-5 --yes\n  agent-gateway init --backend command --target 'python3 agent.py' --yes",
     )
     .action(async (folder: string | undefined, options: InitOptions) => {
       const { init } = await import("../init.ts");
