@@ -167,3 +167,140 @@ export const userCreated = {
   timestamp: "2026-11-21T08:54:31.123456Z",
   data: { id: "1f81eb52-5198-4599-803e-771906343485", name: "Ada Lovelace", email: "ada@example.com" },
 };
+
+export const formHeaders = { accept: "application/json,*/*", "content-type": "application/x-www-form-urlencoded" };
+
+/** In Slack's documented format of a slash command. */
+export const slackCommand = {
+  token: "gIkuvaNzQIHg97ATvDxqgjtO",
+  team_id: "T123ABC456",
+  team_domain: "example",
+  channel_id: "C123ABC456",
+  channel_name: "builds",
+  user_id: "U061F7AUR",
+  user_name: "ada",
+  command: "/ask",
+  text: "is the build green? 100% & a+b=c; ünsure",
+  api_app_id: "A123ABC456",
+  is_enterprise_install: "false",
+  response_url: "https://hooks.slack.com/commands/T123ABC456/400700886/1zo8SgcVYUW4qLCCfqGAYu8q",
+  trigger_id: "13345224609.738474920.8088930838d88f008e0",
+};
+
+/** In Slack's documented format of a press of a button; its form has it as JSON in `payload`. */
+export const slackButton = {
+  type: "block_actions",
+  user: { id: "U061F7AUR", username: "ada", name: "ada", team_id: "T123ABC456" },
+  api_app_id: "A123ABC456",
+  token: "gIkuvaNzQIHg97ATvDxqgjtO",
+  container: {
+    type: "message",
+    message_ts: "1763711672.000200",
+    channel_id: "C123ABC456",
+    is_ephemeral: false,
+    thread_ts: "1763711671.000100",
+  },
+  trigger_id: "12466734323.1395872398.8d1b7d1a7d1f0b1c4f6e",
+  team: { id: "T123ABC456", domain: "example" },
+  enterprise: null,
+  is_enterprise_install: false,
+  channel: { id: "C123ABC456", name: "builds" },
+  message: {
+    type: "message",
+    user: "U0LAN0Z89",
+    bot_id: "B123ABC456",
+    ts: "1763711672.000200",
+    text: "Deploy 4.2 to production?",
+    thread_ts: "1763711671.000100",
+  },
+  state: { values: {} },
+  response_url: "https://hooks.slack.com/actions/T123ABC456/401204545/AbCdEf",
+  actions: [
+    {
+      action_id: "approve",
+      block_id: "deploy",
+      text: { type: "plain_text", text: "Approve", emoji: true },
+      value: "deploy 4.2",
+      style: "primary",
+      type: "button",
+      action_ts: "1763711675.000300",
+    },
+  ],
+};
+
+export const linearHeaders = {
+  "accept-charset": "utf-8",
+  "content-type": "application/json; charset=utf-8",
+  "linear-event": "Issue",
+  "user-agent": "Linear-Webhook",
+};
+
+/** In Linear's documented format of a data change event, at this time. */
+export function linearIssue() {
+  return {
+    action: "create",
+    actor: {
+      id: "b5ea5f1f-8adc-4f52-b4bd-ab4e84cf51ba",
+      name: "Ada Lovelace",
+      email: "ada@example.com",
+      url: "https://linear.app/example/profiles/ada",
+      type: "user",
+    },
+    createdAt: "2026-11-21T08:54:31.084Z",
+    data: {
+      id: "2174add1-f7c8-44e3-bbf3-2d60b5ea8bc9",
+      createdAt: "2026-11-21T08:54:31.084Z",
+      updatedAt: "2026-11-21T08:54:31.084Z",
+      number: 42,
+      title: "The clock is late",
+      priority: 2,
+      sortOrder: -86.81,
+      teamId: "72b2a2dc-6f4f-4423-9d34-24b5bd10634a",
+      stateId: "c02edc3a-e08d-4137-8d39-85c349766a13",
+      creatorId: "b5ea5f1f-8adc-4f52-b4bd-ab4e84cf51ba",
+      previousIdentifiers: [],
+      labelIds: [],
+      priorityLabel: "High",
+      identifier: "CLK-42",
+      url: "https://linear.app/example/issue/CLK-42/the-clock-is-late",
+      description: "By a minute a day.",
+      state: { id: "c02edc3a-e08d-4137-8d39-85c349766a13", name: "Backlog", color: "#bec2c8", type: "backlog" },
+      team: { id: "72b2a2dc-6f4f-4423-9d34-24b5bd10634a", key: "CLK", name: "Clocks" },
+      labels: [],
+    },
+    url: "https://linear.app/example/issue/CLK-42/the-clock-is-late",
+    type: "Issue",
+    organizationId: "0172d0e2-da20-4ffb-9e8f-9c8a0f7d4f0e",
+    webhookTimestamp: Date.now(),
+    webhookId: "000042e3-d123-4980-b49f-8e140eef9329",
+  };
+}
+
+export const twilioHeaders = {
+  accept: "*/*",
+  "content-type": "application/x-www-form-urlencoded; charset=UTF-8",
+  "user-agent": "TwilioProxy/1.1",
+};
+
+/** In Twilio's documented format of an incoming message. */
+export const twilioSms = {
+  ToCountry: "US",
+  ToState: "CA",
+  SmsMessageSid: "SM1f0e8ae6ade43cb3c0ce4525424e404f",
+  NumMedia: "0",
+  ToCity: "",
+  FromZip: "94105",
+  SmsSid: "SM1f0e8ae6ade43cb3c0ce4525424e404f",
+  FromState: "CA",
+  SmsStatus: "received",
+  FromCity: "SAN FRANCISCO",
+  Body: "Is my parcel here? 100% sure & ünsure + more",
+  FromCountry: "US",
+  To: "+14155551234",
+  ToZip: "",
+  NumSegments: "1",
+  MessageSid: "SM1f0e8ae6ade43cb3c0ce4525424e404f",
+  AccountSid: "ACd8a1e2c3b4f5a6978877665544332211",
+  From: "+14155550100",
+  ApiVersion: "2010-04-01",
+};

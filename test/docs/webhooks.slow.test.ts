@@ -86,6 +86,33 @@ it("works from the first block to the last", async () => {
   expect(withoutIds((await refused.json()) as Record<string, unknown>)).toEqual(withoutIds(shown("refused")));
 });
 
+it("answers the requests of a burst as shown", async () => {
+  const env = { WEBHOOK_TOKEN: "webhook-token-of-the-page", REST_API_KEY: "rest-key-of-the-page" };
+  const secret = senders.github.makeSecret("page");
+  const config = await configOfPage(PAGE, ["gateway.json5", "github-pull-request"]);
+  await using gateway = await startProcess({
+    config: JSON.stringify(config),
+    env: { ...env, GITHUB_SECRET: secret },
+  });
+  const body = JSON.stringify({
+    action: "synchronize",
+    number: 7,
+    repository: { full_name: "ada/clock" },
+    pull_request: { draft: false },
+  });
+  const push = async (id: string) => {
+    const headers = { "content-type": "application/json", "x-github-event": "pull_request" };
+    const signature = await senders.github.sign(secret, body, { id });
+    const url = `${gateway.url}/hooks/github-pull-request`;
+    const response = await fetch(url, { method: "POST", headers: { ...headers, ...signature }, body });
+    return (await response.json()) as Record<string, unknown>;
+  };
+  const [first, joined] = [await push("first"), await push("second")];
+  expect(withoutIds(joined)).toEqual(withoutIds(shown("joined")));
+  expect(Object.keys(joined)).toEqual(Object.keys(shown("joined")));
+  expect(joined.turnId).toBe(first.turnId);
+});
+
 it("changes the token as described, and no request is refused meanwhile", async () => {
   const env = {
     WEBHOOK_TOKEN: "webhook-token-of-the-page",
