@@ -37,7 +37,7 @@ its usage to that key. \`--key\` names the one key to use.
 
 Without an address, \`gateway.json5\` of the folder names it, with its tokens, and with \`gateway.env\` next to it for variables that are not set. If you name the address that is in
 this file, its tokens are used, too; for any other address they are not.
-\`agent-gateway init\` writes both files, and \`serve\` reads both.
+\`agent-gateway init\` writes both files, and \`serve\` reads both. \`init --template\` starts from a GitHub review bot or a daily brief, which work at once.
 
 The folder may be a stranger's, such as a clone. A command therefore sends the tokens of a configuration only to addresses of this machine: loopback, an address of one of its
 interfaces, or \`localhost\`. It fills in only \`REST_API_KEY\`, \`RPC_TOKEN\`, \`WEBHOOK_TOKEN\`, \`CONSOLE_TOKEN\`, \`GATEWAY_HOST\` and \`GATEWAY_PORT\` from the environment, and the

@@ -246,8 +246,7 @@ async function send(client: HookClient, example: Example, options?: { body?: obj
 /** The newest recorded request of a mapping: an empty answer names no turn. */
 async function newestOf({ gateway }: TestGateway, { mapping }: Example) {
   const { items } = await gateway.store.listDeliveries({ mapping, limit: 1 });
-  const [{ turnId, sessionId }] = items as [{ turnId: string; sessionId: string }];
-  return { turnId, sessionId };
+  return { turnId: String(items[0]?.turnId), sessionId: String(items[0]?.sessionId) };
 }
 
 function checkAnswer({ mapping, delivery = "none", isAnsweredEmpty }: Example, reply: Reply): void {
