@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { App, LogLevel } from "@slack/bolt";
@@ -26,11 +27,12 @@ const SECRET_OF: Record<string, string> = {
   SLACK_WEBHOOK_URL: "http://127.0.0.1:9/services/T0/B0/x",
 };
 
+type Verify = { type: SignatureType; secret: string; url?: string };
 type Example = {
   /** The block of the page with its configuration, and its mapping. */
   recipe: string;
   mapping: string;
-  verify?: { type: SignatureType; secret: string; url?: string };
+  verify?: Verify;
   headers: Record<string, string>;
   body: object;
   /** The body as its sender writes it, if that is not plain JSON. */
@@ -227,14 +229,28 @@ async function configOf(recipes: readonly string[], { slack = NOWHERE, env = {} 
 }
 
 let sent = 0;
+/** The headers of a signature. Twilio signs an address and the fields of a form, as its documentation says. */
+function signatureOf({ type, secret, url }: Verify, text: string, id?: string): Promise<Record<string, string>> {
+  if (url === undefined) return senders[type].sign(secret, text, id === undefined ? {} : { id });
+  const signed =
+    url +
+    [...new URLSearchParams(text)]
+      .map(([name, value]) => name + value)
+      .sort()
+      .join("");
+  return Promise.resolve({
+    ...(id !== undefined && { "i-twilio-idempotency-token": id }),
+    "x-twilio-signature": createHmac("sha1", secret).update(signed).digest("base64"),
+  });
+}
+
 /** The request of an example's sender: with real headers, a valid signature, and an unused id. */
 async function requestOf(example: Example, { body = example.body, id = `delivery-${sent++}` } = {}) {
   const { verify, headers, write = JSON.stringify } = example;
   const text = write(body);
   if (!verify) return { text, headers };
-  const { type, secret, url } = verify;
-  const signature = await senders[type].sign(secret, text, { id, url });
-  expect(await senders[type].accepts(secret, text, signature, url)).toBe(true);
+  const signature = await signatureOf(verify, text, id);
+  if (!verify.url) expect(await senders[verify.type].accepts(verify.secret, text, signature)).toBe(true);
   return { text, headers: { ...headers, ...signature } };
 }
 
@@ -278,8 +294,9 @@ describe.each(EXAMPLES)("the mapping $mapping", async (example) => {
   it("accepts only requests of its sender", async () => {
     const { verify, mapping, headers, write = JSON.stringify } = example;
     const text = write(example.body);
-    const { type, url } = verify ?? {};
-    const wrong = type ? await senders[type].sign(senders[type].makeSecret("strangers"), text, { url }) : {};
+    const wrong = verify
+      ? await signatureOf({ ...verify, secret: senders[verify.type].makeSecret("strangers") }, text)
+      : {};
     const strange = verify ? headers : { ...headers, authorization: "Bearer of-somebody-else" };
     for (const given of [{ ...strange, ...wrong }, strange]) {
       const reply = await hooks.send(`/${mapping}`, text, { token: null, headers: given });
@@ -462,6 +479,15 @@ describe("a burst", async () => {
     await gateway.logged("turn.ended", { turnId });
     const turn = await gateway.gateway.store.getTurn(turnId);
     expect(turn?.reply).toBe(texts.map((text) => `+14155550100 writes: ${text}`).join("\n\n"));
+  });
+});
+
+test("the tests sign for Twilio as its own example does", async () => {
+  const fields = { CallSid: "CA1234567890ABCDE", Caller: "+14158675309", Digits: "1234", From: "+14158675309" };
+  const url = "https://mycompany.com/myapp.php?foo=1&bar=2";
+  const text = formOf({ ...fields, To: "+18005551212" });
+  expect(await signatureOf({ type: "twilio", secret: "12345", url }, text)).toEqual({
+    "x-twilio-signature": "RSOYDt4T1cUTdK1PDd93/VVr8B8=",
   });
 });
 
