@@ -6932,7 +6932,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The mapping matched and its turn is stored, the mapping did not match, or a challenge is answered. The answer to a form of Slack, and each answer to Twilio, has no body. */
+            /** @description The mapping matched and its turn is stored, the mapping did not match, or a challenge is answered. The answer to a form of Slack has no body, and each answer to Twilio is a document without instructions. */
             200: {
                 headers: {
                     "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
@@ -6940,6 +6940,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MappedByNameReply"];
+                    /** @example <Response/> */
+                    "text/xml": "<Response/>";
                 };
             };
             400: components["responses"]["InvalidPayload"];

@@ -82,7 +82,8 @@ export function readOperations({ document, components }: Bundle, errors: ErrorRo
       for (const [type, media] of types) {
         answers.push({ status, type, schema: (object(media).schema as Schema | undefined) ?? true });
         if (type === "application/problem+json" || plainErrors(surface, status)) problems.add(status);
-        if (status < 300)
+        // The door writes the reply of a handler as XML.
+        if (status < 300 && type !== "text/xml")
           replies.push({
             as: (types.length > 1 || type === eventStream ? nameOfType[type] : undefined) ?? (text(name) || "ok"),
             status,

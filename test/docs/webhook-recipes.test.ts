@@ -37,8 +37,8 @@ type Example = {
   body: object;
   /** The body as its sender writes it, if that is not plain JSON. */
   write?: (body: object) => string;
-  /** Its answer has an empty body. */
-  isAnsweredEmpty?: true;
+  /** The body of its answer, if that is not JSON. */
+  answer?: string;
   /** The recipe starts one turn for a burst. */
   isBurst?: true;
   told: string;
@@ -70,6 +70,7 @@ function failedRun() {
   return { ...run, workflow_run: { ...run.workflow_run, conclusion: "failure" } };
 }
 
+const NO_BODY = "";
 const slackVerify = { type: "slack", secret: SECRET_OF.SLACK_SIGNING_SECRET as string } as const;
 function formOf(body: object): string {
   return new URLSearchParams(body as Record<string, string>).toString();
@@ -141,7 +142,7 @@ const EXAMPLES: Example[] = [
     headers: payloads.formHeaders,
     body: payloads.slackCommand,
     write: formOf,
-    isAnsweredEmpty: true,
+    answer: NO_BODY,
     told: "ada asks in builds of Slack: is the build green? 100% & a+b=c; ünsure",
     session: "webhook:slack:C123ABC456:U061F7AUR",
     delivery: "announce",
@@ -154,7 +155,7 @@ const EXAMPLES: Example[] = [
     headers: payloads.formHeaders,
     body: payloads.slackButton,
     write: payloadOf,
-    isAnsweredEmpty: true,
+    answer: NO_BODY,
     told: "ada pressed approve for deploy 4.2. Carry it out.",
     session: "webhook:slack:C123ABC456:1763711671.000100",
     delivery: "announce",
@@ -182,7 +183,7 @@ const EXAMPLES: Example[] = [
     headers: payloads.twilioHeaders,
     body: payloads.twilioSms,
     write: formOf,
-    isAnsweredEmpty: true,
+    answer: "<Response/>",
     told: "+14155550100 writes: Is my parcel here? 100% sure & ünsure + more",
     session: "webhook:sms:~2b14155550100",
     isBurst: true,
@@ -265,17 +266,17 @@ async function newestOf({ gateway }: TestGateway, { mapping }: Example) {
   return { turnId: String(items[0]?.turnId), sessionId: String(items[0]?.sessionId) };
 }
 
-function checkAnswer({ mapping, delivery = "none", isAnsweredEmpty }: Example, reply: Reply): void {
+function checkAnswer({ mapping, delivery = "none", answer: text }: Example, reply: Reply): void {
   expect(reply.status).toBe(200);
-  if (isAnsweredEmpty) expect(reply.text).toBe("");
+  if (text !== undefined) expect(reply.text).toBe(text);
   else expect(reply.json).toMatchObject({ status: 200, message: "turn started", mapping, agent: "main", delivery });
 }
 
 /** The turn of an accepted request, once it has ended. */
 async function checkTurn(gateway: TestGateway, example: Example, reply: Reply): Promise<void> {
   checkAnswer(example, reply);
-  const { told, session, isAnsweredEmpty } = example;
-  const { turnId, sessionId } = isAnsweredEmpty ? await newestOf(gateway, example) : reply.json;
+  const { told, session } = example;
+  const { turnId, sessionId } = example.answer !== undefined ? await newestOf(gateway, example) : reply.json;
   if (session) expect(sessionId).toBe(session);
   else expect(sessionId).toMatch(/^webhook:[0-9A-Z]{26}$/);
   await gateway.logged("turn.ended", { turnId });
@@ -314,7 +315,7 @@ describe.each(EXAMPLES)("the mapping $mapping", async (example) => {
       expect([again.text, again.json]).toEqual([reply.text, reply.json]);
     }
     const other = await send(hooks, example, { body: example.other });
-    if (example.isAnsweredEmpty) expect([other.status, other.text]).toEqual([200, ""]);
+    if (example.answer !== undefined) expect([other.status, other.text]).toEqual([200, example.answer]);
     else expect([other.status, other.json.message]).toEqual([200, "no mapping matched"]);
     expect(gateway.linesOf("turn.ended")).toHaveLength(1);
   });
@@ -473,7 +474,7 @@ describe("a burst", async () => {
     const texts = ["Hello", "it is me", "is my parcel here?"];
     for (const Body of texts) {
       const body = { ...payloads.twilioSms, Body, MessageSid: `SM${Body.length}` };
-      expect(await send(gateway.hooks, example, { body })).toMatchObject({ status: 200, text: "" });
+      expect(await send(gateway.hooks, example, { body })).toMatchObject({ status: 200, text: "<Response/>" });
     }
     const { turnId } = await newestOf(gateway, example);
     await gateway.logged("turn.ended", { turnId });

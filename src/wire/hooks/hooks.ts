@@ -50,8 +50,10 @@ const REPLAYED = { "idempotent-replayed": "true" };
 function send({ call, signing, headers, answer }: HookExchange, { body, replayed }: HookReply): void {
   call.line.started((body as { turnId?: string }).turnId);
   const marks = replayed ? REPLAYED : undefined;
-  if (answer === "challenge" || !signing?.scheme.isAnsweredEmpty?.(headers)) sendJson(call, 200, body, marks);
-  else sendBody(call.res, 200, { "x-request-id": call.requestId, ...marks }, "");
+  const plain = answer === "challenge" ? undefined : signing?.scheme.answerOf?.(headers);
+  if (plain === undefined) return void sendJson(call, 200, body, marks);
+  const type = plain.type && { "content-type": plain.type };
+  sendBody(call.res, 200, { "x-request-id": call.requestId, ...type, ...marks }, plain.body);
 }
 
 /** A stranger's body is never parsed, and it is read only to check a signature over it. */

@@ -32,11 +32,14 @@ export type Scheme = {
   senderIdOf(headers: IncomingHttpHeaders, body: unknown): string | undefined;
   /** The id names the content of the body: a repeat may differ in details that the sender keeps up to date. */
   idNamesContent: boolean;
-  /** True if the answer has no body, because the sender shows it to people or reads it as instructions. */
-  isAnsweredEmpty?(headers: IncomingHttpHeaders): boolean;
+  /** The answer in place of JSON, for a sender that shows the body to people or reads it as instructions. */
+  answerOf?(headers: IncomingHttpHeaders): PlainAnswer | undefined;
   /** The answer to a sender that asks us to prove that the address is ours. */
   challengeOf?(body: unknown): string | undefined;
 };
+
+/** Without a media type there is no body. */
+export type PlainAnswer = { type: string | undefined; body: string };
 
 export type SignatureFault = "missing" | "too-old" | "too-new" | "wrong";
 
@@ -198,7 +201,7 @@ const slack: Scheme = {
   },
   keysOf: keyOfText,
   senderIdOf: (_headers, body) => textAt(body, "event_id") ?? textAt(body, "trigger_id"),
-  isAnsweredEmpty: (headers) => isForm(headers["content-type"]),
+  answerOf: (headers) => (isForm(headers["content-type"]) ? { type: undefined, body: "" } : undefined),
   challengeOf: (body) => (textAt(body, "type") === "url_verification" ? textAt(body, "challenge") : undefined),
 };
 
@@ -217,6 +220,9 @@ const linear: Scheme = {
 /** The ids of Twilio's messages, calls and recordings. Each may be sent several times, with another status. */
 const TWILIO_IDS = ["MessageSid", "SmsSid", "CallSid", "RecordingSid"];
 const TWILIO_STATUSES = ["MessageStatus", "SmsStatus", "CallStatus", "RecordingStatus"];
+
+/** Twilio reports an answer without a media type as an error. */
+const NO_INSTRUCTIONS: PlainAnswer = { type: "text/xml", body: "<Response/>" };
 
 /**
  * Twilio: `x-twilio-signature: <base64>`, HMAC-SHA1 over the address and then each field of the form, sorted by name, as name and value. For JSON the
@@ -245,7 +251,7 @@ const twilio: Scheme = {
     const status = TWILIO_STATUSES.map((name) => textAt(body, name)).find(Boolean);
     return headerOf(headers, "i-twilio-idempotency-token") ?? (id && `${id} ${status ?? ""}`);
   },
-  isAnsweredEmpty: () => true,
+  answerOf: () => NO_INSTRUCTIONS,
 };
 
 /** The fields of a form as Twilio signs them: sorted, each value of a name once. Undefined for a form that cannot be read. */

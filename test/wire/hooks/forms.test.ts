@@ -256,12 +256,14 @@ describe("a form", async () => {
       });
     });
 
-    test("starts a turn over the configured address, with and without its port, and is answered without a body", async () => {
+    test("starts a turn over the configured address, with and without its port, and is answered without instructions", async () => {
       const urls = [URL_OF_TWILIO, URL_OF_TWILIO.replace("com/", "com:443/")];
       for (const [n, url] of urls.entries()) {
         const form = formOf({ ...sms, MessageSid: `SM-port-${n}` });
         const reply = await sendSms(form, sign(form, url));
-        expect([reply.status, reply.text]).toEqual([200, ""]);
+        expect([reply.status, reply.text]).toEqual([200, "<Response/>"]);
+        // Twilio reports an answer without a media type as an error.
+        expect(reply.headers.get("content-type")).toBe("text/xml");
         expect(await deliveryOf(reply)).toMatchObject({
           turn_id: expect.any(String),
           preview: "+15551230000: Hi there, ünïcode & co",
@@ -314,7 +316,7 @@ describe("a form", async () => {
       const headers = await signLike(body, AUTH_TOKEN, { scheme: "twilio", url: URL_OF_TWILIO });
       const json = { ...headers, "content-type": "application/json" };
       const reply = await send("sms", body, json);
-      expect([reply.status, reply.text]).toEqual([200, ""]);
+      expect([reply.status, reply.text]).toEqual([200, "<Response/>"]);
       expect((await send("sms", `${body} `, json)).error).toBe("unauthenticated");
       // JSON with the signature of a form without fields is not accepted.
       expect((await send("sms", body, { ...sign(""), "content-type": "application/json" })).error).toBe(
