@@ -6940,7 +6940,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MappedByNameReply"];
-                    /** @example <Response/> */
                     "text/xml": "<Response/>";
                 };
             };
