@@ -72,7 +72,8 @@ export async function sendSigned(
       );
     },
   );
-  if (response.ok && response.headers.get("content-length") === "0") return withoutBody(response);
+  const isPlain = response.headers.get("content-length") === "0" || response.headers.get("content-type") === "text/xml";
+  if (response.ok && isPlain) return withoutBody(response);
   const { isObject, jsonOf } = await import("#generated/clients/typescript/src/body.ts");
   const answer = await jsonOf(response).catch(() => undefined);
   if (response.ok) {
@@ -102,9 +103,9 @@ export async function sendSigned(
   );
 }
 
-/** The result of a request that is answered without a body. Its delivery is found by the id of the request. */
+/** The result of a request whose answer has no ids. Its delivery is found by the id of the request. */
 function withoutBody({ headers }: Response): { message: string; requestId: string } {
-  return { message: "accepted, and answered without a body", requestId: headers.get("x-request-id") ?? "" };
+  return { message: "accepted, and answered without ids", requestId: headers.get("x-request-id") ?? "" };
 }
 
 /** A file as its sender would send it: a form, or JSON, which `asForm` puts into a form. */

@@ -50,7 +50,7 @@ async function silently(file: string, ...args: string[]): Promise<unknown> {
   const { out, err, code } = await send(file, ...args, "--json");
   expect([err, code]).toEqual(["", undefined]);
   const { message, requestId } = JSON.parse(out);
-  expect(message).toBe("accepted, and answered without a body");
+  expect(message).toBe("accepted, and answered without ids");
   return await previewOf(requestId);
 }
 
@@ -66,7 +66,7 @@ test("hooks send --as slack sends a form, JSON as a form with --form, and events
   expect((await send(event, ...slack)).out).toContain("turn started");
   const shown = await send(command, ...slack);
   expect(shown.out).toMatch(
-    /accepted, and answered without a body[\s\S]*Next: (?:npx )?agent-gateway deliveries list --id req_/,
+    /accepted, and answered without ids[\s\S]*Next: (?:npx )?agent-gateway deliveries list --id req_/,
   );
 });
 
