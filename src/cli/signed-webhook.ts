@@ -73,7 +73,7 @@ export async function sendSigned(
     },
   );
   const isPlain = response.headers.get("content-length") === "0" || response.headers.get("content-type") === "text/xml";
-  if (response.ok && isPlain) return withoutBody(response);
+  if (response.ok && isPlain) return withoutIds(response);
   const { isObject, jsonOf } = await import("#generated/clients/typescript/src/body.ts");
   const answer = await jsonOf(response).catch(() => undefined);
   if (response.ok) {
@@ -104,7 +104,7 @@ export async function sendSigned(
 }
 
 /** The result of a request whose answer has no ids. Its delivery is found by the id of the request. */
-function withoutBody({ headers }: Response): { message: string; requestId: string } {
+function withoutIds({ headers }: Response): { message: string; requestId: string } {
   return { message: "accepted, and answered without ids", requestId: headers.get("x-request-id") ?? "" };
 }
 
