@@ -79,7 +79,18 @@ function partiesOf(echo: string, secret: () => string) {
       mappings: {
         signed: { match: {}, message: "x", agent: "echo", verify: { type: "github", secret: secret() } },
         rotated: { match: {}, message: "x", agent: "echo", verify: { type: "slack", secret: [secret()] } },
-        given: { match: { "body.kind": secret(), "body.kinds": [secret()] }, message: "x", agent: "echo" },
+        sms: {
+          match: {},
+          message: "x",
+          agent: "echo",
+          verify: { type: "twilio", secret: secret(), url: `https://gateway.example.com/${secret()}` },
+        },
+        given: {
+          match: { "body.kind": secret(), "body.kinds": [secret()] },
+          message: "x",
+          agent: "echo",
+          coalesce: { key: secret() },
+        },
         push: { match: {}, message: "{body.title}", agent: "echo" },
       },
     },
@@ -95,7 +106,11 @@ function partiesOf(echo: string, secret: () => string) {
       far: { type: "http", url: `http://127.0.0.1:1/sse?key=${secret()}`, headers: headers() },
       near: { type: "stdio", run: run(), env: env() },
     },
-    channels: { ops: { type: "webhook", url: `${echo}/500/${secret()}?as=${secret()}`, secret: secret() } },
+    channels: {
+      ops: { type: "webhook", url: `${echo}/500/${secret()}?as=${secret()}`, secret: secret() },
+      team: { type: "slack", botToken: secret(), to: "C0123456789" },
+    },
+    schedules: { daily: { every: "30d", agent: "echo", skill: "daily", params: { for: secret() } } },
     notify: {
       ops: { url: `${echo}/500/${secret()}?as=${secret()}`, secret: secret(), events: ["*"], content: "reply" },
     },
