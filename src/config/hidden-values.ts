@@ -76,7 +76,7 @@ const PLAIN_KEYS = new Set(
   `host type name surfaces scopes permissions expiresAt since defaultAgent announceTo agent agents keys channel backend description instructions
   instructionsFile model models fallbacks summaryModel tools skills dirs every deadline cert cwd path allowedOrigins trustedProxies clearTextFrom
   allowedIps events message session delivery output package retention webhookRetention eventRetention idle connect firstByte silence callTimeout
-  storeBytes webhookBody restBody rpcBody bytes maxOutput timeZone cron skill missedWithin`.split(/\s+/),
+  storeBytes webhookBody restBody rpcBody bytes maxOutput timeZone cron skill missedWithin to thread`.split(/\s+/),
 );
 
 function isPlainPlace(path: Path): boolean {

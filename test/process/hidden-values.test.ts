@@ -53,8 +53,8 @@ function configOf(echo: string, secret: () => string) {
   return config;
 }
 
-/** There are one store, one form of the webhook token, and the named providers. */
-const NOT_HERE = ["webhooks.token", "store.url", "store.url.[]", "agents.*.models.*.provider"];
+/** There are one store, one form of the webhook token, the named providers, and no skill for a schedule. */
+const NOT_HERE = ["schedules.*.params.*", "webhooks.token", "store.url", "store.url.[]", "agents.*.models.*.provider"];
 
 function partiesOf(echo: string, secret: () => string) {
   const headers = () => ({ authorization: `Bearer ${secret()}`, "x-team": secret() });
@@ -110,7 +110,6 @@ function partiesOf(echo: string, secret: () => string) {
       ops: { type: "webhook", url: `${echo}/500/${secret()}?as=${secret()}`, secret: secret() },
       team: { type: "slack", botToken: secret(), to: "C0123456789" },
     },
-    schedules: { daily: { every: "30d", agent: "echo", skill: "daily", params: { for: secret() } } },
     notify: {
       ops: { url: `${echo}/500/${secret()}?as=${secret()}`, secret: secret(), events: ["*"], content: "reply" },
     },
