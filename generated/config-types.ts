@@ -227,7 +227,7 @@ export interface components {
             /** @description The agents to which the budget applies. By default all. */
             agents?: components["schemas"]["TokenAgents"];
             /**
-             * @description The names of the REST keys, RPC tokens, webhook tokens and mappings with `verify` to which the budget applies. By default all.
+             * @description The names of the REST keys, RPC tokens, webhook tokens, mappings with `verify` and schedules to which the budget applies. By default all.
              * @example [
              *       "ci"
              *     ]
@@ -1560,7 +1560,7 @@ export interface components {
             /** @description The agents to which the budget applies. By default all. */
             agents?: components["schemas"]["TokenAgents"];
             /**
-             * @description The names of the REST keys, RPC tokens, webhook tokens and mappings with `verify` to which the budget applies. By default all.
+             * @description The names of the REST keys, RPC tokens, webhook tokens, mappings with `verify` and schedules to which the budget applies. By default all.
              * @example [
              *       "ci"
              *     ]

@@ -57,14 +57,14 @@ export function meantZone(zone: string): string {
 }
 
 /** The names of callers that the configuration has. */
-function callersOf({ gateway, webhooks }: CheckedConfig): string[] {
+function callersOf({ gateway, webhooks, schedules }: CheckedConfig): string[] {
   const named = [...gateway.rest.auth.keys, ...gateway.rpc.auth.tokens].map(({ name }) => name);
   const ofWebhooks = [webhooks.token ?? []]
     .flat()
     .map((token) => (typeof token === "string" ? undefined : token.name) ?? "shared");
   const signed = Object.entries(webhooks.mappings).flatMap(([name, { verify }]) => (verify ? [name] : []));
   const console = gateway.console.token === undefined ? [] : ["console"];
-  return [...new Set([...named, ...console, ...ofWebhooks, ...signed])];
+  return [...new Set([...named, ...console, ...ofWebhooks, ...signed, ...Object.keys(schedules)])];
 }
 
 /** Warns if the cost of an agent is not known: its turns do not count for a limit of the cost. */

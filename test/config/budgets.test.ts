@@ -50,9 +50,10 @@ describe("a budget", () => {
       token: [{ name: "crm", value: good(3) }],
       mappings: { push: { match: {}, message: "x", verify: { type: "github", secret: good(4) } } },
     };
-    const named = ["k0", "t0", "crm", "push", "kO"];
-    expect(await warned({ ...budget({ keys: named }), webhooks })).toEqual([
-      "budgets.daily.keys[4] names a key or token that is not in the configuration, so it matches only a created key of this name; did you mean `k0`?",
+    const schedules = { brief: { every: "1h", message: "x" } };
+    const named = ["k0", "t0", "crm", "push", "brief", "kO"];
+    expect(await warned({ ...budget({ keys: named }), webhooks, schedules })).toEqual([
+      "budgets.daily.keys[5] names a key or token that is not in the configuration, so it matches only a created key of this name; did you mean `k0`?",
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NO_POLICY } from "#store/policy.ts";
-import { START } from "#test/harness/clock.ts";
+import { createManualClock, START } from "#test/harness/clock.ts";
 import { startScheduled, texts } from "./scheduled-core.ts";
 
 const MINUTE = 60_000;
@@ -192,6 +192,15 @@ describe("a wall clock that is set back", () => {
     core.clock.jump(-10 * DAY);
     await core.pass(2 * MINUTE);
     expect(await nextOf(core)).toBe("2026-11-11T09:00:00.000Z");
+  });
+});
+
+describe("an interval", () => {
+  it("begins at a whole second", async () => {
+    const clock = createManualClock();
+    clock.jump(123);
+    await using core = await startScheduled({ poll: { everyMs: HOUR } }, { clock });
+    expect(await nextOf(core)).toBe("2026-11-21T09:00:00.000Z");
   });
 });
 

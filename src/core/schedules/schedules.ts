@@ -114,7 +114,7 @@ export class Schedules {
     const schedule = this.#find(name);
     const now = clock.now();
     const before = (await this.#states()).get(name);
-    const anchorAt = before?.anchorAt ?? now + (schedule.everyMs ?? 0);
+    const anchorAt = before?.anchorAt ?? wholeSecond(now) + (schedule.everyMs ?? 0);
     const nextAt = paused ? undefined : (await times.timesOf(schedule, anchorAt)).after(now);
     const { state, isChanged } = await store.setSchedulePaused(name, { paused, nextAt, now });
     if (isChanged && paused) events.schedulePaused({ schedule: name, caller });
@@ -230,7 +230,7 @@ export class Schedules {
       const plan = planOf(schedule);
       if (this.#planned.get(name) === plan) continue;
       const now = clock.now();
-      const nextAt = (await times.timesOf(schedule, now + everyMs)).after(now);
+      const nextAt = (await times.timesOf(schedule, wholeSecond(now) + everyMs)).after(now);
       await store.planSchedule(name, { plan, nextAt });
       this.#planned.set(name, plan);
     }
@@ -245,6 +245,11 @@ export class Schedules {
       this.#planned.delete(name);
     }
   }
+}
+
+/** Intervals begin at whole seconds, as the times of cron expressions do. */
+function wholeSecond(time: number): number {
+  return Math.floor(time / 1_000) * 1_000;
 }
 
 function textOf(time: number): string {
