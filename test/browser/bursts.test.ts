@@ -24,6 +24,7 @@ browserTests(({ open }) => {
       await using page = await open(gateway, { path: `/console/d/${first}` });
       await untilLive(page);
       await page.getByText("Turn waits 1 h 00 m for more requests with the same key").waitFor();
+      await page.getByText(/^Waiting, /).waitFor();
       const joined = await hook("/hooks/review", { ...push, title: "the sweep again" });
       expect(joined).toMatchObject({ coalesced: true });
       const second = String(joined.deliveryId);

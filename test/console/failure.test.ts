@@ -69,13 +69,15 @@ test("a failed event has its attempts and its reason", () => {
 });
 
 test("a skipped run has its reason, and is no failure", () => {
-  expect(failureOf([step("schedule.skipped", { reason: "The last turn has not ended." })], null)).toEqual({
-    cause: "The planned run was skipped",
-    error: "",
-    detail: "The last turn has not ended.",
-    advice: "",
-    isExpected: true,
-  });
+  expect(failureOf([step("schedule.skipped", { reason: "overlap", detail: "The turn has not ended." })], null)).toEqual(
+    {
+      cause: "The planned run was skipped",
+      error: "overlap",
+      detail: "The turn has not ended.",
+      advice: "",
+      isExpected: true,
+    },
+  );
 });
 
 test("a request without a failure has none, also after a failed attempt", () => {

@@ -53,9 +53,9 @@ test("the steps of a schedule have its planned times and the reason", () => {
     "Started by the schedule, 12 ms after the planned time",
   );
   expect(stepWords(step(0, "schedule.requested", { by: "console" })).words).toBe("Run requested by console");
-  expect(stepWords(step(0, "schedule.skipped", { planned_at, reason: "The budget is spent." })).words).toBe(
-    "Planned run skipped: The budget is spent",
-  );
+  expect(
+    stepWords(step(0, "schedule.skipped", { planned_at, reason: "overlap", detail: "The turn has not ended." })).words,
+  ).toBe("Planned run skipped: The turn has not ended");
   const missed = { planned_at, first_at: "2026-11-21T06:00:00.000Z", last_at: "2026-11-21T08:00:00.000Z" };
   expect(stepWords(step(0, "schedule.missed", { ...missed, count: 3 }))).toMatchObject({
     words: "3 planned runs missed",

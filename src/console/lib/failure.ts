@@ -38,15 +38,10 @@ export function causeOf(reason: string, agent: string): string {
   return named === words ? `${agent}: ${words}` : named;
 }
 
-/** A run that was skipped by its configuration is no failure. */
-function skipOf({ detail }: Step): Failure {
-  return {
-    cause: "The planned run was skipped",
-    error: "",
-    detail: String(detail?.reason ?? ""),
-    advice: "",
-    isExpected: true,
-  };
+/** A skipped run is no failure: the next one starts as planned. */
+function skipOf(skip: Step): Failure {
+  const { reason = "", detail = "" } = (skip.detail ?? {}) as Record<string, string>;
+  return { cause: "The planned run was skipped", error: reason, detail, advice: "", isExpected: true };
 }
 
 function withoutStop(words: string): string {

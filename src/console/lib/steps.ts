@@ -69,13 +69,13 @@ const STEPS: Readonly<
   "request.coalesced": ["done", (d) => `Joined an open turn as request ${number(d.requests)}`],
   "group.opened": ["waiting", (d, at) => `Turn waits ${until(d.closes_at, at)} for more requests with the same key`],
   "group.joined": [
-    "plain",
+    "waiting",
     (d, at) => `Request ${number(d.requests)} joined · turn waits ${until(d.closes_at, at)} more`,
   ],
   "group.closed": ["done", (d) => `Wait ended with ${plural(number(d.requests), "request")}`],
   "schedule.fired": ["done", (d, at) => `Started by the schedule, ${until(at, d.planned_at)} after the planned time`],
   "schedule.requested": ["done", (d) => `Run requested by ${text(d.by)}`],
-  "schedule.skipped": ["waiting", (d) => `Planned run skipped${because(d.reason)}`, (d) => text(d.detail) || undefined],
+  "schedule.skipped": ["waiting", (d) => `Planned run skipped${because(d.detail ?? d.reason)}`],
   "schedule.missed": ["failed", (d) => `${plural(number(d.count), "planned run")} missed`, missedTimes],
   "request.repeated": ["waiting", (d) => `Repeat of an earlier request (${text(d.turn_id ?? d.event_id)})`],
   "request.refused": [

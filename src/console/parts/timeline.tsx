@@ -84,7 +84,7 @@ function StepLine({ step, began, before, isLast, isOpen }: Line) {
         )}
         {isLast && isOpen && (
           <p class="running">
-            Running, <Running since={step.at} />
+            {tone === "waiting" ? "Waiting" : "Running"}, <Running since={step.at} />
           </p>
         )}
       </div>

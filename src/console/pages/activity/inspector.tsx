@@ -145,12 +145,12 @@ function monoFact(name: string, text: string) {
 }
 
 function RequestTab({ delivery }: { delivery: Delivery }) {
-  const { headers, body, agent, tokens } = delivery;
+  const { agent, tokens } = delivery;
   return (
     <div class="section">
       <Facts
         of={[
-          ["Received", <Exact at={delivery.at} />],
+          [delivery.surface === "schedule" ? "At" : "Received", <Exact at={delivery.at} />],
           ...(delivery.surface === "schedule" ? scheduleFacts(delivery) : senderFacts(delivery)),
           monoFact("Operation", delivery.operation || "none"),
           idFact("Request ID", delivery.request_id),
@@ -162,6 +162,16 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
           tokens !== null && ["Tokens", count(tokens)],
         ]}
       />
+      {delivery.surface !== "schedule" && <Content delivery={delivery} />}
+    </div>
+  );
+}
+
+/** The body and the headers of a request. */
+function Content({ delivery }: { delivery: Delivery }) {
+  const { headers, body } = delivery;
+  return (
+    <>
       <section class="section">
         <h3>Body</h3>
         {body === null ? (
@@ -188,7 +198,7 @@ function RequestTab({ delivery }: { delivery: Delivery }) {
         <Facts of={Object.entries(headers).map(([name, value]) => monoFact(name, value))} />
         <p class="hint">Tokens, cookies and signatures are never stored.</p>
       </section>
-    </div>
+    </>
   );
 }
 
