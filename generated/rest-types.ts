@@ -1469,7 +1469,7 @@ export interface components {
             tried: number;
             /** @description The number of them that the draft matches. */
             matched: number;
-            /** @description The number of skipped webhooks: the body is not stored, was erased, or is not a JSON object or array. */
+            /** @description The number of skipped webhooks: the body is not stored, was erased, or is neither a form nor a JSON object or array. */
             skipped: number;
             /** @description The tried webhooks, newest first. */
             deliveries: components["schemas"]["BacktestedDelivery"][];

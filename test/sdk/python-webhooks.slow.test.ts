@@ -7,17 +7,23 @@ const secret = `whsec_${Buffer.from("a secret of the tests").toString("base64")}
 
 describe.concurrent.each(pythons)("the webhooks of the client for Python %s", (_, python) => {
   test("sign like the TypeScript client", async () => {
-    const schemes = ["standard-webhooks", "github", "stripe", "slack"] as const;
-    const options = { id: "msg_1", timestamp: 1_700_000_000 };
+    const schemes = ["standard-webhooks", "github", "stripe", "slack", "linear", "twilio"] as const;
+    const url = "https://example.com/hooks/sms?a=1";
+    const options = { id: "msg_1", timestamp: 1_700_000_000, url };
+    const form = "Body=Gr%C3%B6%C3%9Fe+%26&From=%2B1&Body=a&Body=a&empty=";
     const signed = await runPython(
       python,
       `
 for scheme in ${JSON.stringify(schemes)}:
-    show(webhooks.sign(${JSON.stringify(body)}, "${secret}", scheme=scheme, id="msg_1", timestamp=1700000000))
+    show(webhooks.sign(${JSON.stringify(body)}, "${secret}", scheme=scheme, id="msg_1", timestamp=1700000000, url="${url}"))
+show(webhooks.sign("${form}", "${secret}", scheme="twilio", id="msg_1", url="${url}"))
 `,
     );
     expect(signed).toEqual(
-      await Promise.all(schemes.map((scheme) => webhooks.sign(body, secret, { scheme, ...options }))),
+      await Promise.all([
+        ...schemes.map((scheme) => webhooks.sign(body, secret, { scheme, ...options })),
+        webhooks.sign(form, secret, { scheme: "twilio", ...options }),
+      ]),
     );
   });
 

@@ -1,4 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { sign } from "#generated/clients/typescript/src/webhooks.ts";
+import { FORM } from "#kit/forms.ts";
 import { SECRETS, shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { type HookClient, hookTransports } from "#test/harness/hooks.ts";
 import type { Reply } from "#test/harness/rest.ts";
@@ -138,6 +140,18 @@ describe.each(Object.entries(hookTransports))("over %s", async (_way, { open, co
       const { status, json } = await send(body, await signedAs(type, body, id));
       expect([status, json?.message]).toEqual([200, isSilent ? undefined : "no mapping matched"]);
       expect(countAll(gateway)).toEqual(before);
+    });
+
+    test("may be a form, whose JSON its mapping reads", async () => {
+      const id = freshId();
+      const form = `payload=${encodeURIComponent(bodyOf(id))}`;
+      const headers = await sign(form, secretOf(type), { scheme: type, id, url: TWILIO_URL });
+      const { sessions } = countAll(gateway);
+      const reply = await send(form, { ...headers, "content-type": `${FORM}; charset=UTF-8` });
+      expect([reply.status, reply.json === undefined]).toEqual([200, type === "slack" || type === "twilio"]);
+      expect(countAll(gateway).sessions).toBe(sessions + 1);
+      const changed = await send(`${form}+`, { ...headers, "content-type": FORM });
+      expect(changed.error).toBe("unauthenticated");
     });
 
     test("that is authentic and not JSON is 400, and of another media type 415", async () => {

@@ -97,7 +97,7 @@ export interface Backtest {
   tried: number;
   /** The number of them that the draft matches. */
   matched: number;
-  /** The number of skipped webhooks: the body is not stored, was erased, or is not a JSON object or array. */
+  /** The number of skipped webhooks: the body is not stored, was erased, or is neither a form nor a JSON object or array. */
   skipped: number;
   /** The tried webhooks, newest first. */
   deliveries: BacktestedDelivery[];

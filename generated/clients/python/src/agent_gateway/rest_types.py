@@ -452,7 +452,7 @@ class Backtest(Reply):
     matched: int
     """The number of them that the draft matches."""
     skipped: int
-    """The number of skipped webhooks: the body is not stored, was erased, or is not a JSON object or array."""
+    """The number of skipped webhooks: the body is not stored, was erased, or is neither a form nor a JSON object or array."""
     deliveries: List[BacktestedDelivery]
     """The tried webhooks, newest first."""
 
