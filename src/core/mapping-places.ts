@@ -10,10 +10,14 @@ export type PlaceTemplates = {
   thread: Template | undefined;
 };
 
-/** The places of a request. `session` undefined: a new one. `key` undefined: it is not merged with others. */
+/**
+ * The places of a request. `session` undefined: a new one. `key`, the text to show, and `mergedBy` undefined: it is not merged with others. Requests of a
+ * mapping have the same `mergedBy` only if all values of their keys are the same.
+ */
 export type Places = {
   session: string | undefined;
   key: string | undefined;
+  mergedBy: string | undefined;
   to: string | undefined;
   thread: string | undefined;
   lacks: readonly Lack[];
@@ -56,13 +60,20 @@ export function fillPlaces(
     lacks.push({ field, reason });
     return undefined;
   };
+  const shownKey = key && complete("coalesce.key", fillNamed(key, request));
   return {
     session: session && sessionOf(session, request, hide, complete),
-    key: key && complete("coalesce.key", fillNamed(key, request)),
+    key: shownKey,
+    mergedBy: key && shownKey !== undefined ? fillNamed(key, request, quoted).text : undefined,
     to: addressOf("to", to),
     thread: addressOf("thread", thread),
     lacks,
   };
+}
+
+/** A value in quotes ends where no other value can continue. */
+function quoted(value: string): string {
+  return JSON.stringify(value);
 }
 
 function addressFault(text: string, hide: (text: string) => string): AddressFault | undefined {
@@ -106,9 +117,9 @@ function shortened(start: string, whole: string): string {
 }
 
 /** The name of a key in the store. Requests for different agents are never merged. */
-export function groupKeyOf(mapping: string, agent: string, key: string): string {
+export function groupKeyOf(mapping: string, agent: string, mergedBy: string): string {
   const hash = createHash("sha256")
-    .update(JSON.stringify([agent, key]))
+    .update(JSON.stringify([agent, mergedBy]))
     .digest("hex");
   return `group:${mapping}:${hash}`;
 }

@@ -4,7 +4,7 @@ import { excerptOf, type Lookup, lookUp, type MappedRequest, parseLookup, textOf
 import { fillTemplate, parseTemplate, type Template } from "#kit/mapping-template.ts";
 import { HIDDEN, isSecretHeader, withoutCredentials } from "#kit/secret-headers.ts";
 import type { TurnGroup } from "#store/store.ts";
-import { groupKeyOf, type PlaceTemplates } from "./mapping-places.ts";
+import { groupKeyOf, type Places, type PlaceTemplates } from "./mapping-places.ts";
 
 export type { MappedRequest };
 
@@ -173,12 +173,12 @@ export function createMappings(settings: MappingsSettings) {
     },
     /** Where webhooks are received. */
     path: settings.path,
-    /** The group of a request with this key. Undefined if the mapping merges nothing, or the request has no key. */
-    groupOf({ name, agent, coalesce }: Mapping, key: string | undefined): TurnGroup | undefined {
-      if (coalesce === undefined || key === undefined) return undefined;
+    /** The group of a request with these places. Undefined if the mapping merges nothing, or the request has no key. */
+    groupOf({ name, agent, coalesce }: Mapping, { mergedBy }: Places): TurnGroup | undefined {
+      if (coalesce === undefined || mergedBy === undefined) return undefined;
       const { windowMs, maxWaitMs, take } = coalesce;
       const longestText = settings.longestMessage;
-      return { key: groupKeyOf(name, agent, key), windowMs, maxWaitMs, take, longestText };
+      return { key: groupKeyOf(name, agent, mergedBy), windowMs, maxWaitMs, take, longestText };
     },
     recordBodies: settings.recordBodies,
     noteOf: (choice: Choice): string => noteOf(choice, settings.recordBodies),

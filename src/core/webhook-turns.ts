@@ -100,8 +100,8 @@ export function createWebhookTurns(parts: CoreParts & { turns: Turns }) {
       ctx.mapping = name;
       const places = fillPlaces(mapping.places, { headers: ctx.headers, body }, hide);
       noteRendered(ctx, mapping, text, places, mappings.recordBodies);
-      const { session, key, to, thread } = places;
-      const group = mappings.groupOf(mapping, key);
+      const { session, to, thread } = places;
+      const group = mappings.groupOf(mapping, places);
       const started = await start({ agent, session, model, channel, delivery, to, thread, text, group }, ctx);
       if (started.joinedBy !== undefined && !started.replayed)
         events.webhookCoalesced({ mapping: name, turnId: started.turn.turnId });
@@ -111,7 +111,7 @@ export function createWebhookTurns(parts: CoreParts & { turns: Turns }) {
     /** The turn of a mapping for a request, which nothing starts: its session, its address, and the open group that it would join. */
     async plan(mapping: Mapping, request: MappedRequest): Promise<PlannedWebhook> {
       const places = fillPlaces(mapping.places, request, hide);
-      const group = settings().mappings.groupOf(mapping, places.key);
+      const group = settings().mappings.groupOf(mapping, places);
       const joins = group && (await store.findGroup(group.key, clock.now()));
       return { ...targetOf(mapping), ...places, session: joins?.sessionId ?? places.session, group, joins };
     },

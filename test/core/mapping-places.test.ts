@@ -102,6 +102,21 @@ describe("a key", () => {
     });
   });
 
+  it("merges only requests with the same values, whatever stands between them", () => {
+    const key = "{body.a}:{body.b}";
+    const [one, other] = [places({ key }, body("x", "y:z")), places({ key }, body("x:y", "z"))];
+    expect([one.key, other.key]).toEqual(["x:y:z", "x:y:z"]);
+    expect(one.mergedBy).not.toBe(other.mergedBy);
+    const templates = [key, "{body.a}{body.b}", '{body.a}","{body.b}'];
+    fc.assert(
+      fc.property(hostile, hostile, hostile, hostile, fc.constantFrom(...templates), (a, b, c, d, template) => {
+        const [left, right] = [places({ key: template }, body(a, b)), places({ key: template }, body(c, d))];
+        expect(left.mergedBy === right.mergedBy).toBe(a === c && b === d);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
   it("has a bounded name in the store, different for each mapping, agent and key", () => {
     const names = [
       groupKeyOf("a", "main", "k"),
@@ -121,6 +136,7 @@ describe("an address", () => {
     expect(places({ to: "{body.b}", thread }, body("1700000000.000100", "C1"))).toEqual({
       session: undefined,
       key: undefined,
+      mergedBy: undefined,
       to: "C1",
       thread: "1700000000.000100",
       lacks: [],
