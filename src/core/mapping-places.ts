@@ -60,9 +60,10 @@ export function fillPlaces(
     lacks.push({ field, reason });
     return undefined;
   };
+  const named = session && sessionOf(session, request, hide, complete);
   const shownKey = key && complete("coalesce.key", fillNamed(key, request));
   return {
-    session: session && sessionOf(session, request, hide, complete),
+    session: named,
     key: shownKey,
     mergedBy: key && shownKey !== undefined ? fillNamed(key, request, quoted).text : undefined,
     to: addressOf("to", to),

@@ -314,6 +314,8 @@ export type UsageCount = { hour: number; agent: string; model: string; surface: 
 /** How an agent is. `failing`: the backend failed in the last of its turns that ran to an end. */
 export type AgentCounts = {
   queued: number;
+  /** The queued turns whose group of webhooks is open; undefined if there are none. */
+  grouped?: number;
   running: number;
   /** The compactions that wait. */
   compactions: number;

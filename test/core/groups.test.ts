@@ -24,7 +24,34 @@ async function followOpen(core: TestCore, { turnId }: Turn) {
   return core.follow(turn, await findMark(core.store, turn, undefined));
 }
 
+/** The claims of a durable store while 20 plain turns end. */
+async function claimsOfPlainTurns(hasGroup: boolean): Promise<number> {
+  let claims = 0;
+  await using core = await startCore({
+    wrapStore: (store) => ({
+      durable: true,
+      claimTurns: (request) => {
+        claims++;
+        return store.claimTurns(request);
+      },
+    }),
+  });
+  if (hasGroup) await send(core, "one");
+  for (let n = 0; n < 20; n++) {
+    const turn = await core.start({ session: `chat:${n}` });
+    (await core.scripted.next()).end();
+    expect((await core.ended(turn)).status).toBe("completed");
+  }
+  return claims;
+}
+
 describe("the turn of a group of webhooks", () => {
+  it("adds no claims to the ends of other turns while its group is open", async () => {
+    const withoutGroup = await claimsOfPlainTurns(false);
+    // The opening of the group sets the time of the next claim.
+    expect(await claimsOfPlainTurns(true)).toBeLessThanOrEqual(withoutGroup + 1);
+  });
+
   it("runs when the group closes, with no other reason to look for work", async () => {
     await using core = await startCore();
     const { turn } = await send(core, "one");

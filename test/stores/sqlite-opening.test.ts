@@ -8,6 +8,7 @@ import { openDatabase } from "#store/sqlite/worker/database.ts";
 import { newestOf } from "#store/sqlite/worker/migrate.ts";
 import type { StoreNotice } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
+import { groupOf } from "./groups.ts";
 import { newPath, openSqlite, pathOf, sqlite, workerUrl } from "./sqlite-engine.ts";
 import { LEASE_MS, LOST, openWorld } from "./world.ts";
 
@@ -119,6 +120,20 @@ describe("opening a SQLite store", () => {
       "turn.started",
       "message.created",
     ]);
+  });
+
+  it("closes a group after its longest wait if the clock was set back while no process had the file", async () => {
+    await using world = await openWorld(sqlite);
+    const group = groupOf({ windowMs: 30_000, maxWaitMs: 60_000 });
+    const send = () => world.start({ session: "webhook:a", surface: "hooks", group });
+    const { turnId } = await send();
+    world.clock.jump(-24 * 3_600_000);
+    await world.reopen();
+    for (let n = 0; n < 3; n++) {
+      expect((await send()).turnId).toBe(turnId);
+      await world.clock.advance(20_000);
+    }
+    expect((await world.claimNext()).turn.turnId).toBe(turnId);
   });
 
   it("fails a turn with the first sweep that was running when three processes ended", async () => {

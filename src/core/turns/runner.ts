@@ -135,7 +135,9 @@ export class Runner {
   #claimWithEnd(agent: string): void {
     const { store } = this.#parts;
     const hasRoom = this.#placesLeft() > 0 && this.#freeOf(agent) > 0;
-    if (store.durable && hasRoom && store.agentCounts(agent).queued > 0) this.wake();
+    if (!store.durable || !hasRoom) return;
+    const { queued, grouped = 0 } = store.agentCounts(agent);
+    if (queued > grouped) this.wake();
   }
 
   async #claim() {

@@ -24,9 +24,21 @@ export function isPaused(records: Records, agent: string): boolean {
 
 /** The counts of an agent, from its records. */
 export function countsOf(count: AgentCount | undefined, agent?: AgentRecord, beat?: BeatRecord): AgentCounts {
-  const { queued, running, compactions, waitingEvents } = count ?? NOTHING_OPEN;
+  const { queued, grouped, running, compactions, waitingEvents } = count ?? NOTHING_OPEN;
   const { lastEndedAt, failing = false, pausedAt } = agent ?? {};
-  return { queued, running, compactions, waitingEvents, nextBeatAt: beat?.nextAt, lastEndedAt, failing, pausedAt };
+  const nextBeatAt = beat?.nextAt;
+  const counts: AgentCounts = {
+    queued,
+    running,
+    compactions,
+    waitingEvents,
+    nextBeatAt,
+    lastEndedAt,
+    failing,
+    pausedAt,
+  };
+  if (grouped) counts.grouped = grouped;
+  return counts;
 }
 
 /** True for an agent with turns or events that have not ended. */

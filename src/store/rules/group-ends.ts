@@ -39,6 +39,7 @@ export function closeGroup(records: Records, record: GroupedTurn): OpenTurnRecor
     },
   );
   countMessage(records, now, turn, open.countedModel);
+  records.agents.count(turn.agent, { grouped: -1 });
   return {
     ...record,
     turn: { ...turn, seq },

@@ -22,6 +22,9 @@ const MOST_JOINS_SHOWN = 100;
 /** The joined deliveries that are erased with their turn. Reads hide the content of any older ones, which the recorder erases first. */
 const MOST_JOINS_ERASED = 1_000;
 
+/** The close of a group deletes its key. Until then no sweep may delete it: the clocks of gateways differ, and a reload may raise `maxWait`. */
+const KEY_MARGIN_MS = 48 * 3_600_000;
+
 /** Joins the open group of the key, or opens one. */
 export function startInGroup(records: Records, order: TurnOrder, group: TurnGroup): TurnStart {
   const found = findGrouped(records, group.key);
@@ -67,10 +70,10 @@ function openGroup(
   };
   records.sessions.put({ session: { ...session, updatedAt: now, turnsQueued: session.turnsQueued + 1 }, ...rest });
   records.turns.put(record);
-  records.agents.count(session.agent, { queued: 1 });
+  records.agents.count(session.agent, { queued: 1, grouped: 1 });
   if (bytes !== undefined) countTurnBytes(records, record, bytes);
   countWaitingTurn(records, record, 1);
-  storeKey(records, { key, hash: "", expiresAt: now + maxWaitMs }, { turnId });
+  storeKey(records, { key, hash: "", expiresAt: now + maxWaitMs + KEY_MARGIN_MS }, { turnId });
   if (idempotency) storeKey(records, idempotency, { turnId });
   if (order.delivery) {
     const steps = [...order.delivery.steps, stepOf(now, "group.opened", { closes_at: timestampOf(now + delayMs) })];
@@ -93,8 +96,10 @@ function joinGroup(
   checkBytes(records, limits.storeBytes);
   checkBytesOfShare(records, turn, limits);
   budgetsOfOrder(records, order);
-  const { began, requests, ...before } = open.group;
+  const { requests, ...before } = open.group;
   const { time } = records.moment;
+  // The clock may have been set back while no process had the store.
+  const began = Math.min(before.began, time);
   const dueAt = Math.min(time + windowMs, began + maxWaitMs);
   const group = { key, began, requests: requests + 1, text, outside: outside || before.outside, context };
   const added = (bytesOfMessage(group) - bytesOfMessage(before)) * (record.bytes === undefined ? 0 : 1);
@@ -113,9 +118,6 @@ function joinGroup(
   };
   records.turns.put(joined);
   countTurnBytes(records, joined, added);
-  const known = records.keys.find(key);
-  const expiresAt = turn.createdAt + maxWaitMs;
-  if (known && known.expiresAt < expiresAt) records.keys.put({ ...known, expiresAt });
   const { turnId, deliveryId: first } = turn;
   const joinedBy = delivery?.deliveryId ?? "";
   if (idempotency) storeKey(records, idempotency, { turnId, deliveryId: joinedBy });

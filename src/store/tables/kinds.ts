@@ -196,8 +196,8 @@ export function agentRecords(
       let name: keyof CountChange;
       for (name in change) {
         const by = change[name] ?? 0;
-        count[name] += by;
-        totals[name] += by;
+        count[name] = (count[name] ?? 0) + by;
+        totals[name] = (totals[name] ?? 0) + by;
       }
       counts.put(count);
     },

@@ -110,6 +110,13 @@ export function groupingTests(engine: Engine): void {
       expect(texts).toEqual(["push 5", "push 10", "push 15", "push 20", "push 25", "push 30"]);
     });
 
+    it("keeps the key of an open group from the sweep of a gateway whose clock is ahead", async ({ world }) => {
+      const group = groupOf({ windowMs: 2 * SECOND, maxWaitMs: 4 * SECOND });
+      const { turn } = await send(world, "one", { group });
+      await world.sweep({ keysBefore: world.clock.now() + 60 * SECOND });
+      expect(await send(world, "two", { group })).toMatchObject({ turn: { turnId: turn.turnId } });
+    });
+
     it("opens a new group when the time of the old one is over, even if no gateway has claimed", async ({ world }) => {
       const first = await send(world, "one");
       await world.clock.advance(30 * SECOND);
