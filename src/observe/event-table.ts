@@ -73,6 +73,8 @@ export interface EventFields {
     turnId?: string | undefined;
     caller?: string | undefined;
   };
+  /** A gateway with another configuration planned the schedule: it does not run here. */
+  scheduleReplaced: { schedule: string; plan: string };
   schedulePaused: { schedule: string; caller: string };
   scheduleResumed: { schedule: string; caller: string };
   agentPaused: { agent: string; caller: string };
@@ -192,6 +194,7 @@ export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> 
     "schedule",
     "outcome",
   ],
+  scheduleReplaced: ["warn", "schedule.replaced"],
   schedulePaused: ["info", "schedule.paused"],
   scheduleResumed: ["info", "schedule.resumed"],
   agentPaused: ["info", "agent.paused"],

@@ -59,28 +59,28 @@ export type ScheduledStart = {
 export interface ScheduleStore {
   /**
    * Plans a schedule. The same plan keeps what is stored, so that a restart or a reload keeps the planned times. `instead` replaces that planned time. A
-   * paused schedule stays without a next time.
+   * paused schedule stays without a next time. An `instead` that is not later than the last handled time allows the times from there again.
    */
   planSchedule(
     name: string,
     order: { plan: string; nextAt: number | undefined; instead?: number | undefined },
   ): Promise<ScheduleState>;
-  /** Forgets the plan of a schedule that was removed. A pause stays until the schedule is resumed. */
+  /** Forgets the plan of a schedule that was removed. A pause stays until the schedule is resumed. Gateways that still have the schedule plan it again. */
   unplanSchedule(name: string): Promise<void>;
   /** All schedules, in the order of their names. */
   readSchedules(): Promise<ScheduleState[]>;
   /**
    * Handles a planned time, once on all gateways together: moves the plan to `nextAt`, records what was missed, and starts the turn with its delivery. If
    * the turn of the last run is open and may not overlap, or the turn is refused as in `startTurn`, a skipped delivery has the reason. Every run goes to the gateway's
-   * stream. Returns no runs and changes nothing if the schedule has another plan or planned time, or is paused.
+   * stream. Returns no runs and changes nothing if the schedule has another plan or planned time, the planned time was handled, or the schedule is paused.
    */
   runSchedule(order: ScheduleOrder): Promise<ScheduleStep>;
   /** Starts a turn of the schedule at once, as `startTurn` does. The plan stays. */
   requestRun(name: string, order: { requestedBy: string; turn: TurnOrder }): Promise<TurnStart>;
-  /** Pauses a schedule, or resumes it with its next planned time. A change goes to the gateway's stream. A repeat changes nothing. */
+  /** Pauses a schedule, or resumes it with this plan and its next time. A change goes to the gateway's stream. A repeat changes nothing. */
   setSchedulePaused(
     name: string,
-    order: { paused: boolean; nextAt: number | undefined; now: number },
+    order: { paused: boolean; plan: string; nextAt: number | undefined; now: number },
   ): Promise<{ state: ScheduleState; isChanged: boolean }>;
 }
 

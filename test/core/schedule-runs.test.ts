@@ -131,7 +131,7 @@ describe("planned times that passed while no gateway ran", () => {
     expect((await core.core.schedules.get("brief")).last).toMatchObject({
       outcome: "missed",
       reason:
-        "4 planned times from 2026-11-21T09:00:00.000Z to 2026-11-24T09:00:00.000Z passed while no gateway ran, or while its clock was wrong.",
+        "4 planned times from 2026-11-21T09:00:00.000Z to 2026-11-24T09:00:00.000Z passed while no gateway could start a run: none ran, the store was unavailable, or a clock was wrong.",
     });
     expect(await nextOf(core)).toBe("2026-11-25T09:00:00.000Z");
     expect(await core.logged("schedule.ran")).toMatchObject([{ level: "warn", outcome: "missed" }]);

@@ -395,7 +395,7 @@ function createSteps(worlds: Both<World>, random: Random) {
     const unknown = { name: "a", nextAt: now() };
     const { name, nextAt: plannedAt = now() } = random.pick([...(await store.readSchedules()), unknown]);
     const options = { session: random.pick([...SESSIONS, "schedule:a"]), agent: random.pick(AGENTS), limits: LIMITS };
-    const [overlap, nextAt] = [random.pick(["skip", "queue"] as const), now() + random.pick([0, 60_000])];
+    const [overlap, nextAt] = [random.pick(["skip", "queue"] as const), plannedAt + random.pick([0, 1, 60_000])];
     const isRefused = random.chance(0.1);
     await call((world) => {
       const { turn: order, ...start } = startOf(world, { overlap, order: { ...options, recorder: RECORDER } });
@@ -416,9 +416,9 @@ function createSteps(worlds: Both<World>, random: Random) {
   };
   const pauseSchedule: Step = async () => {
     const [name, paused, isRemoved] = [random.pick(KEYS), random.chance(0.3), random.chance(0.2)];
-    const nextAt = paused ? undefined : now();
+    const [plan, nextAt] = [random.pick([PLAN, "every 5000"]), paused ? undefined : now()];
     if (isRemoved) await call((world) => world.store.unplanSchedule(name));
-    else await call((world) => world.store.setSchedulePaused(name, { paused, nextAt, now: now() }));
+    else await call((world) => world.store.setSchedulePaused(name, { paused, plan, nextAt, now: now() }));
   };
   const setPaused: Step = async () => {
     const [agent, paused] = [random.pick(AGENTS), random.chance(0.3)];

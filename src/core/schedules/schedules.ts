@@ -14,6 +14,10 @@ import { createScheduleTimes, planOf } from "./times.ts";
 /** The longest wait between two checks for due schedules, so that a jump of the wall clock delays runs at most for this time. */
 const LONGEST_WAIT_MS = 60_000;
 const RETRY_MS = 1_000;
+/** The time until the next check after a run, while others continue: a check reads all schedules. */
+const NEXT_CHECK_MS = 250;
+/** No gateway with the stored plan runs if the schedule is overdue for longer. */
+const LONGEST_OVERDUE_MS = 120_000;
 /** The time that `asyncDispose` waits for turns that are about to be stored. */
 const LAST_STARTS_MS = 1_000;
 /** The wall clock was set back if it fell behind the monotonic clock by more than this. */
@@ -47,16 +51,16 @@ export class Schedules {
   readonly #worker: Worker<Due>;
   /** The plan of each schedule that this gateway has planned. */
   readonly #planned = new Map<string, string>();
+  /** The schedules with a plan of a gateway that has another configuration. */
+  readonly #replaced = new Set<string>();
   #isFirst = true;
   #isRunning = true;
   /** How far the wall clock was ahead of the monotonic one at the last check. */
-  #ahead: number;
+  #ahead = Infinity;
 
   constructor(parts: ScheduleParts) {
     const { store, clock, events } = parts;
     this.#parts = { ...parts, times: createScheduleTimes() };
-    // The clocks of other gateways may differ: the times that they handled do not show that this clock was set back.
-    this.#ahead = store.shared ? -Infinity : Infinity;
     this.#worker = new Worker<Due>({
       store,
       clock,
@@ -66,7 +70,7 @@ export class Schedules {
       run: (due) => this.#run(due),
       giveBack: ({ stop }) => stop.abort(),
       // The next check also returns the next planned time.
-      ended: () => this.#worker.wake(),
+      ended: () => this.#worker.wakeIn(this.#worker.all().length === 0 ? 0 : NEXT_CHECK_MS),
       queue: {
         operation: "readSchedules",
         hasRoom: () => this.#isRunning && this.#hasAny(),
@@ -114,9 +118,11 @@ export class Schedules {
     const schedule = this.#find(name);
     const now = clock.now();
     const before = (await this.#states()).get(name);
-    const anchorAt = before?.anchorAt ?? wholeSecond(now) + (schedule.everyMs ?? 0);
-    const nextAt = paused ? undefined : (await times.timesOf(schedule, anchorAt)).after(now);
-    const { state, isChanged } = await store.setSchedulePaused(name, { paused, nextAt, now });
+    const plan = planOf(schedule);
+    const kept = before?.plan === plan ? before : undefined;
+    const planned = await times.timesOf(schedule, kept?.anchorAt ?? wholeSecond(now) + (schedule.everyMs ?? 0));
+    const nextAt = paused ? undefined : nextTime(planned, now, kept?.handledAt);
+    const { state, isChanged } = await store.setSchedulePaused(name, { paused, plan, nextAt, now });
     if (isChanged && paused) events.schedulePaused({ schedule: name, caller });
     if (isChanged && !paused) events.scheduleResumed({ schedule: name, caller });
     return await this.#statusOf(schedule, state);
@@ -174,12 +180,13 @@ export class Schedules {
   }
 
   async #claim() {
-    const { clock } = this.#parts;
+    const { store, clock } = this.#parts;
     await this.#plan();
     const states = await this.#states();
     const now = clock.now();
     const ahead = now - clock.monotonic();
-    const isSetBack = ahead < this.#ahead - SET_BACK_MS;
+    // The clock of another gateway may be right.
+    const isSetBack = !store.shared && ahead < this.#ahead - SET_BACK_MS;
     this.#ahead = ahead;
     const works: Due[] = [];
     let nextDueInMs = LONGEST_WAIT_MS;
@@ -188,15 +195,29 @@ export class Schedules {
       const { name } = schedule;
       if (this.#worker.get(name)) continue;
       const state = states.get(name);
-      // Another gateway, which does not have this schedule, has removed the plan.
-      if (state === undefined || state.plan === "") isUnplanned = this.#planned.delete(name);
-      if (state?.nextAt === undefined || state.plan !== planOf(schedule)) continue;
+      const plan = planOf(schedule);
+      if (state?.plan !== plan) {
+        if (this.#planned.get(name) === plan && this.#isFree(name, state, now))
+          isUnplanned = this.#planned.delete(name);
+        continue;
+      }
+      if (state.nextAt === undefined) continue;
       const nextAt = isSetBack ? await this.#planEarlier(schedule, state, now) : state.nextAt;
       if (nextAt === undefined) continue;
       if (nextAt <= now) works.push({ schedule, state: { ...state, nextAt }, stop: new AbortController() });
       else nextDueInMs = Math.min(nextDueInMs, nextAt - now);
     }
     return { works, nextDueInMs, mayBeMore: isUnplanned };
+  }
+
+  /** Whether this gateway may store its own plan in place of another one or of none. */
+  #isFree(name: string, state: ScheduleState | undefined, now: number): boolean {
+    // Another gateway, which does not have this schedule, has removed the plan.
+    if (state === undefined || state.plan === "") return true;
+    if (!this.#replaced.has(name)) this.#parts.events.scheduleReplaced({ schedule: name, plan: state.plan });
+    this.#replaced.add(name);
+    const { pausedAt, nextAt = -Infinity } = state;
+    return pausedAt === undefined && now - nextAt > LONGEST_OVERDUE_MS;
   }
 
   async #run({ schedule, state, stop }: Due): Promise<void> {
@@ -217,7 +238,9 @@ export class Schedules {
   async #planEarlier(schedule: ScheduleSettings, state: ScheduleState, now: number): Promise<number | undefined> {
     const { store, times } = this.#parts;
     const { nextAt: instead = now, anchorAt = instead, handledAt } = state;
-    const nextAt = nextTime(await times.timesOf(schedule, anchorAt), now, handledAt);
+    // Until its first run, an interval counts from now: it does not run at once.
+    const from = handledAt === undefined ? now + Math.max((schedule.everyMs ?? 0) - 1, 0) : now;
+    const nextAt = nextTime(await times.timesOf(schedule, anchorAt), from, handledAt);
     if (instead <= now || nextAt === undefined || nextAt >= instead) return instead;
     return (await store.planSchedule(schedule.name, { plan: planOf(schedule), nextAt, instead })).nextAt;
   }
@@ -233,6 +256,7 @@ export class Schedules {
       const nextAt = (await times.timesOf(schedule, wholeSecond(now) + everyMs)).after(now);
       await store.planSchedule(name, { plan, nextAt });
       this.#planned.set(name, plan);
+      this.#replaced.delete(name);
     }
     const removed = [...this.#planned.keys()];
     // With a shared store, another gateway may still have schedules that this one does not know.

@@ -140,7 +140,7 @@ function missedRun(parts: RunParts, schedule: ScheduleSettings, { count, firstAt
   const delivery = deliveryOf(parts, schedule, "schedules.fire", { name: "schedule.missed", detail }, "missed");
   const times =
     count === 1 ? "The planned time" : `${count} planned times from ${textOf(firstAt)} to ${textOf(lastAt)}`;
-  const reason = `${times} passed while no gateway ran, or while its clock was wrong.`;
+  const reason = `${times} passed while no gateway could start a run: none ran, the store was unavailable, or a clock was wrong.`;
   const { deliveryId } = delivery;
   const run = { plannedAt: lastAt, at: now, outcome: "missed" as const, reason, deliveryId };
   return { run: { ...run, turnId: undefined, requestedBy: undefined }, agent: schedule.agent, delivery };

@@ -22,7 +22,7 @@ export const planSchedule: Rule<"planSchedule"> = (records, name, { plan, nextAt
   const isPaused = before.pausedAt !== undefined;
   if (instead !== undefined) {
     if (before.plan !== plan || before.nextAt !== instead) return stateOf(before);
-    return putPlan(records, { ...before, nextAt });
+    return putPlan(records, { ...before, nextAt, handledAt: handledBefore(before, nextAt) });
   }
   if (before.plan === plan && (isPaused || before.nextAt !== undefined)) return stateOf(before);
   return putPlan(records, {
@@ -34,16 +34,21 @@ export const planSchedule: Rule<"planSchedule"> = (records, name, { plan, nextAt
   });
 };
 
-export const unplanSchedule: Rule<"unplanSchedule"> = ({ schedules }, name) => {
+export const unplanSchedule: Rule<"unplanSchedule"> = (records, name) => {
+  const { schedules } = records;
   const record = schedules.find(name);
-  if (record?.pausedAt !== undefined) schedules.put({ ...record, plan: "", nextAt: undefined });
-  else if (record) schedules.delete(record);
+  if (record === undefined) return;
+  if (record.pausedAt === undefined) schedules.delete(record);
+  else schedules.put({ ...record, plan: "", nextAt: undefined });
+  records.notify({ kind: "work", of: "schedule" });
 };
 
-export const setSchedulePaused: Rule<"setSchedulePaused"> = (records, name, { paused, nextAt, now }) => {
+export const setSchedulePaused: Rule<"setSchedulePaused"> = (records, name, { paused, plan, nextAt, now }) => {
   const before = findSchedule(records, name);
   if ((before.pausedAt !== undefined) === paused) return { state: stateOf(before), isChanged: false };
-  const change = paused ? { pausedAt: now, nextAt: undefined } : { pausedAt: undefined, nextAt };
+  const anchorAt = before.plan === plan ? before.anchorAt : nextAt;
+  const planned = { plan, nextAt, anchorAt, handledAt: handledBefore(before, nextAt) };
+  const change = paused ? { pausedAt: now, nextAt: undefined } : { pausedAt: undefined, ...planned };
   const state = putPlan(records, { ...before, ...change });
   appendRuns(records, [
     { seq: NO_SEQ, at: now, name: `schedule.${paused ? "paused" : "resumed"}`, scheduleName: name },
@@ -54,7 +59,8 @@ export const setSchedulePaused: Rule<"setSchedulePaused"> = (records, name, { pa
 export const runSchedule: Rule<"runSchedule"> = (records, order) => {
   const { name, plan, plannedAt, nextAt, missed, start } = order;
   const before = findSchedule(records, name);
-  if (before.plan !== plan || before.nextAt !== plannedAt) return { runs: [], started: undefined };
+  const isHandled = before.handledAt !== undefined && plannedAt <= before.handledAt;
+  if (before.plan !== plan || before.nextAt !== plannedAt || isHandled) return { runs: [], started: undefined };
   const runs: ScheduleRun[] = [];
   if (missed) {
     recordDelivery(records, missed.delivery, order.recorder, { agent: missed.agent });
@@ -114,6 +120,11 @@ function startOrSkip(
 
 function startedRun(plannedAt: number, at: number, turnId: string | undefined, deliveryId: string): ScheduleRun {
   return { plannedAt, at, outcome: "started", reason: undefined, turnId, deliveryId, requestedBy: undefined };
+}
+
+/** The last handled time of a schedule that continues with `nextAt`; none if the times from `nextAt` on may run again. */
+function handledBefore({ handledAt }: ScheduleRecord, nextAt = Infinity): number | undefined {
+  return handledAt !== undefined && handledAt < nextAt ? handledAt : undefined;
 }
 
 function putPlan(records: Records, record: ScheduleRecord): ScheduleState {

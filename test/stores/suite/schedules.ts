@@ -11,6 +11,12 @@ async function newsOf(world: World) {
   return (await world.store.readGatewayEntries({ after: 0, limit: 1_000 })).entries;
 }
 
+/** Options for an order of the planned time that is stored. The next one is a minute later. */
+async function next(world: World, name = "brief"): Promise<{ plannedAt: number; nextAt: number }> {
+  const plannedAt = (await stateOf(world, name))?.nextAt ?? 0;
+  return { plannedAt, nextAt: plannedAt + 60_000 };
+}
+
 export function schedulesTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("a schedule", () => {
@@ -89,6 +95,18 @@ export function schedulesTests(engine: Engine): void {
       expect(await newsOf(world)).toHaveLength(1);
     });
 
+    it("runs no planned time that was handled, unless the times are planned again", async ({ world }) => {
+      const now = world.clock.now();
+      await plan(world);
+      await world.store.runSchedule(orderOf(world, { nextAt: now - 5_000 }));
+      expect((await world.store.runSchedule(orderOf(world, { plannedAt: now - 5_000 }))).runs).toEqual([]);
+      expect(await plan(world, { nextAt: now - 3_000, instead: now - 5_000 })).not.toHaveProperty("handledAt", now);
+      const { runs } = await world.store.runSchedule(
+        orderOf(world, { plannedAt: now - 3_000, start: startOf(world, { overlap: "queue" }) }),
+      );
+      expect(runs).toMatchObject([{ outcome: "started" }]);
+    });
+
     it("does not run with another plan or another planned time", async ({ world }) => {
       await plan(world);
       const { now } = orderOf(world);
@@ -100,9 +118,9 @@ export function schedulesTests(engine: Engine): void {
 
     it("is skipped while the turn of its last run is open, unless runs may overlap", async ({ world }) => {
       await plan(world);
-      const first = await world.store.runSchedule(orderOf(world, { nextAt: world.clock.now() }));
+      const first = await world.store.runSchedule(orderOf(world, await next(world)));
       const turnId = first.started?.turn.turnId;
-      const order = orderOf(world, { nextAt: world.clock.now() });
+      const order = orderOf(world, await next(world));
       const { runs, started } = await world.store.runSchedule(order);
       const reason = `overlap: The turn ${turnId} of the last run has not ended.`;
       expect(started).toBeUndefined();
@@ -112,12 +130,14 @@ export function schedulesTests(engine: Engine): void {
       expect(delivery?.steps).toMatchObject([{ name: "schedule.skipped" }]);
       expect(world.told).toContainEqual({ kind: "recorded", deliveryId: delivery?.deliveryId });
       const queued = await world.store.runSchedule(
-        orderOf(world, { nextAt: world.clock.now(), start: startOf(world, { overlap: "queue" }) }),
+        orderOf(world, { ...(await next(world)), start: startOf(world, { overlap: "queue" }) }),
       );
       expect(queued.runs).toMatchObject([{ outcome: "started" }]);
       await world.end(await world.claimNext());
       await world.end(await world.claimNext());
-      expect((await world.store.runSchedule(orderOf(world))).runs).toMatchObject([{ outcome: "started" }]);
+      expect((await world.store.runSchedule(orderOf(world, await next(world)))).runs).toMatchObject([
+        { outcome: "started" },
+      ]);
     });
 
     it("is skipped if the turn is refused, and keeps nothing of the turn", async ({ world }) => {
@@ -137,12 +157,12 @@ export function schedulesTests(engine: Engine): void {
       ];
       for (const [options, reason] of refusals) {
         const start = startOf(world, { order: options });
-        const { runs } = await world.store.runSchedule(orderOf(world, { nextAt: world.clock.now(), start }));
+        const { runs } = await world.store.runSchedule(orderOf(world, { ...(await next(world)), start }));
         expect(runs).toMatchObject([{ outcome: "skipped", reason: expect.stringMatching(reason) }]);
       }
       const refusal = { name: "agent-not-found", detail: "No agent is named x." };
       const start = startOf(world, { turn: { refusal } });
-      const { runs } = await world.store.runSchedule(orderOf(world, { start }));
+      const { runs } = await world.store.runSchedule(orderOf(world, { ...(await next(world)), start }));
       expect(runs).toMatchObject([{ outcome: "skipped", reason: "agent-not-found: No agent is named x." }]);
       expect(world.store.stats().turnsQueued).toBe(before);
       expect((await world.store.listDeliveries({ outcome: "skipped", limit: 9 })).items).toHaveLength(6);
@@ -158,11 +178,11 @@ export function schedulesTests(engine: Engine): void {
         return { run: { ...run, turnId: undefined, requestedBy: undefined }, agent: "main", delivery };
       };
       const only = await world.store.runSchedule(
-        orderOf(world, { missed: missedRun(), start: undefined, nextAt: world.clock.now() }),
+        orderOf(world, { ...(await next(world)), missed: missedRun(), start: undefined }),
       );
       expect(only).toMatchObject({ runs: [{ outcome: "missed", reason: "late" }], started: undefined });
       expect(await stateOf(world)).toMatchObject({ last: { outcome: "missed" } });
-      const both = await world.store.runSchedule(orderOf(world, { missed: missedRun() }));
+      const both = await world.store.runSchedule(orderOf(world, { ...(await next(world)), missed: missedRun() }));
       expect(both.runs.map(({ outcome }) => outcome)).toEqual(["missed", "started"]);
       expect(await stateOf(world)).toMatchObject({ last: { outcome: "started" } });
       expect((await newsOf(world)).map((entry) => "outcome" in entry && entry.outcome)).toEqual([
@@ -177,7 +197,7 @@ export function schedulesTests(engine: Engine): void {
     }) => {
       await plan(world);
       const now = world.clock.now();
-      const pause = { paused: true, nextAt: undefined, now };
+      const pause = { paused: true, plan: PLAN, nextAt: undefined, now };
       expect(await world.store.setSchedulePaused("brief", pause)).toMatchObject({
         isChanged: true,
         state: { pausedAt: now },
@@ -190,7 +210,7 @@ export function schedulesTests(engine: Engine): void {
       expect((await world.store.runSchedule(orderOf(world))).runs).toEqual([]);
       expect((await plan(world)).nextAt).toBeUndefined();
       expect((await plan(world, { plan: "other" })).nextAt).toBeUndefined();
-      const resume = { paused: false, nextAt: now + 500, now };
+      const resume = { paused: false, plan: PLAN, nextAt: now + 500, now };
       expect(await world.store.setSchedulePaused("brief", resume)).toMatchObject({
         isChanged: true,
         state: { nextAt: now + 500 },
@@ -198,9 +218,29 @@ export function schedulesTests(engine: Engine): void {
       expect((await newsOf(world)).map(({ name }) => name)).toEqual(["schedule.paused", "schedule.resumed"]);
     });
 
+    it("is resumed with the plan of the gateway that resumes it", async ({ world }) => {
+      const now = world.clock.now();
+      await plan(world);
+      await world.store.setSchedulePaused("brief", { paused: true, plan: PLAN, nextAt: undefined, now });
+      await plan(world, { plan: "every 5000" });
+      const resume = { paused: false, plan: PLAN, nextAt: now + 500, now };
+      expect((await world.store.setSchedulePaused("brief", resume)).state).toMatchObject({
+        plan: PLAN,
+        nextAt: now + 500,
+        anchorAt: now + 500,
+      });
+    });
+
+    it("is planned again by other gateways after one forgot it", async ({ world }) => {
+      await plan(world);
+      const before = world.told.filter(({ kind }) => kind === "schedule").length;
+      await world.store.unplanSchedule("brief");
+      expect(world.told.filter(({ kind }) => kind === "schedule")).toHaveLength(before + 1);
+    });
+
     it("stays paused when it is forgotten", async ({ world }) => {
       await plan(world);
-      await world.store.setSchedulePaused("brief", { paused: true, nextAt: undefined, now: 5 });
+      await world.store.setSchedulePaused("brief", { paused: true, plan: PLAN, nextAt: undefined, now: 5 });
       await world.store.unplanSchedule("brief");
       expect(await stateOf(world)).toMatchObject({ plan: "", pausedAt: 5 });
       expect((await stateOf(world))?.nextAt).toBeUndefined();
@@ -232,7 +272,7 @@ export function schedulesTests(engine: Engine): void {
         await plan(world);
         await plan(world, { name: "paused" });
         await world.store.runSchedule(orderOf(world));
-        await world.store.setSchedulePaused("paused", { paused: true, nextAt: undefined, now: 7 });
+        await world.store.setSchedulePaused("paused", { paused: true, plan: PLAN, nextAt: undefined, now: 7 });
         const before = await world.store.readSchedules();
         await world.reopen();
         expect(await world.store.readSchedules()).toEqual(before);
