@@ -117,10 +117,13 @@ function shortened(start: string, whole: string): string {
   return `${start}~~${createHash("sha256").update(whole, "utf16le").digest("hex").slice(0, 16)}`;
 }
 
-/** The name of a key in the store. Requests for different agents are never merged. */
-export function groupKeyOf(mapping: string, agent: string, mergedBy: string): string {
+/**
+ * The name of a group in the store. Requests for different agents, sessions or addresses in a channel are never merged: the reply to one could show the
+ * message of another.
+ */
+export function groupKeyOf(mapping: string, agent: string, { mergedBy, session, to }: Places): string {
   const hash = createHash("sha256")
-    .update(JSON.stringify([agent, mergedBy]))
+    .update(JSON.stringify([agent, mergedBy, session ?? null, to ?? null]))
     .digest("hex");
   return `group:${mapping}:${hash}`;
 }

@@ -174,11 +174,11 @@ export function createMappings(settings: MappingsSettings) {
     /** Where webhooks are received. */
     path: settings.path,
     /** The group of a request with these places. Undefined if the mapping merges nothing, or the request has no key. */
-    groupOf({ name, agent, coalesce }: Mapping, { mergedBy }: Places): TurnGroup | undefined {
-      if (coalesce === undefined || mergedBy === undefined) return undefined;
+    groupOf({ name, agent, coalesce }: Mapping, places: Places): TurnGroup | undefined {
+      if (coalesce === undefined || places.mergedBy === undefined) return undefined;
       const { windowMs, maxWaitMs, take } = coalesce;
       const longestText = settings.longestMessage;
-      return { key: groupKeyOf(name, agent, mergedBy), windowMs, maxWaitMs, take, longestText };
+      return { key: groupKeyOf(name, agent, places), windowMs, maxWaitMs, take, longestText };
     },
     recordBodies: settings.recordBodies,
     noteOf: (choice: Choice): string => noteOf(choice, settings.recordBodies),

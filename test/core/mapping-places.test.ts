@@ -117,15 +117,18 @@ describe("a key", () => {
     );
   });
 
-  it("has a bounded name in the store, different for each mapping, agent and key", () => {
+  it("has a bounded name in the store, different for each mapping, agent, key, session and address", () => {
+    const named = (mergedBy: string, more: Partial<Places> = {}): Places => ({ ...places({}, {}), mergedBy, ...more });
     const names = [
-      groupKeyOf("a", "main", "k"),
-      groupKeyOf("b", "main", "k"),
-      groupKeyOf("a", "other", "k"),
-      groupKeyOf("a", "main", "K"),
+      groupKeyOf("a", "main", named("k")),
+      groupKeyOf("b", "main", named("k")),
+      groupKeyOf("a", "other", named("k")),
+      groupKeyOf("a", "main", named("K")),
+      groupKeyOf("a", "main", named("k", { session: "webhook:a" })),
+      groupKeyOf("a", "main", named("k", { to: "webhook:a" })),
     ];
     expect(new Set(names).size).toBe(names.length);
-    expect(groupKeyOf("m".repeat(64), "x".repeat(64), "k".repeat(100_000)).length).toBeLessThanOrEqual(256);
+    expect(groupKeyOf("m".repeat(64), "x".repeat(64), named("k".repeat(100_000))).length).toBeLessThanOrEqual(256);
   });
 });
 

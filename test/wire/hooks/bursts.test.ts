@@ -114,6 +114,28 @@ describe("a burst", () => {
     expect(stepOf(delivery, "group.opened")).toBeUndefined();
   });
 
+  it("merges no requests for different sessions, whose agent would read the other message", async () => {
+    const config = configOf();
+    const pull = {
+      match: {},
+      message: "{body.text}",
+      session: "webhook:pr:{body.n}",
+      coalesce: { key: "{body.k}" },
+      verify,
+    };
+    const { clock, gateway } = await start({ ...config, webhooks: { mappings: { pull } } });
+    await using _ = gateway;
+    const sent = [];
+    for (const [i, n] of [1, 2, undefined, 1].entries())
+      sent.push(await send(gateway, `id-${i}`, { k: "same", n, text: `text ${i}` }));
+    const turns = sent.map(({ json }) => json.turnId);
+    expect(new Set(turns).size).toBe(3);
+    expect(turns[3]).toBe(turns[0]);
+    await clock.advance(30_000);
+    expect(await replyOf(gateway, turns[0])).toBe("text 3");
+    expect(await replyOf(gateway, turns[1])).toBe("text 1");
+  });
+
   it("counts a sender's retry as a repeat, with the first answer", async () => {
     const { clock, gateway } = await start(configOf({ take: "all" }));
     await using _ = gateway;
