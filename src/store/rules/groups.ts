@@ -4,7 +4,7 @@
  */
 import type { Delivery, OpenGroup, TurnGroup, TurnOrder, TurnStart } from "#store/store.ts";
 import { budgetsOfOrder } from "./budget-turns.ts";
-import { storeDelivery } from "./deliveries.ts";
+import { eraseContent, storeDelivery } from "./deliveries.ts";
 import { closeGroup, type GroupedTurn, isGrouped, noteOnFirst, stepOf } from "./group-ends.ts";
 import { storeKey } from "./keys.ts";
 import { checkBytes } from "./limits.ts";
@@ -19,9 +19,8 @@ const BEHIND_ALL = 2 ** 52;
 const BETWEEN_MESSAGES = "\n\n";
 /** The joins of a group that its first delivery's timeline shows. The other steps need room, too. */
 const MOST_JOINS_SHOWN = 100;
-/** The joined deliveries that are erased with their turn. Reads hide the content of any older ones, which the recorder erases first. */
-const MOST_JOINS_ERASED = 1_000;
-
+/** The joined deliveries that keep their content until they are erased with their turn. That of older ones is erased with the next join. */
+const MOST_JOINS_STORED = 100;
 /** The close of a group deletes its key. Until then no sweep may delete it: the clocks of gateways differ, and a reload may raise `maxWait`. */
 const KEY_MARGIN_MS = 48 * 3_600_000;
 
@@ -114,7 +113,7 @@ function joinGroup(
       group,
     },
     ...(record.bytes !== undefined && { bytes: record.bytes + added }),
-    ...(delivery && { joined: [...(record.joined ?? []), delivery.deliveryId].slice(-MOST_JOINS_ERASED) }),
+    ...(delivery && { joined: joinedWith(records, record.joined, delivery.deliveryId) }),
   };
   records.turns.put(joined);
   countTurnBytes(records, joined, added);
@@ -133,6 +132,13 @@ function joinGroup(
   if (open.dueAt === undefined || dueAt < open.dueAt)
     records.notify({ kind: "work", of: "turn", dueInMs: dueAt - time });
   return { turn: joined.turn, replayed: false, claimed: undefined, joinedBy };
+}
+
+function joinedWith(records: Records, before: readonly string[] = [], deliveryId: string): readonly string[] {
+  if (before.length < MOST_JOINS_STORED) return [...before, deliveryId];
+  const [oldest, ...others] = before;
+  eraseContent(records, oldest);
+  return [...others, deliveryId];
 }
 
 function bytesOfMessage({ text, context = "" }: { text: string; context: string | undefined }): number {

@@ -23,6 +23,8 @@ import { countEnd, storeLateAttempt } from "./usage.ts";
 
 /** The most entries of a session that is erased at once. A sweep erases a longer one in pieces, as other calls would wait. */
 const ENTRIES_AT_ONCE = 100;
+/** Erasing the content of a joined delivery is as much work as erasing this many entries. */
+const ENTRIES_A_DELIVERY = 8;
 /** Why a turn that its session took along handled nothing. */
 const ERASED: TurnError = { name: "turn-failed", detail: "Its session was deleted." };
 
@@ -81,8 +83,8 @@ export const deleteSession: Rule<"deleteSession"> = (records, sessionId, now, ag
 };
 
 /**
- * Erases a session and all of its records: its queued turns are cancelled, and a running one loses its claim. Returns the number of entries that it
- * erased at once.
+ * Erases a session and all of its records: its queued turns are cancelled, and a running one loses its claim. Returns the work of what it erased at
+ * once, in entries.
  */
 export function forgetSession(
   records: Records,
@@ -101,10 +103,10 @@ export function forgetSession(
   const last = records.sessions.find(sessionId) as SessionRecord;
   records.sessions.delete(last);
   records.erasures.add(ordinal);
-  const erased = eraseJournal(records, ordinal, ENTRIES_AT_ONCE);
+  const work = eraseJournal(records, ordinal, ENTRIES_AT_ONCE);
   if (running) records.notify({ kind: "cancel", turnId: running.turn.turnId });
   records.notify({ kind: "deleted", session: refOf(last.session), end: { seq: last.session.lastSeq + 1, at: now } });
-  return erased;
+  return work;
 }
 
 function abandonCompaction(records: Records, record: CompactionRecord): void {
@@ -130,23 +132,29 @@ function abandonTurn(records: Records, record: OpenTurnRecord, now: number): voi
   endEvents(records, record, { now, status: "failed", error: ERASED });
 }
 
-/** Erases the rest of a deleted session, about `limit` entries of it. Returns the number of erased entries. */
+/** Erases the rest of a deleted session, about `limit` entries of it. Returns the work, in entries. */
 export function eraseJournal(records: Records, ordinal: number, limit: number): number {
   const journal = records.journal(ordinal);
   const entries = journal.after(0, limit);
+  let work = 0;
+  let erased = 0;
   for (const entry of entries) {
+    if (work >= limit) break;
     const turn = entry.name === "turn.queued" ? records.turns.find(entry.turnId) : undefined;
-    if (turn?.ordinal === ordinal) eraseTurn(records, turn);
+    work += turn?.ordinal === ordinal ? eraseTurn(records, turn) : 1;
+    erased++;
   }
-  journal.erase(entries);
-  if (entries.length < limit) records.erasures.delete(ordinal);
-  return entries.length;
+  journal.erase(erased === entries.length ? entries : entries.slice(0, erased));
+  if (erased === entries.length && erased < limit) records.erasures.delete(ordinal);
+  return work;
 }
 
-/** Nobody finds the turn any more, and its recorded content is erased. */
-export function eraseTurn(records: Records, record: TurnRecord): void {
+/** Nobody finds the turn any more, and its recorded content is erased. Returns the work, in entries. */
+export function eraseTurn(records: Records, record: TurnRecord): number {
+  const { turn, bytes = 0, joined = [] } = record;
   records.turns.delete(record);
-  countTurnBytes(records, record, -(record.bytes ?? 0));
-  eraseContent(records, record.turn.deliveryId);
-  for (const deliveryId of record.joined ?? []) eraseContent(records, deliveryId);
+  countTurnBytes(records, record, -bytes);
+  eraseContent(records, turn.deliveryId);
+  for (const deliveryId of joined) eraseContent(records, deliveryId);
+  return 1 + joined.length * ENTRIES_A_DELIVERY;
 }

@@ -51,7 +51,7 @@ function returnLostTurns(records: Records, { now, maxAttempts, lost }: SweepRequ
   }
 }
 
-/** Continues to erase deleted sessions. Returns the number of erased entries. */
+/** Continues to erase deleted sessions. Returns the work, in entries. */
 function eraseMore(records: Records, limit: number): number {
   let left = limit;
   for (let ordinal = records.erasures.first(); ordinal !== undefined && left > 0; ordinal = records.erasures.first()) {
@@ -117,23 +117,23 @@ function sweepSession(
     return { steps: 1 + forgetSession(records, record, request.now) / ENTRIES_A_STEP, isDone: true };
   }
   if (record.headDueAt === undefined || record.headDueAt > bound) return { steps: 1, isDone: true };
-  const { scanned, isDone } = ageHead(records, record, bound, Math.ceil(left) * ENTRIES_A_STEP);
-  return { steps: 1 + scanned / ENTRIES_A_STEP, isDone };
+  const { work, isDone } = ageHead(records, record, bound, Math.ceil(left) * ENTRIES_A_STEP);
+  return { steps: 1 + work / ENTRIES_A_STEP, isDone };
 }
 
 /** It is checked in each sweep: no notification says when it may be erased. */
 const WITH_EACH_SWEEP = 0;
 
 /**
- * Erases the erasable entries of a journal's head, checking at most `limit` entries. Returns the number of checked entries, and whether it reached
- * the last erasable one.
+ * Erases the erasable entries of a journal's head, checking at most `limit` entries. Returns the work, in entries, and whether it reached the last
+ * erasable one.
  */
 function ageHead(
   records: Records,
   record: SessionRecord,
   bound: number,
   limit: number,
-): { scanned: number; isDone: boolean } {
+): { work: number; isDone: boolean } {
   const { ordinal, firstSeq } = record.session;
   const journal = records.journal(ordinal);
   const [first] = journal.after(firstSeq - 1, 1);
@@ -142,7 +142,9 @@ function ageHead(
   const { isCompacted } = marksOf(records, ordinal);
   let headDueAt: number | undefined;
   let cut = firstSeq;
+  let work = 0;
   for (const entry of entries) {
+    if (work >= limit) break;
     const turn = beginsTurn(entry) ? records.turns.find(entry.turnId) : undefined;
     const until = entry.at > bound ? entry.at : retainedUntil(records, turn, bound, isCompacted);
     if (until !== "gone") {
@@ -150,16 +152,16 @@ function ageHead(
       break;
     }
     cut = entry.seq + 1;
-    if (turn) eraseTurn(records, turn);
+    work += turn ? eraseTurn(records, turn) : 1;
   }
   journal.erase(entries.filter(({ seq }) => seq < cut));
-  const isDone = entries.length < limit || cut <= (entries.at(-1)?.seq ?? 0);
+  const isDone = work < limit && (entries.length < limit || cut <= (entries.at(-1)?.seq ?? 0));
   records.sessions.put({
     ...record,
     session: { ...record.session, firstSeq: cut },
     headDueAt: isDone ? headDueAt : record.headDueAt,
   });
-  return { scanned: entries.length, isDone };
+  return { work: Math.max(work, entries.length), isDone };
 }
 
 function beginsTurn(entry: Entry): boolean {

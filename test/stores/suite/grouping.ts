@@ -389,6 +389,30 @@ export function groupingTests(engine: Engine): void {
       expect(world.store.stats().deliveryBytes).toBeLessThan(5_000);
     });
 
+    it("stores the bodies of the newest hundred joins, and erases those of long groups in several slices", async ({
+      world,
+    }) => {
+      const recorder = { entries: 10_000, bytes: 1e9, refused: 1_000 };
+      for (let n = 0; n < 5; n++) {
+        const options = { session: `${SESSION}${n}`, group: groupOf({ key: `group:${n}` }), recorder };
+        await Promise.all(times(111, (count) => send(world, `push ${count}`, options)));
+      }
+      await world.clock.advance(30 * SECOND);
+      for (const claimed of (await world.claim()).turns) await world.end(claimed);
+      await world.clock.advance(SECOND);
+      const bodies = async () => {
+        const { items } = await world.store.listDeliveries({ limit: 1_000 });
+        const found = await Promise.all(items.map(({ deliveryId }) => world.store.getDelivery(deliveryId)));
+        return found.filter((delivery) => delivery?.body !== undefined).length;
+      };
+      // Those of the first request, and of the last hundred.
+      expect(await bodies()).toBe(5 * 101);
+      const now = world.clock.now();
+      expect(await world.sweep({ sessionsBefore: now, webhookSessionsBefore: now })).toBeGreaterThan(1);
+      expect(world.store.stats()).toMatchObject({ sessions: 0, deliveries: 5 * 111 });
+      expect(await bodies()).toBe(0);
+    });
+
     it("continues while its agent is paused, and claims the turn after the pause", async ({ world }) => {
       await send(world, "one");
       const pause = { now: world.clock.now(), streamKeep: 100 };
