@@ -4954,7 +4954,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The rate limit is exceeded, a budget is spent, or the queue of the session is full. Nothing was stored. */
+        /** @description The rate limit is exceeded, a budget is spent, or the queue of the session or the share of the queue is full. Nothing was stored. */
         RunLimited: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -5893,6 +5893,7 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["UnavailableToStart"];
+            507: components["responses"]["ShareFull"];
         };
     };
     "schedules.pause": {

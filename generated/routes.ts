@@ -225,7 +225,7 @@ export const routes = [
     method: "POST",
     path: "/api/v1/schedules/{schedule_name}/run",
     scope: "admin",
-    errors: ["invalid-request", "unauthenticated", "key-expired", "forbidden", "tls-required", "origin-not-allowed", "skill-not-found", "schedule-not-found", "turn-not-found", "method-not-allowed", "request-timeout", "session-conflict", "session-full", "idempotency-in-progress", "uri-too-long", "idempotency-mismatch", "rate-limited", "budget-exceeded", "session-busy", "headers-too-large", "internal", "shutting-down", "store-unavailable", "store-full", "gateway-busy"],
+    errors: ["invalid-request", "unauthenticated", "key-expired", "forbidden", "tls-required", "origin-not-allowed", "skill-not-found", "schedule-not-found", "turn-not-found", "method-not-allowed", "request-timeout", "session-conflict", "session-full", "idempotency-in-progress", "uri-too-long", "idempotency-mismatch", "rate-limited", "budget-exceeded", "session-busy", "share-busy", "headers-too-large", "internal", "shutting-down", "store-unavailable", "store-full", "gateway-busy", "share-full"],
     idempotent: true,
     bodyLimit: null,
     needsBody: false,

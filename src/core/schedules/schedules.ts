@@ -91,9 +91,14 @@ export class Schedules {
     return await this.#statusOf(schedule, (await this.#states()).get(name));
   }
 
-  /** Starts a turn of the schedule now, also while it is paused. The plan stays. A repeated request gets the first turn. Throws `schedule-not-found`. */
+  /**
+   * Starts a turn of the schedule now, also while it is paused. The plan stays. A repeated request gets the first turn, even if the schedule or its
+   * skill was removed. Throws `schedule-not-found`.
+   */
   async run(name: string, { caller, idempotency, delivery: request }: RunRequest): Promise<Started> {
     const { store, turns, clock, events } = this.#parts;
+    const replay = idempotency && (await turns.findReplay({ idempotency }));
+    if (replay) return replay;
     const schedule = this.#find(name);
     const own = deliveryOf(this.#parts, schedule, "schedules.run", {
       name: "schedule.requested",

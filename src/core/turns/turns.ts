@@ -37,6 +37,9 @@ export type TurnRequest = Pick<TurnOrder, "surface" | "caller" | "text"> & {
   callerSignal?: (() => AbortSignal) | undefined;
 };
 
+/** The parts of a request that decide whether it repeats another one, and how it waits. */
+type Repeatable = Pick<TurnRequest, "idempotency" | "agents" | "waitMs" | "callerSignal" | "follow">;
+
 /** `joinedBy`: the delivery of a request that joined the open group of the turn, also if the request is repeated. */
 export type Started = { turn: Turn; replayed: boolean; joinedBy?: string | undefined };
 
@@ -75,8 +78,7 @@ export function createTurns(parts: TurnParts) {
     }
   };
 
-  /** The turn that an earlier request with the same idempotency key started. */
-  const findReplay = async (request: TurnRequest): Promise<Started | undefined> => {
+  const findReplay = async (request: Repeatable): Promise<Started | undefined> => {
     const { idempotency, waitMs, callerSignal, follow } = request;
     const found = idempotency && (await store.findReplay(idempotency, clock.now()));
     if (!found) return undefined;
@@ -118,6 +120,9 @@ export function createTurns(parts: TurnParts) {
       return joinedBy === undefined ? { turn, replayed } : { turn, replayed, joinedBy };
     },
 
+    /** The turn that an earlier request with the same idempotency key started. */
+    findReplay,
+
     get,
 
     wait: (turn: Turn, ms: number, callerSignal?: TurnRequest["callerSignal"]): Promise<Turn> =>
@@ -134,7 +139,7 @@ export function createTurns(parts: TurnParts) {
 export type Turns = ReturnType<typeof createTurns>;
 
 /** A later key of the same name gets the idempotency keys of the earlier one, but possibly not all of its agents. */
-function requireReplay(request: TurnRequest, { agent }: Turn): void {
+function requireReplay(request: Repeatable, { agent }: Turn): void {
   if (reaches(request, agent)) return;
   throw new GatewayError("forbidden", "The idempotency key started a turn of an agent that the caller may not use.");
 }

@@ -73,6 +73,8 @@ export const scheduleProvocations: Record<string, Partial<Record<ErrorName, Prov
       return run(gateway, route, "again");
     },
     "session-busy": stuckOn("short queues", 3, { turnsPerSession: 1 }),
+    "share-busy": stuckOn("a share of the queue", 4, { turns: 4, share: 0.5 }),
+    "share-full": stuckOn("small shares", 3, { storeBytes: "1MiB", share: 0.0003 }),
     "gateway-busy": stuckOn("one queue", 3, { turns: 1 }),
   },
 };

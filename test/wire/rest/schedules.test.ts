@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createPuppet } from "#test/harness/backends.ts";
@@ -207,6 +207,25 @@ describe("schedules.run", () => {
     expect([first, second].map(({ headers }) => headers.get("idempotent-replayed"))).toEqual([null, "true"]);
     expect((await run(gateway, "other", { idempotencyKey: "monday" })).error).toBe("idempotency-mismatch");
     expect((await run(gateway, "brief", { idempotencyKey: "tuesday" })).json.turn_id).not.toBe(first.json.turn_id);
+  });
+
+  test("MUST return the first turn to a repeated call, even if the skill or the schedule was removed", async () => {
+    const folder = skillsFolder(SUMMARISE);
+    const skills = { dirs: [folder] };
+    const report = { every: "1h", skill: "summarise-thread", params: { length: "short" } };
+    await using gateway = await start({ report }, { skills });
+    const first = await run(gateway, "report", { idempotencyKey: "monday" });
+    const again = async () => (await run(gateway, "report", { idempotencyKey: "monday" })).json;
+    const schema = { type: "object", properties: { length: { enum: ["long"] } } };
+    writeFileSync(join(folder, "summarise-thread", "params.schema.json"), JSON.stringify(schema));
+    await createRpc(gateway.url).call("agent.reload", { agentName: "main" });
+    expect(await again()).toEqual(first.json);
+    rmSync(join(folder, "summarise-thread"), { recursive: true });
+    await createRpc(gateway.url).call("agent.reload", { agentName: "main" });
+    expect(await again()).toEqual(first.json);
+    await gateway.reload({ agents, gateway: { defaultAgent: "main" } });
+    expect(await again()).toEqual(first.json);
+    expect((await run(gateway, "report", { idempotencyKey: "tuesday" })).error).toBe("schedule-not-found");
   });
 
   test("starts a turn while the schedule is paused, and while its last turn runs", async () => {
