@@ -72,7 +72,7 @@ export function timesEvery(everyMs: number, anchor: number): PlannedTimes {
   return { upTo, after: (time) => upTo(time) + everyMs };
 }
 
-const MOST_COUNTED = 1_000;
+export const MOST_COUNTED = 1_000;
 
 /** The planned times that passed without a run: at most a thousand are counted. */
 export type MissedTimes = { count: number; firstAt: number; lastAt: number };

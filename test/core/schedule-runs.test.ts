@@ -150,6 +150,14 @@ describe("planned times that passed while no gateway ran", () => {
     expect(await nextOf(core)).toBe("2026-11-24T09:00:00.000Z");
   });
 
+  it("are counted up to a thousand", async () => {
+    await using core = await startScheduled({ poll: { everyMs: 1_000 } });
+    core.clock.jump(HOUR);
+    await core.pass(1_000);
+    const last = (await core.told()).find((entry) => "outcome" in entry && entry.outcome === "missed");
+    expect(last).toMatchObject({ reason: expect.stringMatching(/^At least 1000 planned times from .*T08:00:01/) });
+  });
+
   it("do not delay the one that is on time", async () => {
     await using core = await startScheduled({ poll: { everyMs: HOUR, missed: "once" } });
     core.clock.jump(5 * HOUR - 30_000);

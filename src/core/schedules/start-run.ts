@@ -6,7 +6,7 @@ import type { Runner } from "#core/turns/runner.ts";
 import { agentFor, orderOf, type TurnRequest } from "#core/turns/turns.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newBareId, newId } from "#kit/ids.ts";
-import { dueTimes, type MissedTimes } from "#kit/schedule-times.ts";
+import { dueTimes, type MissedTimes, MOST_COUNTED } from "#kit/schedule-times.ts";
 import type { Delivery, DeliveryAnswer, ScheduledStart, ScheduleOrder, ScheduleState } from "#store/store.ts";
 import type { ScheduleSettings } from "./settings.ts";
 import { planOf, type ScheduleTimes } from "./times.ts";
@@ -138,8 +138,9 @@ function missedRun(parts: RunParts, schedule: ScheduleSettings, { count, firstAt
     last_at: textOf(lastAt),
   };
   const delivery = deliveryOf(parts, schedule, "schedules.fire", { name: "schedule.missed", detail }, "missed");
+  const atLeast = count < MOST_COUNTED ? "" : "At least ";
   const times =
-    count === 1 ? "The planned time" : `${count} planned times from ${textOf(firstAt)} to ${textOf(lastAt)}`;
+    count === 1 ? "The planned time" : `${atLeast}${count} planned times from ${textOf(firstAt)} to ${textOf(lastAt)}`;
   const reason = `${times} passed while no gateway could start a run: none ran, the store was unavailable, or a clock was wrong.`;
   const { deliveryId } = delivery;
   const run = { plannedAt: lastAt, at: now, outcome: "missed" as const, reason, deliveryId };
