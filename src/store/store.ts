@@ -157,13 +157,15 @@ export interface Store extends InboundStore, NotificationStore, ScheduleStore, A
    * agent (0: none) in each lane. It alternates between turns that a caller waits for and other turns. In each kind the turn that has been
    * ready longest comes first: a turn becomes ready as it becomes first in its queue, and again when it is given back and its
    * delay is over. `nextDueInMs` is the time until a turn that was given back with a delay can be claimed. A turn
-   * whose budget is spent and refuses is ended instead of claimed; `refusedBy` has the budget of each of these.
+   * whose budget is spent and refuses is ended instead of claimed; `refusedBy` has the budget of each of these. `closesGroups`: a store that is not durable
+   * first closes all open groups, whose turns would be lost.
    */
   claimTurns(
     request: Omit<ClaimRequest, "replyMessageId"> & {
       free: number;
       freeOf(agent: string, lane: Lane): number;
       newMessageId(): string;
+      closesGroups?: boolean;
     },
   ): Promise<{ turns: ClaimedTurn[]; nextDueInMs: number | undefined; refusedBy?: readonly string[] }>;
 

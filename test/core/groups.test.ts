@@ -69,6 +69,15 @@ describe("the turn of a group of webhooks", () => {
     expect(await core.logged("turn.started")).toMatchObject([{ queuedMs: 0 }]);
   });
 
+  it("runs before a gateway with a store in memory stops", async () => {
+    await using core = await startCore();
+    const { turn } = await send(core, "one");
+    const drained = core.core.runner.drain(10_000);
+    (await core.scripted.next()).end();
+    expect((await core.ended(turn)).status).toBe("completed");
+    expect(await drained).toBe(0);
+  });
+
   it("is returned to a repeat of a request that joined, with the delivery that joined", async () => {
     await using core = await startCore();
     const opened = await send(core, "one");

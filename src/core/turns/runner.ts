@@ -157,6 +157,7 @@ export class Runner {
         return places;
       },
       newMessageId: () => newId("msg", clock.now()),
+      closesGroups: !store.durable && this.#worker.state() === "draining",
     });
     this.#emptyMs = turns.length > 0 ? 0 : (nextDueInMs ?? Infinity);
     for (const budget of refusedBy ?? []) reportRefusal(this.#parts, budget);

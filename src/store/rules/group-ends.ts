@@ -55,6 +55,25 @@ export function closeGroup(records: Records, record: GroupedTurn): OpenTurnRecor
   };
 }
 
+/** Closes the groups of a session whose time is over, so that a later turn is behind theirs. Returns true if there were any. */
+export function closeGroupsOver(records: Records, ordinal: number): boolean {
+  const { time } = records.moment;
+  const dueAt = ({ open }: OpenTurnRecord) => open.dueAt ?? 0;
+  const over = records.turns
+    .grouped(ordinal)
+    .filter((record) => dueAt(record) <= time)
+    .sort((a, b) => dueAt(a) - dueAt(b));
+  for (const record of over) if (isGrouped(record)) records.turns.put(closeGroup(records, record));
+  if (over.length > 0) records.notify({ kind: "work", of: "turn" });
+  return over.length > 0;
+}
+
+/** Closes all groups, though their time is not over. */
+export function closeAllGroups(records: Records): void {
+  if (!records.totals.open.grouped) return;
+  for (const record of records.turns.open()) if (isGrouped(record)) records.turns.put(closeGroup(records, record));
+}
+
 /** Adds a step to the timeline of a group's first delivery. */
 export function noteOnFirst(records: Records, deliveryId: string, step: DeliveryStep): void {
   addDeliveryStep(records, deliveryId, step);

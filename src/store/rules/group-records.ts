@@ -1,3 +1,6 @@
+/** Turns with open groups are behind all others of their session. */
+export const BEHIND_ALL = 2 ** 52;
+
 /** A group of webhooks that become one turn, while it is open. Its turn is `due` when it closes. */
 export type GroupRecord = {
   readonly key: string;

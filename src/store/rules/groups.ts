@@ -6,6 +6,7 @@ import type { Delivery, OpenGroup, TurnGroup, TurnOrder, TurnStart } from "#stor
 import { budgetsOfOrder } from "./budget-turns.ts";
 import { eraseContent, storeDelivery } from "./deliveries.ts";
 import { closeGroup, type GroupedTurn, isGrouped, noteOnFirst, stepOf } from "./group-ends.ts";
+import { BEHIND_ALL } from "./group-records.ts";
 import { storeKey } from "./keys.ts";
 import { checkBytes } from "./limits.ts";
 import { checkSession, newTurn } from "./new-turns.ts";
@@ -14,8 +15,6 @@ import { isOpen, type OpenTurnRecord, type Records, type Rule } from "./records.
 import { newSession } from "./sessions.ts";
 import { bytesOfTurn, checkBytesOfShare, countTurnBytes, countWaitingTurn } from "./shares.ts";
 
-/** Turns with open groups are behind all others of their session. */
-const BEHIND_ALL = 2 ** 52;
 const BETWEEN_MESSAGES = "\n\n";
 /** The joins of a group that its first delivery's timeline shows. The other steps need room, too. */
 const MOST_JOINS_SHOWN = 100;

@@ -260,6 +260,8 @@ export interface Records {
       queue(ordinal: number): readonly OpenTurnRecord[];
       /** The first turn of the queue. A turn with an open group is none, as it blocks no other. */
       firstInQueue(ordinal: number): OpenTurnRecord | undefined;
+      /** The turns of a session with open groups. */
+      grouped(ordinal: number): readonly OpenTurnRecord[];
       /** Turns that have not ended, in any order; of one agent or of all. */
       open(agent?: string): OpenTurnRecord[];
       /** Turns with a smaller id, the greatest first. */

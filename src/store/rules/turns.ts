@@ -4,7 +4,7 @@ import { isPaused } from "./agents.ts";
 import { beginWithBudgets, budgetsOfOrder, delayForBudget, withReservation } from "./budget-turns.ts";
 import { findNoRoom, readyTurn } from "./budgets.ts";
 import { storeDelivery } from "./deliveries.ts";
-import { closeGroup, isGrouped } from "./group-ends.ts";
+import { closeAllGroups, closeGroup, closeGroupsOver, isGrouped } from "./group-ends.ts";
 import { startInGroup } from "./groups.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, storeKey } from "./keys.ts";
@@ -40,7 +40,8 @@ export function startTurnWith(records: Records, order: TurnOrder, task: BeatTask
   checkSession(records, known, order);
   const budgets = budgetsOfOrder(records, order);
 
-  const before = known ?? newSession(records, order);
+  const isChanged = known && records.totals.open.grouped ? closeGroupsOver(records, known.session.ordinal) : false;
+  const before = (isChanged ? records.sessions.find(order.session.sessionId) : known) ?? newSession(records, order);
   const { agent, ordinal } = before.session;
   const isFirst = records.turns.firstInQueue(ordinal) === undefined;
   const mayBegin = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
@@ -90,6 +91,7 @@ const OTHER_NEXT = ["other", "waited"] as const;
 
 export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   const { free, freeOf } = request;
+  if (request.closesGroups) closeAllGroups(records);
   let nextDueInMs = makeDueReady(records, records.turns, (record: OpenTurnRecord) =>
     isGrouped(record) ? closeGroup(records, record) : readyTurn(records, record),
   );

@@ -1,6 +1,7 @@
 /** The queries of the rules for each kind of record, answered by its table. */
 import { NOTHING_OPEN } from "#store/rules/agents.ts";
 import type { BudgetRecord } from "#store/rules/budget-records.ts";
+import { BEHIND_ALL } from "#store/rules/group-records.ts";
 import {
   type AgentCount,
   type AgentRecord,
@@ -94,6 +95,7 @@ export function turnRecords(open: RecordTable<OpenTurnRecord>, ended: RecordTabl
       const first = open.first(queue, of);
       return first?.open.group === undefined ? first : undefined;
     },
+    grouped: (of) => open.scan(queue, { of, above: BEHIND_ALL }),
     open: (of) => open.scan(of === undefined ? all : ofAgent, { of }),
     before: (below, limit) => {
       const newest = { below, limit, newestFirst: true };

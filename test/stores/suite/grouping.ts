@@ -110,6 +110,24 @@ export function groupingTests(engine: Engine): void {
       expect(texts).toEqual(["push 5", "push 10", "push 15", "push 20", "push 25", "push 30"]);
     });
 
+    it("is before a later turn of its session once its time is over, even if no gateway has claimed", async ({
+      world,
+    }) => {
+      await send(world, "old", { group: groupOf({ key: "group:2", windowMs: 20 * SECOND }) });
+      await send(world, "older", { group: groupOf({ windowMs: 10 * SECOND }) });
+      await send(world, "open", { group: groupOf({ key: "group:3", windowMs: 60 * SECOND }) });
+      await world.clock.advance(30 * SECOND);
+      await world.start({ session: SESSION, text: "new" });
+      const texts: string[] = [];
+      for (let n = 0; n < 3; n++) {
+        const claimed = await world.claimNext();
+        texts.push(claimed.message.text);
+        await world.end(claimed);
+      }
+      expect(texts).toEqual(["older", "old", "new"]);
+      expect((await world.claim()).turns).toEqual([]);
+    });
+
     it("keeps the key of an open group from the sweep of a gateway whose clock is ahead", async ({ world }) => {
       const group = groupOf({ windowMs: 2 * SECOND, maxWaitMs: 4 * SECOND });
       const { turn } = await send(world, "one", { group });
