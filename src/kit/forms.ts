@@ -30,12 +30,11 @@ type FormFlaw = Flaw & { error: "parse-error" | "invalid-request" };
 /** Senders encode a bracket at the beginning of a form. A signature does not cover the media type, so JSON could be sent as a form. */
 const LIKE_JSON = /^[\s\uFEFF]*[[{]/;
 
-/** The fields of a form, decoded: `+` is a space, and percent escapes are UTF-8. */
-export function fieldsOf(text: string): Fields | FormFlaw {
+/** The fields of a form, decoded: `+` is a space, and percent escapes are UTF-8. Nothing is decoded if there are more than `most`. */
+export function fieldsOf(text: string, most = BODY_LIMITS.values): Fields | FormFlaw {
   if (LIKE_JSON.test(text)) return { error: "parse-error", flaw: "is JSON: send it as application/json." };
   const fields = text.split("&").filter((field) => field !== "");
   if (fields.length === 0) return { error: "parse-error", flaw: "is empty." };
-  const most = BODY_LIMITS.values;
   if (fields.length > most) return { error: "invalid-request", flaw: `has more than ${most} fields.` };
   try {
     return fields.map((field) => {

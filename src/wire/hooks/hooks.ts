@@ -56,7 +56,7 @@ function send({ call, signing, headers, answer }: HookExchange, { body, replayed
   sendBody(call.res, 200, { "x-request-id": call.requestId, ...type, ...marks }, plain.body);
 }
 
-/** A stranger's body is never parsed, and it is read only to check a signature over it. */
+/** A stranger's body is read only to check a signature over it, and is not parsed. Only the fields of a small form of Twilio, which it signs, are decoded. */
 async function answer(parts: HooksDoorParts, hook: HookExchange): Promise<HookReply> {
   const { call } = hook;
   const access = parts.access();

@@ -217,9 +217,8 @@ const linear: Scheme = {
   senderIdOf: (headers) => headerOf(headers, "linear-delivery"),
 };
 
-/** The ids of Twilio's messages, calls and recordings. Each may be sent several times, with another status. */
-const TWILIO_IDS = ["MessageSid", "SmsSid", "CallSid", "RecordingSid"];
-const TWILIO_STATUSES = ["MessageStatus", "SmsStatus", "CallStatus", "RecordingStatus"];
+/** A stranger's form is decoded before its signature is checked, so it must be small. Twilio's forms are. */
+const TWILIO_FORM = { bytes: 64 * 1024, fields: 256 };
 
 /** Twilio reports an answer without a media type as an error. */
 const NO_INSTRUCTIONS: PlainAnswer = { type: "text/xml", body: "<Response/>" };
@@ -246,18 +245,30 @@ const twilio: Scheme = {
     return { prefixes: addresses.map((address) => address + parameter), text };
   },
   keysOf: keyOfText,
-  senderIdOf(headers, body) {
-    const id = TWILIO_IDS.map((name) => textAt(body, name)).find(Boolean);
-    const status = TWILIO_STATUSES.map((name) => textAt(body, name)).find(Boolean);
-    return headerOf(headers, "i-twilio-idempotency-token") ?? (id && `${id} ${status ?? ""}`);
-  },
+  senderIdOf: (headers, body) => signedIdOf(body) ?? headerOf(headers, "i-twilio-idempotency-token"),
   answerOf: () => NO_INSTRUCTIONS,
 };
 
-/** The fields of a form as Twilio signs them: sorted, each value of a name once. Undefined for a form that cannot be read. */
+/**
+ * The id of a message or a recording with its status: the same request again has it too. The requests of a call have nothing that tells a repeat from
+ * the same input again.
+ */
+function signedIdOf(body: unknown): string | undefined {
+  const message = textAt(body, "MessageSid") ?? textAt(body, "SmsSid");
+  if (message) return `${message} ${textAt(body, "MessageStatus") ?? textAt(body, "SmsStatus") ?? ""}`;
+  const recording = textAt(body, "RecordingSid");
+  const status = textAt(body, "RecordingStatus");
+  return recording && status && `${recording} ${status}`;
+}
+
+/** The first character of a name. Otherwise a part of the signed address, or the hash of JSON, could be the name of a field. */
+const NAME_START = /^[A-Za-z_]/;
+
+/** The fields of a form as Twilio signs them: sorted, each value of a name once. Undefined for a form that Twilio cannot have sent. */
 function signedFields(raw: Buffer): string | undefined {
-  const fields = isUtf8(raw) ? fieldsOf(raw.toString("utf8")) : { flaw: "" };
-  if ("flaw" in fields) return undefined;
+  if (raw.length > TWILIO_FORM.bytes || !isUtf8(raw)) return undefined;
+  const fields = fieldsOf(raw.toString("utf8"), TWILIO_FORM.fields);
+  if ("flaw" in fields || fields.some(([name]) => !NAME_START.test(name))) return undefined;
   const pairs = new Map<string, Set<string>>();
   for (const [name, value] of fields) pairs.set(name, (pairs.get(name) ?? new Set()).add(value));
   return [...pairs.keys()]

@@ -1,4 +1,4 @@
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { HTTPModuleFunctions } from "@slack/bolt";
 import { describe, expect, test } from "vitest";
 import { FORM } from "#kit/forms.ts";
@@ -299,15 +299,42 @@ describe("a form", async () => {
       ).toBe(200);
     });
 
-    test("is recognised by Twilio's token, or else by its id and status", async () => {
-      const form = formOf({ MessageSid: "SM-status", MessageStatus: "sent", From: "x", Body: "y" });
-      const delivered = form.replace("sent", "delivered");
-      const isRepeat = async (body: string, more = {}) =>
-        (await sendSms(body, { ...sign(body), ...more })).headers.get("idempotent-replayed") === "true";
-      expect([await isRepeat(form), await isRepeat(delivered), await isRepeat(form)]).toEqual([false, false, true]);
-      const token = { "i-twilio-idempotency-token": "f9b2c1d4" };
-      expect([await isRepeat(form, token), await isRepeat(form, token)]).toEqual([false, true]);
-      expect((await sendSms(delivered, { ...sign(delivered), ...token })).error).toBe("idempotency-mismatch");
+    const isRepeat = async (fields: Record<string, string>, token?: string) => {
+      const body = formOf(fields);
+      const reply = await sendSms(body, { ...sign(body), ...(token && { "i-twilio-idempotency-token": token }) });
+      expect(reply.status).toBe(200);
+      return reply.headers.get("idempotent-replayed") === "true";
+    };
+
+    test.each([
+      ["a message", { MessageSid: "SM-status", MessageStatus: "sent" }, { MessageStatus: "delivered" }],
+      ["an older message", { SmsSid: "SM-sms", SmsStatus: "sent" }, { SmsStatus: "delivered" }],
+      ["a recording", { CallSid: "CA-1", RecordingSid: "RE1", RecordingStatus: "completed" }, { RecordingSid: "RE2" }],
+    ])("of %s is recognised by its signed id and status, whatever Twilio's token is", async (_what, fields, other) => {
+      const changed: Record<string, string> = { ...fields, ...other };
+      expect([await isRepeat(fields), await isRepeat(changed), await isRepeat(fields)]).toEqual([false, false, true]);
+      // The token is not signed: a captured request could have another one.
+      expect([await isRepeat(fields, "t-1"), await isRepeat(fields, "t-2")]).toEqual([true, true]);
+    });
+
+    test("of a call is recognised by Twilio's token only: the same caller may enter the same digits twice", async () => {
+      const call = { CallSid: "CA-2", CallStatus: "in-progress", Digits: "1" };
+      expect([await isRepeat(call), await isRepeat({ ...call, Digits: "2" }), await isRepeat(call)]).toEqual(
+        Array(3).fill(false),
+      );
+      expect([await isRepeat(call, "t-3"), await isRepeat(call, "t-3")]).toEqual([false, true]);
+      // A recording without a status belongs to an answer of the call.
+      const recorded = { ...call, RecordingSid: "RE3" };
+      expect([await isRepeat(recorded), await isRepeat(recorded)]).toEqual([false, false]);
+    });
+
+    test("MUST be refused before it is decoded if it is larger or has more fields than Twilio sends", async () => {
+      const numbered = (count: number) =>
+        formOf(Object.fromEntries(Array.from({ length: count }, (_, n) => [`Field${n}`, "x"])));
+      const padded = (bytes: number) => `Body=${"x".repeat(bytes - "Body=".length)}`;
+      for (const form of [numbered(256), padded(65_536)]) expect((await sendSms(form, sign(form))).status).toBe(200);
+      for (const form of [numbered(257), padded(65_537)])
+        expect((await sendSms(form, sign(form))).error).toBe("unauthenticated");
     });
 
     test("with JSON is verified by its hash in the address", async () => {
@@ -318,6 +345,13 @@ describe("a form", async () => {
       const reply = await send("sms", body, json);
       expect([reply.status, reply.text]).toEqual([200, "<Response/>"]);
       expect((await send("sms", `${body} `, json)).error).toBe("unauthenticated");
+      // The signature of JSON is that of a form with the hash as its field, and that of a longer address.
+      const hash = createHash("sha256").update(body).digest("hex");
+      for (const name of [`&bodySHA256=${hash}`, "-vipFrom"]) {
+        const form = formOf({ [name]: "" });
+        expect((await sendSms(form, sign(form))).error).toBe("unauthenticated");
+        expect((await sendSms(form, headers)).error).toBe("unauthenticated");
+      }
       // JSON with the signature of a form without fields is not accepted.
       expect((await send("sms", body, { ...sign(""), "content-type": "application/json" })).error).toBe(
         "unauthenticated",
