@@ -42,6 +42,18 @@ browserTests(({ open }) => {
       expect(page.url()).toContain("/console/schedules/brief");
     });
 
+    it("MUST keep the count and Refresh of the page when the open tab is clicked", async () => {
+      await using gateway = await startPages({ schedules });
+      await using page = await open(gateway, { path: "/console/schedules/brief" });
+      await untilLive(page);
+      const refresh = page.getByRole("button", { name: "Refresh" });
+      await refresh.waitFor();
+      await page.getByRole("tab", { name: "Schedules" }).click();
+      await page.waitForURL("**/console/schedules");
+      await refresh.waitFor({ timeout: 2_000 });
+      expect(await page.locator(".page-head").textContent()).toContain("2 schedules");
+    });
+
     it("MUST run now after a confirmation, and lead to the turn and the request, which lead back", async () => {
       await using gateway = await startPages({ schedules });
       await using page = await open(gateway, { path: "/console/schedules/brief" });

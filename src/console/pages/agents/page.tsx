@@ -17,7 +17,7 @@ function Page({ params: { agent, schedule } }: { params: Record<string, string> 
         label="Parts of Agents"
         open={open}
         onOpen={(id) => {
-          head.value = undefined;
+          if (id !== open) head.value = undefined;
           go(`/${id}`, { replace: true });
         }}
         tabs={[
