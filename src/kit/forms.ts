@@ -52,6 +52,12 @@ function decode(text: string): string {
   return decodeURIComponent(text.replaceAll("+", " "));
 }
 
+/** What can be decoded; incomplete escapes stay, and bytes that are not UTF-8 become U+FFFD. */
+function decodeAny(text: string): string {
+  const bytesOf = (run: string) => Uint8Array.from(run.slice(1).split("%"), (digits) => Number.parseInt(digits, 16));
+  return text.replaceAll("+", " ").replace(/(?:%[\da-f]{2})+/gi, (run) => new TextDecoder().decode(bytesOf(run)));
+}
+
 /** A JSON text, which may be invalid, and its place as the subject of a sentence. */
 type SentJson = { json: string; place: string };
 
@@ -80,19 +86,15 @@ export function mappedJsonOf(contentType: string | undefined, text: string): str
   return "flaw" in read ? undefined : read.json;
 }
 
-/** A form with the values that `change` returns. Fields whose value is the same stay as they were written. */
+/** A form, which may be malformed, with the values that `change` returns. Fields whose value is the same stay as they were written. */
 export function withValues(text: string, change: (name: string, value: string) => string): string {
   const changed = (field: string): string => {
     const nameEnd = field.indexOf("=");
     if (nameEnd < 0) return field;
-    try {
-      const value = decode(field.slice(nameEnd + 1));
-      const now = change(decode(field.slice(0, nameEnd)), value);
-      const written = () => encodeURIComponent(now).replaceAll(encodeURIComponent(HIDDEN), HIDDEN);
-      return now === value ? field : `${field.slice(0, nameEnd)}=${written()}`;
-    } catch {
-      return field;
-    }
+    const value = decodeAny(field.slice(nameEnd + 1));
+    const now = change(decodeAny(field.slice(0, nameEnd)), value);
+    const written = () => encodeURIComponent(now.toWellFormed()).replaceAll(encodeURIComponent(HIDDEN), HIDDEN);
+    return now === value ? field : `${field.slice(0, nameEnd)}=${written()}`;
   };
   return text.split("&").map(changed).join("&");
 }

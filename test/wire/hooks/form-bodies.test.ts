@@ -129,5 +129,13 @@ it("a media type of forms is recognised with the parameters that senders add", (
 it("values of a form are replaced in place, and the others stay as they were written", () => {
   const hidden = withValues("a=1&token=x%2By&b=%zz&c&d=%41", (name, value) => (name === "token" ? "[hidden]" : value));
   expect(hidden).toBe("a=1&token=[hidden]&b=%zz&c&d=%41");
+  const malformed = ["token=s3cr3t%zz", "token=s3cr3t%", "token=%FF", "%74oken=s%zz", "a=1&token=%E2%82&%ff=%ff"];
+  expect(malformed.map((form) => withValues(form, (name, value) => (name === "token" ? "[hidden]" : value)))).toEqual([
+    "token=[hidden]",
+    "token=[hidden]",
+    "token=[hidden]",
+    "%74oken=[hidden]",
+    "a=1&token=[hidden]&%ff=%ff",
+  ]);
   expect(fieldsOf(hidden.replace("&b=%zz", ""))).toContainEqual(["token", "[hidden]"]);
 });
