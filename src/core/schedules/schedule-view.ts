@@ -1,8 +1,10 @@
 import { spanOf, textOf } from "#core/agents/agents.ts";
 import type { Schedule } from "#generated/rpc-types.ts";
+import { isSecretName } from "#kit/secret-fields.ts";
+import { HIDDEN } from "#kit/secret-headers.ts";
 import type { ScheduleStatus } from "./schedules.ts";
 
-/** A schedule as callers see it. */
+/** A schedule as callers see it. Texts in `params` whose name says that they are secret are hidden, as in the effective configuration. */
 export function scheduleView({ settings, pausedAt, next, last }: ScheduleStatus): Schedule {
   const { name, cron, everyMs, timeZone, agent, message, skillId, params, sessionId, model, channel } = settings;
   const { delivery, missed, missedWithinMs, overlap } = settings;
@@ -14,7 +16,7 @@ export function scheduleView({ settings, pausedAt, next, last }: ScheduleStatus)
     agent,
     message: message ?? null,
     skillId: skillId ?? null,
-    params: skillId === undefined ? null : { ...params },
+    params: skillId === undefined ? null : (shown("", params ?? {}) as Record<string, unknown>),
     sessionId: sessionId ?? null,
     model: model ?? null,
     channel: channel ?? null,
@@ -27,6 +29,14 @@ export function scheduleView({ settings, pausedAt, next, last }: ScheduleStatus)
     next: next.map((time) => new Date(time).toISOString()),
     last: last ? runView(last) : null,
   };
+}
+
+/** `name`: that of the nearest field. */
+function shown(name: string, value: unknown): unknown {
+  if (typeof value === "string") return isSecretName(name) ? HIDDEN : value;
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => shown(name, item));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, shown(key, item)]));
 }
 
 function runView(run: NonNullable<ScheduleStatus["last"]>): NonNullable<Schedule["last"]> {
