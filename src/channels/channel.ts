@@ -59,11 +59,11 @@ export type SentNotification = {
 };
 
 /**
- * `delivered`: the receiver accepted it. `refused`: the receiver wants none, now or later. `failed`: worth another try, not
+ * `delivered`: the receiver accepted it. `refused`: the receiver wants none, now or later; with `isOfMessage`, it accepts others. `failed`: worth another try, not
  * before `retryAfterMs`. `reason` is for people, and holds neither the address nor a secret; `code` is the HTTP status, if there
  * was one.
  */
 export type Outcome =
   | { kind: "delivered"; code: number }
-  | { kind: "refused"; code: number; reason: string }
+  | { kind: "refused"; code: number; reason: string; isOfMessage?: boolean }
   | { kind: "failed"; code: number | undefined; reason: string; retryAfterMs: number | undefined };

@@ -20,11 +20,12 @@ export function createSlackChannel(settings: { url: string }, { post }: { post: 
 
 const POST_MESSAGE = "https://slack.com/api/chat.postMessage";
 const NO_ADDRESS = "there is no address in Slack: set `to` of the mapping or of the channel";
+const NO_API = "the answer is not one of Slack's API: check the channel's `url`";
 
 type BotSettings = { botToken: string; url: string | undefined; to: string | undefined };
 
 /**
- * Posts a reply's text as a bot of Slack: to the address of the reply, otherwise to the default one, and into its thread. Slack loads no address in
+ * Posts a reply's text as a bot of Slack: to the address of the reply, and into its thread, otherwise to the default one. Slack loads no address in
  * the text, so that a reply can send nothing to others.
  */
 export function createSlackBot(settings: BotSettings, { post }: { post: Post }): Channel {
@@ -32,31 +33,41 @@ export function createSlackBot(settings: BotSettings, { post }: { post: Post }):
   const headers = { authorization: `Bearer ${settings.botToken}`, "content-type": "application/json; charset=utf-8" };
   return {
     kind: "slack",
-    async announce({ reply, hops, to = settings.to, thread }, signal) {
-      if (to === undefined) return { kind: "unsendable", reason: NO_ADDRESS };
-      const message = { channel: to, thread_ts: thread, text: slackTextOf(reply) };
+    async announce({ reply, hops, to, thread }, signal) {
+      const channel = to ?? settings.to;
+      if (channel === undefined) return { kind: "unsendable", reason: NO_ADDRESS };
+      const message = { channel, thread_ts: to && thread, text: slackTextOf(reply) };
       const body = Buffer.from(JSON.stringify({ ...message, unfurl_links: false, unfurl_media: false }));
-      return post({ url, headers, body, hops: hops + 1, judge: outcomeOf }, signal);
+      const judge = (answer: JudgedAnswer) => outcomeOf(answer, to !== undefined);
+      return post({ url, headers, body, hops: hops + 1, judge }, signal);
     },
   };
 }
 
 /** Errors of Slack after which another try may succeed. */
 const PASSING = new Set(
-  `ratelimited rate_limited internal_error fatal_error service_unavailable request_timeout team_added_to_org`.split(
-    " ",
-  ),
+  [
+    "ratelimited rate_limited message_limit_exceeded internal_error fatal_error service_unavailable request_timeout",
+    "team_added_to_org org_login_required",
+  ].flatMap((line) => line.split(" ")),
 );
+/** Errors of an address that do not concern the token. */
+const OF_ADDRESS =
+  /^(?:channel_not_found|not_in_channel|is_archived|thread_not_found|cannot_reply_to_message|messages_tab_disabled|restricted_action.*)$/;
 
-/** The outcome of a call of Slack's API, which reports most errors with the status 200. */
-function outcomeOf({ code, text, retryAfterMs }: JudgedAnswer): Outcome {
+/**
+ * The outcome of a call of Slack's API, which reports most errors with the status 200. Another answer of success is final: it may be that of an
+ * incoming webhook, which has posted the reply.
+ */
+function outcomeOf({ code, text, retryAfterMs }: JudgedAnswer, isOwnAddress: boolean): Outcome {
   const { ok, error } = parse(text);
   if (ok === true) return { kind: "delivered", code };
   // The name is shown, so it must be one: an answer may repeat the token.
   const name = typeof error === "string" && /^[a-z][a-z_]{1,63}$/.test(error) ? error : "an unknown error";
-  const reason = ok === false ? `Slack answered ${name}` : "the answer is not one of Slack's API";
-  if (ok === false && !PASSING.has(name)) return { kind: "refused", code, reason };
-  return { kind: "failed", code, reason, retryAfterMs };
+  if (ok !== false) return { kind: "refused", code, reason: NO_API };
+  const reason = `Slack answered ${name}`;
+  if (PASSING.has(name)) return { kind: "failed", code, reason, retryAfterMs };
+  return { kind: "refused", code, reason, isOfMessage: isOwnAddress && OF_ADDRESS.test(name) };
 }
 
 function parse(text: string): { ok?: unknown; error?: unknown } {

@@ -32,6 +32,8 @@ function checkSlack(path: Path, { url, botToken, to }: Slack, { refuse }: Findin
     refuse(path, "needs `botToken`, or the `url` of an incoming webhook.");
   else if (botToken === undefined && to !== undefined)
     refuse([...path, "to"], "needs `botToken`: an incoming webhook posts only to its own channel.");
+  if (botToken !== undefined && url !== undefined && /^https?:\/\/hooks\.slack[^/]*\.com(?:[/:]|$)/i.test(url))
+    refuse([...path, "url"], "is the address of an incoming webhook, which takes no `botToken`: remove one of them.");
   if (botToken !== undefined && !/^[!-~]*$/.test(botToken))
     refuse([...path, "botToken"], "holds a space or a character that no header can carry: copy it as it was shown.");
 }

@@ -192,6 +192,8 @@ function checkAddress({ named, to, thread }: Address, at: Path, warn: Report): v
       [...at, "channel"],
       "names a bot of Slack without an address, so no reply can be sent: set `to` here or there.",
     );
+  else if (isBot && to === undefined && thread !== undefined)
+    warn([...at, "thread"], "has no effect without `to`: a thread is in the Slack channel that `to` names.");
   else if (!isBot && (to ?? thread) !== undefined)
     warn(
       [...at, to === undefined ? "thread" : "to"],

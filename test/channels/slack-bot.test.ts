@@ -52,6 +52,15 @@ describe("a bot of Slack", () => {
     expect(body).not.toHaveProperty("thread_ts");
   });
 
+  it("MUST not post to its own address into the thread of another one", async () => {
+    await using receiver = await startReceiver([answerOf(OK)]);
+    const { channel, signal } = openFor(receiver);
+    await channel.announce(replyOf({ thread: "1503435956.000247" }), signal);
+    const body = JSON.parse(String(receiver.requests[0]?.body));
+    expect(body).toMatchObject({ channel: "C0DEFAULT" });
+    expect(body).not.toHaveProperty("thread_ts");
+  });
+
   it("makes no request without an address", async () => {
     const bot = createSlackBot(
       { botToken: SECRET, url: undefined, to: undefined },
@@ -72,16 +81,37 @@ describe("a bot of Slack", () => {
     "msg_too_long",
     "some_new_error",
   ])("does not retry after %s", async (error) => {
-    expect(await announceTo(answerOf({ ok: false, error }))).toEqual(refusedWith(error));
+    expect(await announceTo(answerOf({ ok: false, error }))).toMatchObject(refusedWith(error));
   });
 
-  it.each(["ratelimited", "rate_limited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"])(
-    "may retry after %s",
-    async (error) => {
-      const outcome = await announceTo(answerOf({ ok: false, error }, { "retry-after": "30" }));
-      expect(outcome).toEqual(failed(`Slack answered ${error}`, { code: 200, retryAfterMs: 30_000 }));
-    },
-  );
+  it.each([
+    "ratelimited",
+    "rate_limited",
+    "message_limit_exceeded",
+    "internal_error",
+    "fatal_error",
+    "service_unavailable",
+    "request_timeout",
+    "team_added_to_org",
+    "org_login_required",
+  ])("may retry after %s", async (error) => {
+    const outcome = await announceTo(answerOf({ ok: false, error }, { "retry-after": "30" }));
+    expect(outcome).toEqual(failed(`Slack answered ${error}`, { code: 200, retryAfterMs: 30_000 }));
+  });
+
+  it.each([
+    ["channel_not_found", "C1", true],
+    ["is_archived", "C1", true],
+    ["restricted_action_read_only_channel", "C1", true],
+    ["channel_not_found", undefined, false],
+    ["invalid_auth", "C1", false],
+    ["token_revoked", "C1", false],
+    ["some_new_error", "C1", false],
+  ])("says of %s with the address %s whether it concerns only this reply: %s", async (error, to, isOfMessage) => {
+    await using receiver = await startReceiver([answerOf({ ok: false, error })]);
+    const { channel, signal } = openFor(receiver);
+    expect(await channel.announce(replyOf({ to }), signal)).toEqual({ ...refusedWith(error), isOfMessage });
+  });
 
   it("returns the pause that a 429 requests", async () => {
     const limited = answerOf({ ok: false, error: "ratelimited" }, { "retry-after": "7" }, 429);
@@ -96,10 +126,11 @@ describe("a bot of Slack", () => {
     ["null", answer(200, {}, "null")],
     ["`ok` as text", answerOf({ ok: "true" })],
     ["nothing after 204", answer(204)],
-  ])("may retry if Slack's answer is %s", async (_what, behaviour) => {
+    ["that of an incoming webhook", answer(200, { "content-type": "text/html" }, "ok")],
+  ])("does not retry, because the reply may be posted, if the answer is %s", async (_what, behaviour) => {
     expect(await announceTo(behaviour)).toMatchObject({
-      kind: "failed",
-      reason: "the answer is not one of Slack's API",
+      kind: "refused",
+      reason: "the answer is not one of Slack's API: check the channel's `url`",
     });
   });
 

@@ -35,6 +35,17 @@ describe("one channel", () => {
     expect(await answer(DELIVERED)).toBe(3);
   });
 
+  it("works, and gets as many at once as before, if it refuses only one announcement", async () => {
+    const refused: Outcome = { kind: "refused", code: 200, reason: "Slack answered is_archived", isOfMessage: true };
+    const ops = createPlayedChannel([refused]);
+    await using core = await startAnnouncing({ ops });
+    const { deliveryId } = await core.announce();
+    expect(await core.namesOf({ deliveryId })).toEqual(["failed"]);
+    expect(await core.healthOf("ops")).toMatchObject({ status: "ok" });
+    for (let n = 0; n < 5; n++) await core.announce({ session: `webhook:${n}` });
+    expect(ops.waiting.size).toBe(4);
+  });
+
   it("is degraded in health while its last announcement failed", async () => {
     const ops = createPlayedChannel([failing(), DELIVERED]);
     await using core = await startAnnouncing({ ops, quiet: createPlayedChannel() });

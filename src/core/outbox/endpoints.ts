@@ -68,11 +68,11 @@ export function createEndpoints({ store, settings, clock, events }: CoreParts) {
     begin: (): number => ++begun,
     /**
      * Records the outcome of an attempt. Returns the pause of the endpoint; undefined for an attempt from before a change of the configuration, which
-     * says nothing about the endpoint. Endpoints of notifications get longer pauses with each failure, so that a dead endpoint gets few attempts.
+     * says nothing about the endpoint. A receiver that refuses only this message works. Endpoints of notifications get longer pauses with each failure, so that a dead endpoint gets few attempts.
      */
     tried(endpoint: Endpoint, outcome: Outcome, attempt: number): number | undefined {
       if (attempt <= begunBefore) return undefined;
-      if (outcome.kind === "delivered") {
+      if (outcome.kind === "delivered" || (outcome.kind === "refused" && outcome.isOfMessage)) {
         failing.delete(endpoint);
         return 0;
       }
