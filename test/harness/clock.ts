@@ -50,7 +50,8 @@ export function createManualClock(): ManualClock {
   };
 
   return {
-    now: () => wall,
+    // Whole milliseconds, as the system's clock: the times of timers with fractions do not add up exactly.
+    now: () => Math.round(wall),
     monotonic: () => time,
     after: (ms, fire) => {
       const timer = { due: time + Math.max(ms, 0), fire };
