@@ -983,7 +983,7 @@ export interface components {
              */
             missed: "skip" | "once";
             /**
-             * @description With `missed: once`, how late that run may start.
+             * @description With `missed: once`, the maximum delay of that run.
              * @default 1h
              */
             missedWithin: components["schemas"]["Duration"];
@@ -2022,7 +2022,7 @@ export interface components {
              * @enum {string}
              */
             missed?: "skip" | "once";
-            /** @description With `missed: once`, how late that run may start. */
+            /** @description With `missed: once`, the maximum delay of that run. */
             missedWithin?: components["schemas"]["Duration"];
             /**
              * @description The action at a planned time if the turn of the last run has not ended. `skip` starts no turn.

@@ -877,7 +877,7 @@ export interface paths {
          *     the answer is 200 and no turn starts, because senders disable addresses that fail.
          *
          *     With `verify`, the body may also be a form. It is read as an object of texts; the values of a repeated name become a list. If the only field
-         *     is `payload`, the JSON in it is the payload. Forms of Slack are answered without a body, and all requests of Twilio with `<Response/>`.
+         *     is `payload`, the JSON in it is the payload. Forms of Slack are answered with an empty body, all requests of Twilio with `<Response/>`.
          */
         post: operations["hooks.mappedByName"];
         delete?: never;
@@ -2761,7 +2761,7 @@ export interface components {
         MappedReply: {
             status: components["schemas"]["HookStatus"];
             message: components["schemas"]["HookMessage"];
-            /** @description The request joined the open turn of an earlier one: `turnId` and `sessionId` are of that turn, `deliveryId` is its own. Otherwise absent. */
+            /** @description The request joined the open turn of an earlier one: `turnId` and `sessionId` identify that turn, and `deliveryId` identifies this request. Otherwise absent. */
             coalesced?: boolean;
             sessionId: components["schemas"]["WebhookSessionId"];
             turnId: components["schemas"]["TurnId"];
@@ -3048,7 +3048,7 @@ export interface components {
             /** @description The burst of the request; null if the mapping merges nothing, or the key has no value. */
             coalesce: components["schemas"]["PlannedGroup"] | null;
             /**
-             * @description Sentences about places without a value, and what follows.
+             * @description Messages about placeholders without a value, with the consequence of each.
              * @example [
              *       "`session`: {body.number} has no value, so the turn gets a new session."
              *     ]
@@ -3496,7 +3496,7 @@ export interface components {
              *     `expected`, `found`. `untold` counts further mappings.
              *     - `message.rendered`: the `message` from `mapping`; of a burst, the message of its turn. `session` and `group_key` are filled in from templates (the key is
              *     absent if `recorder.bodies` is off), and `without` names the places that have no value.
-             *     - `group.opened`: its turn waits for requests with the same key until `closes_at`. `group.joined`: `delivery_id` joined it, as one of `requests`, and `closes_at` is
+             *     - `group.opened`: its turn waits for requests with the same key until `closes_at`. `group.joined`: the request `delivery_id` joined, as number `requests`, and `closes_at` is
              *     the new end. `group.closed`: the turn has all of its `requests`. `request.coalesced`: this request joined the open turn `turn_id` of `delivery_id`.
              *     - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
              *     - `request.refused`: the `error`, its `status` and `detail`.
@@ -4954,7 +4954,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The rate limit is exceeded, a budget is spent, or the queue of the session or the share of the queue is full. Nothing was stored. */
+        /** @description The rate limit is exceeded, a budget is spent, the queue of the session is full, or the schedule's share of the queue is used up. Nothing was stored. */
         RunLimited: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -6933,7 +6933,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The mapping matched and its turn is stored, the mapping did not match, or a challenge is answered. The answer to a form of Slack has no body, and each answer to Twilio is a document without instructions. */
+            /** @description The mapping matched and its turn is stored, the mapping did not match, or a challenge is answered. The answer to a form of Slack has no body, and each answer to Twilio is an empty TwiML document, `<Response/>`. */
             200: {
                 headers: {
                     "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];

@@ -13,7 +13,7 @@ type Posting = {
   /** JSON. */
   body: Buffer;
   hops: number;
-  /** The outcome of an answer with a status of success, if the body decides. Otherwise the status does, and the body is ignored. */
+  /** Returns the outcome of a 2xx answer from its body. If absent, the status decides and the body is ignored. */
   judge?: (answer: JudgedAnswer) => Outcome;
 };
 export type JudgedAnswer = { code: number; text: string; retryAfterMs: number | undefined };
@@ -23,7 +23,7 @@ export type Post = (posting: Posting, signal: AbortSignal) => Promise<Outcome>;
 
 type PostSettings = { clock: Clock; ca?: string | undefined; connectMs?: number };
 
-/** The longest body of an answer that decides. Slack repeats the message in it. */
+/** The maximum length of a body that `judge` gets. Slack's answers repeat the message. */
 const JUDGED_BYTES = MIB;
 
 /** Posts to the addresses of channels. Each call has its own connection. */

@@ -19,14 +19,14 @@ export function createSlackChannel(settings: { url: string }, { post }: { post: 
 }
 
 const POST_MESSAGE = "https://slack.com/api/chat.postMessage";
-const NO_ADDRESS = "there is no address in Slack: set `to` of the mapping or of the channel";
+const NO_ADDRESS = "the reply has no Slack channel: set `to` of the mapping or of the channel";
 const NO_API = "the answer is not one of Slack's API: check the channel's `url`";
 
 type BotSettings = { botToken: string; url: string | undefined; to: string | undefined };
 
 /**
  * Posts a reply's text as a bot of Slack: to the address of the reply, and into its thread, otherwise to the default one. Slack loads no address in
- * the text, so that a reply can send nothing to others.
+ * the text, so a reply cannot send data to other hosts.
  */
 export function createSlackBot(settings: BotSettings, { post }: { post: Post }): Channel {
   const url = new URL(settings.url ?? POST_MESSAGE);
@@ -62,7 +62,7 @@ const OF_ADDRESS =
 function outcomeOf({ code, text, retryAfterMs }: JudgedAnswer, isOwnAddress: boolean): Outcome {
   const { ok, error } = parse(text);
   if (ok === true) return { kind: "delivered", code };
-  // The name is shown, so it must be one: an answer may repeat the token.
+  // Only a well-formed error name is shown: an answer may repeat the token.
   const name = typeof error === "string" && /^[a-z][a-z_]{1,63}$/.test(error) ? error : "an unknown error";
   if (ok !== false) return { kind: "refused", code, reason: NO_API };
   const reason = `Slack answered ${name}`;

@@ -4,7 +4,7 @@
 export type StartingPoint = {
   label: string;
   hint: string;
-  /** What a model is told about its work. */
+  /** The instructions for a model. */
   instructions: string;
   /** The variables of gateway.env that get a new secret, besides those of every configuration. */
   secrets: readonly string[];
@@ -61,7 +61,7 @@ export const STARTING_POINTS: Record<StartingPointName, StartingPoint> = {
     },
     sections: CHANNELS,
     changes: [
-      "In the settings of your repository, Webhooks, add https://<your gateway>/hooks/github-review with the content type application/json, the event Pull requests, and the secret that gateway.env has after GITHUB_SECRET=.",
+      "In the settings of your repository, Webhooks, add https://<your gateway>/hooks/github-review with the content type application/json, the event Pull requests, and the value of GITHUB_SECRET in gateway.env as the secret.",
       "Uncomment body.repository.full_name in gateway.json5 to name the repositories that are reviewed.",
       `To get the review in Slack, ${TO_SLACK}.`,
     ],
@@ -83,7 +83,7 @@ export const STARTING_POINTS: Record<StartingPointName, StartingPoint> = {
   },${CHANNELS}`,
     trial: { title: "a brief now", command: () => "schedules run brief" },
     changes: [
-      "Check cron and timeZone of the schedule brief in gateway.json5, and write what its message asks for.",
+      "Check cron and timeZone of the schedule brief in gateway.json5, and adapt its message.",
       `To get the brief in Slack, ${TO_SLACK}.`,
     ],
   },

@@ -35,7 +35,10 @@ function checkSlack(path: Path, { url, botToken, to }: Slack, { refuse }: Findin
   if (botToken !== undefined && url !== undefined && /^https?:\/\/hooks\.slack[^/]*\.com(?:[/:]|$)/i.test(url))
     refuse([...path, "url"], "is the address of an incoming webhook, which takes no `botToken`: remove one of them.");
   if (botToken !== undefined && !/^[!-~]*$/.test(botToken))
-    refuse([...path, "botToken"], "holds a space or a character that no header can carry: copy it as it was shown.");
+    refuse(
+      [...path, "botToken"],
+      "contains a space or a character that is not allowed in a header: copy the token exactly as Slack shows it.",
+    );
 }
 
 /** The address may be secret, so the messages do not contain it. */

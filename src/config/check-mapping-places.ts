@@ -41,7 +41,10 @@ function readTemplate(text: string, at: Path, refuse: Report): Template | undefi
       (one) => one.in === "body" && one.steps.some((step) => isSecretHeader(step.toLowerCase())),
     );
     if (!isSecret) continue;
-    refuse(at, `holds {${part.written}}, whose name marks a secret: names of sessions, keys and addresses are shown.`);
+    refuse(
+      at,
+      `holds {${part.written}}, whose name suggests a secret: sessions, keys and addresses are visible in logs and records.`,
+    );
     return undefined;
   }
   return template;
@@ -58,19 +61,16 @@ function checkSession(session: string, at: Path, refuse: Report): void {
   const [prefix] = template.parts;
   if (literals.length === template.parts.length) {
     if (!SESSION.test(literals.join("")))
-      refuse(
-        at,
-        "must be `webhook:` and at most 248 letters, digits and signs of ASCII, for example `webhook:github`.",
-      );
+      refuse(at, "must be `webhook:` and at most 248 printable ASCII characters, for example `webhook:github`.");
   } else if (typeof prefix !== "string" || !/^webhook:./.test(prefix))
     refuse(
       at,
-      "must have more than `webhook:` before its first placeholder, for example `webhook:pr-{body.number}`: a request must not choose any session.",
+      "must have more than `webhook:` before its first placeholder, for example `webhook:pr-{body.number}`: otherwise a request could choose any session.",
     );
   else if (prefix.length > LONGEST_PREFIX)
     refuse(at, `has more than ${LONGEST_PREFIX} characters before its first placeholder.`);
   else if (literals.some((text) => !/^[ -~]*$/.test(text)) || session.endsWith(" "))
-    refuse(at, "must have only letters, digits and signs of ASCII outside its placeholders, and no space at its end.");
+    refuse(at, "may have only printable ASCII characters outside its placeholders, and no space at its end.");
 }
 
 const [SECOND, HOUR] = [1_000, 3_600_000];
@@ -78,7 +78,7 @@ const [SECOND, HOUR] = [1_000, 3_600_000];
 function checkCoalesce(coalesce: WrittenCoalesce, at: Path, refuse: Report): void {
   const { key } = coalesce;
   if (readTemplate(key, [...at, "key"], refuse) && !/\S/.test(key))
-    refuse([...at, "key"], "is blank: write what the requests of a burst have in common, for example `{body.number}`.");
+    refuse([...at, "key"], "is blank: write a value that all requests of a burst share, for example `{body.number}`.");
   const { windowMs, maxWaitMs } = coalesceOf(coalesce);
   if (windowMs < SECOND || windowMs > HOUR) refuse([...at, "window"], "must be from `1s` to `1h`.");
   else if (maxWaitMs > 24 * HOUR) refuse([...at, "maxWait"], "must be at most `24h`.");

@@ -190,7 +190,7 @@ function checkAddress({ named, to, thread }: Address, at: Path, warn: Report): v
   if (isBot && to === undefined && named.to === undefined)
     warn(
       [...at, "channel"],
-      "names a bot of Slack without an address, so no reply can be sent: set `to` here or there.",
+      "names a bot of Slack without an address, so no reply can be sent: set `to` of the mapping or of the channel.",
     );
   else if (isBot && to === undefined && thread !== undefined)
     warn([...at, "thread"], "has no effect without `to`: a thread is in the Slack channel that `to` names.");
@@ -233,18 +233,18 @@ function checkSessions(rules: readonly Rule[], { gateway, agents }: MappingAroun
     if (same)
       refuse(
         [...at, "session"],
-        `is also the session of the mapping ${same.mapping}, which has another agent, and a session has one agent: give them two sessions, or one agent.`,
+        `is also the session of the mapping ${same.mapping}, which has another agent. Use different sessions, or the same agent.`,
       );
     else if (near)
       warn(
         [...at, "session"],
-        `can become a session of the mapping ${near.mapping}, which has another agent, and would then be refused (409): begin them differently.`,
+        `can become a session of the mapping ${near.mapping}, which has another agent, and would then be refused (409): give the two sessions different beginnings.`,
       );
     owners.push({ agent, mapping: name, session });
   }
 }
 
-/** True if a body can make one session of both: a template, and a session that begins like it. */
+/** True if a body can give both the same session: one is a template, and the other begins with the same text. */
 function mayMeet(one: string, other: string): boolean {
   const [start, otherStart] = [startOf(one), startOf(other)];
   return (start !== one && otherStart.startsWith(start)) || (otherStart !== other && start.startsWith(otherStart));

@@ -56,7 +56,7 @@ function checkTimes({ at, schedule, refuse }: Place, readCron: Awaited<ReturnTyp
 function checkWork({ at, schedule, config, refuse }: Place, skills: readonly string[] | undefined): void {
   const { message, skill, params } = schedule;
   if (message === undefined && skill === undefined)
-    refuse(at, "has no work: give it a `message`, or a `skill` with its `params`.", "key");
+    refuse(at, "starts nothing: add a `message`, or a `skill` with its `params`.", "key");
   if (message !== undefined && skill !== undefined)
     refuse([...at, "skill"], "cannot be used together with `message`: remove one of them.", "key");
   if (message !== undefined && !/\S/.test(message))

@@ -11,8 +11,8 @@ export type PlaceTemplates = {
 };
 
 /**
- * The places of a request. `session` undefined: a new one. `key`, the text to show, and `mergedBy` undefined: it is not merged with others. Requests of a
- * mapping have the same `mergedBy` only if all values of their keys are the same.
+ * The values of a request's templates. `session` is undefined for a new one. `key` is the text to show; it and `mergedBy` are undefined for a request that
+ * is not merged. Requests of a mapping have the same `mergedBy` only if all values of their keys are the same.
  */
 export type Places = {
   session: string | undefined;
@@ -23,7 +23,7 @@ export type Places = {
   lacks: readonly Lack[];
 };
 
-/** A template that gives no place: its values are missing, or the text cannot be an address. */
+/** A template without a result: a placeholder has no value, or the text is not a valid address. */
 export type Lack = { field: PlaceField } & (
   | { without: readonly string[]; reason?: undefined }
   | { without?: undefined; reason: AddressFault }
@@ -38,8 +38,8 @@ const LONGEST_VALUE = 64;
 const CUT_VALUE = 40;
 
 /**
- * Fills in the places of a mapping. A body decides only what stands for its values: a session never leaves the text before its first placeholder, and
- * different values give different sessions. `hide` returns a text without the secrets of the configuration, which no name contains.
+ * Fills in the templates of a mapping. A body decides only the values of placeholders: a session always begins with the text before its first placeholder, and
+ * different values give different sessions. `hide` removes the secrets of the configuration from a text; no result contains one.
  */
 export function fillPlaces(
   { session, key, to, thread }: PlaceTemplates,
@@ -72,7 +72,7 @@ export function fillPlaces(
   };
 }
 
-/** A value in quotes ends where no other value can continue. */
+/** Quotes mark the end of a value, so different values never give the same key. */
 function quoted(value: string): string {
   return JSON.stringify(value);
 }
@@ -112,7 +112,7 @@ function escaped(value: string): string {
   });
 }
 
-/** Two tildes stand in no escaped value, so that no other value has this form. */
+/** An escaped value never contains two tildes in a row, so no other value has this form. */
 function shortened(start: string, whole: string): string {
   return `${start}~~${createHash("sha256").update(whole, "utf16le").digest("hex").slice(0, 16)}`;
 }

@@ -15,7 +15,7 @@ export type MappingSettings = {
   match: Readonly<Record<string, readonly string[]>>;
   message: string;
   agent: string;
-  /** A template: what stands before its first placeholder begins with `webhook:` and decides where its sessions are. */
+  /** A template. The text before its first placeholder begins with `webhook:`, and all of its sessions begin with that text. */
   session: string | undefined;
   model: string | undefined;
   channel: string | undefined;

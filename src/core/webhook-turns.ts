@@ -108,7 +108,7 @@ export function createWebhookTurns(parts: CoreParts & { turns: Turns }) {
       return { ...started, mapping: name };
     },
 
-    /** The turn of a mapping for a request, which nothing starts: its session, its address, and the open group that it would join. */
+    /** The turn that a mapping would start for a request, without starting it: its session, its address, and the open group that it would join. */
     async plan(mapping: Mapping, request: MappedRequest): Promise<PlannedWebhook> {
       const places = fillPlaces(mapping.places, request, hide);
       const group = settings().mappings.groupOf(mapping, places);

@@ -6,7 +6,7 @@ import type { TurnOrder, TurnStart } from "./records.ts";
 
 /** A run of a schedule, also one that started no turn. */
 export type ScheduleRun = {
-  /** The planned time. Of a requested run: the time of the request; of missed ones: the last of their times. */
+  /** The planned time. For a requested run, the time of the request; for missed times, the last of them. */
   plannedAt: number;
   at: number;
   outcome: ScheduleOutcome;
@@ -58,7 +58,7 @@ export type ScheduledStart = {
 /** `store.ts` states the guarantees of all methods. */
 export interface ScheduleStore {
   /**
-   * Plans a schedule. The same plan keeps what is stored, so that a restart or a reload keeps the planned times. `instead` replaces that planned time. A
+   * Plans a schedule. An unchanged plan keeps the stored times, for example at a restart or a reload. `instead` is the planned time to replace. A
    * paused schedule stays without a next time. An `instead` that is not later than the last handled time allows the times from there again.
    */
   planSchedule(

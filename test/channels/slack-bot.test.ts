@@ -68,7 +68,7 @@ describe("a bot of Slack", () => {
     );
     expect(await bot.announce(replyOf(), new AbortController().signal)).toEqual({
       kind: "unsendable",
-      reason: "there is no address in Slack: set `to` of the mapping or of the channel",
+      reason: "the reply has no Slack channel: set `to` of the mapping or of the channel",
     });
   });
 
@@ -244,7 +244,7 @@ describe("a webhook whose reply goes to Slack", () => {
     });
     const other = await send(gateway, { text: "no channel" });
     expect(await ended(gateway, other.turnId, "announcement.failed")).toMatchObject({
-      reason: expect.stringContaining("no address in Slack"),
+      reason: expect.stringContaining("no Slack channel"),
     });
     expect(slack.requests).toHaveLength(1);
     const shown: unknown[] = [gateway.logs];

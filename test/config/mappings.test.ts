@@ -117,7 +117,7 @@ test("a wrong template or burst is refused with its line and column", async () =
     "gateway.json5:12:11: webhooks.mappings.push.coalesce.windw is not a key of webhooks.mappings.push.coalesce; did you mean `window`?",
   ]);
   expect(await refusal(text.replace("windw", "window"))).toEqual([
-    "gateway.json5:9:18: webhooks.mappings.push.session must have more than `webhook:` before its first placeholder, for example `webhook:pr-{body.number}`: a request must not choose any session.",
+    "gateway.json5:9:18: webhooks.mappings.push.session must have more than `webhook:` before its first placeholder, for example `webhook:pr-{body.number}`: otherwise a request could choose any session.",
     "gateway.json5:11:16: webhooks.mappings.push.coalesce.key holds `{body.number`, which is not a placeholder: write {body.<path>} or {headers.<name>}, or {{ for a brace.",
   ]);
   const long = text

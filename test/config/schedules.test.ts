@@ -60,7 +60,7 @@ describe("a schedule", () => {
     ],
     [{ timeZone: "Europe/Berln" }, ".timeZone is not the name of a time zone; did you mean `Europe/Berlin`?"],
     [{ timeZone: "Mars/Base" }, ".timeZone is not the name of a time zone, for example `Europe/Berlin`."],
-    [{ message: undefined }, " has no work: give it a `message`, or a `skill` with its `params`."],
+    [{ message: undefined }, " starts nothing: add a `message`, or a `skill` with its `params`."],
     [{ message: " " }, ".message is blank: write the message for the agent."],
     [{ params: {} }, ".params is only for `skill`."],
     [{ agent: "nws" }, ".agent names an agent that is not configured; did you mean `news`?"],

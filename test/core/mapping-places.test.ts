@@ -87,7 +87,7 @@ describe("a session", () => {
     expect(session).toMatch(/^webhook:x~~[0-9a-f]{16}$/);
   });
 
-  it("without a placeholder is itself", () => {
+  it("without a placeholder is used as written", () => {
     expect(sessionOf("webhook:all of them", body("x"))).toBe("webhook:all of them");
   });
 });

@@ -209,7 +209,7 @@ const EXAMPLES: Example[] = [
   },
 ];
 
-/** Where replies to Slack go in the tests: nothing listens there. */
+/** The address for replies to Slack in the tests. Nothing listens there. */
 const NOWHERE = "http://127.0.0.1:9/api/chat.postMessage";
 
 /** Recipes of the page in one file, with the secrets of the environment, and shorter waits for bursts. */

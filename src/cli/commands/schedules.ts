@@ -52,7 +52,7 @@ function addRun(schedules: Command): void {
       .option("--wait", "wait for the result")
       .addHelpText(
         "after",
-        "\nIts planned times do not change, and it can be paused.\n\nExamples:\n  agent-gateway schedules run brief\n  agent-gateway schedules run brief --wait",
+        "\nThe planned times do not change. Also works for a paused schedule.\n\nExamples:\n  agent-gateway schedules run brief\n  agent-gateway schedules run brief --wait",
       ),
     async ({ gateway, options, signal }, name = "") => {
       const run = await gateway.schedules.run(name, { signal });

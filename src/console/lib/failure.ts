@@ -38,7 +38,7 @@ export function causeOf(reason: string, agent: string): string {
   return named === words ? `${agent}: ${words}` : named;
 }
 
-/** A skipped run is no failure: the next one starts as planned. */
+/** A skipped run is not a failure: the next one starts as planned. */
 function skipOf(skip: Step): Failure {
   const { reason = "", detail = "" } = (skip.detail ?? {}) as Record<string, string>;
   return { cause: "The planned run was skipped", error: reason, detail, advice: "", isExpected: true };

@@ -14,7 +14,7 @@ import { createScheduleTimes, planOf } from "./times.ts";
 /** The longest wait between two checks for due schedules, so that a jump of the wall clock delays runs at most for this time. */
 const LONGEST_WAIT_MS = 60_000;
 const RETRY_MS = 1_000;
-/** The time until the next check after a run, while others continue: a check reads all schedules. */
+/** The pause between two checks while runs are in progress: each check reads all schedules. */
 const NEXT_CHECK_MS = 250;
 /** No gateway with the stored plan runs if the schedule is overdue for longer. */
 const LONGEST_OVERDUE_MS = 120_000;

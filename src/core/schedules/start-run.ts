@@ -69,7 +69,7 @@ export function deliveryOf(
   };
 }
 
-/** Handles the planned time of a schedule that has come, and begins the turn that starts. Throws if the gateway stops or the store is unavailable. */
+/** Handles the planned time of a schedule that has come, and starts its turn, if there is one. Throws if the gateway stops or the store is unavailable. */
 export async function runDue(parts: RunParts, schedule: ScheduleSettings, state: ScheduleState) {
   const { store, runner, clock, settings } = parts;
   const { name, agent } = schedule;

@@ -82,7 +82,7 @@ export class Runner {
     this.#worker.wake();
   }
 
-  /** Claims turns after this time, or earlier. */
+  /** Claims turns after at most this time. */
   wakeIn(ms?: number): void {
     this.#worker.wakeIn(ms);
   }

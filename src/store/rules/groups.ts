@@ -18,7 +18,7 @@ import { bytesOfTurn, checkBytesOfShare, countTurnBytes, countWaitingTurn } from
 const BETWEEN_MESSAGES = "\n\n";
 /** The joins of a group that its first delivery's timeline shows. The other steps need room, too. */
 const MOST_JOINS_SHOWN = 100;
-/** The joined deliveries that keep their content until they are erased with their turn. That of older ones is erased with the next join. */
+/** The joined deliveries that keep their content until they are erased with their turn. Each further join erases the content of the oldest one. */
 const MOST_JOINS_STORED = 100;
 /** The close of a group deletes its key. Until then no sweep may delete it: the clocks of gateways differ, and a reload may raise `maxWait`. */
 const KEY_MARGIN_MS = 48 * 3_600_000;

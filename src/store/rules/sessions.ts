@@ -149,7 +149,7 @@ export function eraseJournal(records: Records, ordinal: number, limit: number): 
   return work;
 }
 
-/** Nobody finds the turn any more, and its recorded content is erased. Returns the work, in entries. */
+/** Deletes the turn and erases its recorded content. Returns the work, in entries. */
 export function eraseTurn(records: Records, record: TurnRecord): number {
   const { turn, bytes = 0, joined = [] } = record;
   records.turns.delete(record);

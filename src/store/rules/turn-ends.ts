@@ -27,7 +27,7 @@ export function cancelledAt(now: number): TurnEnd {
   return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
 }
 
-/** Ends a queued or running turn, its events with it, and lets the next of its session begin. An open group closes before. */
+/** Ends a queued or running turn, its events with it, and lets the next turn of its session start. Closes its open group first. */
 export function finishTurn(records: Records, record: OpenTurnRecord, end: TurnEnd): Turn {
   const before = isGrouped(record) ? closeGroup(records, record) : record;
   const { now, status, usage, error, model } = end;

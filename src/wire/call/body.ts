@@ -80,7 +80,7 @@ export function textOf(body: Buffer): string {
 }
 
 /**
- * A JSON value that is not nested deeper than anything we write back could be, and of which there is not too much. `place` is the subject of the
+ * Parses JSON within the limits of a body: its depth, so that the value can be written back, and its size. `place` is the subject of the
  * error messages.
  */
 export function parseText(text: string, place = BODY): unknown {

@@ -16,7 +16,7 @@ export type Claim = {
 /** A signed text, after any one of the prefixes. */
 type Signed = { prefixes: readonly string[]; text: Buffer | string };
 
-/** The signatures of one kind of sender: HMAC-SHA256 over the raw body if the scheme says nothing else, each in headers of its own. */
+/** The signatures of one kind of sender, in its own headers. By default HMAC-SHA256 over the raw body. */
 export type Scheme = {
   encoding: "hex" | "base64";
   algorithm?: "sha1";

@@ -407,7 +407,7 @@ export function groupingTests(engine: Engine): void {
       expect(world.store.stats().deliveryBytes).toBeLessThan(5_000);
     });
 
-    it("stores the bodies of the newest hundred joins, and erases those of long groups in several slices", async ({
+    it("stores the bodies of the newest hundred joins, and erases those of long groups in several steps", async ({
       world,
     }) => {
       const recorder = { entries: 10_000, bytes: 1e9, refused: 1_000 };

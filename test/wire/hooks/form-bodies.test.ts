@@ -73,7 +73,7 @@ describe("a form", () => {
     expect(refusal(form)).toEqual(["parse-error", detail]);
   });
 
-  it("is never JSON, which a signature over the body does not distinguish", () => {
+  it("is refused if it is JSON, because a signature does not cover the media type", () => {
     for (const json of ['{"text":"a&command=/deploy&b"}', ' \n[1,"&a=b"]', '\uFEFF{"a":1}'])
       expect(refusal(json)).toEqual(["parse-error", "The form is JSON: send it as application/json."]);
     expect(read("%7B%22a%22=1")).toEqual({ '{"a"': "1" });

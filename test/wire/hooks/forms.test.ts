@@ -31,7 +31,7 @@ const mappings = {
   open: { match: { "body.kind": "open" }, message: "hi" },
 } as const;
 
-/** What Slack sends for a command. */
+/** Slack's request for a command. */
 const COMMAND = new URLSearchParams({
   token: "gIkuvaNzQIHg97ATvDxqgjtO",
   team_id: "T0001",

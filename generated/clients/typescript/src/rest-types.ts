@@ -925,7 +925,7 @@ export type MappedPayload = Record<string, unknown> | unknown[];
 export interface MappedReply {
   status: HookStatus;
   message: HookMessage;
-  /** The request joined the open turn of an earlier one: `turnId` and `sessionId` are of that turn, `deliveryId` is its own. Otherwise absent. */
+  /** The request joined the open turn of an earlier one: `turnId` and `sessionId` identify that turn, and `deliveryId` identifies this request. Otherwise absent. */
   coalesced?: boolean;
   sessionId: WebhookSessionId;
   turnId: TurnId;
@@ -1119,7 +1119,7 @@ export interface PlannedTurn {
   thread: ReplyAddress;
   /** The burst of the request; null if the mapping merges nothing, or the key has no value. */
   coalesce: PlannedGroup | null;
-  /** Sentences about places without a value, and what follows. */
+  /** Messages about placeholders without a value, with the consequence of each. */
   notes: string[];
 }
 
@@ -1484,7 +1484,7 @@ export interface TimelineStep {
    * `expected`, `found`. `untold` counts further mappings.
    * - `message.rendered`: the `message` from `mapping`; of a burst, the message of its turn. `session` and `group_key` are filled in from templates (the key is
    * absent if `recorder.bodies` is off), and `without` names the places that have no value.
-   * - `group.opened`: its turn waits for requests with the same key until `closes_at`. `group.joined`: `delivery_id` joined it, as one of `requests`, and `closes_at` is
+   * - `group.opened`: its turn waits for requests with the same key until `closes_at`. `group.joined`: the request `delivery_id` joined, as number `requests`, and `closes_at` is
    * the new end. `group.closed`: the turn has all of its `requests`. `request.coalesced`: this request joined the open turn `turn_id` of `delivery_id`.
    * - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
    * - `request.refused`: the `error`, its `status` and `detail`.

@@ -373,7 +373,7 @@ export interface HooksCalls {
    * the answer is 200 and no turn starts, because senders disable addresses that fail.
    *
    * With `verify`, the body may also be a form. It is read as an object of texts; the values of a repeated name become a list. If the only field
-   * is `payload`, the JSON in it is the payload. Forms of Slack are answered without a body, and all requests of Twilio with `<Response/>`.
+   * is `payload`, the JSON in it is the payload. Forms of Slack are answered with an empty body, all requests of Twilio with `<Response/>`.
    */
   mappedByName(name: string, body: MappedPayload, options?: StartOptions): Reply<MappedByNameReply>;
 }

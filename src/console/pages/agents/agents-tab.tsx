@@ -96,7 +96,7 @@ type TabOf = {
   head: Signal<Head | undefined>;
 };
 
-/** The agents: what each is doing, and each of them to talk to and to control. */
+/** The agents with their current work, and one agent to send messages to and control. */
 export function Agents({ selected, head }: TabOf) {
   const loaded = useLoaded((signal) => rpc().agent.list({}, { signal }));
   const faults = useFaults(loaded.value.value?.agents);

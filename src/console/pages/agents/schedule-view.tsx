@@ -151,7 +151,7 @@ function NextRuns({ schedule: { next, time_zone, cron, state } }: { schedule: Sc
     <section class="section spaced" aria-label="Next runs">
       <h3>Next runs</h3>
       {times.length === 0 ? (
-        <p class="muted">{state === "paused" ? "None until the schedule is resumed." : "No time is left."}</p>
+        <p class="muted">{state === "paused" ? "None until the schedule is resumed." : "No further planned times."}</p>
       ) : (
         <table class="next-runs" data-zones={isOther ? 2 : 1}>
           <thead>

@@ -84,7 +84,7 @@ function toList() {
   return go("/schedules");
 }
 
-/** The schedules of the configuration: when each runs, and what came of its last run. */
+/** The schedules of the configuration, with their times and the results of their last runs. */
 export function Schedules({ selected, head }: TabOf) {
   const loaded = useSchedules();
   const schedules = loaded.value.value;

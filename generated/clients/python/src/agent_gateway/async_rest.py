@@ -888,7 +888,7 @@ class AsyncHooksCalls:
 
         With `verify`, the body may also be a form. It is read as an object of texts; the values of a repeated name
         become a list. If the only field
-        is `payload`, the JSON in it is the payload. Forms of Slack are answered without a body, and all requests of
+        is `payload`, the JSON in it is the payload. Forms of Slack are answered with an empty body, all requests of
         Twilio with `<Response/>`.
         """
         return await self._http.call(_operations.HOOKS_MAPPED_BY_NAME, (name,), body=body, key=idempotency_key)

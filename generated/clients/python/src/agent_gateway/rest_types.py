@@ -1258,8 +1258,8 @@ class MappedReply(Reply):
     status: HookStatus
     message: HookMessage
     coalesced: Optional[bool]
-    """The request joined the open turn of an earlier one: `turnId` and `sessionId` are of that turn, `deliveryId` is its
-    own. Otherwise absent.
+    """The request joined the open turn of an earlier one: `turnId` and `sessionId` identify that turn, and `deliveryId`
+    identifies this request. Otherwise absent.
     """
     session_id: WebhookSessionId
     turn_id: TurnId
@@ -1446,7 +1446,7 @@ class PlannedTurn(Reply):
     coalesce: Optional[PlannedGroup]
     """The burst of the request; null if the mapping merges nothing, or the key has no value."""
     notes: List[str]
-    """Sentences about places without a value, and what follows."""
+    """Messages about placeholders without a value, with the consequence of each."""
 
 
 class Problem(Reply):
@@ -1745,8 +1745,8 @@ class TimelineStep(Reply):
     - `message.rendered`: the `message` from `mapping`; of a burst, the message of its turn. `session` and `group_key`
     are filled in from templates (the key is
     absent if `recorder.bodies` is off), and `without` names the places that have no value.
-    - `group.opened`: its turn waits for requests with the same key until `closes_at`. `group.joined`: `delivery_id`
-    joined it, as one of `requests`, and `closes_at` is
+    - `group.opened`: its turn waits for requests with the same key until `closes_at`. `group.joined`: the request
+    `delivery_id` joined, as number `requests`, and `closes_at` is
     the new end. `group.closed`: the turn has all of its `requests`. `request.coalesced`: this request joined the open
     turn `turn_id` of `delivery_id`.
     - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
