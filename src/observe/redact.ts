@@ -121,7 +121,9 @@ export function createRedactor(): Redactor {
     const ranges: Range[] = [];
     if (cut >= 0) addCutRanges(ranges, value, cut);
     if (isFound) addRanges(ranges, value, undefined);
-    if (isEscaped) for (const escapes of escaping) addDecodedRanges(ranges, value, escapes);
+    // Without backslashes, encoded or not, each kind of decoding returns the same.
+    const ways = isEscaped && !/\\|5c/i.test(value) ? [BOTH] : escaping;
+    if (isEscaped) for (const escapes of ways) addDecodedRanges(ranges, value, escapes);
     return without(value, ranges);
   };
   const hideIn = (_key: string, value: unknown): unknown => {

@@ -77,12 +77,20 @@ function escapeAt(text: string, at: number, { percent, backslash }: Escapes): nu
 
 /** Undefined for a text without such escapes. */
 export function decode(text: string, escapes: Escapes): Decoded | undefined {
+  // Most texts were decoded before, or have escapes of one kind only.
+  if (!(escapes.percent && text.includes("%")) && !(escapes.backslash && text.includes("\\"))) return undefined;
   const units = new Uint16Array(text.length);
   const places = new Uint32Array(text.length + 1);
   let length = 0;
   for (let at = 0; at < text.length; length++) {
-    const size = escapeAt(text, at, escapes);
     places[length] = at;
+    const unit = text.charCodeAt(at);
+    if (unit !== PERCENT && unit !== BACKSLASH) {
+      units[length] = unit;
+      at++;
+      continue;
+    }
+    const size = escapeAt(text, at, escapes);
     if (size < 3) units[length] = text.charCodeAt(at + size - 1);
     else units[length] = hexAt(text, at + (size === 3 ? 1 : 2), size === 6 ? 4 : 2);
     at += size;
