@@ -60,14 +60,16 @@ export function fillPlaces(
     lacks.push({ field, reason });
     return undefined;
   };
+  const address = addressOf("to", to);
   const named = session && sessionOf(session, request, hide, complete);
   const shownKey = key && complete("coalesce.key", fillNamed(key, request));
   return {
     session: named,
     key: shownKey,
     mergedBy: key && shownKey !== undefined ? fillNamed(key, request, quoted).text : undefined,
-    to: addressOf("to", to),
-    thread: addressOf("thread", thread),
+    to: address,
+    // A thread of the missing address does not belong to the channel's own.
+    thread: to !== undefined && address === undefined ? undefined : addressOf("thread", thread),
     lacks,
   };
 }

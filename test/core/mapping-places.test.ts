@@ -146,6 +146,14 @@ describe("an address", () => {
     });
   });
 
+  test.each([undefined, "x".repeat(257)])("without a usable `to` has no thread, which is in another place", (to) => {
+    expect(places({ to: "{body.b}", thread }, body("1700000000.000100", to))).toMatchObject({
+      to: undefined,
+      thread: undefined,
+      lacks: [{ field: "to" }],
+    });
+  });
+
   test.each([
     ["too-long", "x".repeat(257)],
     ["control-characters", "C1\nC2"],
