@@ -1971,6 +1971,11 @@ export interface components {
             /** @description The bursts that become one turn; null if each request has its own turn. */
             coalesce: components["schemas"]["Coalesce"] | null;
             verify: components["schemas"]["VerifyType"];
+            /**
+             * @description The address that the sender signs, with `twilio`; null for other schemes.
+             * @example https://example.com/hooks/sms
+             */
+            verify_url: string | null;
             /** @description The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set. */
             rate_limit: components["schemas"]["RateLimitUse"] | null;
         };

@@ -27,6 +27,8 @@ export type MappingSettings = {
   coalesce: Coalesce | undefined;
   /** Whose way of signing counts instead of the shared token; with it, the mapping is reached at its own path alone. */
   verify: "standard-webhooks" | "github" | "stripe" | "slack" | "linear" | "twilio" | undefined;
+  /** The address that its sender signs, if the scheme signs it. */
+  verifyUrl?: string | undefined;
 };
 
 /** The wait of a burst: `windowMs` after its last request, at most `maxWaitMs` after its first. */

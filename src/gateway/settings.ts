@@ -122,7 +122,7 @@ const LONGEST_MESSAGE = 1024 ** 2;
 function mappingsOf({ webhooks, limits, recorder }: Config): Mappings {
   return createMappings({
     mappings: Object.entries(webhooks.mappings).map(([name, { verify, ...mapping }]) => {
-      return { ...mapping, name, verify: verify?.type };
+      return { ...mapping, name, verify: verify?.type, verifyUrl: verify?.url };
     }),
     path: webhooks.path,
     longestMessage: Math.max(LONGEST_MESSAGE, limits.webhookBody),

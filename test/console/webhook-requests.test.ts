@@ -85,7 +85,8 @@ describe("the command that sends a webhook", () => {
     ["standard-webhooks", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
   ] as [SignatureScheme, string, string][])("signs like %s, in a shell", (type, variable, secret) => {
     const body = `{"text":"it's $HOME"}`;
-    const command = curlOfHook({ origin: "http://gw", path: "/hooks/x", verify: type, body });
+    const url = "https://example.com/hooks/x?a=1";
+    const command = curlOfHook({ origin: "http://gw", path: "/hooks/x", verify: type, verifyUrl: url, body });
     // In the place of curl, a function that writes its arguments.
     const script = command.replace('curl "$@"', `curl() { printf "%s\\n" "$@"; }\n$&`);
     const said = execFileSync("sh", ["-c", script], { env: { ...process.env, [variable]: secret }, encoding: "utf8" });
@@ -98,7 +99,7 @@ describe("the command that sends a webhook", () => {
     const scheme = schemes[type];
     const claim = scheme.claimOf(headers);
     const sent = Buffer.from(lines.at(-1) ?? "");
-    const signing = { scheme, keys: scheme.keysOf(secret), url: "http://gw/hooks/x" };
+    const signing = { scheme, keys: scheme.keysOf(secret), url };
     expect(JSON.parse(String(sent))).toMatchObject(JSON.parse(body));
     expect(timeFault(scheme, JSON.parse(String(sent)), Date.now())).toBeUndefined();
     expect(claim && signedWith(signing, claim, sent, headers)).toBe(0);

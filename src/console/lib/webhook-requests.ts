@@ -111,12 +111,13 @@ const SIGNING: Readonly<
     ],
     headers: ["linear-signature: $sig"],
   },
-  // The first argument of curl is the address.
   twilio: {
     secret: "TWILIO_AUTH_TOKEN",
     lines: [
+      "url=$1; shift",
       `hash=$(printf %s "$body" | openssl dgst -sha256 | sed "s/.*= //")`,
-      `sig=$(printf %s "$1?bodySHA256=$hash" | openssl dgst -sha1 -hmac "$secret" -binary | base64)`,
+      `case "$url" in *[?]*) join="&" ;; *) join="?" ;; esac`,
+      `sig=$(printf %s "$url\${join}bodySHA256=$hash" | openssl dgst -sha1 -hmac "$secret" -binary | base64)`,
     ],
     headers: ["x-twilio-signature: $sig"],
   },
@@ -135,6 +136,8 @@ type Wanted = {
   origin: string;
   path: string;
   verify: SignatureScheme | null;
+  /** The address that the sender signs, for Twilio. */
+  verifyUrl?: string | null | undefined;
   headers?: Readonly<Record<string, string>>;
   body: string;
 };
@@ -143,7 +146,7 @@ type Wanted = {
  * The command that sends a webhook: with the shared token, or signed as the mapping's `verify` wants it. The script that signs is the same text
  * for all requests; what is sent reaches it as arguments.
  */
-export function curlOfHook({ origin, path, verify, headers = {}, body: sent }: Wanted): string {
+export function curlOfHook({ origin, path, verify, verifyUrl, headers = {}, body: sent }: Wanted): string {
   const body = withTime(verify, sent);
   const json = { "content-type": "application/json", ...headers };
   const request = { method: "POST", origin, path, headers: json, body };
@@ -155,10 +158,13 @@ export function curlOfHook({ origin, path, verify, headers = {}, body: sent }: W
     `curl "$@" ${signed.map((header) => `-H "${header}" `).join("")}--data-raw "$body"`,
   ].join("; ");
   const args = argumentsOf(request);
-  const given = new TextEncoder().encode(body);
-  return commandOf([given, ...args.map(({ value }) => value)], secret, (word, variable) =>
+  const encoder = new TextEncoder();
+  const given = [body, ...(verify === "twilio" ? [verifyUrl ?? origin + path] : [])].map((text) =>
+    encoder.encode(text),
+  );
+  return commandOf([...given, ...args.map(({ value }) => value)], secret, (word, variable) =>
     [
-      `sh -c ${word(script)} sh "${variable}" ${word(given)}`,
+      `sh -c ${word(script)} sh "${variable}" ${given.map(word).join(" ")}`,
       ...args.map(({ option, value }) => option + word(value)),
     ].join(" \\\n  "),
   );

@@ -80,6 +80,7 @@ function configuredOf(core: Core, mapping: Mapping, use: HooksUse, now: number):
     thread: mapping.thread ?? null,
     coalesce: mapping.coalesce ? { key: mapping.coalesce.key, ...waitOf(mapping.coalesce) } : null,
     verify: mapping.verify ?? null,
+    verify_url: mapping.verifyUrl ?? null,
     rate_limit: rateLimitOf(use.mappings.get(mapping.name), now),
   };
 }

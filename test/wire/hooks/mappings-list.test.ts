@@ -27,6 +27,7 @@ test("mappings are listed in the order of the file, without their secrets", asyn
       delivery: "none",
       announce_to: null,
       verify: "github",
+      verify_url: null,
     },
     {
       name: "alpha",
@@ -40,6 +41,15 @@ test("mappings are listed in the order of the file, without their secrets", asyn
     },
   ]);
   expect(text).not.toMatch(/seen-nowhere|a-secret-of-a-sender/);
+});
+
+test("a mapping of Twilio has the address that its sender signs", async () => {
+  const url = "https://example.com/in/sms?a=1";
+  const verify = { type: "twilio" as const, secret: "a-secret-of-a-sender", url };
+  const mappings = { sms: { match: {}, message: "hi", verify } };
+  await using gateway = await startGateway({ config: { ...config, webhooks: { path: "/in", mappings } } });
+  const { json } = await gateway.console.call("mappings.list");
+  expect(json.mappings).toMatchObject([{ name: "sms", verify: "twilio", verify_url: url }]);
 });
 
 test("mappings are those of the latest reload, and may be an empty list", async () => {

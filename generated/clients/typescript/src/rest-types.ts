@@ -340,6 +340,8 @@ export interface ConfiguredMapping {
   /** The bursts that become one turn; null if each request has its own turn. */
   coalesce: Coalesce | null;
   verify: VerifyType;
+  /** The address that the sender signs, with `twilio`; null for other schemes. */
+  verify_url: string | null;
   /** The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set. */
   rate_limit: RateLimitUse | null;
 }

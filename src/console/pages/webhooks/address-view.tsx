@@ -67,7 +67,16 @@ export function AddressView({ address, requests, back }: Shown) {
         <h2>Send with curl</h2>
         <Pending of={example} rows={3} />
         {example.value.value && (
-          <Command text={curlOfHook({ origin: location.origin, path, verify, headers, body: JSON.stringify(body) })} />
+          <Command
+            text={curlOfHook({
+              origin: location.origin,
+              path,
+              verify,
+              verifyUrl: rule?.verify_url,
+              headers,
+              body: JSON.stringify(body),
+            })}
+          />
         )}
         <p class="hint">
           The command reads the {verify === null ? "token" : "secret"} from <code>{variableOf(address)}</code>

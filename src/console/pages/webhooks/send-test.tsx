@@ -100,9 +100,13 @@ function whyNot({ verify, secret, isReadable }: SignedTest): string | undefined 
 }
 
 /** The headers that authenticate the sender. */
-async function proofOf({ verify, path }: HookAddress, secret: string, body: string): Promise<Record<string, string>> {
+async function proofOf(
+  { verify, path, rule }: HookAddress,
+  secret: string,
+  body: string,
+): Promise<Record<string, string>> {
   if (verify === null) return { authorization: `Bearer ${secret}` };
-  return await sign(body, secret, { scheme: verify, url: location.origin + path });
+  return await sign(body, secret, { scheme: verify, url: rule?.verify_url ?? location.origin + path });
 }
 
 /** The answer, with a link to the recorded request. */

@@ -256,6 +256,7 @@ FIELDS = frozenset(
         "values",
         "variable",
         "verify",
+        "verify_url",
         "version",
         "wait",
         "waiting_events",

@@ -687,6 +687,8 @@ class ConfiguredMapping(Reply):
     coalesce: Optional[Coalesce]
     """The bursts that become one turn; null if each request has its own turn."""
     verify: VerifyType
+    verify_url: Optional[str]
+    """The address that the sender signs, with `twilio`; null for other schemes."""
     rate_limit: Optional[RateLimitUse]
     """The mapping's own rate limit; null if it uses the rate limit of the shared token, or if no rate limit is set."""
 
