@@ -526,7 +526,7 @@ export interface components {
          */
         ScheduleOverlap: "skip" | "queue";
         /**
-         * @description The params of the skill; null with `message`. Texts whose name says that they are secret are `[hidden]`.
+         * @description The params of the skill; null with `message`. Secrets, by their name or value, are `[hidden]`.
          * @example {
          *       "length": "short"
          *     }

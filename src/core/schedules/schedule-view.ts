@@ -4,8 +4,8 @@ import { isSecretName } from "#kit/secret-fields.ts";
 import { HIDDEN } from "#kit/secret-headers.ts";
 import type { ScheduleStatus } from "./schedules.ts";
 
-/** A schedule as callers see it. Texts in `params` whose name says that they are secret are hidden, as in the effective configuration. */
-export function scheduleView({ settings, pausedAt, next, last }: ScheduleStatus): Schedule {
+/** A schedule as callers see it. Secrets in `params` are hidden by their name or value, as in the effective configuration. */
+export function scheduleView({ settings, pausedAt, next, last, hide }: ScheduleStatus): Schedule {
   const { name, cron, everyMs, timeZone, agent, message, skillId, params, sessionId, model, channel } = settings;
   const { delivery, missed, missedWithinMs, overlap } = settings;
   return {
@@ -16,7 +16,7 @@ export function scheduleView({ settings, pausedAt, next, last }: ScheduleStatus)
     agent,
     message: message ?? null,
     skillId: skillId ?? null,
-    params: skillId === undefined ? null : (shown("", params ?? {}) as Record<string, unknown>),
+    params: skillId === undefined ? null : (shown(hide, "", params ?? {}) as Record<string, unknown>),
     sessionId: sessionId ?? null,
     model: model ?? null,
     channel: channel ?? null,
@@ -32,11 +32,11 @@ export function scheduleView({ settings, pausedAt, next, last }: ScheduleStatus)
 }
 
 /** `name`: that of the nearest field. */
-function shown(name: string, value: unknown): unknown {
-  if (typeof value === "string") return isSecretName(name) ? HIDDEN : value;
+function shown(hide: ScheduleStatus["hide"], name: string, value: unknown): unknown {
+  if (typeof value === "string") return isSecretName(name) ? HIDDEN : hide(value);
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((item) => shown(name, item));
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, shown(key, item)]));
+  if (Array.isArray(value)) return value.map((item) => shown(hide, name, item));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, shown(hide, key, item)]));
 }
 
 function runView(run: NonNullable<ScheduleStatus["last"]>): NonNullable<Schedule["last"]> {

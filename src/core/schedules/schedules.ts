@@ -26,6 +26,8 @@ const SET_BACK_MS = 500;
 /** A schedule with its state. `next` are the next five planned times; none while it is paused. */
 export type ScheduleStatus = {
   settings: ScheduleSettings;
+  /** Hides the secrets of the configuration in a text. */
+  hide: (text: string) => string;
   pausedAt: number | undefined;
   next: readonly number[];
   last: (ScheduleRun & { turnStatus: TurnStatus | undefined }) | undefined;
@@ -177,11 +179,12 @@ export class Schedules {
   }
 
   async #statusOf(settings: ScheduleSettings, state: ScheduleState | undefined): Promise<ScheduleStatus> {
-    if (!state) return { settings, pausedAt: undefined, next: [], last: undefined };
+    const { hide } = this.#parts;
+    if (!state) return { settings, hide, pausedAt: undefined, next: [], last: undefined };
     const { pausedAt, last } = state;
     const next = await this.#parts.times.nextOf(settings, state);
     const turn = last?.turnId === undefined ? undefined : await this.#parts.store.getTurn(last.turnId);
-    return { settings, pausedAt, next, last: last && { ...last, turnStatus: turn?.status } };
+    return { settings, hide, pausedAt, next, last: last && { ...last, turnStatus: turn?.status } };
   }
 
   async #claim() {

@@ -52,7 +52,13 @@ describe("schedules.list", () => {
           every: "15m",
           agent: "other",
           skill: "summarise-thread",
-          params: { last_days: 2, camelCase: [1], api_token: "a-literal", inner: { password: ["b-literal", 3] } },
+          params: {
+            last_days: 2,
+            camelCase: [1],
+            api_token: "a-literal",
+            note: "by VARIABLE-1234",
+            inner: { password: ["b-literal", 3] },
+          },
           session: "schedule:inbox",
           model: "fast",
           channel: "desk",
@@ -63,6 +69,7 @@ describe("schedules.list", () => {
         brief,
       },
       { skills },
+      { hidden: ["VARIABLE-1234"] },
     );
     const [inbox, second] = await list(gateway);
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -74,7 +81,13 @@ describe("schedules.list", () => {
       agent: "other",
       message: null,
       skill_id: "summarise-thread",
-      params: { last_days: 2, camelCase: [1], api_token: "[hidden]", inner: { password: ["[hidden]", 3] } },
+      params: {
+        last_days: 2,
+        camelCase: [1],
+        api_token: "[hidden]",
+        note: "by [hidden]",
+        inner: { password: ["[hidden]", 3] },
+      },
       session_id: "schedule:inbox",
       model: "fast",
       channel: "desk",

@@ -1292,7 +1292,7 @@ export type ScheduleOutcome = "started" | "skipped" | "missed";
 /** The action while the turn of the last run has not ended: `skip` starts no turn; `queue` queues one. */
 export type ScheduleOverlap = "skip" | "queue";
 
-/** The params of the skill; null with `message`. Texts whose name says that they are secret are `[hidden]`. */
+/** The params of the skill; null with `message`. Secrets, by their name or value, are `[hidden]`. */
 export type ScheduleParams = Record<string, unknown> | null;
 
 /** The reason why no turn started; null if one started. */

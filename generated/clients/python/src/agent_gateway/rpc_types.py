@@ -147,7 +147,7 @@ ScheduleOverlap = Literal["skip", "queue"]
 """The action while the turn of the last run has not ended: `skip` starts no turn; `queue` queues one."""
 
 ScheduleParams = Optional[Dict[str, Any]]
-"""The params of the skill; null with `message`. Texts whose name says that they are secret are `[hidden]`."""
+"""The params of the skill; null with `message`. Secrets, by their name or value, are `[hidden]`."""
 
 ScheduleReason = Optional[str]
 """The reason why no turn started; null if one started."""
