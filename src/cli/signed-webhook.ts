@@ -19,6 +19,8 @@ export type SignedOptions = {
 
 export type Sender = "github" | "stripe" | "slack" | "linear" | "twilio" | "standard";
 
+const ID_IN_PAYLOAD: Partial<Record<Sender, string>> = { slack: "`event_id` or `trigger_id`", stripe: "`id`" };
+
 /** The names of the mappings, as a sentence after a space. */
 export function listed(names: readonly string[]): string {
   return names.length === 0
@@ -47,6 +49,8 @@ export async function sendSigned(
           : `There is no secret to sign with: the configuration has no verify.secret for ${mapping}.${listed(configured.names)}`,
       "pass --secret-env NAME or --secret SECRET",
     );
+  const idPlace = id === undefined ? undefined : ID_IN_PAYLOAD[sender];
+  if (idPlace) throw new UsageError(`--id has no effect with --as ${sender}: ${idPlace} of the payload is the id.`);
   const scheme = sender === "standard" ? "standard-webhooks" : sender;
   const signedUrl = options.signedUrl ?? configured?.urlOf(mapping);
   if (sender === "twilio" && !signedUrl)
@@ -77,7 +81,8 @@ export async function sendSigned(
   const { isObject, jsonOf } = await import("#generated/clients/typescript/src/body.ts");
   const answer = await jsonOf(response).catch(() => undefined);
   if (response.ok) {
-    if (isObject(answer) && ["string", "undefined"].includes(typeof answer.deliveryId)) return answer;
+    if (isObject(answer) && ["string", "undefined"].includes(typeof answer.deliveryId))
+      return isRepeat(response) ? { ...answer, message: REPEATED } : answer;
     throw notAReply(address.url);
   }
   const { detail, title } = (isObject(answer) ? answer : {}) as { detail?: unknown; title?: unknown };
@@ -104,8 +109,15 @@ export async function sendSigned(
 }
 
 /** The result of a request whose answer has no ids. Its delivery is found by the id of the request. */
-function withoutIds({ headers }: Response): { message: string; requestId: string } {
-  return { message: "accepted, and answered without ids", requestId: headers.get("x-request-id") ?? "" };
+function withoutIds({ headers }: Pick<Response, "headers">): { message: string; requestId: string } {
+  const message = isRepeat({ headers }) ? REPEATED : "accepted, and answered without ids";
+  return { message, requestId: headers.get("x-request-id") ?? "" };
+}
+
+const REPEATED = "repeated: a request with this id was received before, and nothing was started";
+
+function isRepeat({ headers }: Pick<Response, "headers">): boolean {
+  return headers.get("idempotent-replayed") === "true";
 }
 
 /** A file as its sender would send it: a form, or JSON, which `asForm` puts into a form. */

@@ -64,7 +64,15 @@ test("hooks send --as slack sends a form, JSON as a form with --form, and events
   expect(await silently(button, ...slack, "--form")).toBe("yes");
   const event = fileOf("event.json", { type: "event_callback", text: "hi", event_id: "Ev1" });
   expect((await send(event, ...slack)).out).toContain("turn started");
-  const shown = await send(command, ...slack);
+  expect((await send(event, ...slack)).out).toContain("repeated: a request with this id was received before");
+  expect((await send(command, ...slack)).out).toContain("repeated: a request with this id was received before");
+  const named = await send(command, ...slack, "--id", "mine");
+  expect([named.err, named.code]).toEqual([
+    expect.stringContaining("--id has no effect with --as slack: `event_id` or `trigger_id` of the payload is the id."),
+    2,
+  ]);
+  const other = fileOf("other.form", "command=%2Fdeploy&trigger_id=t4\n");
+  const shown = await send(other, ...slack);
   expect(shown.out).toMatch(
     /accepted, and answered without ids[\s\S]*Next: (?:npx )?agent-gateway deliveries list --id req_/,
   );

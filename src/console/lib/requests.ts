@@ -51,7 +51,11 @@ const HIDDEN_VALUE = /(?:"|%22|=)\[hidden\]/;
 /** A sentence about the parts that a command cannot send as recorded; undefined if it sends all of them. */
 export function curlNote(delivery: Delivery): string | undefined {
   const notes = [
-    ...(isSigned(delivery) ? ["Signatures are not stored: the command sends the webhook token instead."] : []),
+    ...(isSigned(delivery)
+      ? [
+          "Signatures are not stored: the command sends the webhook token, which a mapping with `verify` refuses. Replay the delivery instead.",
+        ]
+      : []),
     ...(isWithoutItsBody(delivery) ? ["The body was not stored and is not sent."] : []),
     ...(HIDDEN_VALUE.test(delivery.body ?? "") ? ["Replace [hidden] with the secrets."] : []),
   ];
