@@ -120,6 +120,13 @@ test("a wrong template or burst is refused with its line and column", async () =
     "gateway.json5:9:18: webhooks.mappings.push.session must have more than `webhook:` before its first placeholder, for example `webhook:pr-{body.number}`: otherwise a request could choose any session.",
     "gateway.json5:11:16: webhooks.mappings.push.coalesce.key holds `{body.number`, which is not a placeholder: write {body.<path>} or {headers.<name>}, or {{ for a brace.",
   ]);
+  const wait = text.replace("windw", "maxWait").replaceAll(/"(x|webhook:|\{body.number)[^"]*"/g, '"webhook:x"');
+  expect(await refusal(wait.replace("3s", "0s"))).toEqual([
+    "gateway.json5:12:20: webhooks.mappings.push.coalesce.maxWait must be a duration from `window` to `24h`, for example `5m`.",
+  ]);
+  expect(await refusal(wait.replace("maxWait", "window").replace("3s", "0s"))).toEqual([
+    "gateway.json5:12:19: webhooks.mappings.push.coalesce.window must be a duration from `1s` to `1h`, for example `30s`.",
+  ]);
   const long = text
     .replace("windw", "window")
     .replace("3s", "9m")
