@@ -15,6 +15,8 @@ export type Calling<Options> = {
   /** A separate WebSocket, for pushes. */
   connect: () => Promise<RpcSocket>;
   options: Options & CallOptions;
+  /** True if the last response was marked as that of a repeated request. */
+  isRepeat: () => boolean;
   /** Aborts at Ctrl-C. */
   signal: AbortSignal;
 };
@@ -52,6 +54,7 @@ export function calling<Options extends object, Args extends unknown[] = string[
       const { url, key, rpcToken, webhookToken, webhookPath } = address;
       const clientOptions = { url, key, rpcToken, webhookToken, webhookPath, anonymous: true };
       let answered = false;
+      let repeated = false;
       const connect = async () => {
         answered = true;
         const { WebSocket } = await import("ws");
@@ -66,11 +69,12 @@ export function calling<Options extends object, Args extends unknown[] = string[
         async fetch(input, init) {
           const response = await send(input, init);
           answered = true;
+          repeated = response.headers.has("idempotent-replayed");
           return response;
         },
       });
       try {
-        await act({ gateway, address, connect, options, signal: stop.signal }, ...args);
+        await act({ gateway, address, connect, options, isRepeat: () => repeated, signal: stop.signal }, ...args);
       } catch (error) {
         if (!stop.signal.aborted) throw failureOf(error, address, answered);
       }

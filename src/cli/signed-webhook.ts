@@ -59,6 +59,7 @@ export async function sendSigned(
       "pass the address as it is configured at Twilio: --signed-url URL",
     );
   const { body, type } = bodyOf(payload, sender, options.form === true);
+  if (sender === "twilio" && id !== undefined) refuseIdOfTwilio(body);
   const headers = {
     "content-type": type,
     ...(sender === "github" && { "x-github-event": event ?? "push", "user-agent": "GitHub-Hookshot/agent-gateway" }),
@@ -108,13 +109,21 @@ export async function sendSigned(
   );
 }
 
+/** Twilio's messages and recordings have their ids in the form, which is signed. */
+function refuseIdOfTwilio(form: string): void {
+  const fields = new URLSearchParams(form);
+  const place = ["MessageSid", "SmsSid", "RecordingSid"].find((name) => fields.has(name));
+  if (place) throw new UsageError(`--id has no effect with --as twilio: ${place} of the payload is the id.`);
+}
+
 /** The result of a request whose answer has no ids. Its delivery is found by the id of the request. */
 function withoutIds({ headers }: Pick<Response, "headers">): { message: string; requestId: string } {
   const message = isRepeat({ headers }) ? REPEATED : "accepted, and answered without ids";
   return { message, requestId: headers.get("x-request-id") ?? "" };
 }
 
-const REPEATED = "repeated: a request with this id was received before, and nothing was started";
+/** In place of the first answer, which a repeat gets again. */
+export const REPEATED = "repeated: a request with this id was received before, and nothing was started";
 
 function isRepeat({ headers }: Pick<Response, "headers">): boolean {
   return headers.get("idempotent-replayed") === "true";

@@ -27,6 +27,7 @@ const gateway = await shareGateway({
       mappings: {
         slack: { match: {}, message: "{body.command}{body.actions.0.value} {body.text}", verify: verify("slack") },
         linear: { match: { "body.type": "Issue" }, message: "{body.data.title}", verify: verify("linear") },
+        alert: { match: { "body.status": "failed" }, message: "{body.status}" },
         sms: { match: {}, message: "{body.Body}", verify: { ...verify("twilio"), url: SMS_URL } },
       },
     },
@@ -76,6 +77,38 @@ test("hooks send --as slack sends a form, JSON as a form with --form, and events
   expect(shown.out).toMatch(
     /accepted, and answered without ids[\s\S]*Next: (?:npx )?agent-gateway deliveries list --id req_/,
   );
+});
+
+test("hooks send without --as says that the request was a repeat", async () => {
+  const file = fileOf("plain.json", { status: "failed" });
+  const shared = ["hooks", "send", file, "--mapping", "alert", "--id", "once", "--webhook-token", SECRETS.webhookToken];
+  expect((await printed([...shared, ...at])).out).toMatch(/^answer +turn started\n/);
+  expect((await printed([...shared, ...at])).out).toMatch(
+    /^answer +repeated: a request with this id was received before/,
+  );
+});
+
+test("hooks send refuses options that would have no effect, and an id that no header can have", async () => {
+  const file = fileOf("odd.json", { id: "evt_1" });
+  const sms = fileOf("odd.form", "MessageSid=SM7&Body=x");
+  const refused: [args: string[], sentence: string][] = [
+    [["--form"], "--form needs --as: it is a part of a signed request."],
+    [["--event", "push"], "--event needs --as: it is a part of a signed request."],
+    [["--event", "push", "--as", "linear", "--mapping", "linear"], "--event is GitHub's: use it with --as github."],
+    ...["a\nb", "", " a", "ü"].map((id): [string[], string] => [
+      ["--id", id],
+      "--id must be printable characters of ASCII, without a space at an end: it is sent in a header.",
+    ]),
+  ];
+  for (const [args, sentence] of refused) {
+    const { err, code } = await printed(["hooks", "send", file, "--secret", SECRET, ...args, ...at]);
+    expect([code, err.split("\n")[0]]).toEqual([2, sentence]);
+  }
+  const twilio = await send(sms, "--as", "twilio", "--mapping", "sms", "--signed-url", SMS_URL, "--id", "a");
+  expect([twilio.code, twilio.err.split("\n")[0]]).toEqual([
+    2,
+    "--id has no effect with --as twilio: MessageSid of the payload is the id.",
+  ]);
 });
 
 test("hooks send --as linear renews the time in the body, which is signed", async () => {

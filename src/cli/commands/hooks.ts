@@ -59,13 +59,17 @@ export function addHooks(program: Command): void {
       .option("--event <name>", "GitHub's event, such as push")
       .option("--form", "send JSON as a form: a flat object as its fields, other JSON as the field payload")
       .option("--signed-url <url>", "the address that Twilio signs (default: verify.url of the mapping)")
-      .option("--id <id>", "the sender's id of the webhook (default: a new one)")
+      .option(
+        "--id <id>",
+        "the sender's id of the webhook, which a repeat has too (default: a new one). Slack and Stripe have it in the body",
+      )
       .addOption(new Option("-H, --header <name: value...>", "more headers").default([], "none"))
       .addHelpText(
         "after",
         "\nWithout --as, the webhook token is sent.\n\nExamples:\n  agent-gateway hooks send push.json --as github --mapping github --secret-env GITHUB_SECRET --event push\n  agent-gateway hooks send command.form --as slack --mapping slack-command\n  agent-gateway hooks send alert.json",
       ),
-    async ({ gateway, address, options, signal }, file = "") => {
+    async ({ gateway, address, options, isRepeat, signal }, file = "") => {
+      refuseUnused(options);
       const text = readFile(file === "-" ? "/dev/stdin" : file);
       if (options.as === undefined) {
         const request = {
@@ -75,16 +79,32 @@ export function addHooks(program: Command): void {
         };
         const body = jsonOf(text, file) as MappedPayload;
         const { mapping } = options;
-        if (mapping === undefined) return printSent(options, (await gateway.hooks.mapped(body, request)) as Sent);
+        const { REPEATED } = await import("../signed-webhook.ts");
+        // Without an id of the caller, only the client itself has sent the request twice.
+        const print = (sent: Sent): void =>
+          printSent(options, options.id !== undefined && isRepeat() ? { ...sent, message: REPEATED } : sent);
+        if (mapping === undefined) return print((await gateway.hooks.mapped(body, request)) as Sent);
         const sent = gateway.hooks.mappedByName(mapping, body, request).catch(async (error: unknown) => {
           throw (await noMapping(gateway, mapping, signal)) ?? error;
         });
-        return printSent(options, (await sent) as Sent);
+        return print((await sent) as Sent);
       }
       const { sendSigned } = await import("../signed-webhook.ts");
       printSent(options, (await sendSigned({ address, options, signal }, options.as, { text, name: file })) as Sent);
     },
   );
+}
+
+/** Refuses an id that no header can have, and options that would have no effect. */
+function refuseUnused({ as, id, form, event, signedUrl }: SendOptions): void {
+  if (id !== undefined && !/^[!-~](?:[ -~]*[!-~])?$/.test(id))
+    throw new UsageError(
+      "--id must be printable characters of ASCII, without a space at an end: it is sent in a header.",
+    );
+  const given = { form, event, "signed-url": signedUrl };
+  const unused = Object.entries(given).find(([, value]) => value !== undefined);
+  if (as === undefined && unused) throw new UsageError(`--${unused[0]} needs --as: it is a part of a signed request.`);
+  if (event !== undefined && as !== "github") throw new UsageError("--event is GitHub's: use it with --as github.");
 }
 
 /** The reason for a refused webhook, if the gateway has no such mapping. Only a key that may list the mappings gets it. */
