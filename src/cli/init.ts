@@ -63,6 +63,7 @@ const CHOOSE = "choose another folder: agent-gateway init FOLDER";
 export async function init(folder: string, options: InitOptions): Promise<string> {
   const files = filesOf(folder);
   refuseTaken([files.config, files.secrets]);
+  check(options);
   const answers =
     options.yes || !(process.stdin.isTTY && isTerminal(process.stdout)) ? defaults(options) : await ask(options);
   check(answers);
@@ -157,8 +158,17 @@ async function ask(given: InitOptions): Promise<Answers> {
     if (isCancel(value)) throw new CliError("Nothing was written.", INTERRUPTED);
     return value as Exclude<Value, symbol>;
   };
-  const line = (message: string, value: string, given?: string) =>
-    given === undefined ? answered(text({ message, placeholder: value, defaultValue: value })) : Promise.resolve(given);
+  const line = (message: string, value: string, given?: string, fault?: (typed: string) => string | undefined) =>
+    given ??
+    answered(
+      text({
+        message,
+        placeholder: value,
+        defaultValue: value,
+        // Nothing typed means the default.
+        validate: (typed) => (typed ? fault?.(typed) : undefined),
+      }),
+    );
 
   intro("A configuration to begin with");
   const points = Object.entries(STARTING_POINTS).map(([value, { label, hint }]) => ({
@@ -167,7 +177,7 @@ async function ask(given: InitOptions): Promise<Answers> {
     hint,
   }));
   const template = given.template ?? (await answered(select({ message: "Start from", options: points })));
-  const agent = await line("What is the agent called?", "main", given.agent);
+  const agent = await line("What is the agent called?", "main", given.agent, nameFault);
   const choices = Object.entries(BACKENDS).map(([value, { label, hint }]) => ({
     value: value as Backend,
     label,
@@ -176,7 +186,10 @@ async function ask(given: InitOptions): Promise<Answers> {
   const backend = given.backend ?? (await answered(select({ message: "What answers for it?", options: choices })));
   const { model, target } = BACKENDS[backend];
   const chosen = model === undefined ? given.model : await line("Which model?", model, given.model);
-  const place = target === undefined ? given.target : await line(target.message, target.example, given.target);
+  const place =
+    target === undefined
+      ? given.target
+      : await line(target.message, target.example, given.target || undefined, (typed) => targetFault(backend, typed));
   const store =
     given.store ??
     (await answered(
@@ -188,17 +201,28 @@ async function ask(given: InitOptions): Promise<Answers> {
         ],
       }),
     ));
-  const port = await line("Which port?", "18789", given.port);
+  const port = await line("Which port?", "18789", given.port, portFault);
   outro("Thank you");
   return { template, agent, backend, port, store, ...(chosen && { model: chosen }), ...(place && { target: place }) };
 }
 
-function check({ agent, port, target, backend }: Answers): void {
-  if (!/^[a-z][a-z0-9-]*$/.test(agent))
-    throw new UsageError(`${agent} is not a valid name for an agent. Use small letters, digits and hyphens.`);
-  if (!/^\d+$/.test(port) || Number(port) > 65_535) throw new UsageError(`${port} is not a port.`);
-  if ((backend === "http" || backend === "openai-compatible") && !/^https?:\/\//.test(target ?? ""))
-    throw new UsageError(`${target} is not an address. An address begins with http:// or https://.`);
+/** The faults of typed answers; undefined if there is none. */
+function nameFault(agent: string): string | undefined {
+  if (/^[a-z][a-z0-9-]*$/.test(agent)) return undefined;
+  return `${agent} is not a valid name for an agent. Use small letters, digits and hyphens.`;
+}
+function portFault(port: string): string | undefined {
+  return /^\d+$/.test(port) && Number(port) <= 65_535 ? undefined : `${port} is not a port.`;
+}
+function targetFault(backend: Backend, target: string | undefined): string | undefined {
+  if ((backend !== "http" && backend !== "openai-compatible") || !target || /^https?:\/\//.test(target))
+    return undefined;
+  return `${target} is not an address. An address begins with http:// or https://.`;
+}
+
+function check({ agent = "main", port = "0", target, backend = "echo" }: InitOptions): void {
+  const fault = nameFault(agent) ?? portFault(port) ?? targetFault(backend, target);
+  if (fault !== undefined) throw new UsageError(fault);
 }
 
 function fresh(): string {

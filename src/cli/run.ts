@@ -4,7 +4,7 @@ import { version } from "../version.ts";
 import { everyCommand, nameOf } from "./command-tree.ts";
 import { addCommands } from "./commands/all.ts";
 import { exitCodeOf, USAGE, wordsFor } from "./failures.ts";
-import { say, write } from "./terminal.ts";
+import { assumeWidth, say, write } from "./terminal.ts";
 import { asTyped } from "./typed.ts";
 
 /** Runs the command line. It never throws: it prints, and sets the exit code. */
@@ -16,6 +16,7 @@ export async function run(args: readonly string[]): Promise<void> {
     say(`The output cannot be written: ${fileFault(error)}.`);
     process.exit(1);
   });
+  assumeWidth();
   const program = createProgram();
   let running = program;
   program.hook("preAction", (_, command) => {

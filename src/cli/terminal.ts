@@ -26,6 +26,11 @@ export function isTerminal(stream: NodeJS.WriteStream): boolean {
   return stream.isTTY === true && process.env.TERM !== "dumb";
 }
 
+/** A terminal of unknown size reports 0 columns. Help and questions are then wrapped at 80. */
+export function assumeWidth(): void {
+  for (const stream of [process.stdout, process.stderr]) if (stream.columns === 0) stream.columns = 80;
+}
+
 type Style = Parameters<typeof styleText>[0];
 /** Colours a text if standard output is a terminal and NO_COLOR is not set. For `print` and `say`, which write the style. */
 export function styled(style: Style, text: string): string {

@@ -80,3 +80,11 @@ test("check finds a store in a folder that does not exist, and a configuration w
   expect(err).toContain("Warning: Nothing can be called: no surface has a secret.");
   expect(err).toMatch(/gateway\.json5:2.*store\.path is in a folder that does not exist: mkdir -p \S+nope\n$/);
 });
+
+test("help in a terminal of unknown width is wrapped at 80 columns", async () => {
+  const [unknown, wide] = await Promise.all(
+    [0, 80].map((columns) => runCli(["hooks", "send", "--help"], { terminal: true, columns })),
+  );
+  expect(unknown).toMatchObject({ code: 0, out: expect.stringContaining("Usage: agent-gateway hooks send") });
+  expect(unknown).toEqual(wide);
+});

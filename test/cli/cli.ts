@@ -13,6 +13,8 @@ export type CliOptions = {
   input?: string;
   /** Runs it on a separate terminal, where standard output and standard error are the same. */
   terminal?: boolean;
+  /** The width of the terminal, 80 by default. A terminal of unknown width has 0. */
+  columns?: number;
 };
 
 /** The program as an installation links it, so that hints have its name. Test files share this module. */
@@ -31,11 +33,12 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
 }
 
 /** Starts a command that runs until it is stopped. */
-export function startCli(args: readonly string[], { cwd = emptyFolder(), env, input, terminal }: CliOptions = {}) {
+export function startCli(args: readonly string[], options: CliOptions = {}) {
+  const { cwd = emptyFolder(), env, input, terminal, columns = 80 } = options;
   const { PATH = "", HOME = "" } = process.env;
   const command = [process.execPath, program, ...args];
   const [first = "", ...rest] = terminal
-    ? ["script", "-qefc", `stty cols 80 rows 40; exec ${command.map(quoted).join(" ")}`, "/dev/null"]
+    ? ["script", "-qefc", `stty cols ${columns} rows 40; exec ${command.map(quoted).join(" ")}`, "/dev/null"]
     : command;
   const terminalEnv = terminal ? { TERM: "xterm-256color", SHELL: "/bin/sh" } : {};
   const child = spawn(first, rest, { cwd, env: { PATH, HOME, ...terminalEnv, ...env }, stdio: "pipe" });

@@ -100,3 +100,26 @@ test("init overwrites no sample, and asks where to start on a terminal", async (
   expect(await asking.ended).toMatchObject({ code: 0 });
   expect(readFileSync(join(cwd, "gateway.json5"), "utf8")).toContain("schedules: {");
 });
+
+test("init asks again for a name, an address or a port that is not valid, and refuses given ones before it asks", async () => {
+  const cwd = emptyFolder();
+  const asking = startCli(["init", "--template", "empty", "--backend", "http", "--store", "memory"], {
+    cwd,
+    terminal: true,
+    columns: 0,
+  });
+  for (const [question, wrong, words, right] of [
+    ["What is the agent called?", "Bad Name!", "is not a valid name", "clock"],
+    ["Its address", "nowhere", "is not an address", "http://127.0.0.1:1/turn"],
+    ["Which port?", "99999", "is not a port", "0"],
+  ] as const) {
+    await asking.until(({ out }) => out.includes(question));
+    asking.type(`${wrong}\r`);
+    await asking.until(({ out }) => out.includes(words));
+    asking.type(`${"\u007f".repeat(wrong.length)}${right}\r`);
+  }
+  expect(await asking.ended).toMatchObject({ code: 0 });
+  expect(readFileSync(join(cwd, "gateway.json5"), "utf8")).toMatch(/port: 0,[\s\S]*clock: \{/);
+  const given = startCli(["init", "other", "--port", "99999"], { cwd, terminal: true });
+  expect(await given.ended).toMatchObject({ code: 2, out: expect.not.stringContaining("Start from") });
+});
