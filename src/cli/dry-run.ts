@@ -1,4 +1,5 @@
 import { duration } from "#console/lib/format.ts";
+import { pairWords } from "#console/lib/steps.ts";
 import type { DryRun, PlannedTurn } from "#generated/clients/typescript/src/rest-types.ts";
 import { oneLine } from "./output.ts";
 import { styled } from "./terminal.ts";
@@ -18,8 +19,7 @@ export function dryRunWords(run: DryRun): string {
 
 function failedWords(failed: { path: string; expected: readonly string[]; found: string | null } | null): string {
   if (failed === null) return "does not match";
-  const { path, expected, found } = failed;
-  return `${oneLine(path)} must be ${expected.map((one) => JSON.stringify(one)).join(" or ")}, and is ${found === null ? "missing" : JSON.stringify(found)}`;
+  return oneLine(pairWords(failed));
 }
 
 /** The agent, the session, the address of the reply and the burst of the turn, and the places without a value. */

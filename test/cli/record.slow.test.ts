@@ -74,6 +74,13 @@ test("deliveries show prints the timeline, and with --raw the request", async ()
   expect(raw.out).not.toContain(secrets.WEBHOOK_TOKEN);
 });
 
+test("deliveries show prints the pair that failed of an unmatched request", async () => {
+  writeFileSync(join(folder, "resolved.json"), '{"status":"resolved"}');
+  const sent = await run(["hooks", "send", "resolved.json", "--mapping", "alert", "-q"], here);
+  const { out } = await run(["deliveries", "show", sent.out.trim()]);
+  expect(out).toMatch(/No mapping matched\n +alert: body\.status must be "firing", and is "resolved"\n/);
+});
+
 test("deliveries list filters, and prints only ids with -q", async () => {
   const id = await sendAlert();
   const { out } = await run(["deliveries", "list", "--surface", "hooks", "--mapping", "alert", "--from", "1h", "-q"]);

@@ -27,6 +27,22 @@ test("a reason inside a step loses its full stop", () => {
   );
 });
 
+test("the step of an unmatched request has the pair of each mapping that failed", () => {
+  const event = { mapping: "push", path: "headers.x-github-event", expected: ["push", "tag"] };
+  const state = { mapping: "state", path: "body.state", expected: ["open"] };
+  const tried = [{ ...event, found: null }, { ...state, found: "closed" }, state];
+  expect(stepWords(step(0, "mapping.tried", { matched: null, tried, untold: 2 }))).toMatchObject({
+    words: "No mapping matched",
+    body: [
+      'push: headers.x-github-event must be "push" or "tag", and is missing',
+      'state: body.state must be "open", and is "closed"',
+      'state: body.state must be "open", and is not',
+      "and 2 other mappings",
+    ].join("\n"),
+  });
+  expect(stepWords(step(0, "mapping.tried", { matched: "alert", tried, untold: 0 })).body).toBeUndefined();
+});
+
 test("the steps of a burst have the number of its requests, the wait that is left, and the other request", () => {
   const id = "dlv_01M7YN0XENG6PX2VW8BN0JQS4T";
   const closes_at = step(30_000, "").at;

@@ -59,6 +59,7 @@ const STEPS: Readonly<
   "mapping.tried": [
     (d) => (d.matched ? "done" : "waiting"),
     (d) => (d.matched ? `Mapping \`${text(d.matched)}\` matched` : "No mapping matched"),
+    (d) => (d.matched ? undefined : missedPairs(d)),
   ],
   "message.rendered": [
     "plain",
@@ -169,4 +170,19 @@ function attempts(d: Detail): string {
 function usage(value: unknown): string {
   const { total } = (value ?? {}) as { total?: number };
   return total ? ` · ${plural(total, "token")}` : "";
+}
+
+type Pair = { path: string; expected: readonly string[]; found?: string | null };
+
+/** The pair of a mapping that does not match. `found` is undefined if the value is not stored. */
+export function pairWords({ path, expected, found }: Pair): string {
+  const is = found === undefined ? "is not" : found === null ? "is missing" : `is ${JSON.stringify(found)}`;
+  return `${path} must be ${expected.map((one) => JSON.stringify(one)).join(" or ")}, and ${is}`;
+}
+
+/** The pair that failed of each mapping, a line each. */
+function missedPairs({ tried, untold }: Detail): string | undefined {
+  if (!Array.isArray(tried) || tried.length === 0) return undefined;
+  const lines = (tried as (Pair & { mapping: string })[]).map((pair) => `${pair.mapping}: ${pairWords(pair)}`);
+  return [...lines, ...(number(untold) > 0 ? [`and ${plural(number(untold), "other mapping")}`] : [])].join("\n");
 }
