@@ -43,7 +43,7 @@ describe("a webhook that webhooks.sign signs", () => {
   });
 
   it("passes the gateway's check as a form of Twilio, with repeated and empty fields", async () => {
-    for (const form of ["Body=Zo%C3%AB+%F0%9F%8E%89&From=%2B4930&Body=a&a=&b", "z=1&a=%3D%26&Z=2&é=1"]) {
+    for (const form of ["Body=Zo%C3%AB+%F0%9F%8E%89&From=%2B4930&Body=a&a=&b", "z=1&a=%3D%26&Z=2&a1=%C3%A9"]) {
       const headers = await sign(form, "12345", { scheme: "twilio", url });
       expect(isTakenByGateway("twilio", headers, "12345", form)).toBe(true);
       expect(isTakenByGateway("twilio", headers, "12345", `${form}&c=1`)).toBe(false);

@@ -78,7 +78,7 @@ describe("a dry run of a draft", async () => {
         turn: {
           session_id: "webhook:incident-a~2f1",
           to: null,
-          thread: "a/1",
+          thread: null,
           coalesce: { key: "a/1", window_ms: 60_000, max_wait_ms: 300_000, take: "last", joins: null },
           notes: ["`to`: {body.to} has no value, so the reply goes to the channel's own address."],
         },
@@ -96,10 +96,9 @@ describe("a dry run of a draft", async () => {
           session_id: null,
           coalesce: null,
           notes: [
+            "`to` contains control characters, so the reply goes to the channel's own address.",
             "`session`: {body.id} has no value, so the turn gets a new session.",
             "`coalesce.key`: {body.id} has no value, so the request is not merged with others, and its turn starts at once.",
-            "`to` contains control characters, so the reply goes to the channel's own address.",
-            "`thread`: {body.ts|body.id} has no value, so the reply is not in a thread.",
           ],
         },
       },
