@@ -92,7 +92,7 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
   "uri-too-long": async (route) => callRaw(await usual(), route, {}, `?${"a".repeat(9_000)}`),
   "headers-too-large": async (route) => callRaw(await usual(), route, { "x-padding": "a".repeat(20_000) }),
   "request-timeout": async (route) => {
-    const gateway = await gatewayFor("impatient", { requestMs: 50 });
+    const gateway = await gatewayFor("impatient", { requestMs: 200 });
     if (route.bodyLimit) return callRaw(gateway, route, { "content-length": "1000" });
     await using connection = await openConnection(gateway.url);
     connection.write(requestText(route).subarray(0, -2));
