@@ -16,6 +16,6 @@ export function readVariable(
   if (env[name]) return env[name];
   const old = `${prefix}${OLD_ENDS[name] ?? name}`;
   if (!env[old]) return undefined;
-  warn(`${old} is deprecated, and the next version will not read it. Set ${name} instead.`);
+  warn(`${old} is deprecated. Set ${name}.`);
   return env[old];
 }

@@ -24,9 +24,7 @@ const NEW_NAMES = {
   AGENT_GATEWAY_RPC_TOKEN: "RPC_TOKEN",
   AGENT_GATEWAY_WEBHOOK_TOKEN: "WEBHOOK_TOKEN",
 };
-const warnings = Object.entries(NEW_NAMES).map(
-  ([before, now]) => `${before} is deprecated, and the next version will not read it. Set ${now} instead.`,
-);
+const warnings = Object.entries(NEW_NAMES).map(([before, now]) => `${before} is deprecated. Set ${now}.`);
 const answers = [json(200, {}), json(200, {}), json(200, {}), json(200, { jsonrpc: "2.0", id: null, result: {} })];
 function authorizationsOf({ seen }: Awaited<ReturnType<typeof answerServer>>) {
   return seen.map(({ headers }) => headers.authorization);

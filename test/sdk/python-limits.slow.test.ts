@@ -74,8 +74,7 @@ describe.concurrent.each(forms)("the limits of %s for Python %s", (form, _, pyth
     );
     expect(failure).toMatchObject({
       class: "TimedOutError",
-      detail:
-        "The turn has not ended within 5 s, in which the server answered 202 without waiting. Read it with `turns.get`.",
+      detail: "The turn has not ended within 5 s. Read it with `turns.get`.",
       turn_id: "turn_1",
       idempotency_key: keysOf(server.seen)[0],
     });

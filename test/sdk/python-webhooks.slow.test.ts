@@ -97,7 +97,7 @@ show(webhooks.unwrap(body, webhooks.sign(body, unpadded), unpadded + "="))
       empty,
       empty,
       empty,
-      ["ValueError", "There is no secret to verify with. Pass the secret of the channel or endpoint."],
+      ["ValueError", "Pass the secret of the channel or endpoint."],
       { type: "turn.completed" },
     ]);
   });

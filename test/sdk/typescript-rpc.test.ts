@@ -131,7 +131,7 @@ describe("over HTTP", () => {
     await expect(other.rpc.agent.list()).rejects.toMatchObject({ name: "not-a-gateway" });
     await using silent = await answering(() => new Promise(() => {}));
     await expect(silent.rpc.agent.list({}, { timeoutMs: 50 })).rejects.toThrow(
-      "rpc.agent.list: No answer came within 50 ms. What was sent may be done all the same.",
+      "rpc.agent.list: No answer came within 50 ms. The call may still take effect.",
     );
   });
 

@@ -228,9 +228,7 @@ test("without a WebSocket the client says what it needs", () => {
   const had = (globalThis as { WebSocket?: unknown }).WebSocket;
   (globalThis as { WebSocket?: unknown }).WebSocket = undefined;
   try {
-    expect(() => new RpcClient({ url: "http://x", rpcToken: "t" }).connect()).toThrow(
-      "There is no WebSocket here, as in Node 20.",
-    );
+    expect(() => new RpcClient({ url: "http://x", rpcToken: "t" }).connect()).toThrow("Node 20 has no WebSocket.");
   } finally {
     if (had !== undefined) (globalThis as { WebSocket?: unknown }).WebSocket = had;
   }

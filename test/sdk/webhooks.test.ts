@@ -78,7 +78,7 @@ describe("webhooks.sign", () => {
 
   test("names the schemes if there is no such scheme", async () => {
     await expect(webhooks.sign("{}", "s", { scheme: "gitlab" as never })).rejects.toThrow(
-      "There are: standard-webhooks, github, stripe, slack, linear, twilio.",
+      "must be standard-webhooks, github, stripe, slack, linear, twilio.",
     );
   });
 });
@@ -89,7 +89,7 @@ test.each<[unknown, RegExp]>([
   ["whsec_", /the rest is not base64/],
   ["whsec_***", /the rest is not base64/],
   [["a good secret", ""], /^The secret is empty/],
-  [[], /^There is no secret to verify with/],
+  [[], /^Pass the secret of the channel or endpoint/],
   [undefined, /^A secret is text, not undefined/],
   [null, /^A secret is text, not null/],
 ])("refuses the secret %j, with which anyone could sign", async (secret, words) => {

@@ -233,12 +233,12 @@ function printOperation(call: Call): string {
         : kind === "plain"
           ? []
           : [`kind: ${literal(kind)}`]),
-    `method: ${literal(http.method)}`,
+    ...(http.method === "GET" ? [] : [`method: ${literal(http.method)}`]),
     `path: ${literal(http.path)}`,
-    `token: ${literal(token)}`,
+    ...(token === "rest" ? [] : [`token: ${literal(token)}`]),
     ...(input ? [`input: ${literal(input)}`] : []),
     ...(idempotent ? ["isIdempotent: true"] : []),
-    ...(repeatable ? ["isRepeatable: true"] : []),
+    ...(repeatable && !idempotent && http.method !== "GET" ? ["isRepeatable: true"] : []),
     ...(page ? [`items: ${literal(page.items)}`] : []),
     ...(call.replyStatuses.length > 0 ? [`replyStatuses: [${call.replyStatuses.join(", ")}]`] : []),
   ].join(", ")} }`;

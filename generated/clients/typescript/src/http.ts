@@ -10,12 +10,15 @@ import { TurnStream } from "./turn-stream.ts";
 /** An operation of the contract, as the client calls it. */
 export interface Operation {
   kind?: "empty" | "page" | "send" | "start" | "stream" | "text";
-  method: string;
+  /** By default GET. */
+  method?: string;
   path: string;
-  token: Token;
+  /** By default `rest`. */
+  token?: Token;
   /** The arguments of a call before the options and after the values of the path. */
   input?: "body" | "query";
   isIdempotent?: boolean;
+  /** By default true for GET and for calls with an idempotency key. */
   isRepeatable?: boolean;
   /** The field with the items of a page. */
   items?: string;
@@ -71,7 +74,13 @@ function requestOf(
   input: unknown,
   options: StartOptions,
 ) {
-  const { method, isIdempotent, isRepeatable = false, kind } = operation;
+  const {
+    method = "GET",
+    token = "rest",
+    isIdempotent,
+    isRepeatable = isIdempotent ?? method === "GET",
+    kind,
+  } = operation;
   const idempotencyKey = isIdempotent ? (options.idempotencyKey ?? crypto.randomUUID()) : undefined;
   const url = urlOf(settings, operation, values, input as Input);
   const body = operation.input === "body" && input !== undefined ? JSON.stringify(bodyOf(operation, input)) : undefined;
@@ -85,7 +94,7 @@ function requestOf(
   /** Sends the request and returns the response as soon as it starts. */
   const send = (accept: string, extra: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> => {
     const headers: Record<string, string> = { ...settings.headers, ...options.headers, accept, ...extra };
-    if (operation.token !== "none") headers.authorization = `Bearer ${settings.tokenOf(operation.token, name)}`;
+    if (token !== "none") headers.authorization = `Bearer ${settings.tokenOf(token, name)}`;
     if (body !== undefined) headers["content-type"] = "application/json";
     if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
     return settings.fetch(url, {
@@ -104,7 +113,7 @@ function requestOf(
     attempt(settings, { operation: name, isRepeatable, idempotencyKey }, options, async (signal) => {
       const response = await send(accept, extra, signal);
       if (!response.ok && !operation.replyStatuses?.includes(response.status))
-        throw await responseError(response, name, NAMES[operation.token as "rest"]);
+        throw await responseError(response, name, NAMES[token as "rest"]);
       return read(response);
     });
 
@@ -178,7 +187,7 @@ function unfinished(
 ): GatewayError {
   const error = new GatewayError("timeout", "Timeout", {
     operation: name,
-    detail: `The turn has not ended within ${ms} ms, in which the server answered 202 without waiting. Read it with \`turns.get\`.`,
+    detail: `The turn has not ended within ${ms} ms. Read it with \`turns.get\`.`,
     turnId: stringOr(turn_id, undefined),
   });
   error.idempotencyKey = idempotencyKey;

@@ -29,9 +29,7 @@ export interface SocketCalls {
 export function openSocket(settings: Settings): { send: Send; calls: SocketCalls } {
   const { WebSocket } = settings;
   if (WebSocket === undefined)
-    throw new TypeError(
-      "There is no WebSocket here, as in Node 20. Install ws and pass its class to the client: `WebSocket`.",
-    );
+    throw new TypeError("Node 20 has no WebSocket. Install ws and pass its class as `WebSocket`.");
   const exchanges = createExchanges();
   const readers = new Set<PushQueue>();
   const subscriptions = createSubscriptions();

@@ -161,11 +161,9 @@ function noToken(detail: string, operation?: string): GatewayError {
 /** A token as it was passed. The error must not show it, as `fetch` would. */
 function tokenIn(option: string, token: string | undefined): string | undefined {
   if (token && (token !== token.trim() || [...token].some((char) => char < " " || char === "\x7f")))
-    throw new TypeError(`\`${option}\` holds a line break or another control character, or a space at an end.`);
+    throw new TypeError(`\`${option}\` holds a control character, or a space at an end.`);
   if (token && [...token].some((char) => char > "\xff"))
-    throw new TypeError(
-      `\`${option}\` holds a character that HTTP cannot carry in a header. Is it the whole token, and only that?`,
-    );
+    throw new TypeError(`\`${option}\` holds a character that HTTP cannot carry in a header.`);
   return token || undefined;
 }
 
@@ -206,7 +204,7 @@ function variable(name: keyof typeof OLD_NAMES): string | undefined {
   const value = process?.env?.[name] || process?.env?.[old] || undefined;
   if (value === undefined || process?.env?.[name] || warned.has(old)) return value;
   warned.add(old);
-  const words = `${old} is deprecated, and the next version will not read it. Set ${name} instead.`;
+  const words = `${old} is deprecated. Set ${name}.`;
   process?.emitWarning?.(words, "DeprecationWarning");
   return value;
 }

@@ -71,22 +71,19 @@ async function verified(
   secrets: string | readonly string[],
 ): Promise<string> {
   const keys = [secrets].flat().map(keyOf);
-  if (keys.length === 0)
-    throw new TypeError("There is no secret to verify with. Pass the secret of the channel or endpoint.");
+  if (keys.length === 0) throw new TypeError("Pass the secret of the channel or endpoint.");
   const id = headerOf(headers, "webhook-id");
   const timestamp = headerOf(headers, "webhook-timestamp");
   const signatures = headerOf(headers, "webhook-signature").split(" ");
   if (!(Math.abs(Date.now() / 1_000 - Number(timestamp)) <= TOLERANCE_S))
-    throw refusal(
-      `\`webhook-timestamp\` is more than ${TOLERANCE_S} seconds from now. Is the clock right, or is it an old request?`,
-    );
+    throw refusal(`\`webhook-timestamp\` is more than ${TOLERANCE_S} seconds from now. Check the clock.`);
   const bytes = bytesOf(body);
   for (const key of keys) {
     const expected = `v1,${base64(await hmac(key, `${id}.${timestamp}.`, bytes))}`;
     if (signatures.some((signature) => isSame(signature, expected))) return new TextDecoder().decode(bytes);
   }
   throw refusal(
-    "The signature does not match any of the secrets. Check that the secret belongs to this channel or endpoint, and that `body` is the unmodified request body.",
+    "The signature does not match any of the secrets. Pass the secret of the channel or endpoint, and the unmodified body.",
   );
 }
 
@@ -101,33 +98,31 @@ export async function sign(
 ): Promise<Record<string, string>> {
   const bytes = bytesOf(body);
   const plain = checked(secret);
+  const own = id ?? crypto.randomUUID();
+  const signed = async (prefix: string) => hex(await hmac(plain, prefix, bytes));
   switch (scheme) {
     case "standard-webhooks": {
-      const own = id ?? `msg_${crypto.randomUUID()}`;
-      const signature = base64(await hmac(keyOf(secret), `${own}.${timestamp}.`, bytes));
-      return { "webhook-id": own, "webhook-timestamp": String(timestamp), "webhook-signature": `v1,${signature}` };
+      const message = id ?? `msg_${own}`;
+      const signature = base64(await hmac(keyOf(secret), `${message}.${timestamp}.`, bytes));
+      return { "webhook-id": message, "webhook-timestamp": `${timestamp}`, "webhook-signature": `v1,${signature}` };
     }
-    case "github": {
-      const signature = `sha256=${hex(await hmac(plain, "", bytes))}`;
-      return { "x-github-delivery": id ?? crypto.randomUUID(), "x-hub-signature-256": signature };
-    }
+    case "github":
+      return { "x-github-delivery": own, "x-hub-signature-256": `sha256=${await signed("")}` };
     case "stripe":
-      return { "stripe-signature": `t=${timestamp},v1=${hex(await hmac(plain, `${timestamp}.`, bytes))}` };
+      return { "stripe-signature": `t=${timestamp},v1=${await signed(`${timestamp}.`)}` };
     case "slack": {
-      const signature = `v0=${hex(await hmac(plain, `v0:${timestamp}:`, bytes))}`;
-      return { "x-slack-request-timestamp": String(timestamp), "x-slack-signature": signature };
+      const signature = `v0=${await signed(`v0:${timestamp}:`)}`;
+      return { "x-slack-request-timestamp": `${timestamp}`, "x-slack-signature": signature };
     }
-    case "linear": {
-      const signature = hex(await hmac(plain, "", bytes));
-      return { "linear-delivery": id ?? crypto.randomUUID(), "linear-signature": signature };
-    }
+    case "linear":
+      return { "linear-delivery": own, "linear-signature": await signed("") };
     case "twilio": {
       if (!url) throw new TypeError("Twilio signs the address. Pass `url`, the `verify.url` of the mapping.");
       const signature = base64(await hmac(plain, url, encode(await twilioText(bytes, url)), "SHA-1"));
-      return { "i-twilio-idempotency-token": id ?? crypto.randomUUID(), "x-twilio-signature": signature };
+      return { "i-twilio-idempotency-token": own, "x-twilio-signature": signature };
     }
     default:
-      throw new TypeError(`There is no scheme ${scheme}. There are: ${SCHEMES.join(", ")}.`);
+      throw new TypeError(`\`scheme\` must be ${SCHEMES.join(", ")}.`);
   }
 }
 
@@ -140,13 +135,9 @@ async function twilioText(bytes: Uint8Array, url: string): Promise<string> {
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", Uint8Array.from(bytes)));
     return `${url.includes("?") ? "&" : "?"}bodySHA256=${hex(hash)}`;
   }
-  const fields = [...new Set([...new URLSearchParams(text)].map(([name, value]) => JSON.stringify([name, value])))];
-  const before = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-  return fields
-    .map((field): [string, string] => JSON.parse(field))
-    .sort(([nameA, a], [nameB, b]) => before(nameA, nameB) || before(a, b))
-    .map((field) => field.join(""))
-    .join("");
+  // U+0000 sorts before all other characters, so fields are in the order of their names and then of their values.
+  const fields = new Set([...new URLSearchParams(text)].map((field) => field.join("\0")));
+  return [...fields].sort().join("").replaceAll("\0", "");
 }
 
 function refusal(detail: string): GatewayError {
@@ -159,7 +150,7 @@ function headerOf(headers: HeadersLike, name: string): string {
       ? headers.get(name)
       : Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
   if (typeof value === "string") return value;
-  throw refusal(`The header \`${name}\` is missing. Did the request come from the gateway?`);
+  throw refusal(`The header \`${name}\` is missing.`);
 }
 
 function encode(text: string): Uint8Array<ArrayBuffer> {

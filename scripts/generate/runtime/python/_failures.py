@@ -173,7 +173,7 @@ def _words_of(cause: BaseException) -> str:
 
 
 def timeout_error(operation: str, timeout: float) -> GatewayError:
-    detail = f"No answer came within {timeout:g} s. What was sent may be done all the same."
+    detail = f"No answer came within {timeout:g} s. The call may still take effect."
     return TimedOutError("Timeout", operation=operation, detail=detail)
 
 
@@ -213,7 +213,7 @@ def pause_before_asking(asked: int) -> float:
 
 def unfinished_error(operation: str, timeout: float, reply: Mapping[str, Any], key: Optional[str]) -> GatewayError:
     """The error for a turn whose server answers 202 at once, again and again."""
-    detail = f"The turn has not ended within {timeout:g} s, in which the server answered 202 without waiting. Read it with `turns.get`."
+    detail = f"The turn has not ended within {timeout:g} s. Read it with `turns.get`."
     error = TimedOutError("Timeout", operation=operation, detail=detail, turn_id=_text(reply.get("turn_id")))
     error.idempotency_key = key
     return error

@@ -36,7 +36,7 @@ def variable(name: str) -> Optional[str]:
     value = os.environ.get(name) or os.environ.get(old) or None
     if value is not None and not os.environ.get(name) and old not in _warned:
         _warned.add(old)
-        words = f"{old} is deprecated, and the next version will not read it. Set {name} instead."
+        words = f"{old} is deprecated. Set {name}."
         warnings.warn(words, FutureWarning, stacklevel=4)
     return value
 
@@ -59,7 +59,7 @@ class Settings:
             if token and not isinstance(token, str):
                 raise ValueError(f"`{argument}` is not text.")
             if token and (token != token.strip() or _CONTROL.search(token)):
-                raise ValueError(f"`{argument}` ({name}) holds a line break or another control character, or a space at an end.")
+                raise ValueError(f"`{argument}` ({name}) holds a control character, or a space at an end.")
 
     def token_of(self, door: str, operation: str) -> str:
         """The token of a surface. Raises NoTokenError if there is none."""

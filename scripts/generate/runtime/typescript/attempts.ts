@@ -42,7 +42,7 @@ export async function attempt<Result>(
 function timeoutError(operation: string, timeoutMs: number): GatewayError {
   return new GatewayError("timeout", "Timeout", {
     operation,
-    detail: `No answer came within ${timeoutMs} ms. What was sent may be done all the same.`,
+    detail: `No answer came within ${timeoutMs} ms. The call may still take effect.`,
   });
 }
 

@@ -83,7 +83,7 @@ def _verified(
     signatures = _header_of(headers, "webhook-signature").split(" ")
     if not re.fullmatch(r"[0-9]{1,12}", timestamp) or abs(time.time() - int(timestamp)) > _TOLERANCE_S:
         raise _refusal(
-            f"`webhook-timestamp` is more than {_TOLERANCE_S} seconds from now. Is the clock right, or is it an old request?"
+            f"`webhook-timestamp` is more than {_TOLERANCE_S} seconds from now. Check the clock."
         )
     content = _bytes_of(body)
     for key in keys:
@@ -91,7 +91,7 @@ def _verified(
         if any(hmac.compare_digest(_bytes_of(signature), expected) for signature in signatures):
             return content
     raise _refusal(
-        "The signature does not match any of the secrets. Check that the secret belongs to this channel or endpoint, and that `body` is the unmodified request body."
+        "The signature does not match any of the secrets. Pass the secret of the channel or endpoint, and the unmodified body."
     )
 
 
@@ -134,7 +134,7 @@ def sign(
         signature = base64.b64encode(mac.digest()).decode()
         return {"i-twilio-idempotency-token": id or str(uuid.uuid4()), "x-twilio-signature": signature}
     raise ValueError(
-        f"There is no scheme {scheme}. There are: standard-webhooks, github, stripe, slack, linear, twilio."
+        "`scheme` must be standard-webhooks, github, stripe, slack, linear or twilio."
     )
 
 
@@ -150,7 +150,7 @@ def _keys_of(secrets: Any) -> List[bytes]:
     is_one = isinstance(secrets, (str, bytes)) or not isinstance(secrets, AnyIterable)
     keys = [_key_of(secret) for secret in cast("Iterable[Any]", [secrets] if is_one else secrets)]
     if not keys:
-        raise ValueError("There is no secret to verify with. Pass the secret of the channel or endpoint.")
+        raise ValueError("Pass the secret of the channel or endpoint.")
     return keys
 
 
@@ -190,7 +190,7 @@ def _header_of(headers: Mapping[str, Union[str, Sequence[str]]], name: str) -> s
     for key, value in headers.items():
         if key.lower() == name and isinstance(value, str):
             return value
-    raise _refusal(f"The header `{name}` is missing. Did the request come from the gateway?")
+    raise _refusal(f"The header `{name}` is missing.")
 
 
 def _refusal(detail: str) -> BadSignatureError:
