@@ -408,6 +408,8 @@ export interface components {
             /** @default {} */
             openai: components["schemas"]["OpenAi"];
             /** @default {} */
+            mcp: components["schemas"]["Mcp"];
+            /** @default {} */
             rpc: components["schemas"]["Rpc"];
             /** @default {} */
             console: components["schemas"]["Console"];
@@ -586,6 +588,27 @@ export interface components {
          * @example body.pull_request.base.ref
          */
         MatchPath: string;
+        /** @description The server of the Model Context Protocol, `/mcp`: agents and skills appear as tools. It has the listeners, keys, limits and rate limit of `rest`, and needs the package `@modelcontextprotocol/server`. */
+        Mcp: {
+            /**
+             * @description Whether the surface is on. `true` is refused while REST is off.
+             * @default false
+             */
+            enabled: boolean;
+            /** @description The agents that appear as tools, as configured in `agents`. By default all. A key with its own `agents` sees the agents that are in both lists. */
+            agents?: string[];
+            /**
+             * @description The tools to operate the gateway, for keys with the scope `admin`: none, those that only read, or all.
+             * @default false
+             * @enum {unknown}
+             */
+            operator: false | "read" | "write";
+            /**
+             * @description Whether skills appear as tools.
+             * @default true
+             */
+            skills: boolean;
+        };
         /** @description The provider and model of a name. */
         Model: {
             /**
@@ -1669,6 +1692,7 @@ export interface components {
             announceTo?: string;
             rest?: components["schemas"]["RestWritten"];
             openai?: components["schemas"]["OpenAiWritten"];
+            mcp?: components["schemas"]["McpWritten"];
             rpc?: components["schemas"]["RpcWritten"];
             console?: components["schemas"]["Console"];
             tracing?: components["schemas"]["TracingWritten"];
@@ -1768,6 +1792,20 @@ export interface components {
             thread?: string;
             coalesce?: components["schemas"]["CoalesceWritten"];
             verify?: components["schemas"]["Verify"];
+        };
+        /** @description The server of the Model Context Protocol, `/mcp`: agents and skills appear as tools. It has the listeners, keys, limits and rate limit of `rest`, and needs the package `@modelcontextprotocol/server`. */
+        McpWritten: {
+            /** @description Whether the surface is on. `true` is refused while REST is off. */
+            enabled?: boolean;
+            /** @description The agents that appear as tools, as configured in `agents`. By default all. A key with its own `agents` sees the agents that are in both lists. */
+            agents?: string[];
+            /**
+             * @description The tools to operate the gateway, for keys with the scope `admin`: none, those that only read, or all.
+             * @enum {unknown}
+             */
+            operator?: false | "read" | "write";
+            /** @description Whether skills appear as tools. */
+            skills?: boolean;
         };
         /**
          * @description An endpoint that is notified of events.
@@ -2331,6 +2369,7 @@ export type ListenerConfig = components["schemas"]["Listener"];
 export type MappingConfig = components["schemas"]["Mapping"];
 export type MappingNameConfig = components["schemas"]["MappingName"];
 export type MatchPathConfig = components["schemas"]["MatchPath"];
+export type McpConfig = components["schemas"]["Mcp"];
 export type ModelConfig = components["schemas"]["Model"];
 export type ModelNameConfig = components["schemas"]["ModelName"];
 export type NameConfig = components["schemas"]["Name"];

@@ -20,7 +20,7 @@ type ParamsFault = { path: Path; message: string };
 /** An address with a scheme other than PostgreSQL's. */
 const FOREIGN = /^(?!(?:postgres|postgresql):)[a-z][a-z\d+.-]*:\/\//i;
 
-/** Checks the store, and that the default agent and the default channel exist. */
+/** Checks the store, that the default agent, the default channel and the agents of the MCP server exist, and that its packages are installed. */
 export function checkNames({ store, gateway, ...config }: CheckedConfig, built: Built, { refuse }: Findings): void {
   const { type } = store;
   const install = built.missingPackages?.([type]);
@@ -32,7 +32,7 @@ export function checkNames({ store, gateway, ...config }: CheckedConfig, built: 
     refuse(["store", "url"], "must be the address of a PostgreSQL database, which begins with `postgres://`.");
   }
 
-  const { defaultAgent, announceTo } = gateway;
+  const { defaultAgent, announceTo, mcp } = gateway;
   const [agents, channels] = [Object.keys(config.agents), Object.keys(config.channels)];
   if (defaultAgent !== undefined && !agents.includes(defaultAgent))
     refuse(["gateway", "defaultAgent"], `names an agent ${notAmong(agents, defaultAgent, "agents")}`);
@@ -42,6 +42,12 @@ export function checkNames({ store, gateway, ...config }: CheckedConfig, built: 
   }
   if (announceTo !== undefined && !channels.includes(announceTo))
     refuse(["gateway", "announceTo"], `names a channel ${notAmong(channels, announceTo, "channels")}`);
+  for (const [index, agent] of (mcp.agents ?? []).entries())
+    if (!agents.includes(agent))
+      refuse(["gateway", "mcp", "agents", index], `names an agent ${notAmong(agents, agent, "agents")}`);
+  const forMcp = mcp.enabled ? built.missingPackages?.(["mcp"]) : undefined;
+  if (forMcp !== undefined)
+    refuse(["gateway", "mcp", "enabled"], `is true, but needs packages that are not installed. Run: ${forMcp}`);
 }
 
 /** Checks that the agents of keys and tokens exist, and that only keys whose only scope is `chat` are limited to agents. */

@@ -34,9 +34,11 @@ export function checkDoors(config: CheckedConfig, written: unknown, { refuse, wa
   }
 
   const { path } = webhooks;
-  const met = [...OTHER_PATHS, ...(gateway.openai.enabled ? ["/v1"] : [])].find(
-    (other) => isUnder(path, other) || isUnder(other, path),
-  );
+  const met = [
+    ...OTHER_PATHS,
+    ...(gateway.openai.enabled ? ["/v1"] : []),
+    ...(gateway.mcp.enabled ? ["/mcp"] : []),
+  ].find((other) => isUnder(path, other) || isUnder(other, path));
   if (met !== undefined)
     refuse(
       ["webhooks", "path"],
@@ -65,11 +67,12 @@ export function checkSurfaces(config: CheckedConfig, { refuse }: Findings): void
   const refuseUnless = (good: boolean, enabled: boolean | undefined, path: string, hint: string) => {
     if (enabled && !good) refuse([...path.split("."), "enabled"], `is true, but ${hint}`);
   };
-  const { rest, openai, rpc, console } = gateway;
+  const { rest, openai, mcp, rpc, console } = gateway;
   const noKey = "there is no key: add one to gateway.rest.auth.keys, or set gateway.console.token.";
   const restOff = "it uses the keys of REST, which is off: add one to gateway.rest.auth.keys.";
   refuseUnless(secured.rest, rest.enabled, "gateway.rest", noKey);
   refuseUnless(secured.rest && rest.enabled !== false, openai.enabled, "gateway.openai", restOff);
+  refuseUnless(secured.rest && rest.enabled !== false, mcp.enabled, "gateway.mcp", restOff);
   refuseUnless(secured.rpc, rpc.enabled, "gateway.rpc", "there is no token: add one to gateway.rpc.auth.tokens.");
   const noToken = "there is no token: set gateway.console.token.";
   refuseUnless(secured.console, console.enabled, "gateway.console", noToken);

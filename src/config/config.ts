@@ -58,6 +58,8 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
       },
       /** Served by the listeners of REST. */
       openai: { enabled: on.openai },
+      /** Served by the listeners of REST. Without `agents` it offers all of them. */
+      mcp: { ...gateway.mcp, enabled: on.mcp },
       rpc: {
         ...rpc,
         enabled: on.rpc,
@@ -165,11 +167,12 @@ export function surfacesSecured({ gateway, webhooks }: CheckedConfig) {
 /** A surface is on if it has a secret and is not switched off. */
 export function surfacesOn(config: CheckedConfig) {
   const secured = surfacesSecured(config);
-  const { rest, openai, rpc, console } = config.gateway;
+  const { rest, openai, mcp, rpc, console } = config.gateway;
   const isRestOn = secured.rest && rest.enabled !== false;
   return {
     rest: isRestOn,
     openai: isRestOn && openai.enabled,
+    mcp: isRestOn && mcp.enabled,
     rpc: secured.rpc && rpc.enabled !== false,
     webhooks: secured.webhooks && config.webhooks.enabled !== false,
     console: secured.console && console.enabled !== false,

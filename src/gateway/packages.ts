@@ -22,6 +22,7 @@ const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
   a2a: ["@a2a-js/sdk"],
   acp: [],
   mock: ["@open-rpc/server-js"],
+  mcp: ["@modelcontextprotocol/server", "zod"],
   tools: ["@modelcontextprotocol/sdk", "zod"],
 };
 

@@ -100,7 +100,7 @@ describe("instructions", () => {
 });
 
 test("the packages of a kind of backend are named with their versions", () => {
-  expect(missingPackages(["memory", "echo", "model", "openai", "http", "a2a", "acp", "tools"])).toBeUndefined();
+  expect(missingPackages(["memory", "echo", "model", "openai", "http", "a2a", "acp", "tools", "mcp"])).toBeUndefined();
   expect(missingPackages(["model", "@ai-sdk/mistral"])).toBeUndefined();
   expect(missingPackages(["model", "@ai-sdk/nobody"])).toBe("npm install @ai-sdk/nobody");
 });

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in a configuration look like that.
 import { describe, expect, test } from "vitest";
-import { good, load, refused, rest, rpc, withSections } from "./configs.ts";
+import { built, good, load, refusal, refused, rest, rpc, withSections } from "./configs.ts";
 
 const two = { main: { backend: "echo" }, helper: { backend: "echo" } };
 function mapping(more: object) {
@@ -64,6 +64,35 @@ describe("a surface", () => {
   test("webhooks are on with a signed mapping", async () => {
     const { config } = await load(withSections(mapping({ verify: { type: "github", secret: good(1) } })));
     expect(config.webhooks.enabled).toBe(true);
+  });
+});
+
+describe("the MCP server", () => {
+  const on = { rest: { auth: { keys: [{ name: "ci", key: good(1) }] } }, mcp: { enabled: true } };
+
+  test("is off, offers all agents and skills, and no tools of operators, unless the configuration says otherwise", async () => {
+    const mcpOf = async (gateway: object) => (await load(withSections({ gateway }))).config.gateway.mcp;
+    expect(await mcpOf({})).toEqual({ enabled: false, agents: undefined, operator: false, skills: true });
+    const mcp = { enabled: true, agents: ["main"], operator: "read", skills: false };
+    expect(await mcpOf({ ...on, mcp })).toEqual(mcp);
+  });
+
+  test("with an agent that is not configured is refused at its place", async () => {
+    const gateway = { ...on, mcp: { enabled: true, agents: ["main", "mian"] } };
+    const text = JSON.stringify({ agents: { main: { backend: "echo" } }, gateway }, null, 1);
+    const line = text.split("\n").findIndex((one) => one.includes('"mian"')) + 1;
+    expect(await refusal(text)).toEqual([
+      `gateway.json5:${line}:5: gateway.mcp.agents[1] names an agent that is not configured; did you mean \`main\`?`,
+    ]);
+  });
+
+  test("is refused, with the command that installs its packages, if they are missing", async () => {
+    const missingPackages = (kinds: readonly string[]) => (kinds.includes("mcp") ? "npm install it@2" : undefined);
+    const options = { built: { ...built, missingPackages } };
+    expect(await refused({ gateway: on }, options)).toEqual([
+      "gateway.mcp.enabled is true, but needs packages that are not installed. Run: npm install it@2",
+    ]);
+    expect(await load(withSections({}), options)).toBeDefined();
   });
 });
 

@@ -58,6 +58,7 @@ export const SHOWN = [
   "gateway.rest.auth.keys.[].name",
   "gateway.rest.auth.keys.[].agents.[]",
   "gateway.rest.auth.keys.[].budget.timeZone",
+  "gateway.mcp.agents.[]",
   "gateway.rpc.auth.tokens.[].name",
   "gateway.rpc.auth.tokens.[].permissions.[]",
   "gateway.rpc.auth.tokens.[].agents.[]",

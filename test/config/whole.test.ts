@@ -28,6 +28,7 @@ const everything = `{
         { name: "dashboard", token: "\${RPC_READ_TOKEN}", permissions: ["agent.list", "session.list", "system.health"] } ] },
       rateLimit: { maxRequests: 10, windowMs: 1000 }, socketsPerAddress: 20000,
     },
+    mcp: { enabled: true, agents: ["main"], operator: "read", skills: false },
     console: { enabled: true, token: "\${CONSOLE_TOKEN}" },
     tracing: { endpoint: "https://collector.example.com/v1/traces", headers: { "x-api-key": "key" }, content: false },
   },
