@@ -14,6 +14,7 @@ const steps = [
   { name: "docs", run: "npm run --silent docs", fix: "fix the reported problems, then: npm run docs" },
   // Once, before two test runs find that it is missing.
   { name: "build", run: "npm run --silent build", fix: "fix the reported problems, then: npm run build" },
+  { name: "workflows", run: "npm run --silent workflows", fix: "fix the failed steps, then: npm run workflows" },
   { name: "tests", run: "npm run --silent test -- --maxWorkers 2", fix: "fix the reported problems, then: npm test" },
   {
     name: "slow tests",

@@ -9,6 +9,7 @@ const PLACES: readonly [file: string, place: RegExp][] = [
   ["specs/openapi.yaml", /^(info:\n(?: {2}.*\n)*? {2}version: )\S+/m],
   ["specs/pushes.yaml", /^(info:\n(?: {2}.*\n)*? {2}version: )\S+/m],
   ["specs/agent-http.yaml", /^(info:\n(?: {2}.*\n)*? {2}version: )\S+/m],
+  ["specs/workflows.arazzo.yaml", /^(info:\n(?: {2}.*\n)*? {2}version: )\S+/m],
   ["specs/openrpc.json", /^( {2}"info": \{\n(?: {4}.*\n)*? {4}"version": ")[^"]+(?=")/m],
   ["docs/cli.md", /(answers, version )\S+/],
   ["docs/deploy/kubernetes/overlays/production/kustomization.yaml", /(newTag: )[^\s}]+/],

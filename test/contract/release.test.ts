@@ -30,8 +30,8 @@ describe("a release", () => {
     expect(versionIn(folder)).toBe("7.8.9");
     const lock = JSON.parse(read("package-lock.json"));
     expect([lock.version, lock.packages[""].version]).toEqual(["7.8.9", "7.8.9"]);
-    for (const path of ["specs/openapi.yaml", "specs/pushes.yaml", "specs/agent-http.yaml", "specs/openrpc.json"])
-      expect([path, parse(read(path)).info.version]).toEqual([path, "7.8.9"]);
+    for (const path of ["openapi.yaml", "pushes.yaml", "agent-http.yaml", "workflows.arazzo.yaml", "openrpc.json"])
+      expect([path, parse(read(`specs/${path}`)).info.version]).toEqual([path, "7.8.9"]);
     const overlay = parse(read("docs/deploy/kubernetes/overlays/production/kustomization.yaml"));
     expect(overlay.images[0].newTag).toBe("7.8.9");
     for (const [path, text] of before) {
