@@ -1,18 +1,20 @@
 import type { CallContext, Caller } from "#core/call.ts";
 import type { Turn } from "#store/store.ts";
 
-/** The tools of the MCP door: the interface between the door and the bodies in `src/handlers/mcp/`. */
+/** The tools behind the MCP door. They depend on the caller: its scopes and its agents. Any number of callers may use them at once. */
 export type McpTools = {
   /** The tools that this caller may use, in a stable order: of agents, of skills, `turn_get`, of operators. */
   list(caller: RestCaller): Promise<readonly McpTool[]>;
   /**
-   * Calls a tool. Resolves with undefined if there is none with this name for the caller. Throws a GatewayError if the call is refused: `forbidden`
-   * for a tool that the scope of the caller does not allow, `invalid-request` for arguments that its schema does not allow, and for example
-   * `rate-limited` or `budget-exceeded` before a turn starts. A failure of the tool is an answer with `isError`.
+   * Calls a tool; undefined if there is none with this name for the caller. Throws a GatewayError only if access is refused, `forbidden`, or if the
+   * gateway failed, `internal`. Every other failure is an answer with `isError`: a model can read it and act on it.
    */
   call(name: string, args: unknown, call: McpCall): Promise<McpAnswer | undefined>;
-  /** Starts the turn of a tool with `startsTurn`. It is durable when this resolves. Resolves after `waitMs` or when the turn has ended. Throws as `call` does. */
-  start(name: string, args: unknown, call: McpCall): Promise<McpTask | undefined>;
+  /**
+   * Starts the turn of a tool with `startsTurn`. The turn is durable when this resolves, which is when it has ended or after `waitMs`. Undefined and
+   * errors as for `call`. Without a turn, `answer` says why none was started.
+   */
+  start(name: string, args: unknown, call: McpCall): Promise<McpTask | McpRefusal | undefined>;
   /** Throws `turn-not-found`, also if the caller may not use the agent of the turn. */
   task(turnId: string, caller: RestCaller): Promise<McpTask>;
   /** Cancels the turn. Resolves when it has ended, or with its state after a second. */
@@ -22,7 +24,14 @@ export type McpTools = {
 
 export type RestCaller = Extract<Caller, { surface: "rest" }>;
 
-/** One tool as it is listed. The schemas are JSON Schema 2020-12 of an object. */
+/** The section `gateway.mcp` of the configuration in force. `agents`: undefined for all. */
+export type McpSettings = {
+  agents?: readonly string[] | undefined;
+  operator: false | "read" | "write";
+  skills: boolean;
+};
+
+/** One tool as it is listed. The schemas are JSON Schemas of an object: 2020-12, unless a skill's own names another one. */
 export type McpTool = {
   name: string;
   title: string;
@@ -35,7 +44,15 @@ export type McpTool = {
 };
 
 /** `text` is for the model. `structured` is valid against `outputSchema`. */
-export type McpAnswer = { text: string; structured?: object | undefined; isError?: boolean | undefined };
+export type McpAnswer = {
+  text: string;
+  /** A further text for the model, which is not part of a reply: how to continue its conversation. */
+  note?: string | undefined;
+  structured?: object | undefined;
+  isError?: boolean | undefined;
+  /** The name of the error in the contract, for the access line. */
+  error?: string | undefined;
+};
 
 export type McpCall = CallContext & {
   caller: RestCaller;
@@ -48,6 +65,7 @@ export type McpCall = CallContext & {
 /** A turn that a tool started. `answer` is set once it has ended. */
 export type McpTask = { turn: Turn; status: McpTaskStatus; answer: McpAnswer | undefined };
 export type McpTaskStatus = "working" | "completed" | "failed" | "cancelled";
+export type McpRefusal = { turn?: undefined; answer: McpAnswer };
 
 /** The folders of skills, for the skills extension. */
 export type McpSkills = {
