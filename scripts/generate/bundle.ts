@@ -1,5 +1,5 @@
 import { grammar, homes } from "./grammar.ts";
-import { isObject, type Json, type JsonObject, mapValues, sortKeys } from "./json.ts";
+import { isObject, type Json, type JsonObject, mapValues, object, sortKeys, text } from "./json.ts";
 import { inside, type Place, SpecError, type SpecFiles, show } from "./spec-files.ts";
 
 /** A document whose references point only to its own components. */
@@ -98,6 +98,12 @@ export function bundle(specs: SpecFiles, file: string, kind: string): Bundle {
 
   const { components: _, ...document } = walk(specs.file(file), kind, { file, pointer: "" }) as JsonObject;
   return { document, components: mapValues(sortKeys(components), sortKeys) };
+}
+
+/** An object of a bundle, or the shared object that it refers to. */
+export function resolve(node: Json | undefined, components: Bundle["components"]): JsonObject {
+  const [, home = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(text(object(node).$ref)) ?? [];
+  return home === "" ? object(node) : resolve(components[home]?.[name], components);
 }
 
 /** The last word of a pointer; for a whole file, the name of the file. */

@@ -1,5 +1,6 @@
 import { bundle } from "./bundle.ts";
 import { readErrors } from "./errors.ts";
+import { readTools } from "./mcp.ts";
 import { readOperations } from "./operations.ts";
 import { readPushes, readSocketCalls } from "./push-types.ts";
 import { readMethods } from "./rpc-types.ts";
@@ -22,6 +23,7 @@ export function readContract(folder: string) {
     config: bundle(specs, "config.schema.yaml", "schema"),
     operations: readOperations(openapi, errors),
     methods: readMethods(openrpc, errors),
+    tools: readTools(openapi, openrpc),
     pushes: readPushes(asyncapi),
     socketCalls: readSocketCalls(asyncapi),
   };

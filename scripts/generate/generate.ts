@@ -6,6 +6,7 @@ import { readContract } from "./contract.ts";
 import { printErrors } from "./errors.ts";
 import { printHandlers } from "./handlers.ts";
 import { type JsonObject, object, text } from "./json.ts";
+import { printTools } from "./mcp.ts";
 import type { Output } from "./output.ts";
 import { pushTypes } from "./push-types.ts";
 import { printReadme } from "./readme.ts";
@@ -21,7 +22,7 @@ import { restTypes } from "./types.ts";
 /** The complete content of generated/, from the specs of a folder only: the same specs give the same bytes. */
 export async function generate(folder: string): Promise<Output> {
   const contract = readContract(folder);
-  const { errors, openapi, openrpc, asyncapi, config, operations, methods, pushes } = contract;
+  const { errors, openapi, openrpc, asyncapi, config, operations, methods, tools, pushes } = contract;
   const wholeRpc = whole(openrpc);
   const sdk = describeSdk(contract);
   const version = text(object(openapi.document.info).version);
@@ -38,6 +39,7 @@ export async function generate(folder: string): Promise<Output> {
     "rpc-types.ts": await rpcTypes(openrpc, methods),
     "push-types.ts": await pushTypes(asyncapi, pushes),
     "config-types.ts": await configTypes(config),
+    "mcp-tools.ts": printTools(tools),
     "rest-types.ts": await restTypes(openapi),
     ...(await rpcFiles(wholeRpc)),
     ...compile(contract),

@@ -106,6 +106,7 @@ export const grammar: Record<string, Record<string, string>> = {
     "x-stream": "-",
     "x-idempotent": "-",
     "x-body-limit": "-",
+    "x-mcp": "tool",
   },
   parameter: {
     name: "-",
@@ -158,7 +159,10 @@ export const grammar: Record<string, Record<string, string>> = {
     "x-idempotent": "-",
     // Examples of failures, by the error's name.
     "x-error-examples": "-",
+    "x-mcp": "tool",
   },
+  // A tool of the MCP door. Its description is the summary by default; `scope: admin` demands more than an operation with `chat` does.
+  tool: { name: "-", title: "-", description: "-", hint: "-", scope: "-" },
   contentDescriptor: {
     name: "-",
     summary: "-",

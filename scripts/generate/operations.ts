@@ -1,4 +1,4 @@
-import type { Bundle } from "./bundle.ts";
+import { type Bundle, resolve as resolveIn } from "./bundle.ts";
 import type { ErrorRows } from "./errors.ts";
 import { isObject, type Json, type JsonObject, list, object, text, texts } from "./json.ts";
 import { type Schema, shapeOf } from "./schema.ts";
@@ -41,10 +41,7 @@ const eventStream = "text/event-stream";
 const nameOfType: Record<string, string> = { [eventStream]: "events", "text/html": "page" };
 
 export function readOperations({ document, components }: Bundle, errors: ErrorRows): Operation[] {
-  const resolve = (node: Json | undefined): JsonObject => {
-    const [, home = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(text(object(node).$ref)) ?? [];
-    return home === "" ? object(node) : resolve(components[home]?.[name]);
-  };
+  const resolve = (node: Json | undefined) => resolveIn(node, components);
   const shapes = components.schemas ?? {};
   const operations: Operation[] = [];
   for (const [path, item] of Object.entries(object(document.paths))) {

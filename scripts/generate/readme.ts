@@ -31,6 +31,7 @@ const files: [pattern: RegExp, name: string, what: string][] = [
   [/^openai-handlers\.ts$/, "openai-handlers.ts", "The same for `src/handlers/openai`."],
   [/^hooks-handlers\.ts$/, "hooks-handlers.ts", "The same for `src/handlers/hooks`."],
   [/^rpc-handlers\.ts$/, "rpc-handlers.ts", "The same for `src/handlers/rpc`."],
+  [/^mcp-tools\.ts$/, "mcp-tools.ts", "The tools of the MCP door: every operation and method with `x-mcp`."],
   [
     /^validators\//,
     "validators/",

@@ -1,4 +1,4 @@
-import type { Bundle } from "./bundle.ts";
+import { type Bundle, resolve as resolveIn } from "./bundle.ts";
 import type { ErrorRows } from "./errors.ts";
 import { isObject, type Json, type JsonObject, list, literal, object, text, texts } from "./json.ts";
 import { header } from "./output.ts";
@@ -16,10 +16,7 @@ export function readMethods({ document, components }: Bundle, errors: ErrorRows)
   if (cycle !== undefined) {
     throw new SpecError("specs/openrpc.json", `the shape ${cycle[0]} holds itself: ${cycle.join(" -> ")}`);
   }
-  const resolve = (node: Json | undefined): JsonObject => {
-    const [, home = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(text(object(node).$ref)) ?? [];
-    return home === "" ? object(node) : object(components[home]?.[name]);
-  };
+  const resolve = (node: Json | undefined) => resolveIn(node, components);
   return list(document.methods).map((node) => {
     const { name, params, result, paramStructure, "x-errors": names, errors: described } = object(node);
     const refuse = (message: string): never => {

@@ -34,12 +34,17 @@ afterAll(() => temp[Symbol.dispose]());
 
 describe("the output of the generator from the pinned specs", () => {
   // A reviewer of the generator reads these files; longer output is compiled, called or followed below.
-  test.each(["errors.ts", "hooks-handlers.ts", "methods.ts", "rest-handlers.ts", "routes.ts", "rpc-handlers.ts"])(
-    "%s is unchanged",
-    async (path) => {
-      await expect(generated(path)).toMatchFileSnapshot(`__snapshots__/${path}.txt`);
-    },
-  );
+  test.each([
+    "errors.ts",
+    "hooks-handlers.ts",
+    "mcp-tools.ts",
+    "methods.ts",
+    "rest-handlers.ts",
+    "routes.ts",
+    "rpc-handlers.ts",
+  ])("%s is unchanged", async (path) => {
+    await expect(generated(path)).toMatchFileSnapshot(`__snapshots__/${path}.txt`);
+  });
 
   test.each([
     ["openapi.json", "#/components/"],

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { bundle } from "../../scripts/generate/bundle.ts";
 import { configRoot, configShapes } from "../../scripts/generate/config-types.ts";
 import { readErrors } from "../../scripts/generate/errors.ts";
+import { readTools } from "../../scripts/generate/mcp.ts";
 import { readOperations } from "../../scripts/generate/operations.ts";
 import { readMethods } from "../../scripts/generate/rpc-types.ts";
 import { openSpecs } from "../../scripts/generate/spec-files.ts";
@@ -29,8 +30,10 @@ function edit(file: string, from: string, to: string): void {
 function readAll(): void {
   const specs = openSpecs(folder);
   const errors = readErrors(specs);
-  readOperations(bundle(specs, "openapi.yaml", "openapi"), errors);
-  readMethods(bundle(specs, "openrpc.json", "openrpc"), errors);
+  const [openapi, openrpc] = [bundle(specs, "openapi.yaml", "openapi"), bundle(specs, "openrpc.json", "openrpc")];
+  readOperations(openapi, errors);
+  readMethods(openrpc, errors);
+  readTools(openapi, openrpc);
   bundle(specs, "pushes.yaml", "asyncapi");
   configValidators(configShapes(bundle(specs, "config.schema.yaml", "schema")), configRoot);
 }
@@ -162,6 +165,98 @@ describe("refuses an inconsistent contract", () => {
   ])("%s: %s became %s: %s", (file, from, to, message) => {
     edit(file, from, to);
     expect(readAll).toThrow(message);
+  });
+});
+
+describe("refuses an x-mcp that is not a tool, with its place", () => {
+  const MCP = "{ name: send, title: Send, hint: write, scope: admin }";
+  const inTurns = (operation: string) =>
+    `x-mcp: { name: turns, title: Turns, hint: read }\n      operationId: ${operation}`;
+  const BODY = "  required: [message]\n  properties:\n    message: { type: string, minLength: 1, maxLength: 5 }\n";
+  test.each([
+    [
+      "chat.yaml",
+      MCP,
+      "{ name: send, titel: Send }",
+      'specs/chat.yaml#/send/post/x-mcp: the generator does not know "titel"',
+    ],
+    ["chat.yaml", MCP, "{ name: sendChat, title: Send, hint: write }", 'name must be snake_case, not "sendChat"'],
+    [
+      "chat.yaml",
+      MCP,
+      "{ name: ask_main, title: Send, hint: write }",
+      "ask_main may be the name of an agent's or a skill's",
+    ],
+    ["chat.yaml", MCP, "{ name: send, hint: write }", "POST /chat/send: x-mcp: title is missing"],
+    ["chat.yaml", MCP, "{ name: send, title: Send, hint: safe }", "hint must be one of read, write, destructive"],
+    ["chat.yaml", MCP, "{ name: send, title: Send, hint: write, scope: console }", "scope may only be admin"],
+    [
+      "chat.yaml",
+      MCP,
+      "{ name: start_turn, title: Send, hint: write }",
+      "turn.start: x-mcp: another tool is called start_turn",
+    ],
+    [
+      "chat.yaml",
+      "stream: { type: boolean",
+      "idempotency_key: { type: boolean",
+      "two of its arguments are called idempotency_key",
+    ],
+    ["chat.yaml", BODY, `  minProperties: 1\n${BODY}`, 'its arguments cannot express "minProperties" of the body'],
+    ["chat.yaml", `  additionalProperties: false\n${BODY}`, BODY, "its body is not a closed object"],
+    ["chat.yaml", "      required: true\n", "      required: false\n", "an optional body has no required fields"],
+    [
+      "openapi.yaml",
+      "operationId: turns.erase",
+      inTurns("turns.erase"),
+      "an operation with the scope console is not a tool",
+    ],
+    [
+      "openapi.yaml",
+      "operationId: hooks.wake",
+      inTurns("hooks.wake"),
+      "POST /hooks/wake: x-mcp: only operations of REST are tools",
+    ],
+    [
+      "openapi.yaml",
+      "operationId: turns.list",
+      inTurns("turns.list"),
+      "GET /turns: x-mcp: its answer is not a JSON object",
+    ],
+    ["openapi.yaml", "operationId: turns.events", inTurns("turns.events"), "x-mcp: it has no answer in JSON"],
+    [
+      "openapi.yaml",
+      "operationId: turns.list",
+      inTurns("turns.list").replace("read", "write"),
+      "GET /turns: x-mcp: the hint of a GET is read",
+    ],
+    [
+      "openrpc.json",
+      '"hint": "destructive"',
+      '"hint": "write", "scope": "chat"',
+      "turn.start: x-mcp: scope may only be admin",
+    ],
+  ])("%s: %s became %s: %s", (file, from, to, message) => {
+    edit(file, from, to);
+    expect(readAll).toThrow(message);
+  });
+
+  test("the thirteenth tool for operators", () => {
+    const operations = Array.from(
+      { length: 11 },
+      (_, index) => `  /operator/${index}:
+    get:
+      operationId: operator.run
+      x-surface: rest
+      x-scope: admin
+      x-mcp: { name: operate_${index}, title: Operate, hint: read }
+      responses: { "200": { description: Done., content: { application/json: { schema: { type: object } } } } }
+`,
+    );
+    edit("openapi.yaml", "paths:\n", `paths:\n${operations.join("")}`);
+    const specs = openSpecs(folder);
+    const read = () => readTools(bundle(specs, "openapi.yaml", "openapi"), bundle(specs, "openrpc.json", "openrpc"));
+    expect(read).toThrow("specs/openrpc.json, turn.start: x-mcp: there are at most 12 tools for operators");
   });
 });
 
