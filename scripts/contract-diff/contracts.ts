@@ -1,5 +1,7 @@
+import type { Bundle } from "../generate/bundle.ts";
 import { type Json, type JsonObject, list, object, text, texts } from "../generate/json.ts";
-import { type Change, compareSchemas, type Direction } from "./schemas.ts";
+import { readTools, type Tool } from "../generate/mcp.ts";
+import { type Change, compareSchemas, type Direction, type Side } from "./schemas.ts";
 
 /** The documents of a contract: OpenAPI, OpenRPC, AsyncAPI. Each has its shapes as components. */
 export type Contract = { openapi: JsonObject; openrpc: JsonObject; pushes: JsonObject };
@@ -11,6 +13,7 @@ export function compareContracts(before: Contract, after: Contract): Change[] {
     ...compareSent(before.openapi, after.openapi),
     ...compareMethods(before.openrpc, after.openrpc),
     ...comparePushes(before.pushes, after.pushes),
+    ...compareTools(before, after),
   ];
   return changes.sort((one, other) => Number(other.breaks) - Number(one.breaks));
 }
@@ -275,4 +278,34 @@ function comparePushes(before: JsonObject, after: JsonObject): Change[] {
   for (const name of is.keys())
     if (!was.has(name)) changes.push({ breaks: false, who: `Readers of pushes`, where: name, what: "the push is new" });
   return changes;
+}
+
+/** The tools of the MCP door. The documents name them in `x-mcp`. */
+function compareTools(before: Contract, after: Contract): Change[] {
+  const bundleOf = (document: JsonObject) => ({ document, components: document.components as Bundle["components"] });
+  const toolsOf = ({ openapi, openrpc }: Contract) =>
+    new Map(readTools(bundleOf(openapi), bundleOf(openrpc)).map((tool) => [tool.name, tool]));
+  const [was, is] = [toolsOf(before), toolsOf(after)];
+  const changes = [...was].flatMap(([name, tool]) => {
+    const { changes, report } = reporter(`MCP clients that call ${name}`);
+    const other = is.get(name);
+    if (other === undefined) report(true, "", "the tool was removed");
+    else compareTool(tool, other, report);
+    return changes;
+  });
+  for (const name of is.keys())
+    if (!was.has(name)) changes.push({ breaks: false, who: `MCP clients`, where: name, what: "the tool is new" });
+  return changes;
+}
+
+function compareTool(before: Tool, after: Tool, report: ReportChange): void {
+  const sides = (part: "input" | "output"): [Side, Side] => [
+    { schema: before[part], shapes: before.shapes },
+    { schema: after[part], shapes: after.shapes },
+  ];
+  compareSchemas(...sides("input"), "request", "its arguments", report);
+  compareSchemas(...sides("output"), "reply", "its result", report);
+  if (before.scope !== after.scope) report(after.scope === "admin", "", `its scope is ${after.scope} now`);
+  // With `operator: read`, only tools that read are offered.
+  if (before.hint !== after.hint) report(before.hint === "read", "", `its hint is ${after.hint} now`);
 }

@@ -3,9 +3,12 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import openapi from "#generated/openapi.json" with { type: "json" };
+import openrpc from "#generated/openrpc.json" with { type: "json" };
 import { root } from "#test/harness/process.ts";
 import { contractDiff } from "../../scripts/contract-diff/command.ts";
 import { type Contract, compareContracts } from "../../scripts/contract-diff/contracts.ts";
+import type { JsonObject } from "../../scripts/generate/json.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: documents are edited in any place.
 type Edited = Record<keyof Contract, any>;
@@ -269,6 +272,91 @@ describe("a compatible change passes", () => {
 
   test("the contract of the last release is in the repository", () => {
     expect(changed(() => {})).toEqual({ breaking: [], notes: [] });
+  });
+});
+
+describe("the tools of the MCP door", () => {
+  const released = { openapi: openapi as unknown as JsonObject, openrpc: openrpc as unknown as JsonObject, pushes: {} };
+  const changesOf = (edit: (contract: Edited) => void) => {
+    const after = structuredClone(released);
+    edit(after);
+    return compareContracts(released, after).flatMap(({ breaks, who, where, what }) =>
+      who.startsWith("MCP") ? [`${breaks ? "breaks" : "note"} | ${who} | ${where}: ${what}`] : [],
+    );
+  };
+  const toolOf = ({ openapi }: Edited, path: string, method = "get") => openapi.paths[path][method]["x-mcp"];
+
+  test.each<[string, (contract: Edited) => void, string]>([
+    [
+      "that was removed",
+      ({ openapi }) => delete openapi.paths["/api/v1/turns"].get["x-mcp"],
+      "breaks | MCP clients that call list_turns | : the tool was removed",
+    ],
+    [
+      "with another name",
+      ({ openrpc }) => {
+        openrpc.methods.find(({ name }: { name: string }) => name === "usage.stats")["x-mcp"].name = "usages";
+      },
+      "breaks | MCP clients that call usage | : the tool was removed",
+    ],
+    [
+      "with a new argument that must be sent",
+      (contract) => {
+        shapes(contract).DryRunRequest.properties.method = { type: "string" };
+        shapes(contract).DryRunRequest.required.push("method");
+      },
+      "breaks | MCP clients that call dry_run_mapping | its arguments.method: it is new and must be sent",
+    ],
+    [
+      "with an argument that is refused now",
+      ({ openapi }) => openapi.paths["/api/v1/turns"].get.parameters.shift(),
+      "breaks | MCP clients that call list_turns | its arguments.status: the field is refused now",
+    ],
+    [
+      "with a field of the result that was removed",
+      (contract) => delete shapes(contract).TurnSummary.properties.preview,
+      "breaks | MCP clients that call list_turns | its result.turns[].preview: the field was removed",
+    ],
+    [
+      "that needs another scope",
+      (contract) => {
+        toolOf(contract, "/api/v1/turns/{turn_id}").scope = "admin";
+        delete contract.openapi.paths["/api/v1/turns"].get["x-mcp"]; // There are at most 12 tools for operators.
+      },
+      "breaks | MCP clients that call turn_get | : its scope is admin now",
+    ],
+    [
+      "that no longer only reads",
+      (contract) => {
+        toolOf(contract, "/api/v1/mappings/dry-run", "post").hint = "write";
+      },
+      "breaks | MCP clients that call dry_run_mapping | : its hint is write now",
+    ],
+    [
+      "that is new",
+      ({ openapi }) => {
+        const tool = { name: "list_mappings", title: "List mappings", hint: "read", scope: "admin" };
+        openapi.paths["/api/v1/mappings"].get["x-mcp"] = tool;
+        delete openapi.paths["/api/v1/turns"].get["x-mcp"];
+      },
+      "note | MCP clients | list_mappings: the tool is new",
+    ],
+    [
+      "with a new field of the result",
+      (contract) => {
+        shapes(contract).Turn.properties.mood = { type: "string" };
+      },
+      "note | MCP clients that call cancel_turn | its result.mood: the field is new",
+    ],
+  ])("a tool %s", (_, edit, words) => {
+    expect(changesOf(edit)).toContain(words);
+  });
+
+  test("other words are not a change", () => {
+    const edit = (contract: Edited) => {
+      toolOf(contract, "/api/v1/turns").description = "Something else.";
+    };
+    expect(changesOf(edit)).toEqual([]);
   });
 });
 
