@@ -41,6 +41,11 @@ export function notAReply(url: string, cause?: unknown): CliError {
   );
 }
 
+/** The reason of a failed `fetch`, in the words of the system. */
+export function causeOf({ cause, message }: Error): string {
+  return cause instanceof Error ? cause.message || String((cause as NodeJS.ErrnoException).code) : message;
+}
+
 /** A failure that the gateway or its client has named. The class itself is not loaded here. */
 function isGatewayError(error: unknown): error is GatewayError {
   return error instanceof Error && "requestId" in error && "retryAfterMs" in error;

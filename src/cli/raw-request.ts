@@ -1,6 +1,6 @@
 import type { Calling } from "./calling.ts";
 import { tokenFor } from "./credentials.ts";
-import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE } from "./failures.ts";
+import { CliError, causeOf, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE } from "./failures.ts";
 import { oneLine } from "./output.ts";
 import { print, say } from "./terminal.ts";
 import { headersOf } from "./values.ts";
@@ -25,12 +25,8 @@ export async function sendRaw(
     ...(body === undefined ? {} : { body }),
   }).catch((error: Error) => {
     if (signal.aborted) throw error;
-    const why =
-      error.cause instanceof Error
-        ? error.cause.message || String((error.cause as NodeJS.ErrnoException).code)
-        : error.message;
     throw new CliError(
-      `No answer from ${address.url}: ${why}.`,
+      `No answer from ${address.url}: ${causeOf(error)}.`,
       UNREACHABLE,
       "agent-gateway serve, or name another gateway: --url URL",
     );

@@ -11,6 +11,8 @@ export type CliOptions = {
   env?: Record<string, string>;
   /** Written to standard input, which is otherwise empty. */
   input?: string;
+  /** Leaves standard input open, for `type`. */
+  isOpen?: boolean;
   /** Runs it on a separate terminal, where standard output and standard error are the same. */
   terminal?: boolean;
   /** The width of the terminal, 80 by default. A terminal of unknown width has 0. */
@@ -34,7 +36,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
 
 /** Starts a command that runs until it is stopped. */
 export function startCli(args: readonly string[], options: CliOptions = {}) {
-  const { cwd = emptyFolder(), env, input, terminal, columns = 80 } = options;
+  const { cwd = emptyFolder(), env, input, isOpen, terminal, columns = 80 } = options;
   const { PATH = "", HOME = "" } = process.env;
   const command = [process.execPath, program, ...args];
   const [first = "", ...rest] = terminal
@@ -56,7 +58,7 @@ export function startCli(args: readonly string[], options: CliOptions = {}) {
     result.err += text;
     heard();
   });
-  if (input !== undefined || !terminal) child.stdin.end(input);
+  if (input !== undefined || !(terminal || isOpen)) child.stdin.end(input);
   const ended = once(child, "close").then(([code]): CliResult => {
     result.code = code;
     heard();

@@ -38,6 +38,7 @@ const LOCAL: Record<string, (text: string) => string[]> = {
   completion: (text) => [text],
   help: (text) => [text],
   chat: (text) => ["main", `--un${text}`],
+  mcp: (text) => [`--un${text}`],
 };
 
 /** Commands that do not retry after an answer that cannot be read, and so need no pause here. */

@@ -14,6 +14,7 @@ import { addHelp } from "./help.ts";
 import { addHooks } from "./hooks.ts";
 import { addInit } from "./init.ts";
 import { addKeys } from "./keys.ts";
+import { addMcp } from "./mcp.ts";
 import { addMigrate } from "./migrate.ts";
 import { addMock } from "./mock.ts";
 import { addNotifications } from "./notifications.ts";
@@ -54,6 +55,7 @@ export function addCommands(program: Command): void {
   addDiagnostics(program);
   program.commandsGroup("Call anything:");
   addCalls(program);
+  addMcp(program);
   addMock(program);
   addCompletion(program);
   addHelp(program);

@@ -1,0 +1,30 @@
+/** A longer line is not read. */
+export const MOST_LINE_MIB = 16;
+const MOST_LINE_BYTES = MOST_LINE_MIB * 1024 * 1024;
+
+/** The lines of a stream of UTF-8, without the spaces at their ends. Undefined for a line that is too long. */
+export async function* linesOf(input: AsyncIterable<Buffer>): AsyncGenerator<string | undefined> {
+  let pieces: Buffer[] = [];
+  let size = 0;
+  const add = (piece: Buffer): void => {
+    size += piece.length;
+    if (size <= MOST_LINE_BYTES) pieces.push(piece);
+    else pieces = [];
+  };
+  const take = (): string | undefined => {
+    const line = size > MOST_LINE_BYTES ? undefined : Buffer.concat(pieces).toString().trim();
+    pieces = [];
+    size = 0;
+    return line;
+  };
+  for await (const chunk of input) {
+    let from = 0;
+    for (let end = chunk.indexOf("\n"); end >= 0; end = chunk.indexOf("\n", from)) {
+      add(chunk.subarray(from, end));
+      yield take();
+      from = end + 1;
+    }
+    add(chunk.subarray(from));
+  }
+  if (size > 0) yield take();
+}

@@ -1,0 +1,244 @@
+import { BrokenAnswer, isObject, stringOr, textOf } from "#generated/clients/typescript/src/body.ts";
+import { readEvents } from "#generated/clients/typescript/src/sse.ts";
+import type { Address } from "./address.ts";
+import { weakestFor } from "./credentials.ts";
+import { CliError, causeOf, NOT_ALLOWED } from "./failures.ts";
+import { linesOf, MOST_LINE_MIB } from "./lines.ts";
+import { oneLine } from "./output.ts";
+import { print, say } from "./terminal.ts";
+
+type Id = string | number;
+/** A message of JSON-RPC. The gateway validates it; these are the fields that a bridge needs. */
+type Message = { id?: Id; method?: string; params?: Record<string, unknown> };
+type Exchange = { stop: AbortController; isSubscription: boolean };
+
+type Bridge = {
+  url: string;
+  key: string;
+  /** The key, for messages. */
+  keyName: string;
+  underWay: Map<Id, Exchange>;
+  /** The version that `initialize` agreed on. Clients without `initialize` name theirs in each request. */
+  version: string | undefined;
+  /** The latest failure that was reported. It is reported once, until a request succeeds. */
+  trouble: string | undefined;
+  /** Pending while a reader of standard output is slow. */
+  drained: Promise<void> | undefined;
+};
+
+/** More requests at once are refused: each holds a connection. */
+const MOST_AT_ONCE = 100;
+
+const PARSE_ERROR = -32700;
+const INVALID_REQUEST = -32600;
+const INTERNAL_ERROR = -32603;
+
+/**
+ * Connects standard input and output to `POST /mcp` of a gateway. A line of input is sent as it is, and each message of the answer is a line of
+ * output. Requests run at the same time. A request that fails gets a JSON-RPC error, and the bridge continues: it works again once the
+ * gateway does. At the end of input, subscriptions are closed and other requests are finished. Messages to people go to standard error.
+ */
+export async function runBridge({ url, key, unused, credentials }: Address): Promise<void> {
+  if (key === undefined)
+    throw unused.key ?? new CliError("There is no key for the gateway.", NOT_ALLOWED, "set REST_API_KEY");
+  const keyName = weakestFor(credentials.rest, "chat")?.name ?? "the key";
+  const bridge: Bridge = {
+    url: `${url.replace(/\/+$/, "")}/mcp`,
+    key,
+    keyName,
+    underWay: new Map(),
+    version: undefined,
+    trouble: undefined,
+    drained: undefined,
+  };
+  if (process.stdin.isTTY)
+    say("This command is for programs: it reads MCP messages from standard input, one a line. Ctrl-D ends it.");
+  const exchanges = new Set<Promise<void>>();
+  for await (const line of linesOf(process.stdin)) {
+    const message = await readMessage(bridge, line);
+    if (message === undefined) continue;
+    if (exchanges.size >= MOST_AT_ONCE) {
+      await fail(bridge, message.id, `There are already ${MOST_AT_ONCE} requests under way.`);
+      continue;
+    }
+    const exchange = send(bridge, message, line as string).finally(() => exchanges.delete(exchange));
+    exchanges.add(exchange);
+  }
+  for (const { stop, isSubscription } of bridge.underWay.values()) if (isSubscription) stop.abort();
+  await Promise.all(exchanges);
+}
+
+/** The message of a line, if it has to be sent. A cancellation closes the request that it names, which is how HTTP cancels. */
+async function readMessage(bridge: Bridge, line: string | undefined): Promise<Message | undefined> {
+  if (line === "") return undefined;
+  if (line === undefined)
+    return await refuse(bridge, INVALID_REQUEST, `A message is longer than ${MOST_LINE_MIB} MiB.`);
+  const message = parse(line);
+  if (message === undefined) return await refuse(bridge, PARSE_ERROR, "A line of standard input is not JSON.");
+  if (!isObject(message))
+    return await refuse(bridge, INVALID_REQUEST, "A line of standard input is not one JSON-RPC message.");
+  // An answer is not sent: the gateway asks nothing of its clients.
+  if (message.result !== undefined || message.error !== undefined) return undefined;
+  if (message.method !== "notifications/cancelled") return message;
+  if (isObject(message.params)) bridge.underWay.get(message.params.requestId as Id)?.stop.abort();
+  return undefined;
+}
+
+/** Answers a line without a known id. */
+async function refuse(bridge: Bridge, code: number, words: string): Promise<undefined> {
+  say(words);
+  await write(bridge, JSON.stringify({ jsonrpc: "2.0", id: null, error: { code, message: words } }));
+}
+
+/** Sends a message and writes the answer. Never rejects. */
+async function send(bridge: Bridge, message: Message, line: string): Promise<void> {
+  const { id, method } = message;
+  const exchange: Exchange = { stop: new AbortController(), isSubscription: method === "subscriptions/listen" };
+  if (id !== undefined) bridge.underWay.set(id, exchange);
+  const { signal } = exchange.stop;
+  try {
+    const response = await fetch(bridge.url, {
+      method: "POST",
+      headers: headersOf(bridge, message),
+      body: line,
+      redirect: "manual",
+      signal,
+    });
+    const isAnswered = await relay(bridge, response, message);
+    if (id !== undefined && !isAnswered) throw new CliError(`The gateway at ${bridge.url} did not answer the request.`);
+    recover(bridge);
+  } catch (error) {
+    if (!signal.aborted) await fail(bridge, id, wordsFor(bridge, error as Error, method));
+  } finally {
+    if (id !== undefined && bridge.underWay.get(id) === exchange) bridge.underWay.delete(id);
+  }
+}
+
+const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";
+/** The field of the params that the header `Mcp-Name` repeats. */
+const NAME_FIELDS: Readonly<Record<string, string>> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+  "tasks/get": "taskId",
+  "tasks/update": "taskId",
+  "tasks/cancel": "taskId",
+};
+
+/** The headers of a message: since 2026-07-28 they repeat its version, method and name, and a server compares them. */
+function headersOf({ key, version }: Bridge, { method = "", params = {} }: Message): Record<string, string> {
+  const headers = {
+    authorization: `Bearer ${key}`,
+    accept: "application/json, text/event-stream",
+    "content-type": "application/json",
+  };
+  const claimed = isObject(params) && isObject(params._meta) ? params._meta[VERSION_KEY] : undefined;
+  if (typeof claimed !== "string")
+    return version === undefined ? headers : { ...headers, "mcp-protocol-version": version };
+  const name = Object.hasOwn(NAME_FIELDS, method) ? params[NAME_FIELDS[method] as string] : undefined;
+  return {
+    ...headers,
+    "mcp-protocol-version": asHeader(claimed),
+    "mcp-method": asHeader(method),
+    ...(typeof name === "string" && { "mcp-name": asHeader(name) }),
+  };
+}
+
+/** A text as the value of a header. A value that a header cannot hold unchanged is sent in base64, as the protocol specifies. */
+function asHeader(text: string): string {
+  const isUnchanged = /^[!-~](?:[ -~\t]*[!-~])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text);
+  return isUnchanged ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`;
+}
+
+/** Writes the messages of an answer. True if one of them answers the message. Throws for an answer that has none and is a refusal. */
+async function relay(bridge: Bridge, response: Response, message: Message): Promise<boolean> {
+  const type = response.headers.get("content-type") ?? "";
+  if (response.ok && type.startsWith("text/event-stream")) {
+    let isAnswered = false;
+    for await (const { data } of readEvents(response)) {
+      if (data === "") continue;
+      isAnswered = (await deliver(bridge, data, message)) || isAnswered;
+    }
+    return isAnswered;
+  }
+  const text = await textOf(response);
+  const body = parse(text);
+  const isMessage = isObject(body) && body.jsonrpc === "2.0";
+  if (!response.ok && (!isMessage || response.status === 401)) throw refusalOf(bridge, response, body);
+  if (message.id === undefined) return true;
+  return isMessage && (await deliver(bridge, text, message));
+}
+
+/** Writes a message of the gateway. True if it answers the request; the answer to a request whose id could not be read gets its id. */
+async function deliver(bridge: Bridge, text: string, { id, method }: Message): Promise<boolean> {
+  const message = parse(text);
+  if (!isObject(message)) throw new BrokenAnswer("a message is not a JSON object");
+  const isAnswer =
+    message.method === undefined && (message.id === id || message.id === null || message.id === undefined);
+  if (isAnswer && method === "initialize" && isObject(message.result))
+    bridge.version = stringOr(message.result.protocolVersion, undefined);
+  // A line break in JSON is between two values.
+  await write(
+    bridge,
+    isAnswer && message.id !== id ? JSON.stringify({ ...message, id }) : text.replace(/[\r\n]+/g, " "),
+  );
+  return isAnswer;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes a line to standard output, and waits until a slow reader has read enough. */
+async function write(bridge: Bridge, line: string): Promise<void> {
+  print(line);
+  if (!process.stdout.writableNeedDrain) return;
+  bridge.drained ??= new Promise<void>((resolve) => process.stdout.once("drain", resolve)).finally(() => {
+    bridge.drained = undefined;
+  });
+  await bridge.drained;
+}
+
+/** Answers a request with an error. The same failure is reported to people once. */
+async function fail(bridge: Bridge, id: Id | undefined, words: string): Promise<void> {
+  if (bridge.trouble !== words) say(words);
+  bridge.trouble = words;
+  if (id !== undefined)
+    await write(bridge, JSON.stringify({ jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message: words } }));
+}
+
+function recover(bridge: Bridge): void {
+  if (bridge.trouble !== undefined) say(`The gateway at ${bridge.url} answers again.`);
+  bridge.trouble = undefined;
+}
+
+/** The reason for a refusal, with the gateway's own words. */
+function refusalOf({ url, keyName }: Bridge, { status, headers }: Response, body: unknown): CliError {
+  const { detail, title } = isObject(body) ? body : {};
+  const said = oneLine(stringOr(detail, stringOr(title, "")));
+  const location = headers.get("location");
+  if (status === 401)
+    return new CliError(`The gateway at ${url} does not accept ${keyName}. Set another one in REST_API_KEY.`);
+  if (location !== null)
+    return new CliError(`${url} points to ${oneLine(location)}, which is not followed. Set GATEWAY_URL.`);
+  if (said !== "") return new CliError(said);
+  if (status === 404)
+    return new CliError(`The server at ${url} has no MCP address. Set GATEWAY_URL to the address of the gateway.`);
+  return new CliError(`The server at ${url} answered HTTP ${status}.`);
+}
+
+const NOT_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
+
+/** A failure in words. After a broken connection, a call may have taken effect. */
+function wordsFor({ url }: Bridge, error: Error, method: string | undefined): string {
+  if (error instanceof CliError) return error.message;
+  if (error instanceof BrokenAnswer) return `The answer from ${url} cannot be read: ${error.message}.`;
+  const { code = "" } = (error.cause ?? {}) as NodeJS.ErrnoException;
+  if (NOT_SENT.test(code)) return `No answer from ${url}: ${causeOf(error)}. Start the gateway, or set GATEWAY_URL.`;
+  const effect = method === "tools/call" ? " The call may have taken effect." : "";
+  return `The connection to ${url} broke: ${causeOf(error)}.${effect}`;
+}
