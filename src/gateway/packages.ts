@@ -23,7 +23,7 @@ const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
   acp: [],
   mock: ["@open-rpc/server-js"],
   mcp: ["@modelcontextprotocol/server", "zod"],
-  tools: ["@modelcontextprotocol/sdk", "zod"],
+  tools: ["@modelcontextprotocol/client", "zod"],
 };
 
 const versions: Readonly<Record<string, string>> = packageVersions;

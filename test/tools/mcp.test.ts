@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "#kit/clock.ts";
-import type { ServerSettings } from "#tools/mcp/server.ts";
+import type { ServerSettings } from "#tools/mcp/connection.ts";
 import { open, signal } from "./open-tools.ts";
 
 const STAND_IN = resolve("test/tools/stand-in.mjs");

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "#kit/clock.ts";
-import type { ServerSettings } from "#tools/mcp/server.ts";
+import type { ServerSettings } from "#tools/mcp/connection.ts";
 import { openToolServers } from "#tools/mcp/source.ts";
 import type { Tool } from "#tools/tool.ts";
 

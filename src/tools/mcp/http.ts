@@ -1,6 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Clock } from "#kit/clock.ts";
 import { HOPS_HEADER, HOPS_KEY } from "#kit/hops.ts";
 import { ANSWER_LIMITS, limitPassed } from "#kit/json-limits.ts";
@@ -45,7 +44,7 @@ export function openHttpTransport({ url, headers, clock, longestMs, mayTell, ref
     const sent = { ...request.headers, ...(hops !== undefined && { [HOPS_HEADER]: String(hops) }) };
     // The SDK uses one signal for all requests, and Node warns of more than ten listeners.
     if (init.signal) setMaxListeners(0, init.signal);
-    const limit = request.method === "POST" ? { clock, ms: longestMs } : undefined;
+    const limit = isLasting(request) ? undefined : { clock, ms: longestMs };
     const answer = await ask(agent, "it", { ...request, headers: sent }, init.signal, limit);
     const { status } = answer;
     if (status >= 300 && status < 400) {
@@ -69,7 +68,16 @@ export function openHttpTransport({ url, headers, clock, longestMs, mayTell, ref
     fetch: bounded as FetchLike,
     requestInit: { headers: { ...headers } },
   });
-  return { transport, close: () => agent.destroy() };
+  const close = async () => {
+    await transport.close();
+    await agent.destroy();
+  };
+  return { transport, close };
+}
+
+/** True for a request whose answer has no end: a stream of notifications. */
+function isLasting({ method, headers }: ReturnType<typeof requestOf>): boolean {
+  return method !== "POST" || headers["mcp-method"] === "subscriptions/listen";
 }
 
 /** Statuses of answers that have no body. */

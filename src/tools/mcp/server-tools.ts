@@ -1,18 +1,12 @@
 import { createHash } from "node:crypto";
-import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import {
-  type CallToolResult,
-  type ContentBlock,
-  ListToolsResultSchema,
-  ResultSchema,
-  type Tool as ServerTool,
-} from "@modelcontextprotocol/sdk/types.js";
+import type { CallToolResult, Client, ContentBlock, Tool as ServerTool } from "@modelcontextprotocol/client";
 
 /** The tools of a server. `large`: the names of tools that are too large. */
 export type Listed = { tools: readonly ServerTool[]; large: readonly string[] };
 
 const PAGES = 20;
-const TOOLS = 500;
+/** The maximum number of tools of a server, and so of each page: the client checks every tool of a page that it gets. */
+export const TOOLS = 500;
 const TOOL_CHARACTERS = 64 * 1024;
 const ALL_CHARACTERS = 1024 * 1024;
 
@@ -31,12 +25,11 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
   let cursor: string | undefined;
   for (let page = 0; page < PAGES && unread > 0; page++) {
     const params = cursor === undefined ? {} : { cursor };
-    // Not by the client's own method, which checks the whole list and compiles the output schema of each tool.
-    const answer = await client.request({ method: "tools/list", params }, ResultSchema, { timeout: timeoutMs });
-    const first = Array.isArray(answer.tools) ? answer.tools.slice(0, unread) : answer.tools;
-    const listed = ListToolsResultSchema.parse({ ...answer, tools: first });
-    unread -= listed.tools.length;
-    for (const tool of listed.tools) {
+    // Not by the client's own method, which stores the list, reads more pages, and writes names of a server to the console.
+    const listed = await client.request({ method: "tools/list", params }, { timeout: timeoutMs });
+    const some = listed.tools.slice(0, unread);
+    unread -= some.length;
+    for (const tool of some) {
       const characters = tool.name.length + (tool.description ?? "").length + JSON.stringify(tool.inputSchema).length;
       if (characters > TOOL_CHARACTERS || characters > left) large.push(tool.name.slice(0, REPORTED_CHARACTERS));
       else {

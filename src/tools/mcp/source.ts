@@ -3,7 +3,8 @@ import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { StderrLine } from "#kit/programs/stderr.ts";
 import type { ToolSource } from "../tool.ts";
-import { type ServerSettings, ToolServer } from "./server.ts";
+import type { ServerSettings } from "./connection.ts";
+import { ToolServer } from "./server.ts";
 
 type ToolSettings = {
   servers: readonly ServerSettings[];

@@ -1,5 +1,4 @@
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Clock } from "#kit/clock.ts";
 import { ANSWER_LIMITS, limitPassed } from "#kit/json-limits.ts";
 import { createLineCutter, LineTooLong } from "#kit/programs/lines.ts";
@@ -23,11 +22,17 @@ type StdioParts = {
   refuse: (what: string) => void;
 };
 
-/** The protocol over the standard input and output of a program. The transport starts the program and ends it. */
+/** The protocol over the standard input and output of a program. The transport starts the program, at the first call of `start`, and ends it. */
 export function openStdioTransport(program: Program, { clock, say, mayTell, refuse }: StdioParts): Transport {
   let running: RunningProgram | undefined;
+  let starting: Promise<void> | undefined;
   let closing: Promise<void> | undefined;
 
+  const begin = async (): Promise<void> => {
+    running = await startProgram(program, { clock, say });
+    if (closing) await running.stop();
+    else void read(running);
+  };
   const read = async (started: RunningProgram): Promise<void> => {
     const lines = createLineCutter(LINE_MIB * 1024 ** 2);
     try {
@@ -47,10 +52,9 @@ export function openStdioTransport(program: Program, { clock, say, mayTell, refu
     await transport.close();
   };
   const transport: Transport = {
-    async start() {
-      running = await startProgram(program, { clock, say });
-      if (closing) await running.stop();
-      else void read(running);
+    start() {
+      starting ??= begin();
+      return starting;
     },
     async send(message) {
       const input = running?.stdin;

@@ -1,0 +1,283 @@
+import { Client, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
+import type { Clock } from "#kit/clock.ts";
+import { type Credit, createCredit } from "#kit/credit.ts";
+import { once } from "#kit/once.ts";
+import type { Program } from "#kit/programs/program.ts";
+import type { StderrLine } from "#kit/programs/stderr.ts";
+import { ToolError } from "../tool.ts";
+import { followTools } from "./follow.ts";
+import { openHttpTransport } from "./http.ts";
+import { type Listed, listTools, TOOLS } from "./server-tools.ts";
+import { openStdioTransport } from "./stdio.ts";
+
+export type ServerSettings = {
+  name: string;
+  version: string;
+  reach: ({ type: "stdio" } & Program) | { type: "http"; url: string; headers: Readonly<Record<string, string>> };
+  callMs: number;
+  outputCharacters: number;
+};
+
+/** `failed` is called for each failed start: at most once in a pause. */
+export type ServerParts = { clock: Clock; say: (said: StderrLine) => void; failed: (reason: string) => void };
+
+/** `calls`: the number of calls that wait for an answer. */
+export type Connection = {
+  client: Client;
+  /** It speaks the revision without sessions. */
+  isModern: boolean;
+  listed: Listed;
+  calls: number;
+  isDoubted: boolean;
+  /** Its session is over. It is closed when no call waits any more: each finds that out for itself. */
+  isExpired: boolean;
+  /** The reason why the gateway ended it, if it did. */
+  excess: () => string | undefined;
+  /** Resolves when nothing of it is left. */
+  close: () => Promise<void>;
+};
+
+const START_MS = 10_000;
+/** The time in which a server must give a sign of life after a call that took too long. */
+const SIGN_MS = 10_000;
+/** The time after the end of a call at which its request is aborted, even if data still arrives. */
+const LATE_MS = 1_000;
+/**
+ * The limit on requests of a server. We offer it nothing: a ping is answered, and any other request is refused. A server that
+ * sends more is ended.
+ */
+const REQUESTS = { atOnce: 20, aSecond: 2 };
+/** The limit on messages that a server sends, of any kind. A server that sends more is ended. */
+const MESSAGES = { atOnce: 10_000, aSecond: 1_000 };
+
+/** The revision without sessions. The client offers the ones before it in one handshake, `initialize`. */
+const MODERN = "2026-07-28";
+/** One way to begin with a server: `server/discover` or `initialize`. `ms`: the time in which the server must answer. */
+type Opening = { isModern: boolean; ms: number };
+
+/** The way to a server. Each opening gets its own transport. */
+type Line = { openings: readonly Opening[]; next: () => Transport; close: () => Promise<void> };
+
+/** `mayPass`: whether one more notification about a subscription is passed on. */
+type Hearing = { mayAsk: () => boolean; mayPass: () => boolean; onChange: () => void };
+
+/** Connects to a server and reads its tools. Nothing of it is left if this throws. `onClosed` is called when the connection is over. */
+export async function connect(
+  { reach, callMs, version }: ServerSettings,
+  parts: ServerParts,
+  { onClosed, closing }: { onClosed: () => void; closing: AbortSignal },
+): Promise<Connection> {
+  const { clock } = parts;
+  const requests = createCredit(clock, REQUESTS);
+  const messages = createCredit(clock, MESSAGES);
+  const passed = createCredit(clock, REQUESTS);
+  const ending = new AbortController();
+  let excess: string | undefined;
+  let hasStarted = false;
+  const may = (credit: Credit, what: string): boolean => {
+    if (excess !== undefined) return false;
+    if (spent(credit)) return true;
+    refuse(`too many ${what}`);
+    return false;
+  };
+  const refuse = (what: string): void => {
+    if (excess !== undefined) return;
+    excess = `it sent ${what}, and was ended`;
+    if (hasStarted) parts.failed(excess);
+    void end();
+  };
+  const mayTell = () => may(messages, "messages");
+  const line = openLine({ reach, callMs }, { ...parts, mayTell, refuse });
+  const clients: Client[] = [];
+  const end = once(async () => {
+    ending.abort();
+    await Promise.allSettled(clients.map((client) => client.close()));
+    await line.close();
+  });
+  const giveUp = () => void end();
+  const stop = clock.after(START_MS, () => {
+    excess ??= "it did not answer in time";
+    giveUp();
+  });
+  closing.addEventListener("abort", giveUp, { once: true });
+  try {
+    const hearing: Hearing = {
+      mayAsk: () => may(requests, "requests of its own"),
+      mayPass: () => spent(passed),
+      onChange: () => {},
+    };
+    const create = (isModern: boolean) => {
+      const client = createClient(version, isModern);
+      clients.push(client);
+      return client;
+    };
+    const client = await agree(line, create, { hearing, signal: ending.signal });
+    client.onclose = onClosed;
+    const connection: Connection = {
+      client,
+      isModern: client.getProtocolEra() === "modern",
+      listed: await listTools(client, START_MS),
+      calls: 0,
+      isDoubted: false,
+      isExpired: false,
+      excess: () => excess,
+      close: end,
+    };
+    const refresh = refresher(client, connection);
+    hearing.onChange = () => void refresh();
+    void followTools(client, { clock, onChange: hearing.onChange, signal: ending.signal });
+    hasStarted = true;
+    return connection;
+  } catch (error) {
+    await end();
+    throw excess === undefined ? error : new ToolError(excess);
+  } finally {
+    stop();
+    closing.removeEventListener("abort", giveUp);
+  }
+}
+
+function spent(credit: Credit): boolean {
+  const has = credit.has();
+  if (has) credit.spend();
+  return has;
+}
+
+function createClient(version: string, isModern: boolean): Client {
+  const client = new Client(
+    { name: "agent-gateway", version },
+    {
+      capabilities: {},
+      versionNegotiation: { mode: isModern ? { pin: MODERN } : "legacy" },
+      inputRequired: { autoFulfill: false },
+    },
+  );
+  // An error in a single message is no reason to end, and a call that waits for an answer has its own time limit.
+  client.onerror = () => {};
+  return client;
+}
+
+/** The client of the first opening that the server accepts. Throws the error of `initialize` if it accepts none. */
+async function agree(
+  { openings, next }: Line,
+  create: (isModern: boolean) => Client,
+  { hearing, signal }: { hearing: Hearing; signal: AbortSignal },
+): Promise<Client> {
+  let refusal: unknown;
+  for (const { isModern, ms } of openings) {
+    const client = create(isModern);
+    try {
+      await client.connect(heardBy(next(), hearing), { timeout: ms });
+      return client;
+    } catch (error) {
+      if (!isModern) refusal = error;
+      if (signal.aborted) throw error;
+    }
+  }
+  throw refusal;
+}
+
+/**
+ * A transport for one client, whose end does not end the line. It passes on answers, requests while the server may send them, and
+ * what concerns a subscription. The only other relevant notification is the one about changed tools. For any other one, the
+ * client's work costs much more than sending it.
+ */
+function heardBy(transport: Transport, hearing: Hearing): Transport {
+  const own: Transport = {
+    hasPerRequestStream: transport.hasPerRequestStream === true,
+    get sessionId() {
+      return transport.sessionId;
+    },
+    setProtocolVersion: (version) => transport.setProtocolVersion?.(version),
+    start: () => transport.start(),
+    send: (message, options) => transport.send(message, options),
+    async close() {
+      transport.onclose = undefined;
+      transport.onmessage = undefined;
+      own.onclose?.();
+    },
+  };
+  transport.onclose = () => own.onclose?.();
+  transport.onerror = (error) => own.onerror?.(error);
+  transport.onmessage = (message, extra) => {
+    if (!("method" in message)) own.onmessage?.(shortened(message), extra);
+    else if ("id" in message) {
+      if (hearing.mayAsk()) own.onmessage?.(message, extra);
+    } else if (message.method === "notifications/tools/list_changed") hearing.onChange();
+    else if (OF_SUBSCRIPTIONS.has(message.method) && hearing.mayPass()) own.onmessage?.(message, extra);
+  };
+  return own;
+}
+
+const OF_SUBSCRIPTIONS = new Set(["notifications/subscriptions/acknowledged", "notifications/cancelled"]);
+
+/** A page of a list without the tools that are not offered anyway: the client checks each one that it gets. */
+function shortened(message: JSONRPCMessage): JSONRPCMessage {
+  if (!("result" in message)) return message;
+  const { tools } = (message.result ?? {}) as { tools?: unknown };
+  if (!Array.isArray(tools) || tools.length <= TOOLS) return message;
+  return { ...message, result: { ...message.result, tools: tools.slice(0, TOOLS) } };
+}
+
+/** Reads the tools again, once at a time, for any number of requests. */
+function refresher(client: Client, connection: Connection) {
+  let isWanted = false;
+  let isReading = false;
+  return async (): Promise<void> => {
+    isWanted = true;
+    if (isReading) return;
+    isReading = true;
+    while (isWanted) {
+      isWanted = false;
+      connection.listed = await listTools(client, START_MS).catch(() => connection.listed);
+    }
+    isReading = false;
+  };
+}
+
+/**
+ * Over HTTP `server/discover` comes first: a server answers each request on its own. A program is asked by `initialize` first, which
+ * none takes amiss: programs exist that exit at any other first request, and programs without `initialize` refuse it and go on.
+ */
+function openLine(
+  { reach, callMs }: Pick<ServerSettings, "reach" | "callMs">,
+  parts: ServerParts & { mayTell: () => boolean; refuse: (what: string) => void },
+): Line {
+  const initialize: Opening = { isModern: false, ms: START_MS };
+  if (reach.type === "stdio") {
+    const transport = openStdioTransport(reach, parts);
+    const openings = [initialize, { isModern: true, ms: START_MS }];
+    return { openings, next: () => transport, close: () => transport.close() };
+  }
+  const longestMs = Math.max(callMs, START_MS) + LATE_MS;
+  let last: ReturnType<typeof openHttpTransport> | undefined;
+  const close = async () => await last?.close();
+  const next = () => {
+    void close();
+    last = openHttpTransport({ ...reach, ...parts, longestMs });
+    return last.transport;
+  };
+  return { openings: [{ isModern: true, ms: START_MS / 2 }, initialize], next, close };
+}
+
+/**
+ * After a call that took too long the server is slow, or stuck for good. If it does not even answer a small request, it is ended,
+ * and the next turn starts it again.
+ */
+export function doubt(one: Connection, { clock, failed }: ServerParts): void {
+  if (one.isDoubted) return;
+  one.isDoubted = true;
+  const { client, isModern } = one;
+  const stop = clock.after(SIGN_MS, () => {
+    failed("it did not respond for 10 s after a call, and was ended");
+    void one.close();
+  });
+  const over = () => {
+    stop();
+    one.isDoubted = false;
+  };
+  const limit = { timeout: 2 * SIGN_MS };
+  // Any answer, even an error, shows that the server responds.
+  const answer: Promise<unknown> = isModern ? client.discover(limit) : client.ping(limit);
+  answer.then(over, over);
+}
