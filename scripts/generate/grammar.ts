@@ -122,7 +122,14 @@ export const grammar: Record<string, Record<string, string>> = {
     examples: "example*",
   },
   requestBody: { description: "-", required: "-", content: "media*" },
-  response: { description: "-", headers: "header*", content: "media*", "x-reply": "-", "x-may-be-empty": "-" },
+  response: {
+    description: "-",
+    headers: "header*",
+    content: "media*",
+    links: "link*",
+    "x-reply": "-",
+    "x-may-be-empty": "-",
+  },
   header: {
     description: "-",
     required: "-",
@@ -133,6 +140,7 @@ export const grammar: Record<string, Record<string, string>> = {
   },
   media: { schema: "schema", example: "-", examples: "example*" },
   example: { summary: "-", description: "-", value: "-" },
+  link: { operationId: "-", parameters: "-", description: "-" },
 
   openrpc: {
     openrpc: "-",
@@ -214,6 +222,7 @@ export const grammar: Record<string, Record<string, string>> = {
     requestBodies: "requestBody*",
     responses: "response*",
     examples: "example*",
+    links: "link*",
     contentDescriptors: "contentDescriptor*",
     errors: "error*",
     examplePairings: "examplePairing*",
@@ -231,6 +240,7 @@ export const homes: Record<string, string> = {
   requestBody: "requestBodies",
   response: "responses",
   example: "examples",
+  link: "links",
   error: "errors",
   contentDescriptor: "contentDescriptors",
 };

@@ -52,8 +52,13 @@ export function httpGroups({ document, components }: Bundle, sdk: SdkDescription
           "#### Body",
           contentOf(object(object(media).schema), all, true),
         ]),
-        ...replies.map(({ status, description, schemas }) =>
-          paragraphs(`#### ${status}`, description, ...schemas.map((schema) => contentOf(schema, all))),
+        ...replies.map(({ status, description, schemas, links }) =>
+          paragraphs(
+            `#### ${status}`,
+            description,
+            ...schemas.map((schema) => contentOf(schema, all)),
+            links.length === 0 ? "" : `Continue with ${links.map((to) => `[${to}](rest.html#${to})`).join(", ")}.`,
+          ),
         ),
       ),
       samples: isSent ? examplesOf(body).map(({ value }) => block("json", pretty(value))) : samplesOf(),
@@ -105,7 +110,7 @@ export function httpGroups({ document, components }: Bundle, sdk: SdkDescription
     );
   }
 
-  function successesOf({ responses }: JsonObject) {
+  function successesOf({ operationId, responses }: JsonObject) {
     const good = Object.entries(object(responses)).filter(([status]) => Number(status) < 400);
     return good.map(([status, node]) => {
       const reply = follow(node);
@@ -114,6 +119,9 @@ export function httpGroups({ document, components }: Bundle, sdk: SdkDescription
         description: text(reply.description),
         schemas: Object.values(object(reply.content)).map((media) => object(object(media).schema)),
         examples: examplesOf(reply),
+        links: [...new Set(Object.values(object(reply.links)).map((link) => text(follow(link).operationId)))].filter(
+          (to) => to !== text(operationId),
+        ),
       };
     });
   }
