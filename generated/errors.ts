@@ -142,7 +142,7 @@ export const errors = {
     retry: false,
   },
   "schedule-not-found": {
-    code: null,
+    code: -32002,
     status: 404,
     title: "Schedule not found",
     meaning: "No schedule has this name.",

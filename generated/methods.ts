@@ -112,4 +112,25 @@ export const methods = {
     required: [],
     idempotent: false,
   },
+  "schedule.run": {
+    permission: "schedule.run",
+    errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "schedule-not-found", "skill-not-found", "turn-not-found", "session-conflict", "session-full", "idempotency-in-progress", "idempotency-mismatch", "budget-exceeded", "session-busy", "share-busy", "share-full", "gateway-busy", "store-full", "store-unavailable", "shutting-down"],
+    params: ["scheduleName", "idempotencyKey"],
+    required: ["scheduleName"],
+    idempotent: true,
+  },
+  "schedule.pause": {
+    permission: "schedule.pause",
+    errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "schedule-not-found", "store-full", "store-unavailable"],
+    params: ["scheduleName"],
+    required: ["scheduleName"],
+    idempotent: false,
+  },
+  "schedule.resume": {
+    permission: "schedule.resume",
+    errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "schedule-not-found", "store-full", "store-unavailable"],
+    params: ["scheduleName"],
+    required: ["scheduleName"],
+    idempotent: false,
+  },
 } as const satisfies Record<RpcMethod, MethodRow>;

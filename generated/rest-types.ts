@@ -1066,7 +1066,7 @@ export interface paths {
         };
         /**
          * The RPC contract
-         * @description The 14 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
+         * @description The 17 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
          */
         get: operations["ops.openrpc"];
         put?: never;
@@ -3274,7 +3274,7 @@ export interface components {
          */
         ScheduleReason: string | null;
         /**
-         * @description The name of the key that requested the run, or of the console token; null for a planned run.
+         * @description The name of the key or token that requested the run; null for a planned run.
          * @example null
          */
         ScheduleRequester: string | null;

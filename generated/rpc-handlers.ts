@@ -31,6 +31,12 @@ export interface RpcHandlers<Ctx> {
   "budget.list": (params: RpcMethods["budget.list"]["params"], ctx: Ctx) => Answer<RpcMethods["budget.list"]["result"]>;
   /** List schedules */
   "schedule.list": (params: RpcMethods["schedule.list"]["params"], ctx: Ctx) => Answer<RpcMethods["schedule.list"]["result"]>;
+  /** Run a schedule now */
+  "schedule.run": (params: RpcMethods["schedule.run"]["params"], ctx: Ctx) => Answer<RpcMethods["schedule.run"]["result"]>;
+  /** Pause a schedule */
+  "schedule.pause": (params: RpcMethods["schedule.pause"]["params"], ctx: Ctx) => Answer<RpcMethods["schedule.pause"]["result"]>;
+  /** Resume a schedule */
+  "schedule.resume": (params: RpcMethods["schedule.resume"]["params"], ctx: Ctx) => Answer<RpcMethods["schedule.resume"]["result"]>;
 }
 
 type Answer<Result> = Result | Promise<Result>;

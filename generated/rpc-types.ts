@@ -540,7 +540,7 @@ export interface components {
          */
         ScheduleReason: string | null;
         /**
-         * @description The name of the key that requested the run, or of the console token; null for a planned run.
+         * @description The name of the key or token that requested the run; null for a planned run.
          * @example null
          */
         ScheduleRequester: string | null;
@@ -717,6 +717,20 @@ export interface components {
              * @example SKILL.md has no `description`; add one.
              */
             reason: string;
+        };
+        /** @description The turn that a call started. */
+        StartedRun: {
+            scheduleName: components["schemas"]["ScheduleName"];
+            turnId: components["schemas"]["TurnId"];
+            sessionId: components["schemas"]["SessionId"];
+            /** @description The record of the run in the flight recorder. */
+            deliveryId: components["schemas"]["DeliveryId"];
+            agentName: components["schemas"]["AgentName"];
+            /**
+             * @description Present if an earlier call with the same idempotency key started the turn.
+             * @constant
+             */
+            replayed?: true;
         };
         /** @description The store. */
         StoreHealth: {
@@ -1141,6 +1155,37 @@ export interface components {
         "schedule.list.params": Record<string, unknown>;
         "schedule.list.sent": Record<string, unknown>;
         "schedule.list.result": components["schemas"]["ScheduleList"];
+        "schedule.run.params": {
+            /** @description Which schedule. */
+            scheduleName: components["schemas"]["ScheduleName"];
+            /** @description Makes a retry safe: for 24 hours the same key with the same params returns the same ids and does not start another turn. */
+            idempotencyKey?: components["schemas"]["IdempotencyKey"];
+        };
+        "schedule.run.sent": {
+            /** @description Which schedule. */
+            scheduleName: components["schemas"]["ScheduleName"];
+            /** @description Makes a retry safe: for 24 hours the same key with the same params returns the same ids and does not start another turn. */
+            idempotencyKey?: components["schemas"]["IdempotencyKey"];
+        };
+        "schedule.run.result": components["schemas"]["StartedRun"];
+        "schedule.pause.params": {
+            /** @description Which schedule. */
+            scheduleName: components["schemas"]["ScheduleName"];
+        };
+        "schedule.pause.sent": {
+            /** @description Which schedule. */
+            scheduleName: components["schemas"]["ScheduleName"];
+        };
+        "schedule.pause.result": components["schemas"]["Schedule"];
+        "schedule.resume.params": {
+            /** @description Which schedule. */
+            scheduleName: components["schemas"]["ScheduleName"];
+        };
+        "schedule.resume.sent": {
+            /** @description Which schedule. */
+            scheduleName: components["schemas"]["ScheduleName"];
+        };
+        "schedule.resume.result": components["schemas"]["Schedule"];
     };
     responses: never;
     parameters: never;
@@ -1230,6 +1275,7 @@ export type SessionSize = components["schemas"]["SessionSize"];
 export type SessionTurn = components["schemas"]["SessionTurn"];
 export type SkillId = components["schemas"]["SkillId"];
 export type SkippedSkill = components["schemas"]["SkippedSkill"];
+export type StartedRun = components["schemas"]["StartedRun"];
 export type StoreHealth = components["schemas"]["StoreHealth"];
 export type Surface = components["schemas"]["Surface"];
 export type SystemReload = components["schemas"]["SystemReload"];
@@ -1268,6 +1314,9 @@ export interface RpcMethods {
   "usage.stats": { params: components["schemas"]["usage.stats.params"]; sent: components["schemas"]["usage.stats.sent"]; result: components["schemas"]["usage.stats.result"] };
   "budget.list": { params: components["schemas"]["budget.list.params"]; sent: components["schemas"]["budget.list.sent"]; result: components["schemas"]["budget.list.result"] };
   "schedule.list": { params: components["schemas"]["schedule.list.params"]; sent: components["schemas"]["schedule.list.sent"]; result: components["schemas"]["schedule.list.result"] };
+  "schedule.run": { params: components["schemas"]["schedule.run.params"]; sent: components["schemas"]["schedule.run.sent"]; result: components["schemas"]["schedule.run.result"] };
+  "schedule.pause": { params: components["schemas"]["schedule.pause.params"]; sent: components["schemas"]["schedule.pause.sent"]; result: components["schemas"]["schedule.pause.result"] };
+  "schedule.resume": { params: components["schemas"]["schedule.resume.params"]; sent: components["schemas"]["schedule.resume.sent"]; result: components["schemas"]["schedule.resume.result"] };
 }
 
 export type RpcMethod = keyof RpcMethods;

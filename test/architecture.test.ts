@@ -216,6 +216,7 @@ describe("the repository", () => {
       "rest/turns",
       "openai/agent-models",
       "rpc/agent",
+      "rpc/schedule",
       "rpc/session",
       "rpc/table",
     ];

@@ -16,6 +16,9 @@ export declare const params: Readonly<Record<
   | "system.reload"
   | "usage.stats"
   | "budget.list"
-  | "schedule.list",
+  | "schedule.list"
+  | "schedule.run"
+  | "schedule.pause"
+  | "schedule.resume",
   Validate
 >>;

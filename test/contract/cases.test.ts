@@ -32,7 +32,7 @@ function withoutThese(fields: object): Record<string, unknown> {
 }
 
 /** Names of existing records: an invented one would be refused each time. */
-const KNOWN = { agent: "main", agentName: "main" };
+const KNOWN = { agent: "main", agentName: "main", scheduleName: "yearly" };
 /** A conversation must end with a message to answer. */
 const ASKED = { role: "user", content: "Hello" };
 const KNOWN_TO: Readonly<Record<string, object>> = {
@@ -222,7 +222,8 @@ type Method = { name: string; params: { name: string; required?: boolean; schema
 const methods = (openrpc.methods as unknown as Method[]).filter(({ name }) => !name.startsWith("rpc."));
 
 describe.each(Object.entries(transports))("over %s", async (way, { config, open }) => {
-  const gateway = await shareGateway(config ? { config } : {});
+  const schedules = { yearly: { cron: "0 0 1 1 *", message: "hi" } };
+  const gateway = await shareGateway({ config: { ...config, schedules } });
   let transport: Transport;
   beforeAll(async () => {
     transport = await open(gateway, SECRETS.rpcToken);

@@ -117,9 +117,10 @@ describe("RPC", () => {
     if (row.required) expect(required, `${field} is required in ${shape}`).toBe(true);
   });
 
-  test("has exactly the methods of the interface, budget.list and schedule.list", () => {
+  test("has exactly the methods of the interface, budget.list and those of schedules", () => {
     const names = rows.methods.map(({ method }) => method);
-    expect(methods.map((method) => text(get(method, "name")))).toEqual([...names, "budget.list", "schedule.list"]);
+    const schedules = ["schedule.list", "schedule.run", "schedule.pause", "schedule.resume"];
+    expect(methods.map((method) => text(get(method, "name")))).toEqual([...names, "budget.list", ...schedules]);
   });
 
   test("agent.list requires no params", () => {

@@ -131,11 +131,11 @@ describe("a requested run", () => {
 describe("a paused schedule", () => {
   it("starts no turns and misses none, and continues with the next time after it is resumed", async () => {
     await using core = await startScheduled({ poll: { everyMs: HOUR } });
-    const paused = await core.core.schedules.setPaused("poll", true, "ops");
+    const paused = await core.core.schedules.setPaused("poll", true, { caller: "ops" });
     expect(paused).toMatchObject({ pausedAt: core.clock.now(), next: [] });
     await core.pass(3.5 * HOUR);
     expect(await core.deliveries()).toEqual([]);
-    const { next } = await core.core.schedules.setPaused("poll", false, "ops");
+    const { next } = await core.core.schedules.setPaused("poll", false, { caller: "ops" });
     expect(texts(next).slice(0, 2)).toEqual(["2026-11-21T12:00:00.000Z", "2026-11-21T13:00:00.000Z"]);
     await core.pass(HOUR / 2);
     expect(await core.outcomes()).toEqual(["accepted"]);

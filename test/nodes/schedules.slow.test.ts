@@ -66,10 +66,10 @@ await postgresTests((server) => {
     const clock = createManualClock();
     await using one = await startNode(url, clock);
     await using two = await startNode(url, clock);
-    await one.core.schedules.setPaused("poll", true, "ops");
+    await one.core.schedules.setPaused("poll", true, { caller: "ops" });
     await clock.advance(10 * MINUTE);
     expect(await deliveriesOf(two.store)).toEqual([]);
-    await one.core.schedules.setPaused("poll", false, "ops");
+    await one.core.schedules.setPaused("poll", false, { caller: "ops" });
     const { next } = await two.core.schedules.get("poll");
     expect(next[0]).toBe(START + 11 * MINUTE);
     await one[Symbol.asyncDispose]();

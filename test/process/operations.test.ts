@@ -70,7 +70,7 @@ test("both specs are public, with the address and the webhook path", async () =>
   expect(paths.filter((path) => path.startsWith("/hooks"))).toEqual([]);
   const { json: openrpc } = await rest.call("ops.openrpc", { key: null });
   expect(openrpc.servers).toMatchObject([{ url: `${gateway.url}/rpc` }]);
-  expect(openrpc.methods).toHaveLength(14);
+  expect(openrpc.methods).toHaveLength(17);
 });
 
 test("/healthz answers at once and /readyz once the contract is compiled, with the name of each part", async () => {

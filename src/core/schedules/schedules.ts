@@ -5,6 +5,7 @@ import { Worker } from "#core/worker.ts";
 import { sleep } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { quoted, suggest } from "#kit/fault-words.ts";
+import { reaches } from "#kit/reach.ts";
 import { nextTime } from "#kit/schedule-times.ts";
 import type { Delivery, ScheduleRun, ScheduleState, TurnStatus } from "#store/store.ts";
 import type { ScheduleSettings } from "./settings.ts";
@@ -33,8 +34,11 @@ export type ScheduleStatus = {
   last: (ScheduleRun & { turnStatus: TurnStatus | undefined }) | undefined;
 };
 
+/** A caller, by its name, and the only agents that it may use; undefined for all. */
+type By = { caller?: string; agents?: readonly string[] | undefined };
+
 /** A request of a caller to run a schedule now. */
-export type RunRequest = {
+export type RunRequest = By & {
   caller: string;
   idempotency?: { key: string; hash: string } | undefined;
   /** The request that asks for it. The run is recorded with its id and address. */
@@ -89,19 +93,19 @@ export class Schedules {
 
   /** Throws `schedule-not-found`. */
   async get(name: string): Promise<ScheduleStatus> {
-    const schedule = this.#find(name);
+    const schedule = this.#find(name, {});
     return await this.#statusOf(schedule, (await this.#states()).get(name));
   }
 
   /**
    * Starts a turn of the schedule now, also while it is paused. The plan stays. A repeated request gets the first turn, even if the schedule or its
-   * skill was removed. Throws `schedule-not-found`.
+   * skill was removed. Throws `schedule-not-found`, also if the caller may not use the agent of the schedule.
    */
-  async run(name: string, { caller, idempotency, delivery: request }: RunRequest): Promise<Started> {
+  async run(name: string, { caller, agents, idempotency, delivery: request }: RunRequest): Promise<Started> {
     const { store, turns, clock, events } = this.#parts;
-    const replay = idempotency && (await turns.findReplay({ idempotency }));
+    const replay = idempotency && (await turns.findReplay({ idempotency, agents }));
     if (replay) return replay;
-    const schedule = this.#find(name);
+    const schedule = this.#find(name, { agents });
     const own = deliveryOf(this.#parts, schedule, "schedules.run", {
       name: "schedule.requested",
       detail: { by: caller },
@@ -110,6 +114,7 @@ export class Schedules {
     const delivery = { ...own, deliveryId, requestId, address, method };
     const started = await turns.start({
       ...requestOf(this.#parts, schedule, delivery),
+      agents,
       idempotency,
       startWith: (turn) => store.requestRun(name, { requestedBy: caller, turn }),
     });
@@ -119,10 +124,10 @@ export class Schedules {
     return started;
   }
 
-  /** Pauses the schedule, or resumes it with its next planned time from now. Throws `schedule-not-found`. */
-  async setPaused(name: string, paused: boolean, caller = ""): Promise<ScheduleStatus> {
+  /** Pauses the schedule, or resumes it with its next planned time from now. Throws `schedule-not-found` as `run` does. */
+  async setPaused(name: string, paused: boolean, { caller = "", agents }: By = {}): Promise<ScheduleStatus> {
     const { store, clock, events, times } = this.#parts;
-    const schedule = this.#find(name);
+    const schedule = this.#find(name, { agents });
     const now = clock.now();
     const before = (await this.#states()).get(name);
     const plan = planOf(schedule);
@@ -165,11 +170,15 @@ export class Schedules {
     return this.#parts.settings().schedules.size > 0;
   }
 
-  #find(name: string): ScheduleSettings {
-    const { schedules } = this.#parts.settings();
-    const schedule = schedules.get(name);
+  /** A schedule out of the caller's reach is refused in the words for one that does not exist. */
+  #find(name: string, by: By): ScheduleSettings {
+    const known = this.#all().filter(({ agent }) => reaches(by, agent));
+    const schedule = known.find((one) => one.name === name);
     if (schedule) return schedule;
-    const meant = suggest(name, [...schedules.keys()]);
+    const meant = suggest(
+      name,
+      known.map((one) => one.name),
+    );
     throw new GatewayError("schedule-not-found", `No schedule is named ${quoted(name)}.${meant}`);
   }
 

@@ -23,9 +23,9 @@ export function schedules({ schedules }: Core): Bodies {
       return { as: "ok", body: { schedule, turn_id, session_id, delivery_id, agent }, replayed };
     },
     "schedules.pause": async ({ path }, { caller }) =>
-      scheduleOf(await schedules.setPaused(path.schedule_name, true, caller.name)),
+      scheduleOf(await schedules.setPaused(path.schedule_name, true, { caller: caller.name })),
     "schedules.resume": async ({ path }, { caller }) =>
-      scheduleOf(await schedules.setPaused(path.schedule_name, false, caller.name)),
+      scheduleOf(await schedules.setPaused(path.schedule_name, false, { caller: caller.name })),
   };
 }
 

@@ -3,11 +3,11 @@ import type { Core } from "#core/core.ts";
 import { statusOf } from "#core/health.ts";
 import { listedFor, partsFor } from "#core/reach.ts";
 import type { Reloads } from "#core/reload.ts";
-import { scheduleView } from "#core/schedules/schedule-view.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { Info } from "#generated/rpc-types.ts";
-import { reaches, requireAllAgents } from "#kit/reach.ts";
+import { requireAllAgents } from "#kit/reach.ts";
 import { agent } from "./agent.ts";
+import { schedule } from "./schedule.ts";
 import { session } from "./session.ts";
 
 /** The parts that the RPC handlers use: the core, and the gateway around it. */
@@ -25,6 +25,7 @@ export function rpcHandlers({ core, reloads, info, version, uptimeMs }: RpcParts
   return {
     ...agent(core, reloads),
     ...session(core),
+    ...schedule(core),
     "system.health": async (_, { caller }) => {
       const { parts: all, store, nodeId } = await core.health.read();
       const parts = partsFor(caller, all);
@@ -36,10 +37,6 @@ export function rpcHandlers({ core, reloads, info, version, uptimeMs }: RpcParts
       return reloads.system();
     },
     "budget.list": async (_, { caller }) => ({ budgets: await core.budgets.list(caller) }),
-    "schedule.list": async (_, { caller }) => {
-      const schedules = (await core.schedules.list()).filter(({ settings }) => reaches(caller, settings.agent));
-      return { schedules: schedules.map(scheduleView) };
-    },
     "usage.stats": ({ agentName, ...query }, { caller }) => core.usageStats(query, listedFor(caller, agentName)),
   };
 }

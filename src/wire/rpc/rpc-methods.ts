@@ -12,6 +12,9 @@ import type { MethodCall, RpcMethodRow, RpcMethods } from "./rpc.ts";
 const CHANGING = new Set<string>([
   "agent.reload",
   "agent.sendMessage",
+  "schedule.pause",
+  "schedule.resume",
+  "schedule.run",
   "session.compact",
   "session.delete",
   "system.reload",

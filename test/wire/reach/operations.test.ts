@@ -3,15 +3,17 @@ import { methods } from "#generated/methods.ts";
 import { type Operation, routes } from "#generated/routes.ts";
 import type { RpcMethod } from "#generated/rpc-types.ts";
 import type { Route } from "#test/harness/contract.ts";
-import { shareGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import type { Reply } from "#test/harness/rest.ts";
-import { transports } from "#test/harness/rpc.ts";
+import { createRpc, transports } from "#test/harness/rpc.ts";
 import { skillsFolder } from "#test/harness/skills.ts";
 import { openSocket } from "../ws/socket.ts";
 import { AGENTS, type AgentName, configOf, FULL, LIMITED, SKILLS, seed } from "./limited.ts";
 
 const folder = skillsFolder(SKILLS);
-const gateway = await shareGateway({ config: configOf(["a"], { skills: { dirs: [folder] } }) });
+/** A schedule of each agent, named as the agent. */
+const schedules = { a: { every: "30d", agent: "a", message: "hi" }, b: { every: "30d", agent: "b", message: "hi" } };
+const gateway = await shareGateway({ config: configOf(["a"], { skills: { dirs: [folder] }, schedules }) });
 
 type Ids = { turn_id: string; session_id: string };
 type Outcomes = Record<AgentName, string>;
@@ -94,6 +96,13 @@ const ANY = row(["result", "result", "result"], ["result", "result", "result"]);
 const NEVER = row(["forbidden", "forbidden", "forbidden"], ["result", "result", "result"]);
 const OF_SESSION = row(["result", "session-not-found", "session-not-found"], ["result", "result", "session-not-found"]);
 const OF_AGENT = row(["result", "forbidden", "forbidden"], ["result", "result", "agent-not-found"]);
+const OF_SCHEDULE = row(
+  ["result", "schedule-not-found", "schedule-not-found"],
+  ["result", "result", "schedule-not-found"],
+);
+function bySchedule(scheduleName: AgentName) {
+  return { scheduleName };
+}
 function bySession(_: AgentName, { session_id }: Ids) {
   return { sessionId: session_id };
 }
@@ -122,6 +131,9 @@ const RPC: Record<RpcMethod, RpcRow> = {
   "system.reload": { ...NEVER, params: noParams },
   "budget.list": { ...ANY, params: noParams },
   "schedule.list": { ...ANY, params: noParams },
+  "schedule.run": { ...OF_SCHEDULE, params: bySchedule },
+  "schedule.pause": { ...OF_SCHEDULE, params: bySchedule },
+  "schedule.resume": { ...OF_SCHEDULE, params: bySchedule },
   "usage.stats": { ...row(["result", "forbidden", "forbidden"], ["result", "result", "result"]), params: byAgent },
 };
 
@@ -170,6 +182,29 @@ describe.each(["HTTP/1.1", "WebSocket"])("over %s", (name) => {
     await ask(LIMITED.rpcToken, "session.compact", { sessionId: b.session_id, keep: 0 });
     const { result } = await ask(FULL.rpcToken, "session.get", { sessionId: b.session_id });
     expect(result).toMatchObject({ session: { messageCount: 2 }, summary: null });
+  });
+});
+
+describe("schedules", () => {
+  const ask = (token: string, method: RpcMethod, params: object = {}) =>
+    createRpc(gateway.url, token).call(method, params);
+
+  test("a refused call changes nothing", async () => {
+    const read = async () => (await ask(FULL.rpcToken, "schedule.list")).result;
+    const before = await read();
+    for (const method of ["schedule.pause", "schedule.run"] as const)
+      await ask(LIMITED.rpcToken, method, { scheduleName: "b" });
+    expect(await read()).toEqual(before);
+  });
+
+  test("a token whose agents were changed gets no turn of another agent by its idempotency key", async () => {
+    const config = (agents: string[]) => configOf(agents, { schedules });
+    await using changing = await startGateway({ config: config(["a", "b"]) });
+    const run = (scheduleName: string) =>
+      createRpc(changing.url, LIMITED.rpcToken).call("schedule.run", { scheduleName, idempotencyKey: "monday" });
+    expect(await run("b")).toMatchObject({ result: { agentName: "b" } });
+    await changing.reload(config(["a"]));
+    expect(await run("b")).toMatchObject({ error: { data: { name: "forbidden" } } });
   });
 });
 

@@ -5,6 +5,7 @@ import type { RpcMethod } from "#generated/rpc-types.ts";
 import { UNREACHABLE } from "#test/harness/pairs.ts";
 import { transports } from "#test/harness/rpc.ts";
 import { createStage, provocations } from "./provoke.ts";
+import { scheduleProvocations } from "./provoke-schedules.ts";
 
 // Every error of a method is caused, on every transport.
 
@@ -24,7 +25,7 @@ describe.each(Object.entries(transports))("over %s", (transport, way) => {
   describe.each(here)("$method", ({ method, name }) => {
     const reason = UNREACHABLE[`${method} ${name}`];
     test.skipIf(reason)(`answers ${errors[name].code} ${name}${reason ? ` (not here: ${reason})` : ""}`, async () => {
-      const provoke = provocations[name];
+      const provoke = scheduleProvocations[method]?.[name] ?? provocations[name];
       if (!provoke) throw new Error(`nothing in provoke.ts makes ${method} answer ${name}`);
       const { error } = await provoke({ ...stage, method });
       expect(error).toMatchObject({ code: errors[name].code, message: errors[name].title, data: { name } });

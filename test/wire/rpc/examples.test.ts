@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
+import type { ErrorName } from "#generated/errors.ts";
 import openrpc from "#generated/openrpc.json" with { type: "json" };
 import type { RpcMethod } from "#generated/rpc-types.ts";
 import { type Start, startGateway } from "#test/harness/gateway.ts";
 import { UNREACHABLE } from "#test/harness/pairs.ts";
 import { createRpc, type Rpc, transports } from "#test/harness/rpc.ts";
 import { createStage, provocations } from "./provoke.ts";
+import { scheduleProvocations } from "./provoke-schedules.ts";
 
 // Readers of the contract try its examples first: each is sent, and each answer is one that was received.
 
@@ -23,6 +25,7 @@ const common = openrpc["x-error-examples"] as unknown as Record<string, { error:
 const examples = methods.flatMap(({ name: method, examples }) => examples.map((example) => ({ method, example })));
 
 const main = { backend: "echo", description: "Repeats each message." } as const;
+const brief = { cron: "0 9 * * 1-5", timeZone: "Europe/Berlin", message: "Write the brief of the day." } as const;
 const support = { backend: "echo", description: "Answers what customers ask." } as const;
 
 /** The conversation of the contract's examples. */
@@ -49,7 +52,8 @@ const reloads: Record<string, Start["readConfig"]> = {
 function plain(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value)
-      .replaceAll(/\b(msg|turn|req|node)_[0-9A-HJKMNP-TV-Z]{26}/g, "$1_id")
+      .replaceAll(/\b(msg|turn|req|node|dlv)_[0-9A-HJKMNP-TV-Z]{26}/g, "$1_id")
+      .replaceAll(/"schedule:[0-9A-HJKMNP-TV-Z]{26}"/g, '"a session of a schedule"')
       .replaceAll(/"nextAt":("[^"]+"|null)/g, '"nextAt":"a time or null"')
       .replaceAll(/"(\d{4}-\d\d-\d\dT[\d:.]+Z)"/g, '"a time"')
       .replaceAll(/"(uptimeMs|mean)":[\d.]+/g, '"$1":"a number"')
@@ -70,11 +74,10 @@ describe("the examples of results", () => {
   test.each(examples)("$method: $example.name", async ({ method, example }) => {
     const readConfig = method === "system.reload" ? reloads[example.name] : undefined;
     const budgets = { daily: { per: "day", timeZone: "Europe/Berlin", tokens: 2_000_000 } } as const;
-    const brief = { cron: "0 9 * * 1-5", timeZone: "Europe/Berlin", message: "Write the brief of the day." } as const;
     const config = {
       agents: { main },
       ...(method === "budget.list" && { budgets }),
-      ...(method === "schedule.list" && { schedules: { brief } }),
+      ...(method.startsWith("schedule.") && { schedules: { brief } }),
     };
     await using gateway = await startGateway({ config, ...(readConfig && { readConfig }) });
     const rpc = createRpc(gateway.url);
@@ -90,7 +93,7 @@ describe("the examples of results", () => {
 });
 
 /** Errors that the params of the example cause without further preparation. */
-const PLAIN = ["invalid-request", "invalid-params", "agent-not-found", "session-not-found"];
+const PLAIN = ["invalid-request", "invalid-params", "agent-not-found", "session-not-found", "schedule-not-found"];
 const failures = methods.flatMap(({ name: method, "x-errors": names, "x-error-examples": own }) =>
   names.map((name) => ({ method, name, own: own[name], error: (own[name] ?? common[name])?.error })),
 );
@@ -102,12 +105,12 @@ describe("the examples of errors", async () => {
     expect(error, "there is an example").toBeDefined();
     if (own && PLAIN.includes(name)) {
       await using gateway = await startGateway({
-        config: { agents: { main, support }, gateway: { defaultAgent: "main" } },
+        config: { agents: { main, support }, gateway: { defaultAgent: "main" }, schedules: { brief } },
       });
       const { error: got } = await createRpc(gateway.url).call(method, own.params);
       expect(plain(got)).toEqual(plain(error));
     } else if (!(`${method} ${name}` in UNREACHABLE)) {
-      const provoke = provocations[name as keyof typeof provocations];
+      const provoke = scheduleProvocations[method]?.[name as ErrorName] ?? provocations[name as ErrorName];
       if (!provoke) return expect(error?.data.name).toBe(name);
       const { error: got } = await provoke({ ...stage, method });
       expect({ ...got, data: Object.keys(got?.data ?? {}) }).toEqual({

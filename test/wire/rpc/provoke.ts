@@ -16,26 +16,32 @@ import {
 } from "#test/wire/call/provoked.ts";
 
 type Params = Record<string, unknown>;
-type Stage = {
+export type Stage = {
   method: RpcMethod;
   /** The gateway of this name, started at its first use. */
   gatewayFor(name: string, start?: Start): Promise<TestGateway>;
   open: Way["open"];
 };
-type Provoke = (stage: Stage) => Promise<RpcAnswer>;
+export type Provoke = (stage: Stage) => Promise<RpcAnswer>;
+
+/** The usual configuration, with these changes. */
+export function configOf(config: SomeConfig): SomeConfig {
+  const rpc = { ...config.gateway?.rpc, auth: { tokens: TOKENS } };
+  return { agents, schedules, ...config, gateway: { defaultAgent: "main", ...config.gateway, rpc } };
+}
 
 /** Gateways of one transport, by their names. */
 export function createStage(way: Way) {
-  const trusting = { defaultAgent: "main", trustedProxies: ["127.0.0.1", "::1"], ...way.config?.gateway };
-  const configOf = (config: SomeConfig): SomeConfig => {
-    const rpc = { ...config.gateway?.rpc, auth: { tokens: TOKENS } };
-    return { agents, schedules, ...config, gateway: { ...trusting, rpc } };
+  const trusting = { trustedProxies: ["127.0.0.1", "::1"], ...way.config?.gateway };
+  return {
+    open: way.open,
+    ...createGateways((config) => configOf({ ...config, gateway: { ...config.gateway, ...trusting } })),
   };
-  return { open: way.open, ...createGateways(configOf) };
 }
 
 /** Without a schedule, the list does not read the store. */
-const schedules = { yearly: { cron: "0 0 1 1 *", message: "hi" } };
+const yearly = { cron: "0 0 1 1 *", message: "hi" };
+const schedules = { yearly, other: yearly };
 const TOKENS = [
   { name: "ops", token: SECRETS.rpcToken, permissions: ["*"] },
   { name: "lister", token: "a-token-that-lists", permissions: ["agent.list" as const] },
@@ -50,6 +56,9 @@ const USUAL: Partial<Record<RpcMethod, Params>> = {
   "session.get": { sessionId: "chat:gone" },
   "session.compact": { sessionId: "chat:gone" },
   "session.delete": { sessionId: "chat:gone" },
+  "schedule.run": { scheduleName: "yearly" },
+  "schedule.pause": { scheduleName: "yearly" },
+  "schedule.resume": { scheduleName: "yearly" },
 };
 
 async function ask(transport: Transport, method: RpcMethod, params: Params): Promise<RpcAnswer> {
@@ -60,7 +69,7 @@ async function ask(transport: Transport, method: RpcMethod, params: Params): Pro
 type Change = { token?: string; headers?: Record<string, string>; params?: Params };
 
 /** Makes the usual call of the method with this change. */
-async function call({ open, method }: Stage, gateway: TestGateway, change: Change = {}): Promise<RpcAnswer> {
+export async function call({ open, method }: Stage, gateway: TestGateway, change: Change = {}): Promise<RpcAnswer> {
   const { token = SECRETS.rpcToken, headers, params } = change;
   await using transport = await open(gateway, token, headers);
   return await ask(transport, method, { ...USUAL[method], ...params });
@@ -70,11 +79,11 @@ function send(stage: Stage, gateway: TestGateway, params: Params): Promise<RpcAn
   return call({ ...stage, method: "agent.sendMessage" }, gateway, { params });
 }
 
-function usual({ gatewayFor }: Stage) {
+export function usual({ gatewayFor }: Stage) {
   return gatewayFor("usual");
 }
 
-async function withFailingStore(error: Error, stage: Stage): Promise<RpcAnswer> {
+export async function withFailingStore(error: Error, stage: Stage): Promise<RpcAnswer> {
   // Each has its own gateway, because a gateway checks its health at most four times a second.
   const gateway = await stage.gatewayFor(`failing store, ${stage.method}`, {
     wrapStore: (store) => failingStore(store, { memoryToo: true }),
@@ -109,7 +118,7 @@ const common = commonProvocations<Stage, RpcAnswer>({
   withFailingStore: (stage, error) => withFailingStore(error, stage),
   sessionIdOf: (_, __, session) => session,
   limited: { gateway: { rpc: { rateLimit: { maxRequests: 1, windowMs: 60_000 } } } },
-  configOf: ({ agents }) => ({ agents, gateway: { defaultAgent: "main", rpc: { auth: { tokens: TOKENS } } } }),
+  configOf,
 });
 
 /** The cause of each error, on any method that lists it. */

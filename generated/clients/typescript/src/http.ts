@@ -232,12 +232,7 @@ function streamOf(request: HttpRequest, operation: Operation, input: unknown, op
       request.failure,
       options.signal,
     );
-  const resumed: Operation = {
-    method: "GET",
-    path: "/api/v1/turns/{turn_id}/events",
-    token: "rest",
-    isRepeatable: true,
-  };
+  const resumed: Operation = { path: "/api/v1/turns/{turn_id}/events" };
   return new TurnStream(
     (from) =>
       from === undefined

@@ -1298,7 +1298,7 @@ export type ScheduleParams = Record<string, unknown> | null;
 /** The reason why no turn started; null if one started. */
 export type ScheduleReason = string | null;
 
-/** The name of the key that requested the run, or of the console token; null for a planned run. */
+/** The name of the key or token that requested the run; null for a planned run. */
 export type ScheduleRequester = string | null;
 
 /** The session of all its turns; null if each turn gets a new session, `schedule:<id>`. */

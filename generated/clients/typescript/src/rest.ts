@@ -412,7 +412,7 @@ export interface OpsCalls {
   /**
    * The RPC contract.
    *
-   * The 14 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
+   * The 17 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
    */
   openrpc(options?: CallOptions): Reply<Document>;
   /**

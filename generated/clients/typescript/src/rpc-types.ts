@@ -370,7 +370,7 @@ export type ScheduleParams = Record<string, unknown> | null;
 /** The reason why no turn started; null if one started. */
 export type ScheduleReason = string | null;
 
-/** The name of the key that requested the run, or of the console token; null for a planned run. */
+/** The name of the key or token that requested the run; null for a planned run. */
 export type ScheduleRequester = string | null;
 
 /** The session of all its turns; null if each turn gets a new session, `schedule:<id>`. */
@@ -512,6 +512,18 @@ export interface SkippedSkill {
   folder: string;
   /** The error in its SKILL.md, and the remedy. */
   reason: string;
+}
+
+/** The turn that a call started. */
+export interface StartedRun {
+  scheduleName: ScheduleName;
+  turnId: TurnId;
+  sessionId: SessionId;
+  /** The record of the run in the flight recorder. */
+  deliveryId: DeliveryId;
+  agentName: AgentName;
+  /** Present if an earlier call with the same idempotency key started the turn. */
+  replayed?: true;
 }
 
 /** The store. */
@@ -774,6 +786,26 @@ export interface BudgetListParams {
 export interface ScheduleListParams {
 }
 
+/** The params of `schedule.run`. */
+export interface ScheduleRunParams {
+  /** Which schedule. */
+  scheduleName: ScheduleName;
+  /** Makes a retry safe: for 24 hours the same key with the same params returns the same ids and does not start another turn. */
+  idempotencyKey?: IdempotencyKey;
+}
+
+/** The params of `schedule.pause`. */
+export interface SchedulePauseParams {
+  /** Which schedule. */
+  scheduleName: ScheduleName;
+}
+
+/** The params of `schedule.resume`. */
+export interface ScheduleResumeParams {
+  /** Which schedule. */
+  scheduleName: ScheduleName;
+}
+
 /** Each method with its params and its result. */
 export interface RpcMethods {
   "agent.list": { params: AgentListParams; result: AgentList };
@@ -790,6 +822,9 @@ export interface RpcMethods {
   "usage.stats": { params: UsageStatsParams; result: UsageStats };
   "budget.list": { params: BudgetListParams; result: BudgetList };
   "schedule.list": { params: ScheduleListParams; result: ScheduleList };
+  "schedule.run": { params: ScheduleRunParams; result: StartedRun };
+  "schedule.pause": { params: SchedulePauseParams; result: Schedule };
+  "schedule.resume": { params: ScheduleResumeParams; result: Schedule };
 }
 
 export type RpcMethod = keyof RpcMethods;

@@ -2,14 +2,14 @@
 import type { Reply, Page } from "./reply.ts";
 import { bindMethods, type Method, type RpcCalls, sendByHttp } from "./rpc-calls.ts";
 import { openSocket, type SocketCalls } from "./rpc-socket.ts";
-import type { Agent, AgentList, AgentListParams, AgentReload, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, BudgetList, BudgetListParams, Health, Info, Message, ScheduleList, ScheduleListParams, SentMessage, Session, SessionCompactParams, SessionCompaction, SessionDeleteParams, SessionDeletion, SessionDetails, SessionGetParams, SessionList, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReload, SystemReloadParams, UsageStats, UsageStatsParams } from "./rpc-types.ts";
+import type { Agent, AgentList, AgentListParams, AgentReload, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, BudgetList, BudgetListParams, Health, Info, Message, Schedule, ScheduleList, ScheduleListParams, SchedulePauseParams, ScheduleResumeParams, ScheduleRunParams, SentMessage, Session, SessionCompactParams, SessionCompaction, SessionDeleteParams, SessionDeletion, SessionDetails, SessionGetParams, SessionList, SessionListParams, StartedRun, SystemHealthParams, SystemInfoParams, SystemReload, SystemReloadParams, UsageStats, UsageStatsParams } from "./rpc-types.ts";
 import { type GatewayOptions, type CallOptions, readSettings, type Settings, type StartOptions } from "./settings.ts";
 
 export * from "./common.ts";
 export type * from "./push-types.ts";
 export type { BatchCall, BatchResult, RpcCalls } from "./rpc-calls.ts";
 export type { SocketCalls } from "./rpc-socket.ts";
-export type { AgentListParams, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, BudgetListParams, ScheduleListParams, SessionCompactParams, SessionDeleteParams, SessionGetParams, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReloadParams, UsageStatsParams, RpcMethod, RpcMethods } from "./rpc-types.ts";
+export type { AgentListParams, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, BudgetListParams, ScheduleListParams, SchedulePauseParams, ScheduleResumeParams, ScheduleRunParams, SessionCompactParams, SessionDeleteParams, SessionGetParams, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReloadParams, UsageStatsParams, RpcMethod, RpcMethods } from "./rpc-types.ts";
 export type * as types from "./rpc-types.ts";
 
 export interface AgentMethods {
@@ -114,6 +114,24 @@ export interface ScheduleMethods {
    * All schedules with their next planned times and their last run. The list is not paginated. A token with `agents` gets only the schedules of its agents.
    */
   list(params?: ScheduleListParams, options?: CallOptions): Reply<ScheduleList>;
+  /**
+   * Run a schedule now.
+   *
+   * Starts a turn of the schedule now, even if it is paused or the turn of its last run has not ended. Its planned times do not change. The call does not wait for the turn: its end is in `schedule.list`. A schedule whose agent the token may not use is not found.
+   */
+  run(params: ScheduleRunParams, options?: StartOptions): Reply<StartedRun>;
+  /**
+   * Pause a schedule.
+   *
+   * Stops the schedule from starting turns at its planned times until it is resumed. A running turn continues to its end, and the schedule can still be run by a call. The pause is stored: it survives a restart if the store does, and is valid for every gateway on the same store. A schedule that is already paused keeps its `pausedAt`. A schedule whose agent the token may not use is not found.
+   */
+  pause(params: SchedulePauseParams, options?: CallOptions): Reply<Schedule>;
+  /**
+   * Resume a schedule.
+   *
+   * Ends the pause of the schedule. Its next run is at its next planned time: the times that passed during the pause start no turns. A schedule that is not paused does not change. A schedule whose agent the token may not use is not found.
+   */
+  resume(params: ScheduleResumeParams, options?: CallOptions): Reply<Schedule>;
 }
 
 /** The methods by noun and verb. */
@@ -152,6 +170,9 @@ const methods: Record<string, Method> = {
   "usage.stats": {},
   "budget.list": {},
   "schedule.list": {},
+  "schedule.run": { isIdempotent: true },
+  "schedule.pause": {},
+  "schedule.resume": {},
 };
 
 export interface RpcClient extends RpcNouns, RpcCalls {}

@@ -59,5 +59,5 @@ OPS_OPENAPI = Operation("ops.openapi", "GET", "/openapi.json", "none", is_repeat
 OPS_OPENRPC = Operation("ops.openrpc", "GET", "/openrpc.json", "none", is_repeatable=True)
 OPS_DOCS = Operation("ops.docs", "GET", "/docs", "none", is_repeatable=True, is_text=True)
 
-IDEMPOTENT_METHODS = frozenset(["agent.sendMessage"])
+IDEMPOTENT_METHODS = frozenset(["agent.sendMessage", "schedule.run"])
 """The RPC methods that take an idempotency key."""

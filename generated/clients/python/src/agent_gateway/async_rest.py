@@ -938,7 +938,7 @@ class AsyncOpsCalls:
     async def openrpc(self) -> Document:
         """The RPC contract.
 
-        The 14 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
+        The 17 methods of `/rpc` and `/rpc/ws`, in one file, with the requested address.
         """
         return await self._http.call(_operations.OPS_OPENRPC)
 

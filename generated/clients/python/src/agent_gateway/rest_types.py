@@ -270,7 +270,7 @@ ScheduleReason = Optional[str]
 """The reason why no turn started; null if one started."""
 
 ScheduleRequester = Optional[str]
-"""The name of the key that requested the run, or of the console token; null for a planned run."""
+"""The name of the key or token that requested the run; null for a planned run."""
 
 ScheduleSession = Optional["SessionId"]
 """The session of all its turns; null if each turn gets a new session, `schedule:<id>`."""

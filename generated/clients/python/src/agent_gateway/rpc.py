@@ -27,7 +27,9 @@ from .rpc_types import (
     Message,
     ModelName,
     PageLimit,
+    Schedule,
     ScheduleList,
+    ScheduleName,
     SentMessage,
     Session,
     SessionCompaction,
@@ -35,6 +37,7 @@ from .rpc_types import (
     SessionDetails,
     SessionId,
     SessionList,
+    StartedRun,
     SystemReload,
     Timestamp,
     TurnId,
@@ -260,6 +263,45 @@ class ScheduleMethods:
         gets only the schedules of its agents.
         """
         return self._rpc.call("schedule.list", given({}))
+
+    def run(
+        self,
+        *,
+        schedule_name: ScheduleName,
+        idempotency_key: Optional[IdempotencyKey] = None,
+    ) -> StartedRun:
+        """Run a schedule now.
+
+        Starts a turn of the schedule now, even if it is paused or the turn of its last run has not ended. Its planned
+        times do not change. The call does not wait for the turn: its end is in `schedule.list`. A schedule whose agent
+        the token may not use is not found.
+        """
+        fields = given(
+            {
+                "scheduleName": schedule_name,
+                "idempotencyKey": idempotency_key,
+            },
+        )
+        return self._rpc.call("schedule.run", fields)
+
+    def pause(self, *, schedule_name: ScheduleName) -> Schedule:
+        """Pause a schedule.
+
+        Stops the schedule from starting turns at its planned times until it is resumed. A running turn continues to its
+        end, and the schedule can still be run by a call. The pause is stored: it survives a restart if the store does,
+        and is valid for every gateway on the same store. A schedule that is already paused keeps its `pausedAt`. A
+        schedule whose agent the token may not use is not found.
+        """
+        return self._rpc.call("schedule.pause", given({"scheduleName": schedule_name}))
+
+    def resume(self, *, schedule_name: ScheduleName) -> Schedule:
+        """Resume a schedule.
+
+        Ends the pause of the schedule. Its next run is at its next planned time: the times that passed during the pause
+        start no turns. A schedule that is not paused does not change. A schedule whose agent the token may not use is
+        not found.
+        """
+        return self._rpc.call("schedule.resume", given({"scheduleName": schedule_name}))
 
 
 class _AsyncMethods(RpcCalls):

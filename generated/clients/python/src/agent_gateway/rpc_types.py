@@ -153,7 +153,7 @@ ScheduleReason = Optional[str]
 """The reason why no turn started; null if one started."""
 
 ScheduleRequester = Optional[str]
-"""The name of the key that requested the run, or of the console token; null for a planned run."""
+"""The name of the key or token that requested the run; null for a planned run."""
 
 ScheduleSession = Optional["SessionId"]
 """The session of all its turns; null if each turn gets a new session, `schedule:<id>`."""
@@ -603,6 +603,19 @@ class SkippedSkill(Reply):
     """The folder's name."""
     reason: str
     """The error in its SKILL.md, and the remedy."""
+
+
+class StartedRun(Reply):
+    """The turn that a call started."""
+
+    schedule_name: ScheduleName
+    turn_id: TurnId
+    session_id: SessionId
+    delivery_id: DeliveryId
+    """The record of the run in the flight recorder."""
+    agent_name: AgentName
+    replayed: Optional[Literal[True]]
+    """Present if an earlier call with the same idempotency key started the turn."""
 
 
 class StoreHealth(Reply):
