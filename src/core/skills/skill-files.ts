@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { open, readdir, realpath, stat } from "node:fs/promises";
+import { lstat, open, readdir, realpath, stat } from "node:fs/promises";
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 
 const FILE_LIMIT = 256 * 1024;
@@ -22,6 +22,12 @@ export async function listSkillFiles(dir: string): Promise<string[]> {
   };
   await visit("", 1);
   return found;
+}
+
+/** The size of a listed file, and the time of its last change in milliseconds. Undefined if it cannot be read, or is too large. */
+export async function sizeOfSkillFile(dir: string, path: string) {
+  const found = await lstat(join(dir, path)).catch(() => undefined);
+  return found?.isFile() && found.size <= FILE_LIMIT ? { path, size: found.size, modified: found.mtimeMs } : undefined;
 }
 
 /**
