@@ -18,12 +18,10 @@ export function readMethods({ document, components }: Bundle, errors: ErrorRows)
   }
   const resolve = (node: Json | undefined) => resolveIn(node, components);
   return list(document.methods).map((node) => {
-    const { name, params, result, paramStructure, "x-errors": names, errors: described } = object(node);
+    const { name, params, result, "x-errors": names, errors: described } = object(node);
     const refuse = (message: string): never => {
       throw new SpecError(`specs/openrpc.json, ${text(name)}`, message);
     };
-    if (!/^[a-z]+\.[a-zA-Z]+$/.test(text(name))) refuse("a method is called noun.verb");
-    if (paramStructure !== "by-name") refuse("paramStructure must be by-name");
     const codes = new Set<Json | undefined>(list(described).map((error) => resolve(error).code));
     for (const error of texts(names)) {
       const { code } = errors[error] ?? refuse(`specs/errors.yaml has no row ${error}`);

@@ -106,11 +106,6 @@ describe.each(operations)("$id", ({ surface, operation }) => {
     const isStrangers = ["hooks.mapped", "hooks.mappedByName", "completions.create"].includes(id);
     expect(closed).toBe(body !== undefined && !isStrangers);
   });
-
-  test("names its surface", () => {
-    expect(["rest", "openai", "hooks", "public"]).toContain(surface);
-    expect(get(operation, "x-scope") !== undefined).toBe(surface === "rest" || surface === "openai");
-  });
 });
 
 const pushes = get(readSpec("pushes.yaml"), "components", "messages");

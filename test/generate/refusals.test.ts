@@ -129,7 +129,6 @@ describe("refuses an inconsistent contract", () => {
     ["chat.yaml", "[invalid-request, unauthenticated]", "[unauthenticated]", "no error of x-errors has its status 400"],
     ["chat.yaml", "x-reply: accepted", "x-reply: completed", "two replies are called completed"],
     ["chat.yaml", "    x-stream: TurnEvent\n", "", "a reply of text/event-stream and x-stream belong together"],
-    ["chat.yaml", "x-scope: chat", "x-scope: all", "x-scope must be one of chat, admin, console"],
     [
       "chat.yaml",
       "name: Idempotency-Key",
@@ -143,12 +142,6 @@ describe("refuses an inconsistent contract", () => {
       '{ "$ref": "#/components/errors/Unauthenticated" }, { "code": -32600,',
       '{ "$ref": "#/components/errors/Unauthenticated" }, { "code": -32601,',
       "it names invalid-request, but describes no error of code -32600",
-    ],
-    [
-      "openrpc.json",
-      '"name": "turn.start",\n      "summary": "Start a turn",\n      "paramStructure": "by-name"',
-      '"name": "turn.start",\n      "paramStructure": "either"',
-      "paramStructure must be by-name",
     ],
     [
       "config.schema.yaml",
