@@ -6,6 +6,7 @@ const steps = [
   { name: "format and lint", run: "npm run --silent lint", fix: "npm run format" },
   { name: "types", run: "npm run --silent types", fix: "fix the reported problems, then: npm run types" },
   { name: "specs", run: "npm run --silent lint:specs", fix: "fix specs/, then: npm run lint:specs" },
+  { name: "score", run: "npm run --silent score", fix: "improve the named parts of specs/, then: npm run score" },
   {
     name: "contract",
     run: "npm run --silent contract:diff",

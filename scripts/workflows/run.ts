@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
+import { QUIET } from "../redocly.ts";
 import { bodyOf, configurationIn, readWorkflows, WORKFLOWS } from "./document.ts";
 import { startWorkflowGateway } from "./gateway.ts";
 
@@ -22,11 +23,8 @@ export async function runWorkflows({ har }: { har?: string } = {}): Promise<numb
   const child = spawn(
     "node_modules/.bin/redocly",
     ["respect", WORKFLOWS, "--server", `gateway=${gateway.url}`, ...(har === undefined ? [] : ["--har-output", har])],
-    { stdio: "inherit", env: { ...process.env, ...QUIET, REDOCLY_CLI_RESPECT_INPUT: JSON.stringify(inputs) } },
+    { stdio: "inherit", env: { ...QUIET, REDOCLY_CLI_RESPECT_INPUT: JSON.stringify(inputs) } },
   );
   const [status] = await once(child, "close");
   return status ?? 1;
 }
-
-/** Without telemetry, and without a question for newer versions. */
-const QUIET = { REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_NOTIFICATIONS: "true" };
