@@ -748,7 +748,7 @@ export interface components {
              * @description The name of the surface. Names are added over time.
              * @enum {string}
              */
-            name: "rest" | "rpc" | "webhooks" | "console" | "openai";
+            name: "rest" | "rpc" | "webhooks" | "console" | "openai" | "mcp";
             /** @description `false` if it is off and answers 404. */
             enabled: boolean;
             /**

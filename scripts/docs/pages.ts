@@ -27,7 +27,6 @@ export const GROUPS: readonly PageGroup[] = [
       guide("budgets"),
       guide("websocket", "WebSocket"),
       guide("openai", "OpenAI clients"),
-      guide("mcp", "MCP clients"),
       guide("console", "The console"),
       guide("cli", "The command line"),
       guide("sdks", "SDKs"),

@@ -11,10 +11,11 @@ import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { createUnderWay } from "#wire/http/under-way.ts";
 import { nothingAt } from "#wire/pages/nothing-at.ts";
 import { createServedAt } from "#wire/pages/served-at.ts";
-import { closedSurfaces, doorsBySurface, type OpenListener, openListener } from "./listeners.ts";
+import { closedSurfaces, doorsBySurface, type OpenListener, openListener, servedWithRest } from "./listeners.ts";
 import {
   createDocuments,
   createHooks,
+  createMcp,
   createOps,
   createRest,
   createRpc,
@@ -69,12 +70,13 @@ export function createDoors(given: DoorsParts) {
   const hooks = createHooks(parts);
   const rest = createRest(parts, hooks);
   const rpc = createRpc(parts, documents);
+  const mcp = createMcp(parts, rest, rpc);
   const ops = createOps(parts, documents, () => isRestReady);
   registry.read("gauge", "gateway_sockets_open", "Open WebSockets.", rpc.socket.count);
 
   const bySurface = doorsBySurface({ rest, rpc, hooks, ops });
   const listenersOf = (config: Config) =>
-    config.gateway.listeners.map((listener) => openListener(config, listener, { rest, ops }, bySurface));
+    config.gateway.listeners.map((listener) => openListener(config, listener, { rest, mcp, ops }, bySurface));
   listeners = listenersOf(config);
 
   return {
@@ -119,7 +121,7 @@ export function createDoors(given: DoorsParts) {
     },
     surfaces: (listener: number): string[] =>
       at(listener).surfaces.flatMap((surface) =>
-        surface === "rest" && config.gateway.openai.enabled ? [surface, "openai"] : [surface],
+        surface === "rest" ? [surface, ...servedWithRest(config, [surface])] : [surface],
       ),
     underWay,
     closed: () => closedSurfaces(config),
@@ -136,6 +138,7 @@ export function createDoors(given: DoorsParts) {
       listeners = listenersOf(next);
       rpc.socket.recheck();
       recheckKeys();
+      mcp.changed();
     },
   };
 }

@@ -4,6 +4,7 @@ import type { Difference } from "#config/diff.ts";
 import type { LoadedConfig } from "#config/load.ts";
 import type { ConfigState, ReloadCause } from "#config/watch.ts";
 import { createCore } from "#core/core.ts";
+import type { McpTools } from "#core/mcp-tools.ts";
 import { createReloads, type ReadConfig } from "#core/reload.ts";
 import type { paramsFaults } from "#core/skills/params-faults.ts";
 import { type Clock, systemClock } from "#kit/clock.ts";
@@ -51,7 +52,7 @@ export type GatewayOptions = {
   env?: NodeJS.ProcessEnv;
   /** The state of the configuration since it is watched; without it, the configuration of the start is in force. */
   configState?: () => ConfigState | undefined;
-  /** Replacements for tests: a clock, a backend, a failing store, shorter waits, or methods for trying the protocol. */
+  /** Replacements for tests: a clock, a backend, a failing store, shorter waits, or methods and tools for trying the protocols. */
   clock?: Clock;
   makeBackend?: (name: string, agent: AgentConfig) => Backend;
   wrapStore?: (store: Store) => Store;
@@ -59,6 +60,7 @@ export type GatewayOptions = {
   requestMs?: number;
   socketTimes?: SocketTimes;
   extraMethods?: RpcMethods;
+  mcpTools?: McpTools;
 };
 
 export type Gateway = AsyncDisposable & {
@@ -124,6 +126,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     hideInJson: logger.hideInJson,
     socketTimes: options.socketTimes,
     extraMethods: options.extraMethods,
+    mcpTools: options.mcpTools,
   });
   // The modules of tracing are loaded only if tracing is on.
   const traces =

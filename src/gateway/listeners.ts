@@ -6,7 +6,7 @@ import { createOrigins, type Origins } from "#wire/call/origins.ts";
 import { createConsoleDoor } from "#wire/pages/console.ts";
 import { createDocsDoor } from "#wire/pages/docs.ts";
 import { type Place, servedPlaces } from "#wire/pages/nothing-at.ts";
-import type { createHooks, createOps, createRest, createRpc } from "./surfaces.ts";
+import type { createHooks, createMcp, createOps, createRest, createRpc } from "./surfaces.ts";
 
 /** The build, seen from the sources, from `dist/main.js`, and from a chunk in `dist/chunks/`. */
 const BUILD = import.meta.url.endsWith(".ts") ? "../../dist/" : import.meta.url.includes("/chunks/") ? "../" : "./";
@@ -19,6 +19,7 @@ function builtFolder(name: string): string {
 /** The surfaces of the gateway, whether or not a listener serves them. */
 type Surfaces = {
   rest: ReturnType<typeof createRest>;
+  mcp: ReturnType<typeof createMcp>;
   rpc: ReturnType<typeof createRpc>;
   hooks: ReturnType<typeof createHooks>;
   ops: ReturnType<typeof createOps>;
@@ -26,7 +27,7 @@ type Surfaces = {
 type DoorsBySurface = Record<SurfaceName, readonly DoorAt[]>;
 
 /** The doors of each surface that a listener can serve. */
-export function doorsBySurface({ rest, rpc, hooks, ops }: Surfaces): DoorsBySurface {
+export function doorsBySurface({ rest, rpc, hooks, ops }: Omit<Surfaces, "mcp">): DoorsBySurface {
   return {
     rest: [
       { prefix: "/api/v1/console/codes/redeem", door: rest.redeem, exact: true },
@@ -58,13 +59,13 @@ export type OpenListener = {
 export function openListener(
   config: Config,
   { host, tls, surfaces: wanted }: Listener,
-  { rest, ops }: Pick<Surfaces, "rest" | "ops">,
+  { rest, mcp, ops }: Pick<Surfaces, "rest" | "mcp" | "ops">,
   bySurface: DoorsBySurface,
 ): OpenListener {
   const surfaces = wanted.filter((surface) => isOn(config, surface));
-  const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
-  const openAi = isOpenAi ? rest.openAi.open : rest.openAi.closed;
-  const index = ops.index({ surfaces, openai: isOpenAi, webhookPath: config.webhooks.path });
+  const withRest = servedWithRest(config, surfaces);
+  const openAi = withRest.includes("openai") ? rest.openAi.open : rest.openAi.closed;
+  const index = ops.index({ surfaces: [...surfaces, ...withRest], webhookPath: config.webhooks.path });
   return {
     surfaces,
     places: placesIn(config, surfaces),
@@ -74,6 +75,7 @@ export function openListener(
       ...surfaces.flatMap((surface) => bySurface[surface]),
       // The path of webhooks may be one of these.
       ...openAi.filter((door) => !isBelowRest(door)),
+      withRest.includes("mcp") ? mcp.open : mcp.closed,
       { prefix: "/", door: index, exact: true },
       { prefix: "/healthz", door: ops.healthz, exact: true },
       { prefix: "/readyz", door: ops.readyz, exact: true },
@@ -81,6 +83,11 @@ export function openListener(
     hsts: tls?.hsts === true,
     origins: createOrigins(config.gateway.allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined }),
   };
+}
+
+/** The surfaces with REST's keys that a listener with these surfaces has, too. */
+export function servedWithRest({ gateway }: Config, surfaces: readonly string[]): ("openai" | "mcp")[] {
+  return surfaces.includes("rest") ? (["openai", "mcp"] as const).filter((surface) => gateway[surface].enabled) : [];
 }
 
 /** Without a listener for the console, sign-in codes are of no use. */
@@ -129,12 +136,12 @@ function whyClosed(config: Config, surface: SurfaceName): string {
 
 /** The places of a listener with these open surfaces, for the error for an unknown path. */
 function placesIn(config: Config, surfaces: readonly SurfaceName[]): Place[] {
-  const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
-  const open = ["always", ...surfaces, ...(isOpenAi ? ["openai"] : [])];
+  const open = ["always", ...surfaces, ...servedWithRest(config, surfaces)];
   return servedPlaces(config.webhooks.path).map(({ surface, prefix, paths }) => {
     if (open.includes(surface)) return { prefix, paths, closed: undefined };
-    // The door that replaces a closed OpenAI door explains this in its answer.
-    return { prefix, paths: [], closed: surface === "openai" ? undefined : whyClosed(config, surface as SurfaceName) };
+    // The door that replaces a closed one explains this in its answer.
+    const explains = surface === "openai" || surface === "mcp";
+    return { prefix, paths: [], closed: explains ? undefined : whyClosed(config, surface as SurfaceName) };
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Config, SurfaceName } from "#config/config.ts";
 import type { Core } from "#core/core.ts";
+import type { McpTools } from "#core/mcp-tools.ts";
 import { agentFor } from "#core/reach.ts";
 import type { Reloads } from "#core/reload.ts";
 import { methods } from "#generated/methods.ts";
@@ -26,6 +27,7 @@ import type { Refusals } from "#wire/call/refusals.ts";
 import { createHooksDoor } from "#wire/hooks/hooks.ts";
 import { mappingRateKey, tokenRateKey } from "#wire/hooks/hooks-access.ts";
 import { createHookCalls } from "#wire/hooks/hooks-call.ts";
+import { CLOSED_MCP, createMcpDoor, type McpServing } from "#wire/mcp/mcp.ts";
 import { type Documents, restPart, serveDocuments } from "#wire/pages/documents.ts";
 import { createOpsDoors } from "#wire/pages/ops.ts";
 import type { createServedAt } from "#wire/pages/served-at.ts";
@@ -61,6 +63,7 @@ export type SurfaceParts = {
   lag: LoopLag;
   socketTimes: SocketTimes | undefined;
   extraMethods: RpcMethods | undefined;
+  mcpTools: McpTools | undefined;
   isServed: (surface: SurfaceName) => boolean;
   servedAt: ReturnType<typeof createServedAt>;
 };
@@ -107,19 +110,20 @@ export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
     rateLimit: rateLimitOf(core.store, "rest", clock, () => config().gateway.rest.rateLimit).count,
     bodyLimit: () => config().limits.restBody,
   };
+  const handlers = restHandlers(core, {
+    callHook: hooks.call,
+    hooksUse: hooks.use,
+    readDraft: (draft) => draftOf(config(), draft),
+    recordBodies,
+    configState: parts.configState,
+    maySignIn: ({ kind, token }) =>
+      kind === "console"
+        ? access().identifyConsole(hashOf(token)) !== undefined
+        : core.keys.good(hashOf(token))?.scopes.includes("admin") === true,
+  });
   const atRest = {
     surface: "rest" as const,
-    handlers: restHandlers(core, {
-      callHook: hooks.call,
-      hooksUse: hooks.use,
-      readDraft: (draft) => draftOf(config(), draft),
-      recordBodies,
-      configState: parts.configState,
-      maySignIn: ({ kind, token }) =>
-        kind === "console"
-          ? access().identifyConsole(hashOf(token)) !== undefined
-          : core.keys.good(hashOf(token))?.scopes.includes("admin") === true,
-    }),
+    handlers,
     validate: validateHot(async (...request) => (await restContract())(...request)),
   };
   // A REST key may have the same name, and its rate limit is its own.
@@ -144,7 +148,8 @@ export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
     takes: IDENTITY_TAKES,
     identify: (hash) => withRestKeys.identify(hash) ?? rpcCallerOf(hash),
   });
-  return { door, redeem, identity, openAi: createOpenAi(core, withRestKeys, (call) => parts.servedAt(call, "rest")) };
+  const openAi = createOpenAi(core, withRestKeys, (call) => parts.servedAt(call, "rest"));
+  return { door, redeem, identity, openAi, handlers, keys: withRestKeys };
 }
 
 const CODE_CALLER = { surface: "rest", tokenId: "code", name: "sign-in code", scopes: ["chat"] } as const;
@@ -201,6 +206,26 @@ const PATH_LIMIT = 200;
 const OPENAI_CLOSED =
   "The OpenAI-compatible API is off here: gateway.openai.enabled in the configuration turns it on, on the listeners that serve REST.";
 
+/** The server of the Model Context Protocol, which accepts REST's keys. Its modules are loaded with the first request. */
+export function createMcp(
+  parts: SurfaceParts,
+  { keys, handlers: rest }: Pick<ReturnType<typeof createRest>, "keys" | "handlers">,
+  { handlers: rpc }: Pick<ReturnType<typeof createRpc>, "handlers">,
+) {
+  let loaded: McpServing | undefined;
+  const serving = once(async () => {
+    const { createMcpSurface } = await import("./mcp-surface.ts");
+    loaded = createMcpSurface({ ...parts, rest, rpc });
+    return loaded;
+  });
+  return {
+    open: createMcpDoor({ ...keys, serving }),
+    closed: CLOSED_MCP,
+    /** To be called after a reload. */
+    changed: () => loaded?.changed(),
+  };
+}
+
 /** The 14 methods behind one dispatcher, and the doors that lead to it: HTTP and WebSocket. */
 export function createRpc(parts: SurfaceParts, documents: () => Promise<Documents>) {
   const { core, config, access, clock, events, servedAt, hideInJson } = parts;
@@ -208,7 +233,8 @@ export function createRpc(parts: SurfaceParts, documents: () => Promise<Document
   const placeOf = (call: WireCall | undefined) => servedAt(call, "rpc");
   const startedAt = new Date(clock.now() - parts.uptimeMs()).toISOString();
   const info = (agents: readonly string[] | undefined) => infoOf(parts, startedAt, agents);
-  const own = createRpcMethods(rpcHandlers({ ...parts, info }), async ({ exchange }) =>
+  const handlers = rpcHandlers({ ...parts, info });
+  const own = createRpcMethods(handlers, async ({ exchange }) =>
     JSON.parse(String((await documents()).openrpc(exchange.servedAt?.() ?? placeOf(undefined)))),
   );
   const table: RpcMethods = new Map([...own, ...(parts.extraMethods ?? [])]);
@@ -239,7 +265,7 @@ export function createRpc(parts: SurfaceParts, documents: () => Promise<Document
     refusals: parts.refusals,
     times: parts.socketTimes,
   });
-  return { http, socket };
+  return { http, socket, handlers };
 }
 
 /** The facts about this gateway in `system.info`, with the turns of these agents or of all. */
@@ -262,6 +288,7 @@ function infoOf(
       { name: "console", enabled: isServed("console"), path: "/console" },
       // With REST's keys, where REST is.
       { name: "openai", enabled: gateway.openai.enabled && isServed("rest"), path: "/v1" },
+      { name: "mcp", enabled: gateway.mcp.enabled && isServed("rest"), path: "/mcp" },
     ],
     methods: Object.keys(methods),
     limits: { ...limits, batch: BATCH_LIMIT },

@@ -50,7 +50,7 @@ export async function startGateway({ config = {}, hidden = [], ...options }: Sta
         const { requestId, operation, status } = entry;
         // Answers over a socket were validated there, and have no id.
 
-        if (entry.event === "request" && entry.transport !== "websocket" && !isStatic(entry.operation as string))
+        if (entry.event === "request" && entry.transport !== "websocket" && !isOutside(entry.operation as string))
           noteGiven({ requestId: String(requestId), operation: String(operation), status: Number(status) });
       }
       for (const look of waiting) look();
@@ -175,7 +175,7 @@ function isRecord(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Files of the console and of the documentation, which the contract does not list. */
-function isStatic(operation: string): boolean {
-  return operation === "console" || operation === "docs";
+/** Files of the console and of the documentation, and messages of MCP, which the contract does not list. */
+function isOutside(operation: string): boolean {
+  return operation === "console" || operation === "docs" || /^mcp(\.|$)/.test(operation);
 }

@@ -101,6 +101,7 @@ const STARTING: ReadonlySet<string> = new Set([
     (surface === "rest" || surface === "openai") && idempotent ? [operation] : [],
   ),
   ...Object.entries(methods).flatMap(([name, { idempotent }]) => (idempotent ? [name] : [])),
+  "mcp.tools/call",
 ]);
 
 function isRecorded(error: string, operation: string): boolean {

@@ -43,6 +43,7 @@ export function placeOfStranger(method = "", path = ""): { operation: string; pa
     const found = matchWithKey(method, path);
     if (found) return { operation: found.route.operation, path: found.route.path };
   } catch {}
+  if (path === "/mcp") return { operation: "mcp", path };
   return { operation: "unknown", path: /^\/v1(\/|$)/.test(path) ? "/v1/*" : "/api/v1/*" };
 }
 

@@ -16,7 +16,8 @@ const PLAIN: Framing = {
   stopped: "",
 };
 
-const HEADERS = {
+/** The headers of every stream of events. */
+export const STREAM_HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-store, no-transform",
   "x-content-type-options": "nosniff",
@@ -51,7 +52,7 @@ export class EventStream {
     this.#source = events[Symbol.asyncIterator]();
     this.#framing = framing;
     this.#comments = setInterval(() => isFull(res) || res.write(COMMENT), COMMENT_EVERY_MS).unref();
-    res.writeHead(200, Object.assign({}, HEADERS, headers));
+    res.writeHead(200, Object.assign({}, STREAM_HEADERS, headers));
     sendAtTickEnd(this.#flush);
     this.#send().catch((error: unknown) => {
       if (this.#isOver) return;
@@ -106,11 +107,11 @@ export class EventStream {
   }
 }
 
-function isFull(res: ServerResponse): boolean {
+export function isFull(res: ServerResponse): boolean {
   return res.writableNeedDrain || res.socket?.writableNeedDrain === true;
 }
 
-/** Its socket may be full where the answer itself is not. */
-function drained(res: ServerResponse): Promise<void> {
+/** Its socket may be full where the answer itself is not. Never resolves if the connection closes first. */
+export function drained(res: ServerResponse): Promise<void> {
   return new Promise((resolve) => (res.writableNeedDrain ? res : res.socket)?.once("drain", resolve));
 }

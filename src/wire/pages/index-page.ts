@@ -2,7 +2,7 @@ import type { Index } from "#generated/rest-types.ts";
 import { servedPlaces } from "./nothing-at.ts";
 
 /** The surfaces of a listener. */
-export type Served = { surfaces: readonly string[]; openai: boolean; webhookPath: string };
+export type Served = { surfaces: readonly string[]; webhookPath: string };
 
 type Place = ReturnType<typeof servedPlaces>[number];
 
@@ -17,10 +17,8 @@ export function indexOf(served: Served): Index {
   };
 }
 
-function placesOf({ surfaces, openai, webhookPath }: Served): Place[] {
-  return servedPlaces(webhookPath).filter(({ surface }) =>
-    surface === "openai" ? openai : surface === "always" || surfaces.includes(surface),
-  );
+function placesOf({ surfaces, webhookPath }: Served): Place[] {
+  return servedPlaces(webhookPath).filter(({ surface }) => surface === "always" || surfaces.includes(surface));
 }
 
 /** The same as a page. */

@@ -97,6 +97,7 @@ export function servedPlaces(webhookPath: string) {
   return [
     placeOf("rest", "/api/v1", "REST, with a REST key: messages, skills, turns.", below("/api/v1")),
     placeOf("openai", "/v1", "For clients of OpenAI, with a REST key: agents as models.", below("/v1")),
+    placeOf("mcp", "/mcp", "For clients of the Model Context Protocol, with a REST key: agents as tools."),
     placeOf("rpc", "/rpc", "JSON-RPC 2.0 by POST, with an RPC token.", ["/rpc", "/rpc/ws"]),
     placeOf("rpc", "/rpc/ws", "JSON-RPC 2.0 and live pushes on a WebSocket, with an RPC token.", []),
     placeOf("webhooks", webhookPath, "Webhooks, with the webhook token or a signature.", hooks),

@@ -80,7 +80,7 @@ export function failureText(error: GatewayError, requestId: string, id: string):
 }
 
 /** The error object. An internal one says nothing of its cause. */
-function errorOf(error: GatewayError, requestId: string) {
+export function errorOf(error: GatewayError, requestId: string) {
   const { name, detail, extra } = error;
   const { code, title } = errors[name];
   const retryAfterMs = retryOf(error);

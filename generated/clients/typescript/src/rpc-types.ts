@@ -537,7 +537,7 @@ export interface StoreHealth {
 /** One surface. */
 export interface Surface {
   /** The name of the surface. Names are added over time. */
-  name: "rest" | "rpc" | "webhooks" | "console" | "openai";
+  name: "rest" | "rpc" | "webhooks" | "console" | "openai" | "mcp";
   /** `false` if it is off and answers 404. */
   enabled: boolean;
   /** The beginning of its paths. */

@@ -630,7 +630,7 @@ class StoreHealth(Reply):
 class Surface(Reply):
     """One surface."""
 
-    name: Literal["rest", "rpc", "webhooks", "console", "openai"]
+    name: Literal["rest", "rpc", "webhooks", "console", "openai", "mcp"]
     """The name of the surface. Names are added over time."""
     enabled: bool
     """`false` if it is off and answers 404."""

@@ -1,0 +1,37 @@
+import type { Config } from "#config/config.ts";
+import type { CallContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
+import type { McpTools } from "#core/mcp-tools.ts";
+import type { RestHandlers } from "#generated/rest-handlers.ts";
+import type { RpcHandlers } from "#generated/rpc-handlers.ts";
+import type { McpServing } from "#wire/mcp/mcp.ts";
+import { createMcpServing } from "#wire/mcp/mcp-server.ts";
+
+type McpSurfaceParts = {
+  core: Core;
+  config: () => Config;
+  version: string;
+  hideInJson: (json: string) => string;
+  /** The bodies of the operations that are tools. */
+  rest: RestHandlers<CallContext>;
+  rpc: RpcHandlers<CallContext>;
+  /** Replaces the tools in tests. */
+  mcpTools: McpTools | undefined;
+};
+
+/** The longest time that a call waits for its turn: clients give up after a minute. */
+const WAIT_MS = 50_000;
+/** The longest time that a call waits before its answer is a task. An answer at once saves the client a second request. */
+const TASK_AFTER_MS = 1_000;
+
+/** The server of the Model Context Protocol with the tools of this gateway. */
+export function createMcpSurface({ core, config, version, mcpTools }: McpSurfaceParts): McpServing {
+  const waitMs = Math.min(WAIT_MS, core.replyWaitMs);
+  return createMcpServing({
+    tools: mcpTools as NonNullable<typeof mcpTools>,
+    version,
+    waitMs,
+    taskAfterMs: Math.min(TASK_AFTER_MS, waitMs),
+    retentionMs: () => config().sessions.retention,
+  });
+}

@@ -1,0 +1,94 @@
+import {
+  type CallToolResult,
+  CLIENT_CAPABILITIES_META_KEY,
+  MissingRequiredClientCapabilityError,
+  type Server,
+  type ServerContext,
+  type StandardSchemaV1,
+} from "@modelcontextprotocol/server";
+import type { McpTask } from "#core/mcp-tools.ts";
+import { GatewayError } from "#kit/errors.ts";
+import type { McpRequest, ToolParts } from "./mcp-request.ts";
+import { protocolError, reported, resultOf } from "./mcp-results.ts";
+
+/** The extension by which the answer of a call may be a task. A task is a turn, and its id is the turn's. */
+export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+const POLL_EVERY_MS = 2_000;
+
+/** True if the client of a call takes tasks. Each message says so anew. */
+export function declaresTasks({ mcpReq }: ServerContext): boolean {
+  const envelope = mcpReq.envelope as Record<string, { extensions?: Record<string, unknown> } | undefined> | undefined;
+  return envelope?.[CLIENT_CAPABILITIES_META_KEY]?.extensions?.[TASKS_EXTENSION] !== undefined;
+}
+
+/** The answer of a call whose turn goes on. The protocol's schema of a call's result wants `content`. */
+export function taskResultOf(task: McpTask, parts: ToolParts): CallToolResult {
+  return { ...stateOf(task, parts), resultType: "task", content: [] };
+}
+
+/** Reads and cancels tasks. The gateway asks nothing during a turn, so there is nothing to update. */
+export function serveTasks(server: Server, parts: ToolParts, request: McpRequest): void {
+  const { tools } = parts;
+  const handle = (method: string, run: (taskId: string) => Promise<object>) =>
+    server.setRequestHandler(method, { params: NAMED }, async ({ taskId }, ctx) => {
+      if (!declaresTasks(ctx))
+        throw new MissingRequiredClientCapabilityError({
+          requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
+        });
+      try {
+        return (await run(taskId)) as Record<string, unknown>;
+      } catch (thrown) {
+        const error = reported(request, thrown);
+        // The protocol has this code for a task that does not exist.
+        throw protocolError(request, error.name === "turn-not-found" ? noTask() : error);
+      }
+    });
+  handle("tasks/get", async (taskId) => {
+    const task = await tools.task(taskId, request.caller);
+    return { ...stateOf(task, parts), ...endOf(task) };
+  });
+  handle("tasks/cancel", async (taskId) => {
+    await tools.cancel(taskId, request.caller);
+    return {};
+  });
+  handle("tasks/update", async (taskId) => {
+    await tools.task(taskId, request.caller);
+    throw new GatewayError("invalid-params", "The task does not wait for input.");
+  });
+}
+
+function noTask(): GatewayError {
+  return new GatewayError("invalid-params", "There is no task with this id, or your key may not see it.");
+}
+
+function stateOf({ turn, status }: McpTask, { retentionMs }: ToolParts) {
+  const { turnId, createdAt, startedAt, endedAt } = turn;
+  return {
+    taskId: turnId,
+    status,
+    createdAt: new Date(createdAt).toISOString(),
+    lastUpdatedAt: new Date(endedAt ?? startedAt ?? createdAt).toISOString(),
+    ttlMs: retentionMs(),
+    pollIntervalMs: POLL_EVERY_MS,
+  };
+}
+
+/** The result of a task that has ended. A failed turn is a result with `isError`: the status `failed` is for errors of the protocol. */
+function endOf({ status, answer }: McpTask): object {
+  if (status === "working" || status === "cancelled" || answer === undefined) return {};
+  return { status: "completed", result: { ...resultOf(answer, true), resultType: "complete" } };
+}
+
+/** Params with the id of a task. */
+const NAMED: StandardSchemaV1<unknown, { taskId: string }> = {
+  "~standard": {
+    version: 1,
+    vendor: "agent-gateway",
+    validate: (value) => {
+      const { taskId } = (value ?? {}) as { taskId?: unknown };
+      return typeof taskId === "string"
+        ? { value: { taskId } }
+        : { issues: [{ message: "`taskId` must be a string" }] };
+    },
+  },
+};
