@@ -201,7 +201,7 @@ describe("the repository", () => {
 
   it("a handler finds agents, turns and sessions only through the rule of `agents`", () => {
     const lookUp = /\bagents\.(?:get|find|list)\(|\bturns\.get\(|\b(?:getTurn|getSession)\(/;
-    const handlers = ["rest", "openai", "rpc"].flatMap((surface) => filesBelow(`src/handlers/${surface}`));
+    const handlers = ["rest", "openai", "rpc", "mcp"].flatMap((surface) => filesBelow(`src/handlers/${surface}`));
     expect(handlers.filter((file) => lookUp.test(readFileSync(join(root, file), "utf8")))).toEqual([]);
     const isReach = ({ to }: Import) => /^src\/(?:core|kit)\/reach\.ts$/.test(to);
     const held = new Set(
@@ -219,6 +219,9 @@ describe("the repository", () => {
       "rpc/schedule",
       "rpc/session",
       "rpc/table",
+      "mcp/table",
+      "mcp/turn-get",
+      "mcp/turn-tools",
     ];
     expect([...held].toSorted()).toEqual(starting.map((name) => `src/handlers/${name}.ts`).toSorted());
   });

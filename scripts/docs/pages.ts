@@ -27,6 +27,7 @@ export const GROUPS: readonly PageGroup[] = [
       guide("budgets"),
       guide("websocket", "WebSocket"),
       guide("openai", "OpenAI clients"),
+      guide("mcp", "MCP clients"),
       guide("console", "The console"),
       guide("cli", "The command line"),
       guide("sdks", "SDKs"),

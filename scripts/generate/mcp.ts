@@ -4,9 +4,9 @@ import { header } from "./output.ts";
 import { mapSchema, type Schema, schemasIn, shapeOf } from "./schema.ts";
 import { SpecError } from "./spec-files.ts";
 
-/** The place of a tool's body. The fields of `path`, `query` and `header` are arguments; with `body`, all other arguments are the body. */
+/** The place of a tool's body. The fields of `path` and `query` are arguments; with `body`, all other arguments are the body. */
 type Source =
-  | { surface: "rest"; operation: string; path: string[]; query: string[]; header: string[]; body: boolean }
+  | { surface: "rest"; operation: string; path: string[]; query: string[]; body: boolean }
   | { surface: "rpc"; method: string };
 
 /** One tool of the MCP door: an operation or a method with `x-mcp`. */
@@ -89,9 +89,10 @@ function readOperation(
   if (scope !== "chat" && scope !== "admin") refuse(`an operation with the scope ${scope} is not a tool`);
   if (method === "get" && object(node["x-mcp"]).hint !== "read") refuse("the hint of a GET is read");
   const parameters = [...shared, ...list(node.parameters)].map((one) => resolve(one, components));
-  const argumentsIn = (place: string): Argument[] =>
-    parameters.filter((one) => one.in === place).map((one) => argumentOf(one, place === "header"));
-  const [path, query, headers] = [argumentsIn("path"), argumentsIn("query"), argumentsIn("header")];
+  // A header is for clients of HTTP, not for a model.
+  if (parameters.some((one) => one.in === "header" && one.required === true)) refuse("it needs a header");
+  const argumentsIn = (place: string) => parameters.filter((one) => one.in === place).map(argumentOf);
+  const [path, query] = [argumentsIn("path"), argumentsIn("query")];
   const requestBody = resolve(node.requestBody, components);
   const body = readBody(requestBody, components, refuse);
   const answers = Object.entries(object(node.responses)).flatMap(([status, response]) => {
@@ -105,11 +106,10 @@ function readOperation(
       operation: text(node.operationId),
       path: names(path),
       query: names(query),
-      header: names(headers),
       body: node.requestBody !== undefined,
     },
     scope,
-    input: inputOf([...path, ...query, ...headers, ...body], refuse),
+    input: inputOf([...path, ...query, ...body], refuse),
     output: outputOf(answers, components, refuse),
     shapes: components.schemas ?? {},
   };
@@ -120,7 +120,7 @@ function readMethod({ components }: Bundle, node: JsonObject, refuse: Refuse): R
     from: { surface: "rpc", method: text(node.name) },
     scope: "admin",
     input: inputOf(
-      list(node.params).map((param) => argumentOf(resolve(param, components), false)),
+      list(node.params).map((param) => argumentOf(resolve(param, components))),
       refuse,
     ),
     output: outputOf([resolve(node.result, components).schema], components, refuse),
@@ -128,10 +128,9 @@ function readMethod({ components }: Bundle, node: JsonObject, refuse: Refuse): R
   };
 }
 
-/** The argument of a parameter: `Idempotency-Key` is `idempotency_key`. */
-function argumentOf({ name, required, schema = true, description }: JsonObject, isHeader: boolean): Argument {
+function argumentOf({ name, required, schema = true, description }: JsonObject): Argument {
   return {
-    name: isHeader ? text(name).toLowerCase().replaceAll("-", "_") : text(name),
+    name: text(name),
     schema: isObject(schema) && description ? { description, ...schema } : (schema as Schema),
     required: required === true,
   };
@@ -214,12 +213,9 @@ export type McpSource = {
   title: string;
   description: string;
   hint: "read" | "write" | "destructive";
-  /**
-   * The place of its body. The names in \`path\`, \`query\` and \`header\` are arguments (\`Idempotency-Key\` is \`idempotency_key\`); with \`body\`, the
-   * other arguments are the body.
-   */
+  /** The place of its body. The names in \`path\` and \`query\` are arguments; with \`body\`, all other arguments are the body. */
   from:
-    | { surface: "rest"; operation: string; path: string[]; query: string[]; header: string[]; body: boolean }
+    | { surface: "rest"; operation: string; path: string[]; query: string[]; body: boolean }
     | { surface: "rpc"; method: string };
   scope: "chat" | "admin";
   /** JSON Schema 2020-12, with all that they refer to in \`$defs\`. */
@@ -239,6 +235,17 @@ export const mcpTools: readonly McpSource[] = [
 ${printed.join("\n")}
 ];
 `;
+}
+
+/** The table of the tools for operators in docs/mcp.md. */
+export function printToolTable(tools: Tool[]): string {
+  const rows = tools
+    .filter(({ scope }) => scope === "admin")
+    .map(({ name, title, hint, from }) => {
+      const source = from.surface === "rest" ? from.operation : from.method;
+      return `| \`${name}\` | ${hint === "read" ? "`read`" : "`write`"} | ${title} (\`${source}\`) |`;
+    });
+  return ["| tool | `operator` | |", "|---|---|---|", ...rows].join("\n");
 }
 
 /** The names of all shapes that a schema refers to, directly or through other shapes, in alphabetical order. */

@@ -108,7 +108,8 @@ async function send(bridge: Bridge, message: Message, line: string): Promise<voi
     if (id !== undefined && !isAnswered) throw new CliError(`The gateway at ${bridge.url} did not answer the request.`);
     recover(bridge);
   } catch (error) {
-    if (!signal.aborted) await fail(bridge, id, wordsFor(bridge, error as Error, method));
+    if (!signal.aborted)
+      await fail(bridge, id, wordsFor(bridge, error as Error, method), error instanceof CliError ? error.cause : {});
   } finally {
     if (id !== undefined && bridge.underWay.get(id) === exchange) bridge.underWay.delete(id);
   }
@@ -164,7 +165,8 @@ async function relay(bridge: Bridge, response: Response, message: Message): Prom
   const text = await textOf(response);
   const body = parse(text);
   const isMessage = isObject(body) && body.jsonrpc === "2.0";
-  if (!response.ok && (!isMessage || response.status === 401)) throw refusalOf(bridge, response, body);
+  // The gateway refused the request before it read the id: a key, a rate limit, a surface that is off.
+  if (!response.ok && !(isMessage && body.id === message.id)) throw refusalOf(bridge, response, body);
   if (message.id === undefined) return true;
   return isMessage && (await deliver(bridge, text, message));
 }
@@ -203,12 +205,13 @@ async function write(bridge: Bridge, line: string): Promise<void> {
   await bridge.drained;
 }
 
-/** Answers a request with an error. The same failure is reported to people once. */
-async function fail(bridge: Bridge, id: Id | undefined, words: string): Promise<void> {
+/** Answers a request with an error, which may have the code and data of the gateway's own. The same failure is reported to people once. */
+async function fail(bridge: Bridge, id: Id | undefined, words: string, error: unknown = {}): Promise<void> {
   if (bridge.trouble !== words) say(words);
   bridge.trouble = words;
-  if (id !== undefined)
-    await write(bridge, JSON.stringify({ jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message: words } }));
+  if (id === undefined) return;
+  const answer = { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, ...(error as object), message: words } };
+  await write(bridge, JSON.stringify(answer));
 }
 
 function recover(bridge: Bridge): void {
@@ -216,19 +219,20 @@ function recover(bridge: Bridge): void {
   bridge.trouble = undefined;
 }
 
-/** The reason for a refusal, with the gateway's own words. */
+/** The reason for a refusal, with the gateway's own words and its error of JSON-RPC. */
 function refusalOf({ url, keyName }: Bridge, { status, headers }: Response, body: unknown): CliError {
-  const { detail, title } = isObject(body) ? body : {};
-  const said = oneLine(stringOr(detail, stringOr(title, "")));
-  const location = headers.get("location");
-  if (status === 401)
-    return new CliError(`The gateway at ${url} does not accept ${keyName}. Set another one in REST_API_KEY.`);
-  if (location !== null)
-    return new CliError(`${url} points to ${oneLine(location)}, which is not followed. Set GATEWAY_URL.`);
-  if (said !== "") return new CliError(said);
-  if (status === 404)
-    return new CliError(`The server at ${url} has no MCP address. Set GATEWAY_URL to the address of the gateway.`);
-  return new CliError(`The server at ${url} answered HTTP ${status}.`);
+  const { error, detail, title } = isObject(body) ? body : {};
+  const said = stringOr(isObject(error) ? error.message : (detail ?? title), "");
+  const words = (): string => {
+    if (status === 401) return `The gateway at ${url} does not accept ${keyName}. Set another one in REST_API_KEY.`;
+    const location = headers.get("location");
+    if (location !== null) return `${url} points to ${oneLine(location)}, which is not followed. Set GATEWAY_URL.`;
+    if (said !== "") return oneLine(said);
+    if (status === 404)
+      return `The server at ${url} has no MCP address. Set GATEWAY_URL to the address of the gateway.`;
+    return `The server at ${url} answered HTTP ${status}.`;
+  };
+  return new CliError(words(), NOT_ALLOWED, undefined, isObject(error) ? error : undefined);
 }
 
 const NOT_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;

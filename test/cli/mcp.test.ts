@@ -246,15 +246,32 @@ describe("agent-gateway mcp", () => {
     expect(bridge.result.err).toBe(`${error.message}\n`);
   });
 
-  test("passes on an error of the gateway, with the id of the request", async () => {
+  test.each([
+    ["unauthenticated", 401, -32000, /does not accept the REST key/],
+    ["not-found", 404, -32002, /^Not found: the server is off$/],
+  ])("keeps the code of the gateway's refusal: %s", async (name, status, code, words) => {
     const server = await startMcpServer();
     server.answerWith((_, res) => {
-      res.writeHead(400, { "content-type": "application/json" });
-      res.end('{"jsonrpc":"2.0",\r\n"id":null,"error":{"code":-32020,"message":"no"}}');
+      const error = { code, message: "Not found: the server is off", data: { name, status } };
+      res.writeHead(status, { "content-type": "application/json" });
+      res.end(JSON.stringify({ jsonrpc: "2.0", error, id: null }));
     });
     const bridge = startBridge(server.url);
     bridge.write(modern(1, "tools/list"));
-    expect(await bridge.messages(1)).toEqual([{ jsonrpc: "2.0", id: 1, error: { code: -32020, message: "no" } }]);
+    const message = expect.stringMatching(words);
+    expect(await bridge.messages(1)).toEqual([
+      { jsonrpc: "2.0", id: 1, error: { code, message, data: { name, status } } },
+    ]);
+    expect(bridge.result.err.trimEnd()).toMatch(words);
+  });
+
+  test("passes on an error of the protocol as it is", async () => {
+    const server = await startMcpServer();
+    const answer = '{"jsonrpc":"2.0",\r\n"id":1,"error":{"code":-32020,"message":"no"}}';
+    server.answerWith((_, res) => void res.writeHead(400, { "content-type": "application/json" }).end(answer));
+    const bridge = startBridge(server.url);
+    bridge.write(modern(1, "tools/list"));
+    expect(await bridge.messages(1)).toEqual([JSON.parse(answer)]);
     expect(bridge.result.err).toBe("");
   });
 

@@ -191,9 +191,15 @@ describe("refuses an x-mcp that is not a tool, with its place", () => {
     ],
     [
       "chat.yaml",
-      "stream: { type: boolean",
-      "idempotency_key: { type: boolean",
-      "two of its arguments are called idempotency_key",
+      "name: Idempotency-Key, in: header,",
+      "name: Idempotency-Key, in: header, required: true,",
+      "POST /chat/send: x-mcp: it needs a header",
+    ],
+    [
+      "chat.yaml",
+      "    requestBody:\n",
+      "      - { name: message, in: query, schema: { type: string } }\n    requestBody:\n",
+      "two of its arguments are called message",
     ],
     ["chat.yaml", BODY, `  minProperties: 1\n${BODY}`, 'its arguments cannot express "minProperties" of the body'],
     ["chat.yaml", `  additionalProperties: false\n${BODY}`, BODY, "its body is not a closed object"],

@@ -2,7 +2,8 @@ import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Node } from "yaml";
-import { type FaultText, faultOf } from "#kit/fault-words.ts";
+import { compileCheck } from "#core/json-schema.ts";
+import type { FaultText } from "#kit/fault-words.ts";
 
 /** A folder with a SKILL.md, in the Agent Skills format. */
 export type Skill = {
@@ -161,8 +162,6 @@ export type SkillParams = {
 
 const PARAMS_FILE = "params.schema.json";
 const PARAMS_LIMIT = 64 * 1024;
-const FAULTS_TOLD = 20;
-const HINTED = 5;
 
 /** The schema next to a SKILL.md; undefined if there is none, and the reason if it is not a schema. */
 async function readSkillParams(dir: string): Promise<SkillParams | string | undefined> {
@@ -180,21 +179,9 @@ async function readSkillParams(dir: string): Promise<SkillParams | string | unde
   return await compile(schema);
 }
 
-/** The compiler of schemas is loaded only if a skill has one. */
 async function compile(schema: Record<string, unknown>): Promise<SkillParams | string> {
-  const isOld = typeof schema.$schema === "string" && schema.$schema.includes("draft-07");
-  const { Ajv } = isOld ? await import("ajv") : { Ajv: (await import("ajv/dist/2020.js")).Ajv2020 };
-  const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true, verbose: true, logger: false });
   try {
-    const validate = ajv.compile(schema);
-    const check = (given: unknown) => {
-      if (validate(given)) return [];
-      return (validate.errors ?? []).slice(0, FAULTS_TOLD).map((fault, n) => {
-        const properties: unknown = n < HINTED ? fault.parentSchema?.properties : undefined;
-        return faultOf(fault, isObject(properties) ? Object.keys(properties) : []);
-      });
-    };
-    return { schema, check };
+    return { schema, check: await compileCheck(schema) };
   } catch (error) {
     return `${PARAMS_FILE} is not a JSON Schema: ${(error as Error).message.split("\n")[0]}`;
   }

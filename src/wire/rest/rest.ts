@@ -1,6 +1,7 @@
 import type { CallContext, Caller } from "#core/call.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
+import { returnsContent } from "#kit/content-operations.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
 import { hashOf } from "#kit/secrets.ts";
@@ -175,21 +176,6 @@ function hashOfBody(raw: Buffer | undefined): string {
 
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
-/**
- * The operations whose answers hide nothing: they return messages, replies and ids as stored, and one returns the caller's own token. The
- * others show records.
- */
-const CONTENT: ReadonlySet<string> = new Set([
-  "chat.send",
-  "completions.create",
-  "skills.trigger",
-  "turns.get",
-  "turns.list",
-  "turns.cancel",
-  "turns.events",
-  "codes.redeem",
-]);
-
 /** Sends a handler's answer, with the status from the contract. Returns a promise only for a large answer. */
 function answer(call: WireCall, { route }: Match, reply: unknown, style?: Style): void | Promise<void> {
   const tagged = isTagged(reply) ? reply : undefined;
@@ -209,7 +195,7 @@ function answer(call: WireCall, { route }: Match, reply: unknown, style?: Style)
     return undefined;
   }
   const whole = JSON.stringify(tagged ? tagged.body : reply);
-  const text = CONTENT.has(route.operation) ? whole : call.parts.hideInJson(whole);
+  const text = returnsContent(route.operation) ? whole : call.parts.hideInJson(whole);
   if (text.length > IN_STRETCHES_FROM)
     return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
   return sendJsonText(call, status, text, headers);

@@ -1,0 +1,50 @@
+import type { Agent } from "#core/agents/agents.ts";
+import type { Core } from "#core/core.ts";
+import type { McpSettings, RestCaller } from "#core/mcp-tools.ts";
+import { TURN_OUTPUT } from "./answers.ts";
+import { askNames } from "./names.ts";
+import { checkedBy, type TurnTool } from "./tool.ts";
+import { LATER, offeredTo, SESSION, startFor, UNTRUSTED } from "./turn-tools.ts";
+
+const INPUT = {
+  type: "object",
+  additionalProperties: false,
+  required: ["message"],
+  properties: {
+    message: { type: "string", minLength: 1, description: "The text to send to the agent." },
+    session: SESSION,
+  },
+};
+type Asked = { message: string; session?: string };
+
+/** A tool for each agent that the caller may use: it sends a message. */
+export function agentTools(core: Core, settings: McpSettings, caller: RestCaller): TurnTool[] {
+  const all = [...core.settings().agents.keys()].filter((name) => settings.agents?.includes(name) ?? true);
+  const names = askNames(all);
+  return offeredTo(core, settings, caller).flatMap((agent) => {
+    const name = names.get(agent.name);
+    return name === undefined ? [] : [askTool(core, name, agent)];
+  });
+}
+
+function askTool(core: Core, name: string, { name: agent, description }: Agent): TurnTool {
+  return {
+    name,
+    title: core.hide(`Ask ${agent}`),
+    description: `${core.hide(sentenceOf(description) || `Sends a message to the agent ${agent}.`)} ${UNTRUSTED} ${LATER}`,
+    inputSchema: INPUT,
+    outputSchema: TURN_OUTPUT,
+    hint: "write",
+    startsTurn: true,
+    async start(args, call) {
+      const { message: text, session } = await checkedBy<Asked>(INPUT, args);
+      return startFor(core, { agent, session, text }, call);
+    },
+  };
+}
+
+/** The text with an end, so that other sentences can follow. */
+export function sentenceOf(text: string): string {
+  const trimmed = text.trim();
+  return trimmed === "" || /[.!?]$/.test(trimmed) ? trimmed : `${trimmed}.`;
+}

@@ -1,0 +1,139 @@
+import type { Agent } from "#core/agents/agents.ts";
+import type { Core } from "#core/core.ts";
+import type { McpSettings, McpSkills, RestCaller } from "#core/mcp-tools.ts";
+import { listSkillFiles, readSkillFile, sizeOfSkillFile } from "#core/skills/skill-files.ts";
+import { hasSkill, type Skill, triggerText } from "#core/skills/skills.ts";
+import { sentenceOf } from "./agent-tools.ts";
+import { TURN_OUTPUT } from "./answers.ts";
+import { skillName } from "./names.ts";
+import { type Args, checkedBy, invalidArguments, type TurnTool } from "./tool.ts";
+import { LATER, offeredTo, SESSION, startFor, UNTRUSTED } from "./turn-tools.ts";
+
+type Schema = Readonly<Record<string, unknown>>;
+type Triggered = { params: Args; session: string | undefined; agent: string | undefined };
+type Parts = { core: Core; settings: McpSettings; reserved: ReadonlySet<string>; hideInJson: (json: string) => string };
+
+/** A tool for each skill that the caller may trigger, in the order of their ids. */
+export function skillTools(parts: Parts, caller: RestCaller): TurnTool[] {
+  const { core, settings } = parts;
+  return triggerable(core, settings, caller).map(({ skill, agents }) => triggerTool(parts, skill, agents));
+}
+
+/** The skills that the caller may trigger, each with the agents that have it. */
+function triggerable(core: Core, settings: McpSettings, caller: RestCaller): { skill: Skill; agents: string[] }[] {
+  if (!settings.skills) return [];
+  const offered: readonly Agent[] = offeredTo(core, settings, caller);
+  return core.skills.ids().flatMap((id) => {
+    const agents = offered.filter((agent) => hasSkill(agent, id)).map(({ name }) => name);
+    return agents.length > 0 ? [{ skill: core.skills.get(id), agents }] : [];
+  });
+}
+
+function triggerTool({ core, reserved, hideInJson }: Parts, skill: Skill, agents: readonly string[]): TurnTool {
+  const { skillId, description } = skill;
+  const extras = extrasOf(skill, agents);
+  const read = skill.params ? readDeclared(skill, extras) : readAny;
+  return {
+    name: skillName(skillId, reserved),
+    title: `Run the skill ${skillId}`,
+    description: `${core.hide(sentenceOf(description))} ${UNTRUSTED} ${LATER}`,
+    inputSchema: JSON.parse(hideInJson(JSON.stringify(inputOf(skill, extras)))) as object,
+    outputSchema: TURN_OUTPUT,
+    hint: "write",
+    startsTurn: true,
+    async start(args, call) {
+      const { params, session, agent = usualAgent(core, agents) } = await read(args);
+      requireAmong(agents, agent);
+      return startFor(core, { agent, session, text: triggerText(skillId, params), skillIds: [skillId] }, call);
+    },
+  };
+}
+
+/** The default agent if it has the skill, as in REST; otherwise the first that has it. */
+function usualAgent({ agents: { defaultName } }: Core, agents: readonly string[]): string {
+  const name = defaultName();
+  return name !== undefined && agents.includes(name) ? name : (agents[0] as string);
+}
+
+function requireAmong(agents: readonly string[], agent: string): void {
+  if (agents.includes(agent)) return;
+  throw invalidArguments([{ pointer: "/agent", message: `must be one of ${agents.join(", ")}` }]);
+}
+
+/** The inputs of a skill besides its params. */
+function extrasOf(skill: Skill, agents: readonly string[]): Record<string, object> {
+  const extras: Record<string, object> = {};
+  if (mayAdd(skill, "session")) extras.session = SESSION;
+  const usual = "The agent that runs the skill.";
+  if (agents.length > 1 && mayAdd(skill, "agent"))
+    extras.agent = { type: "string", enum: [...agents], description: usual };
+  return extras;
+}
+
+/** The keywords of a schema of which it is certain that another property changes nothing for those that it declares. */
+const SIMPLE = new Set(
+  "$schema $id $comment $defs definitions title description type properties required additionalProperties examples default".split(
+    " ",
+  ),
+);
+
+/** True if no params of the skill can have this name. */
+function mayAdd({ params }: Skill, name: string): boolean {
+  if (!params) return true;
+  const { schema } = params;
+  const isSimple = Object.keys(schema).every((keyword) => SIMPLE.has(keyword));
+  return isSimple && schema.additionalProperties === false && !Object.hasOwn(Object(schema.properties), name);
+}
+
+/** The inputs of a skill that takes any params. */
+const ANY = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    params: { type: "object", default: {}, description: "The params of the skill: any JSON object." },
+    session: SESSION,
+    agent: { type: "string" },
+  },
+};
+/** The check of what is added to declared params. */
+const EXTRAS = { type: "object", properties: { session: SESSION, agent: { type: "string" } } };
+
+function inputOf({ params }: Skill, extras: Record<string, object>): Schema {
+  if (!params) return { ...ANY, properties: { params: ANY.properties.params, ...extras } };
+  return { ...params.schema, properties: { ...Object(params.schema.properties), ...extras } };
+}
+
+function readAny(args: Args): Promise<Triggered> {
+  return checkedBy<Triggered>(ANY, args);
+}
+
+/** Reads arguments of which those that were not added are the params. */
+function readDeclared({ params }: Skill, extras: Record<string, object>) {
+  return async (args: Args): Promise<Triggered> => {
+    const isExtra = ([name]: [string, unknown]) => Object.hasOwn(extras, name);
+    const given = Object.entries(args);
+    const own = Object.fromEntries(given.filter((one) => !isExtra(one)));
+    const faults = params?.check(own) ?? [];
+    if (faults.length > 0) throw invalidArguments(faults);
+    const { session, agent } = await checkedBy<Triggered>(EXTRAS, Object.fromEntries(given.filter(isExtra)));
+    return { params: own, session, agent };
+  };
+}
+
+/** The folders of the skills that a caller may trigger. */
+export function skillFolders(core: Core, settings: () => McpSettings): McpSkills {
+  return {
+    list: (caller) =>
+      triggerable(core, settings(), caller).map(({ skill: { skillId, dir } }) => ({
+        id: skillId,
+        files: async () => {
+          const found = (await listSkillFiles(dir)).map((path) => sizeOfSkillFile(dir, path));
+          return (await Promise.all(found)).filter((file) => file !== undefined);
+        },
+        async read(path) {
+          const read = await readSkillFile(dir, path);
+          return "bytes" in read ? read.bytes : undefined;
+        },
+      })),
+  };
+}

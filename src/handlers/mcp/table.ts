@@ -1,0 +1,75 @@
+import type { Core } from "#core/core.ts";
+import type { McpAnswer, McpCall, McpSettings, McpTools, RestCaller } from "#core/mcp-tools.ts";
+import { turnFor } from "#core/reach.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { agentTools } from "./agent-tools.ts";
+import { answerOfError, answerOfTurn, taskOf } from "./answers.ts";
+import { type Bodies, operatorTools, RESERVED, requireOperator } from "./operator-tools.ts";
+import { skillFolders, skillTools } from "./skill-tools.ts";
+import { argsOf, type Tool } from "./tool.ts";
+import { turnGet } from "./turn-get.ts";
+import { waitFor } from "./turn-tools.ts";
+
+type McpParts = Bodies & { settings: () => McpSettings };
+
+/** The tools of the MCP door: agents, skills, and the operations of the contract with `x-mcp`. */
+export function createMcpTools(core: Core, parts: McpParts): McpTools {
+  const { hide, turns } = core;
+  const toolsFor = (caller: RestCaller): readonly Tool[] => {
+    const settings = parts.settings();
+    return [
+      ...agentTools(core, settings, caller),
+      ...skillTools({ core, settings, reserved: RESERVED, hideInJson: parts.hideInJson }, caller),
+      turnGet(core, parts),
+      ...operatorTools(parts, settings, caller),
+    ];
+  };
+  const find = (name: string, caller: RestCaller): Tool | undefined => {
+    requireOperator(name, parts.settings(), caller);
+    return toolsFor(caller).find((tool) => tool.name === name);
+  };
+  return {
+    list: async (caller) => toolsFor(caller),
+    async call(name, args, call) {
+      const tool = find(name, call.caller);
+      return tool && (await answering(hide, () => answer(core, tool, args, call)));
+    },
+    async start(name, args, call) {
+      const tool = find(name, call.caller);
+      if (!tool?.startsTurn) return undefined;
+      const started = await answering(hide, async () => {
+        const turn = await tool.start(argsOf(args), call);
+        return taskOf(await waitFor(core, turn, call.waitMs, call), hide);
+      });
+      return "text" in started ? { answer: started } : started;
+    },
+    task: async (turnId, caller) => taskOf(await turnFor(turns, caller, turnId), hide),
+    async cancel(turnId, caller) {
+      await turnFor(turns, caller, turnId);
+      const turn = await turns.cancel(turnId).catch(unlessEnded);
+      return taskOf(turn ?? (await turnFor(turns, caller, turnId)), hide);
+    },
+    skills: skillFolders(core, parts.settings),
+  };
+}
+
+async function answer(core: Core, tool: Tool, given: unknown, call: McpCall): Promise<McpAnswer> {
+  const args = argsOf(given);
+  if (!tool.startsTurn) return await tool.answer(args, call);
+  const turn = await tool.start(args, call);
+  return answerOfTurn(await waitFor(core, turn, call.waitMs, call), core.hide);
+}
+
+/** The result of the work, or its error as an answer. */
+async function answering<T>(hide: Core["hide"], work: () => Promise<T>): Promise<T | McpAnswer> {
+  try {
+    return await work();
+  } catch (error) {
+    return answerOfError(error, hide);
+  }
+}
+
+/** A turn that has ended cannot be cancelled, and needs not to be. */
+function unlessEnded(error: unknown): undefined {
+  if (GatewayError.from(error).name !== "turn-ended") throw error;
+}
