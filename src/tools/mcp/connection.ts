@@ -1,5 +1,5 @@
 import { Client, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
-import type { Clock } from "#kit/clock.ts";
+import { type Clock, sleep } from "#kit/clock.ts";
 import { type Credit, createCredit } from "#kit/credit.ts";
 import { once } from "#kit/once.ts";
 import type { Program } from "#kit/programs/program.ts";
@@ -38,6 +38,8 @@ export type Connection = {
 };
 
 const START_MS = 10_000;
+/** The pause after a list was read again because it has changed. */
+const REFRESH_PAUSE_MS = 1_000;
 /** The time in which a server must give a sign of life after a call that took too long. */
 const SIGN_MS = 10_000;
 /** The time after the end of a call at which its request is aborted, even if data still arrives. */
@@ -123,7 +125,7 @@ export async function connect(
       excess: () => excess,
       close: end,
     };
-    const refresh = refresher(client, connection);
+    const refresh = refresher(client, connection, clock, ending.signal);
     hearing.onChange = () => void refresh();
     void followTools(client, { clock, onChange: hearing.onChange, signal: ending.signal });
     hasStarted = true;
@@ -219,17 +221,18 @@ function shortened(message: JSONRPCMessage): JSONRPCMessage {
   return { ...message, result: { ...message.result, tools: tools.slice(0, TOOLS) } };
 }
 
-/** Reads the tools again, once at a time, for any number of requests. */
-function refresher(client: Client, connection: Connection) {
+/** Reads the tools again, once at a time and with a pause in between, for any number of requests. */
+function refresher(client: Client, connection: Connection, clock: Clock, signal: AbortSignal) {
   let isWanted = false;
   let isReading = false;
   return async (): Promise<void> => {
     isWanted = true;
     if (isReading) return;
     isReading = true;
-    while (isWanted) {
+    while (isWanted && !signal.aborted) {
       isWanted = false;
       connection.listed = await listTools(client, START_MS).catch(() => connection.listed);
+      await sleep(clock, REFRESH_PAUSE_MS, signal);
     }
     isReading = false;
   };

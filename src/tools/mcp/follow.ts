@@ -25,8 +25,8 @@ export async function followTools(client: Client, { clock, onChange, signal }: F
     } catch (error) {
       if (error instanceof ProtocolError && error.code === ProtocolErrorCode.MethodNotFound) return;
     }
-    const hasLasted = clock.monotonic() - since > LONGEST_PAUSE_MS;
-    pause = hasLasted ? FIRST_PAUSE_MS : Math.min(2 * pause, LONGEST_PAUSE_MS);
+    if (clock.monotonic() - since > LONGEST_PAUSE_MS) pause = FIRST_PAUSE_MS;
     await sleep(clock, pause, signal);
+    pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
   }
 }

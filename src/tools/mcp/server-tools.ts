@@ -20,6 +20,9 @@ const REPORTED_CHARACTERS = 100;
 export async function listTools(client: Client, timeoutMs: number): Promise<Listed> {
   const tools: ServerTool[] = [];
   const large: string[] = [];
+  // A server may repeat itself, without end: a model gets no name twice, and no page is read twice.
+  const names = new Set<string>();
+  const cursors = new Set<string>();
   let left = ALL_CHARACTERS;
   let unread = TOOLS;
   let cursor: string | undefined;
@@ -30,6 +33,8 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
     const some = listed.tools.slice(0, unread);
     unread -= some.length;
     for (const tool of some) {
+      if (names.has(tool.name)) continue;
+      names.add(tool.name);
       const characters = tool.name.length + (tool.description ?? "").length + JSON.stringify(tool.inputSchema).length;
       if (characters > TOOL_CHARACTERS || characters > left) large.push(tool.name.slice(0, REPORTED_CHARACTERS));
       else {
@@ -38,7 +43,8 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
       }
     }
     cursor = listed.nextCursor;
-    if (cursor === undefined) break;
+    if (cursor === undefined || cursors.has(cursor)) break;
+    cursors.add(cursor);
   }
   return { tools, large };
 }
