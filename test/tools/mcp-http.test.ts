@@ -6,7 +6,9 @@ import { systemClock } from "#kit/clock.ts";
 import { openHttpTransport } from "#tools/mcp/http.ts";
 import { ToolError } from "#tools/tool.ts";
 import { open, signal } from "./open-tools.ts";
-import { answerOf, requestOf } from "./stand-in-answers.mjs";
+import { acknowledgementOf, answerOf, MODERN, requestOf } from "./stand-in-answers.mjs";
+
+const OLD = "2025-11-25";
 
 type Played = {
   how:
@@ -27,10 +29,11 @@ type Played = {
     | "tells";
   /** The number of messages before its answer to a call. */
   count?: number;
+  revision?: string;
 };
 
 /** An MCP server over streamable HTTP. */
-async function serve({ how, count = 0 }: Played) {
+async function serveAs({ how, count = 0, revision = OLD }: Played) {
   const seen: IncomingMessage["headers"][] = [];
   const left: string[] = [];
   /** The answers to its own requests. */
@@ -49,7 +52,11 @@ async function serve({ how, count = 0 }: Played) {
     if (how === "refuse") return void res.writeHead(401).end("who are you?");
     if (how === "redirect") return void res.writeHead(307, { location: "http://127.0.0.1:9/" }).end();
     if (gone.has(String(req.headers["mcp-session-id"]))) return void res.writeHead(404).end();
-    const answer = answerOf(message, how === "crowd" ? "crowd" : "good");
+    if (message.method === "subscriptions/listen") {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      return void res.write(`data: ${JSON.stringify(acknowledgementOf(message))}\n\n`);
+    }
+    const answer = answerOf(message, how === "crowd" ? "crowd" : "good", revision);
     if (!answer) return void res.writeHead(202).end();
     const session = message.method === "initialize" ? { "mcp-session-id": `s${++sessions}` } : {};
     if (how === "gzip") return void res.writeHead(200, { ...session, "content-encoding": "gzip" }).end("x");
@@ -118,7 +125,9 @@ async function serve({ how, count = 0 }: Played) {
   };
 }
 
-describe("an MCP server over HTTP", () => {
+describe.each([OLD, MODERN])("an MCP server of %s over HTTP", (revision) => {
+  const serve = (played: Played) => serveAs({ ...played, revision });
+
   it.each(["json", "stream"] as const)("is called, and answers as %s", async (how) => {
     await using server = await serve({ how });
     await using files = open(server.reach);
@@ -180,13 +189,6 @@ describe("an MCP server over HTTP", () => {
     await close();
   });
 
-  it.each(["asks", "lists"] as const)("F35: MUST be refused most requests of its own: it %s", async (how) => {
-    await using server = await serve({ how, count: 3 });
-    await using files = open(server.reach);
-    expect(await files.call("say", { text: "a" })).toBe("You said a.");
-    await expect.poll(() => server.answers).toEqual([-32601, -32601, -32601]);
-  });
-
   it.each([
     ["asks", "it sent too many requests of its own, and was ended"],
     ["tells", "it sent too many messages, and was ended"],
@@ -232,25 +234,6 @@ describe("an MCP server over HTTP", () => {
     await expect(files.call("say", { text: "a" })).rejects.toThrow("it sent text that is not UTF-8");
   });
 
-  it("gets a new session when its session has ended, for the same call", async () => {
-    await using server = await serve({ how: "json" });
-    await using files = open(server.reach);
-    await files.names();
-    server.expire();
-    expect(await files.call("say", { text: "a" })).toBe("You said a.");
-    expect(server.initialized()).toBe(2);
-  });
-
-  it("gets one new session for all calls that find the old one ended", async () => {
-    await using server = await serve({ how: "json" });
-    await using files = open(server.reach);
-    await files.names();
-    server.expire();
-    const calls = ["a", "b", "c"].map((text) => files.call("say", { text }));
-    expect(await Promise.all(calls)).toEqual(["You said a.", "You said b.", "You said c."]);
-    expect(server.initialized()).toBe(2);
-  });
-
   it("that does not exist is omitted", async () => {
     const free = await serve({ how: "json" });
     await free[Symbol.asyncDispose]();
@@ -260,5 +243,33 @@ describe("an MCP server over HTTP", () => {
     // Within the pause, a repeated call is not tried and not logged.
     await files.source.tools(signal, 0);
     expect(files.failures).toEqual(["it cannot be reached: nothing listens at its address"]);
+  });
+});
+
+describe("an MCP server with sessions", () => {
+  it.each(["asks", "lists"] as const)("F35: MUST be refused most requests of its own: it %s", async (how) => {
+    await using server = await serveAs({ how, count: 3 });
+    await using files = open(server.reach);
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    await expect.poll(() => server.answers).toEqual([-32601, -32601, -32601]);
+  });
+
+  it("gets a new session when its session has ended, for the same call", async () => {
+    await using server = await serveAs({ how: "json" });
+    await using files = open(server.reach);
+    await files.names();
+    server.expire();
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    expect(server.initialized()).toBe(2);
+  });
+
+  it("gets one new session for all calls that find the old one ended", async () => {
+    await using server = await serveAs({ how: "json" });
+    await using files = open(server.reach);
+    await files.names();
+    server.expire();
+    const calls = ["a", "b", "c"].map((text) => files.call("say", { text }));
+    expect(await Promise.all(calls)).toEqual(["You said a.", "You said b.", "You said c."]);
+    expect(server.initialized()).toBe(2);
   });
 });

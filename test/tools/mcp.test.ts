@@ -3,15 +3,19 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "#kit/clock.ts";
 import type { ServerSettings } from "#tools/mcp/connection.ts";
 import { open, signal } from "./open-tools.ts";
+import { MODERN } from "./stand-in-answers.mjs";
 
 const STAND_IN = resolve("test/tools/stand-in.mjs");
-function program(how: string): ServerSettings["reach"] {
-  return { type: "stdio", run: [process.execPath, STAND_IN, how], cwd: ".", env: { OWN: "1" } };
+const OLD = "2025-11-25";
+function programOf(how: string, revision: string): ServerSettings["reach"] {
+  return { type: "stdio", run: [process.execPath, STAND_IN, how, revision], cwd: ".", env: { OWN: "1" } };
 }
 
 const OTHER = /^files__a_name_of_another_world_[0-9a-f]{6}$/;
 
-describe("an MCP server over standard input and output", () => {
+describe.each([OLD, MODERN])("an MCP server of %s over standard input and output", (revision) => {
+  const program = (how: string) => programOf(how, revision);
+
   it("offers its tools under names that models accept, and is called", async () => {
     await using files = open(program("good"));
     const names = await files.names();
@@ -32,6 +36,12 @@ describe("an MCP server over standard input and output", () => {
   it("returns all pages of its tools", async () => {
     await using files = open(program("many"));
     expect(await files.names()).toHaveLength(60);
+  });
+
+  it("returns its tools once if its pages have no end", async () => {
+    await using files = open(program("loop"));
+    expect(await files.names()).toEqual(["files__say", "files__lists"]);
+    expect(Number(await files.call("lists"))).toBe(3);
   });
 
   it("offers no more than 500 tools", async () => {
@@ -91,15 +101,6 @@ describe("an MCP server over standard input and output", () => {
     expect(await files.call("flood")).toBe("enough");
     await expect.poll(() => files.call("lists").then(Number)).toBeGreaterThan(1);
     expect(Number(await files.call("lists"))).toBeLessThan(20);
-  });
-
-  it.each([
-    ["ping", "answered"],
-    ["roots/list", "-32601"],
-    ["sampling/createMessage", "-32601"],
-  ])("F35: MUST get answers to a few requests of its own: %s is %s", async (what, answer) => {
-    await using files = open(program("good"));
-    expect(await files.call("ask", { text: `${what} 5` })).toBe(Array.from({ length: 5 }, () => answer).join());
   });
 
   it.each(["ping", "roots/list"])(
@@ -228,5 +229,62 @@ describe("an MCP server over standard input and output", () => {
     const controller = new AbortController();
     setTimeout(() => controller.abort(new Error("stopped")), 50);
     await expect(files.source.tools(controller.signal, 0)).rejects.toThrow("stopped");
+  });
+});
+
+describe("requests of an MCP server", () => {
+  it.each([
+    ["ping", "answered"],
+    ["roots/list", "-32601"],
+    ["sampling/createMessage", "-32601"],
+  ])("F35: MUST get answers to a few requests of its own: %s is %s", async (what, answer) => {
+    await using files = open(programOf("good", OLD));
+    expect(await files.call("ask", { text: `${what} 5` })).toBe(Array.from({ length: 5 }, () => answer).join());
+  });
+
+  it("F35: MUST get no answer in the revision that has no such requests", async () => {
+    await using files = open(programOf("good", MODERN), { callMs: 300 });
+    await expect(files.call("ask", { text: "roots/list 5" })).rejects.toThrow("it did not answer in time");
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    expect(files.failures).toEqual([]);
+  });
+});
+
+it("MUST start a program that exits at any request before `initialize`, at the first attempt", async () => {
+  await using files = open(programOf("shy", OLD));
+  expect(await files.call("say", { text: "a" })).toBe("You said a.");
+  expect(files.failures).toEqual([]);
+});
+
+it("MUST be told why a server has no revision in common with the gateway", async () => {
+  await using files = open(programOf("future", MODERN));
+  const { missing } = await files.source.tools(signal, 0);
+  expect(missing).toEqual([{ server: "files", reason: "MCP error -32601: Method not found" }]);
+});
+
+const NO_INPUT = "it requested input, which the gateway does not give";
+
+describe("results of other types", () => {
+  const question = { method: "elicitation/create", params: { message: "Who?", requestedSchema: { type: "object" } } };
+  const task = { taskId: "t", status: "working", createdAt: "", lastUpdatedAt: "", ttlMs: 0 };
+  const cases: [title: string, result: object, reason: string][] = [
+    ["questions", { resultType: "input_required", inputRequests: { who: question } }, NO_INPUT],
+    ["a request to ask again", { resultType: "input_required", requestState: "s" }, NO_INPUT],
+    ["no question", { resultType: "input_required" }, "Invalid result for tools/call: input_required carries neither"],
+    ["a task", { resultType: "task", ...task }, "it started a task, and the gateway accepts only results"],
+    ["a long type", { resultType: "x".repeat(100_000) }, 'its result has the unknown type "xxx'],
+    ["a number", { resultType: 1 }, "Invalid result for tools/call: non-string resultType"],
+    ["null", { resultType: null }, "Invalid result for tools/call: non-string resultType"],
+    ["no content", { resultType: "complete" }, "Invalid result for tools/call"],
+  ];
+  it.each(cases)("MUST be refused with the reason: %s", async (_, result, reason) => {
+    await using files = open(programOf("good", MODERN));
+    const failure = await files.call("result", { text: JSON.stringify(result) }).catch((error: Error) => error);
+    expect(failure).toMatchObject({
+      name: "ToolError",
+      message: expect.stringContaining(`The call failed: ${reason}`),
+    });
+    expect((failure as Error).message.length).toBeLessThan(250);
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
   });
 });

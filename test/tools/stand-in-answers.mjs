@@ -1,4 +1,6 @@
-// The answers of the tests' MCP server, on any transport.
+// The answers of the tests' MCP server, on any transport, in the revision without sessions (2026-07-28) or before it.
+
+export const MODERN = "2026-07-28";
 
 function tool(name, description = `Does ${name}.`) {
   return {
@@ -27,6 +29,7 @@ const TOOLS = [
   "ask",
   "tell",
   "values",
+  "result",
   "a.name/of another world",
 ];
 
@@ -46,6 +49,8 @@ const CALLS = {
     ],
   }),
   values: () => ({ content: [], structuredContent: { values: Array.from({ length: 100_000 }, () => 0) } }),
+  // A result of any type.
+  result: ({ text }) => JSON.parse(text),
   structured: () => ({ content: [], structuredContent: { total: 3 } }),
   env: () => ({ content: [{ type: "text", text: Object.keys(process.env).sort().join(" ") }] }),
 };
@@ -55,13 +60,32 @@ export function requestOf(method, n) {
   return JSON.stringify({ jsonrpc: "2.0", id: `own-${n}`, method });
 }
 
-/** @param {{ id?: unknown, method: string, params?: any }} message @param {string} how @returns {object | undefined} */
-export function answerOf({ id, method, params }, how) {
+/** The acknowledgement of a subscription. @param {{ id?: unknown, params?: any }} message */
+export function acknowledgementOf({ id, params }) {
+  const about = { _meta: { "io.modelcontextprotocol/subscriptionId": id }, notifications: params.notifications };
+  return { jsonrpc: "2.0", method: "notifications/subscriptions/acknowledged", params: about };
+}
+
+/** @param {{ id?: unknown, method: string, params?: any }} message @param {string} how @param {string} revision @returns {object | undefined} */
+export function answerOf({ id, method, params }, how, revision = "2025-11-25") {
   if (id === undefined) return undefined;
-  const result = resultOf(method, params, how);
+  const result = (revision === MODERN ? modernResultOf : resultOf)(method, params, how);
   if (result === "nothing") return undefined;
   if (result === undefined) return { jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } };
   return { jsonrpc: "2.0", id, result };
+}
+
+function modernResultOf(method, params, how) {
+  if (method === "subscriptions/listen") return "nothing";
+  if (method === "initialize" || method === "ping") return undefined;
+  // For ever, if the client believed it.
+  const cached = { resultType: "complete", ttlMs: Number.MAX_SAFE_INTEGER, cacheScope: "public" };
+  if (method === "server/discover") {
+    const supportedVersions = how === "future" ? ["2099-01-01", 1] : [MODERN];
+    return { ...cached, supportedVersions, capabilities: { tools: { listChanged: true } } };
+  }
+  const result = resultOf(method, params, how);
+  return typeof result === "object" ? { ...cached, ...result } : result;
 }
 
 function resultOf(method, params, how) {
@@ -79,6 +103,7 @@ function resultOf(method, params, how) {
         tools: [{ ...tool("large"), inputSchema: large }, { ...tool("wordy", "x".repeat(70_000)) }, tool("say")],
       };
     }
+    if (how === "loop") return { tools: [tool("say"), tool("lists")], nextCursor: from === 1 ? "2" : "1" };
     const crowd = { crowd: 100_000, thousands: 10_000 }[how];
     if (crowd) return { tools: Array.from({ length: crowd }, (_, n) => tool(`tool-${n}`, "x")) };
     const names = how === "many" ? Array.from({ length: 60 }, (_, n) => `tool-${n}`) : TOOLS;

@@ -1,8 +1,8 @@
-// An MCP server for tests, over standard input and output, line by line. Its first argument specifies its fault.
+// An MCP server for tests, over standard input and output, line by line. Its arguments specify its fault and its revision.
 import { createInterface } from "node:readline";
-import { answerOf, requestOf } from "./stand-in-answers.mjs";
+import { acknowledgementOf, answerOf, requestOf } from "./stand-in-answers.mjs";
 
-const [how = "good"] = process.argv.slice(2);
+const [how = "good", revision] = process.argv.slice(2);
 if (how === "silent") setInterval(() => {}, 1_000);
 else if (how === "exits") process.exit(3);
 else {
@@ -10,9 +10,10 @@ else {
   /** The answers to its own requests, and the waiter for the last of them. */
   const answers = [];
   let whenAnswered = () => {};
+  let isGreeted = false;
   if (how === "chatty") process.stdout.write("Welcome to the server!\n{\n");
   const write = (one) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...one })}\n`);
-  const say = (id, text) => write({ id, result: { content: [{ type: "text", text }] } });
+  const say = (id, text) => write({ id, result: { resultType: "complete", content: [{ type: "text", text }] } });
   const endless = () => process.stdout.write("x".repeat(65_536), () => setImmediate(endless));
   /** The failing calls; any other is answered as by the server over HTTP. */
   const calls = {
@@ -49,6 +50,10 @@ else {
   createInterface({ input: process.stdin }).on("line", (line) => {
     const message = JSON.parse(line);
     const { id, method, params } = message;
+    if (how === "shy" && method !== "initialize" && !isGreeted) process.exit(3);
+    isGreeted = true;
+    if (method === "subscriptions/listen")
+      return void process.stdout.write(`${JSON.stringify(acknowledgementOf(message))}\n`);
     if (method === undefined) {
       answers.push(message.error?.code ?? "answered");
       whenAnswered();
@@ -56,7 +61,7 @@ else {
     }
     const call = method === "tools/call" ? calls[params.name] : undefined;
     if (call) return void call(id, params.arguments?.text);
-    const answer = answerOf(message, how);
+    const answer = answerOf(message, how, revision);
     if (answer) process.stdout.write(`${JSON.stringify(answer)}\n`);
   });
 }

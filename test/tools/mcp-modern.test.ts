@@ -1,0 +1,189 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "#kit/clock.ts";
+import { open, signal } from "./open-tools.ts";
+import { acknowledgementOf, answerOf, MODERN } from "./stand-in-answers.mjs";
+
+type Message = { id?: unknown; method: string; params?: { name?: string } };
+/** True if it has answered. */
+type Trick = (message: Message, res: ServerResponse, req: IncomingMessage) => boolean;
+
+const STREAM = { "content-type": "text/event-stream" };
+
+/** An MCP server of 2026-07-28 over HTTP with a trick of its own. */
+async function serve(trick: Trick) {
+  const seen: { method: string; headers: IncomingMessage["headers"] }[] = [];
+  const answer = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+    const message = JSON.parse(await text(req)) as Message;
+    seen.push({ method: message.method, headers: req.headers });
+    if (trick(message, res, req)) return;
+    if (message.method === "subscriptions/listen") {
+      res.writeHead(200, STREAM);
+      return void res.write(`data: ${JSON.stringify(acknowledgementOf(message))}\n\n`);
+    }
+    res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answerOf(message, "good", MODERN)));
+  };
+  const server = createServer((req, res) => void answer(req, res).catch(() => res.destroy()));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const headers = { authorization: "Bearer t" };
+  return {
+    reach: { type: "http", url: `http://127.0.0.1:${port}/mcp`, headers } as const,
+    count: (method: string) => seen.filter((one) => one.method === method).length,
+    last: () => seen.at(-1)?.headers ?? {},
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function sendJson(res: ServerResponse, id: unknown, result: object, headers: Record<string, string> = {}): true {
+  const body = { jsonrpc: "2.0", id, result: { resultType: "complete", ttlMs: 0, cacheScope: "private", ...result } };
+  res.writeHead(200, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+  return true;
+}
+
+/** A clock whose waits of a second or more are counted, and never over. */
+function heldClock() {
+  const waits: number[] = [];
+  const after = (ms: number, fire: () => void) => {
+    if (ms < 1_000) return systemClock.after(ms, fire);
+    waits.push(ms);
+    return () => {};
+  };
+  return { waits, clock: { ...systemClock, after } };
+}
+
+describe("an MCP server of 2026-07-28 over HTTP", () => {
+  it("cannot set a session, or another header than those of its tool's parameters", async () => {
+    const values = ["city", "authorization", "mcp-session-id"].map((name) => [
+      name,
+      { type: "string", "x-mcp-header": name },
+    ]);
+    const inputSchema = { type: "object", properties: Object.fromEntries(values) };
+    await using server = await serve(({ id, method }, res) => {
+      if (method === "tools/list")
+        return sendJson(res, id, { tools: [{ name: "go", inputSchema }] }, { "mcp-session-id": "s" });
+      return method === "tools/call" && sendJson(res, id, { content: [{ type: "text", text: "gone" }] });
+    });
+    await using files = open(server.reach);
+    const args = { city: "Köln\r\nx-evil: 1", authorization: "Bearer stolen", "mcp-session-id": "x" };
+    expect(await files.call("go", args)).toBe("gone");
+    const headers = server.last();
+    expect(headers).toMatchObject({
+      authorization: "Bearer t",
+      "mcp-method": "tools/call",
+      "mcp-name": "go",
+      "mcp-protocol-version": MODERN,
+      "mcp-param-authorization": "Bearer stolen",
+      "mcp-param-city": `=?base64?${Buffer.from(args.city).toString("base64")}?=`,
+      "x-gateway-hops": "1",
+    });
+    expect(headers).not.toHaveProperty("mcp-session-id");
+    expect(headers).not.toHaveProperty("x-evil");
+  });
+
+  it("MUST not be sent headers that its tool defines wrongly", async () => {
+    const inputSchema = { type: "object", properties: { a: { type: "string", "x-mcp-header": "a\r\nx-evil: 1" } } };
+    await using server = await serve(({ id, method }, res) => {
+      return method === "tools/list" && sendJson(res, id, { tools: [{ name: "say", inputSchema }] });
+    });
+    await using files = open(server.reach);
+    await files.call("say", { a: "b", text: "a" }).catch(() => {});
+    expect(Object.keys(server.last()).filter((name) => /evil|mcp-param/.test(name))).toEqual([]);
+  });
+
+  it("is read once for its tools, whatever it says about how long they are valid", async () => {
+    await using server = await serve(() => false);
+    await using files = open(server.reach);
+    await files.names();
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    await files.names();
+    expect(server.count("tools/list")).toBe(1);
+  });
+
+  it("is not asked for its list again because a call's headers disagree", async () => {
+    await using server = await serve(({ id, method }, res) => {
+      if (method !== "tools/call") return false;
+      const error = { code: -32020, message: "Header mismatch" };
+      res.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", id, error }));
+      return true;
+    });
+    await using files = open(server.reach);
+    await expect(files.call("say")).rejects.toThrow("The call failed: MCP error -32020: Header mismatch.");
+    expect(server.count("tools/list")).toBe(1);
+    expect(server.count("tools/call")).toBe(1);
+  });
+
+  it("MUST wait for a pause after a subscription that ends at once", async () => {
+    const { waits, clock } = heldClock();
+    await using server = await serve((message, res) => {
+      if (message.method !== "subscriptions/listen") return false;
+      res.writeHead(200, STREAM).end(`data: ${JSON.stringify(acknowledgementOf(message))}\n\n`);
+      return true;
+    });
+    await using files = open(server.reach, { clock });
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    await expect.poll(() => waits).toContain(1_000);
+    expect(server.count("subscriptions/listen")).toBe(1);
+  });
+
+  it.each([
+    ["acknowledges without end", (id: unknown) => acknowledgementOf({ id, method: "", params: { notifications: {} } })],
+    ["changes without end", () => ({ jsonrpc: "2.0", method: "notifications/tools/list_changed" })],
+  ])(
+    "F35: MUST be ended if its subscription %s",
+    async (_, told) => {
+      await using server = await serve(({ id, method }, res) => {
+        if (method !== "subscriptions/listen") return false;
+        const event = `data: ${JSON.stringify(told(id))}\n\n`;
+        res.writeHead(200, STREAM);
+        const more = () => {
+          if (!res.destroyed) res.write(event.repeat(100), () => setImmediate(more));
+        };
+        more();
+        return true;
+      });
+      await using files = open(server.reach);
+      await files.names();
+      await expect
+        .poll(() => files.failures, { timeout: 20_000 })
+        .toContain("it sent too many messages, and was ended");
+    },
+    30_000,
+  );
+
+  it("F06: is omitted if its first answer has no end", async () => {
+    // A wait of 10 s is 100 ms here.
+    const clock = { ...systemClock, after: (ms: number, fire: () => void) => systemClock.after(ms / 100, fire) };
+    await using server = await serve((_, res) => {
+      res.writeHead(200, STREAM).write(": wait\n\n");
+      return true;
+    });
+    await using files = open(server.reach, { clock });
+    const { missing } = await files.source.tools(signal, 0);
+    expect(missing).toEqual([{ server: "files", reason: "it did not answer in time" }]);
+  });
+
+  it.each([
+    ["500", (res: ServerResponse) => res.writeHead(500).end("unknown method")],
+    ["an empty answer", (res: ServerResponse) => res.writeHead(200, { "content-type": "application/json" }).end()],
+    ["a page", (res: ServerResponse) => res.writeHead(200, { "content-type": "text/html" }).end("<p>Hello</p>")],
+    [
+      "another version",
+      (res: ServerResponse) => res.writeHead(400).end('{"error":{"code":-32022,"data":{"supported":[1]}}}'),
+    ],
+  ])("may be an older one that answers `server/discover` with %s", async (_, refuse) => {
+    await using server = await serve((message, res) => {
+      if (message.method === "server/discover") refuse(res);
+      else if (message.id === undefined) res.writeHead(202).end();
+      else res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answerOf(message, "good")));
+      return true;
+    });
+    await using files = open(server.reach);
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+  });
+});
