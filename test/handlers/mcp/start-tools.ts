@@ -12,6 +12,8 @@ import type { CoreOptions } from "#test/core/start-core.ts";
 export const CHAT: RestCaller = { surface: "rest", tokenId: "t1", name: "chat", scopes: ["chat"] };
 export const ADMIN: RestCaller = { surface: "rest", tokenId: "t2", name: "admin", scopes: ["admin"] };
 
+const REQUEST = "req_01M7YN0XEMM1B7E5S8YF3GKP2N";
+
 /** A value of the configuration that no tool may show. */
 export const SECRET = "s3cr3t-value";
 function hide(text: string): string {
@@ -59,7 +61,7 @@ export async function startTools({ mcp, ...options }: Options = {}) {
     const deliveryId = `dlv_01M7YN0XEMM1B7E5S8YF3GK${String(100 + calls++)}`;
     const delivery = () => deliveryOf(deliveryId, started.clock.now());
     const signal = new AbortController().signal;
-    return { caller, requestId: "req_1", signal, hops: 0, idempotency: undefined, delivery, waitMs: 50_000, ...given };
+    return { caller, requestId: REQUEST, signal, hops: 0, idempotency: undefined, delivery, waitMs: 50_000, ...given };
   };
   return Object.assign(started, {
     tools,
@@ -94,7 +96,7 @@ function deliveryOf(deliveryId: string, now: number): Delivery {
     method: "POST",
     path: "/mcp",
     address: "127.0.0.1",
-    requestId: "req_1",
+    requestId: REQUEST,
     caller: "chat",
     headers: "",
     body: undefined,
