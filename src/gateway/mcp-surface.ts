@@ -4,6 +4,7 @@ import type { Core } from "#core/core.ts";
 import type { McpTools } from "#core/mcp-tools.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
+import { createMcpTools } from "#handlers/mcp/table.ts";
 import type { McpServing } from "#wire/mcp/mcp.ts";
 import { createMcpServing } from "#wire/mcp/mcp-server.ts";
 
@@ -25,10 +26,19 @@ const WAIT_MS = 50_000;
 const TASK_AFTER_MS = 1_000;
 
 /** The server of the Model Context Protocol with the tools of this gateway. */
-export function createMcpSurface({ core, config, version, mcpTools }: McpSurfaceParts): McpServing {
+export function createMcpSurface({
+  core,
+  config,
+  version,
+  mcpTools,
+  rest,
+  rpc,
+  hideInJson,
+}: McpSurfaceParts): McpServing {
+  const settings = () => config().gateway.mcp;
   const waitMs = Math.min(WAIT_MS, core.replyWaitMs);
   return createMcpServing({
-    tools: mcpTools as NonNullable<typeof mcpTools>,
+    tools: mcpTools ?? createMcpTools(core, { rest, rpc, hideInJson, settings }),
     version,
     waitMs,
     taskAfterMs: Math.min(TASK_AFTER_MS, waitMs),

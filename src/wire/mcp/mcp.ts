@@ -54,7 +54,8 @@ export function createMcpDoor({ identify, rateLimit, bodyLimit, serving }: McpDo
 /** The door while the surface is off. */
 export const CLOSED_MCP: DoorAt = {
   prefix: PATH,
-  door() {
+  door(call) {
+    call.line.reached("mcp");
     const words = "gateway.mcp.enabled in the configuration turns it on, on the listeners that serve REST.";
     throw new GatewayError("not-found", `The MCP server is off here: ${words}`);
   },

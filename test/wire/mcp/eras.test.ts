@@ -1,0 +1,53 @@
+import { describe, expect, test } from "vitest";
+import { shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { LEGACY, MODERN, OPEN, openClient } from "./clients.ts";
+
+const gateway = await shareGateway({ config: { gateway: OPEN } });
+
+describe.each([MODERN, LEGACY] as const)("a client of %s", (revision) => {
+  test("connects, lists the tools and calls an agent", async () => {
+    const client = await openClient(gateway.url, { revision });
+    expect(client.getNegotiatedProtocolVersion()).toBe(revision);
+    expect(client.getServerVersion()).toMatchObject({ name: "agent-gateway", title: "Agent Gateway" });
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(["ask_main", "turn_get"]);
+    const result = await client.callTool({ name: "ask_main", arguments: { message: "Hello" } });
+    expect(result).toMatchObject({
+      content: [{ type: "text", text: "Hello" }, {}],
+      structuredContent: { status: "completed", reply: "Hello" },
+      _meta: { "agent-gateway/untrusted": true },
+    });
+  });
+
+  test("gets the refusal of an unknown tool as an error of the protocol", async () => {
+    const client = await openClient(gateway.url, { revision });
+    await expect(client.callTool({ name: "nobody", arguments: {} })).rejects.toMatchObject({
+      code: -32602,
+      message: "Invalid params: There is no tool `nobody`. tools/list has the tools of your key.",
+      data: { name: "invalid-params", status: 400 },
+    });
+  });
+
+  test("gets wrong arguments as a result that its model can read", async () => {
+    const client = await openClient(gateway.url, { revision });
+    const result = await client.callTool({ name: "ask_main", arguments: { massage: "Hello" } });
+    expect(result).toMatchObject({ isError: true, content: [{ type: "text" }] });
+  });
+});
+
+test("lists are private, and may be cached for ten seconds", async () => {
+  const client = await openClient(gateway.url);
+  expect(await client.listTools()).toMatchObject({ ttlMs: 10_000, cacheScope: "private" });
+});
+
+test("the server is off by default, and a reload opens and closes it", async () => {
+  await using closed = await startGateway();
+  const words =
+    "The MCP server is off here: gateway.mcp.enabled in the configuration turns it on, on the listeners that serve REST.";
+  await expect(openClient(closed.url)).rejects.toThrow(words);
+  await closed.reload({ gateway: OPEN });
+  const client = await openClient(closed.url);
+  expect((await client.listTools()).tools).toHaveLength(2);
+  await closed.reload({});
+  await expect(client.callTool({ name: "ask_main", arguments: { message: "x" } })).rejects.toThrow(words);
+});
