@@ -233,7 +233,7 @@ export const mcpTools: readonly McpSource[] = [
     hint: "read",
     from: {"surface":"rpc","method":"usage.stats"},
     scope: "admin",
-    inputSchema: { ...{"type":"object","additionalProperties":false,"properties":{"from":{"description":"The start, rounded down to the hour. Without it, the oldest stored hour.","$ref":"#/$defs/Timestamp"},"to":{"description":"The end, rounded up to the hour. Without it, now.","$ref":"#/$defs/Timestamp"},"agentName":{"description":"Only the usage of this agent, which may have been removed from the configuration.","$ref":"#/$defs/AgentName"},"groupBy":{"description":"How to split the counts.","type":"string","enum":["agent","model","surface","token","hour","day"]}}}, $defs: pick(inputs, "AgentName", "Timestamp") },
+    inputSchema: { ...{"type":"object","additionalProperties":false,"properties":{"from":{"description":"The start, rounded down to the hour. Without it, the oldest stored hour.","$ref":"#/$defs/Timestamp"},"to":{"description":"The end, rounded up to the hour. Without it, now.","$ref":"#/$defs/Timestamp"},"groupBy":{"description":"How to split the counts.","type":"string","enum":["agent","model","surface","token","hour","day"]},"agentName":{"description":"Only the usage of this agent, which may have been removed from the configuration.","$ref":"#/$defs/AgentName"}}}, $defs: pick(inputs, "AgentName", "Timestamp") },
     outputSchema: { ...{"type":"object","additionalProperties":false,"required":["from","to","total","groups"],"properties":{"from":{"$ref":"#/$defs/Timestamp"},"to":{"$ref":"#/$defs/Timestamp"},"total":{"$ref":"#/$defs/UsageCounts"},"groups":{"type":"array","items":{"$ref":"#/$defs/UsageGroup"}}}}, $defs: pick(outputs, "Timestamp", "Usage", "UsageCounts", "UsageGroup") },
   },
 ];

@@ -38,7 +38,7 @@ export const methods = {
   "agent.sendMessage": {
     permission: "agent.sendMessage",
     errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "agent-not-found", "turn-not-found", "unknown-model", "session-conflict", "session-full", "idempotency-in-progress", "idempotency-mismatch", "budget-exceeded", "session-busy", "share-busy", "share-full", "gateway-busy", "agent-unavailable", "store-full", "store-unavailable", "shutting-down", "turn-failed", "turn-timeout", "turn-cancelled", "agent-removed"],
-    params: ["agentName", "message", "channel", "userId", "sessionId", "model", "idempotencyKey", "wait", "stream", "hops"],
+    params: ["agentName", "message", "wait", "channel", "userId", "sessionId", "model", "idempotencyKey", "stream", "hops"],
     required: ["agentName", "message"],
     idempotent: true,
   },
@@ -94,7 +94,7 @@ export const methods = {
   "usage.stats": {
     permission: "usage.stats",
     errors: ["invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "store-unavailable"],
-    params: ["from", "to", "agentName", "groupBy"],
+    params: ["from", "to", "groupBy", "agentName"],
     required: [],
     idempotent: false,
   },

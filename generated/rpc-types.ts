@@ -984,6 +984,11 @@ export interface components {
             agentName: components["schemas"]["AgentName"];
             /** @description The text, at least 1 character. */
             message: string;
+            /**
+             * @description Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer is sent without it.
+             * @default false
+             */
+            wait: boolean;
             /** @description The label of the conversation, `rpc` by default. With `userId` it chooses the session. */
             channel?: components["schemas"]["Channel"];
             /** @description The person who sends the message, by default the name of the token. With `channel` it chooses the session. */
@@ -994,11 +999,6 @@ export interface components {
             model?: components["schemas"]["ModelName"];
             /** @description Makes a retry safe: for 24 hours the same key with the same params returns the same ids and does not start another turn. */
             idempotencyKey?: components["schemas"]["IdempotencyKey"];
-            /**
-             * @description Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer is sent without it.
-             * @default false
-             */
-            wait: boolean;
             /**
              * @description Whether to push the reply in pieces (`message.delta`). Only over a WebSocket; refused over HTTP.
              * @default false
@@ -1012,6 +1012,8 @@ export interface components {
             agentName: components["schemas"]["AgentName"];
             /** @description The text, at least 1 character. */
             message: string;
+            /** @description Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer is sent without it. */
+            wait?: boolean;
             /** @description The label of the conversation, `rpc` by default. With `userId` it chooses the session. */
             channel?: components["schemas"]["Channel"];
             /** @description The person who sends the message, by default the name of the token. With `channel` it chooses the session. */
@@ -1022,8 +1024,6 @@ export interface components {
             model?: components["schemas"]["ModelName"];
             /** @description Makes a retry safe: for 24 hours the same key with the same params returns the same ids and does not start another turn. */
             idempotencyKey?: components["schemas"]["IdempotencyKey"];
-            /** @description Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer is sent without it. */
-            wait?: boolean;
             /** @description Whether to push the reply in pieces (`message.delta`). Only over a WebSocket; refused over HTTP. */
             stream?: boolean;
             /** @description The number of announcements and agents that the message passed through, as the header `x-gateway-hops`. An agent that sends a message during a turn passes on the number of that turn. If the param and the header (over a WebSocket, that of its upgrade) differ, the larger one counts. */
@@ -1127,26 +1127,26 @@ export interface components {
             from?: components["schemas"]["Timestamp"];
             /** @description The end, rounded up to the hour. Without it, now. */
             to?: components["schemas"]["Timestamp"];
-            /** @description Only the usage of this agent, which may have been removed from the configuration. */
-            agentName?: components["schemas"]["AgentName"];
             /**
              * @description How to split the counts.
              * @enum {string}
              */
             groupBy?: "agent" | "model" | "surface" | "token" | "hour" | "day";
+            /** @description Only the usage of this agent, which may have been removed from the configuration. */
+            agentName?: components["schemas"]["AgentName"];
         };
         "usage.stats.sent": {
             /** @description The start, rounded down to the hour. Without it, the oldest stored hour. */
             from?: components["schemas"]["Timestamp"];
             /** @description The end, rounded up to the hour. Without it, now. */
             to?: components["schemas"]["Timestamp"];
-            /** @description Only the usage of this agent, which may have been removed from the configuration. */
-            agentName?: components["schemas"]["AgentName"];
             /**
              * @description How to split the counts.
              * @enum {string}
              */
             groupBy?: "agent" | "model" | "surface" | "token" | "hour" | "day";
+            /** @description Only the usage of this agent, which may have been removed from the configuration. */
+            agentName?: components["schemas"]["AgentName"];
         };
         "usage.stats.result": components["schemas"]["UsageStats"];
         "budget.list.params": Record<string, unknown>;

@@ -696,6 +696,8 @@ export interface AgentSendMessageParams {
   agentName: AgentName;
   /** The text, at least 1 character. */
   message: string;
+  /** Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer is sent without it. */
+  wait?: boolean;
   /** The label of the conversation, `rpc` by default. With `userId` it chooses the session. */
   channel?: Channel;
   /** The person who sends the message, by default the name of the token. With `channel` it chooses the session. */
@@ -706,8 +708,6 @@ export interface AgentSendMessageParams {
   model?: ModelName;
   /** Makes a retry safe: for 24 hours the same key with the same params returns the same ids and does not start another turn. */
   idempotencyKey?: IdempotencyKey;
-  /** Whether to answer only when the turn has ended, with its `reply`. After 90 seconds the answer is sent without it. */
-  wait?: boolean;
   /** Whether to push the reply in pieces (`message.delta`). Only over a WebSocket; refused over HTTP. */
   stream?: boolean;
   /** The number of announcements and agents that the message passed through, as the header `x-gateway-hops`. An agent that sends a message during a turn passes on the number of that turn. If the param and the header (over a WebSocket, that of its upgrade) differ, the larger one counts. */
@@ -772,10 +772,10 @@ export interface UsageStatsParams {
   from?: Timestamp;
   /** The end, rounded up to the hour. Without it, now. */
   to?: Timestamp;
-  /** Only the usage of this agent, which may have been removed from the configuration. */
-  agentName?: AgentName;
   /** How to split the counts. */
   groupBy?: "agent" | "model" | "surface" | "token" | "hour" | "day";
+  /** Only the usage of this agent, which may have been removed from the configuration. */
+  agentName?: AgentName;
 }
 
 /** The params of `budget.list`. */

@@ -77,12 +77,12 @@ class AgentMethods:
         *,
         agent_name: AgentName,
         message: str,
+        wait: Optional[bool] = None,
         channel: Optional[Channel] = None,
         user_id: Optional[UserId] = None,
         session_id: Optional[SessionId] = None,
         model: Optional[ModelName] = None,
         idempotency_key: Optional[IdempotencyKey] = None,
-        wait: Optional[bool] = None,
         stream: Optional[bool] = None,
         hops: Optional[int] = None,
     ) -> SentMessage:
@@ -97,12 +97,12 @@ class AgentMethods:
             {
                 "agentName": agent_name,
                 "message": message,
+                "wait": wait,
                 "channel": channel,
                 "userId": user_id,
                 "sessionId": session_id,
                 "model": model,
                 "idempotencyKey": idempotency_key,
-                "wait": wait,
                 "stream": stream,
                 "hops": hops,
             },
@@ -220,8 +220,8 @@ class UsageMethods:
         *,
         from_: Optional[Timestamp] = None,
         to: Optional[Timestamp] = None,
-        agent_name: Optional[AgentName] = None,
         group_by: Optional[Literal["agent", "model", "surface", "token", "hour", "day"]] = None,
+        agent_name: Optional[AgentName] = None,
     ) -> UsageStats:
         """Usage statistics.
 
@@ -232,8 +232,8 @@ class UsageMethods:
             {
                 "from": from_,
                 "to": to,
-                "agentName": agent_name,
                 "groupBy": group_by,
+                "agentName": agent_name,
             },
         )
         return self._rpc.call("usage.stats", fields)
