@@ -26,7 +26,7 @@ export async function generateCommand(args: readonly string[], complain: (text: 
     const faults = values.check ? faultsOf(committed, values.out, filesIn(values.out).filter(isCommitted)) : [];
     if (!values.check) write(output, values.out);
     if (values.pages !== undefined) {
-      const pages = generatePages(values.specs);
+      const pages = generatePages(values.specs, values.pages);
       if (values.check) faults.push(...faultsOf(pages, values.pages, Object.keys(pages)));
       else writeFiles(pages, values.pages);
     }

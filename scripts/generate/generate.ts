@@ -1,4 +1,6 @@
-import { type Bundle, bundle } from "./bundle.ts";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Bundle } from "./bundle.ts";
 import { compile } from "./code.ts";
 import { configSchema, configTypes } from "./config-types.ts";
 import { printConfiguration } from "./configuration.ts";
@@ -6,7 +8,7 @@ import { readContract } from "./contract.ts";
 import { printErrors } from "./errors.ts";
 import { printHandlers } from "./handlers.ts";
 import { type JsonObject, object, text } from "./json.ts";
-import { printTools } from "./mcp.ts";
+import { printTools, printToolTable } from "./mcp.ts";
 import type { Output } from "./output.ts";
 import { pushTypes } from "./push-types.ts";
 import { printReadme } from "./readme.ts";
@@ -16,7 +18,7 @@ import { rpcTypes } from "./rpc-types.ts";
 import { describeSdk } from "./sdk/description.ts";
 import { pythonSdk } from "./sdk/python.ts";
 import { typescriptSdk } from "./sdk/typescript.ts";
-import { openSpecs } from "./spec-files.ts";
+import { SpecError } from "./spec-files.ts";
 import { restTypes } from "./types.ts";
 
 /** The complete content of generated/, from the specs of a folder only: the same specs give the same bytes. */
@@ -50,10 +52,15 @@ export async function generate(folder: string): Promise<Output> {
   return Object.fromEntries(Object.entries(output).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The pages of docs/ that are generated from the specs. */
-export function generatePages(folder: string): Output {
+/** The pages of docs/ that are generated from the specs, completely or between two comments. */
+export function generatePages(folder: string, pages: string): Output {
+  const { config, tools } = readContract(folder);
+  const region = /(<!-- operator tools -->\n)[\s\S]*?(<!-- end of operator tools -->)/;
+  const page = readFileSync(join(pages, "mcp.md"), "utf8");
+  if (!region.test(page)) throw new SpecError(join(pages, "mcp.md"), `no text matches ${region}`);
   return {
-    "configuration.md": printConfiguration(configSchema(bundle(openSpecs(folder), "config.schema.yaml", "schema"))),
+    "configuration.md": printConfiguration(configSchema(config)),
+    "mcp.md": page.replace(region, (_, begin: string, end: string) => `${begin}\n${printToolTable(tools)}\n\n${end}`),
   };
 }
 

@@ -53,5 +53,5 @@ it("describes the default agent and the heartbeat's 30 minutes", () => {
 });
 
 it("matches the schema", () => {
-  expect(generatePages(join(root, "specs"))["configuration.md"]).toBe(page);
+  expect(generatePages(join(root, "specs"), join(root, "docs"))["configuration.md"]).toBe(page);
 });
