@@ -1,14 +1,16 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
+import { errors } from "#generated/errors.ts";
 import { type McpSource, mcpTools } from "#generated/mcp-tools.ts";
 import type { Operation } from "#generated/routes.ts";
 import type { RpcMethod } from "#generated/rpc-types.ts";
 import { SECRETS, type SomeConfig, shareGateway } from "#test/harness/gateway.ts";
+import { openMcp } from "#test/harness/mcp.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 import { allowedBy, mistakesIn, type Schema, textMistakesIn } from "./arbitrary.ts";
 
-// The documents, the generated tools and the surfaces behind them have one contract. Tools are called on the surface that they come from.
+// The documents, the generated tools, the surfaces that they come from and the MCP server have one contract.
 
 const CONFIG: SomeConfig = {
   agents: {
@@ -17,7 +19,7 @@ const CONFIG: SomeConfig = {
     broken: { backend: "echo", echo: { fail: "No." } },
     idle: { backend: "echo", model: "fast", heartbeat: { every: "30m" } },
   },
-  gateway: { defaultAgent: "main" },
+  gateway: { defaultAgent: "main", mcp: { enabled: true, operator: "write" } },
   budgets: {
     daily: { per: "day", tokens: 1_000_000 },
     few: { per: "hour", tokens: 10, agents: ["slow"], cost: 5 },
@@ -35,6 +37,8 @@ const CONFIG: SomeConfig = {
 };
 const gateway = await shareGateway({ config: CONFIG });
 const rpc = createRpc(gateway.url);
+const mcp = await openMcp(gateway);
+afterAll(() => mcp[Symbol.asyncDispose]());
 
 type Args = Record<string, unknown>;
 type Answer = { error: string | undefined; result: unknown };
@@ -60,6 +64,18 @@ async function callSource({ from }: McpSource, args: Args): Promise<Answer> {
   });
   return { result: json, error };
 }
+
+/** Calls a tool of the MCP server. */
+async function callServer({ name }: McpSource, args: Args): Promise<Answer> {
+  const { structured, isError, text, refused } = await mcp.call(name, args);
+  const nameOf = Object.fromEntries(Object.entries(errors).map(([error, { title }]) => [title, error]));
+  return { result: structured, error: refused ?? (isError ? nameOf[text.split(":")[0] ?? ""] : undefined) };
+}
+
+const WAYS = [
+  ["on its own surface", callSource],
+  ["by the MCP server", callServer],
+] as const;
 
 const ajv = new Ajv2020({ allowUnionTypes: true, strictRequired: false, validateFormats: false });
 const validators = new Map<object, ValidateFunction>();
@@ -91,6 +107,22 @@ describe("the documents and the tools", () => {
     }));
     expect(served.map(({ name, hint, title, source }) => ({ name, hint, title, source }))).toEqual(generated);
   });
+
+  test.each(["auto", "legacy"] as const)(
+    "the MCP server lists the same tools, to a client in the mode %s",
+    async (mode) => {
+      await using client = await openMcp(gateway, SECRETS.adminKey, mode);
+      const listed = (await client.tools()).filter(({ name }) => !name.startsWith("ask_"));
+      const bare = listed.map(({ name, title, description, inputSchema, outputSchema, annotations }) => {
+        const { wait_seconds: _, ...properties } = inputSchema.properties as Args;
+        const hint = annotations?.readOnlyHint ? "read" : annotations?.destructiveHint ? "destructive" : "write";
+        return { name, title, description, hint, inputSchema: { ...inputSchema, properties }, outputSchema };
+      });
+      const byName = (one: { name: string }, other: { name: string }) => one.name.localeCompare(other.name);
+      const generated = mcpTools.map(({ from: _, scope: __, ...tool }) => tool);
+      expect(bare.toSorted(byName)).toEqual(generated.toSorted(byName));
+    },
+  );
 
   test("only turn_get is for callers with the scope chat, and there are at most twelve for operators", () => {
     expect(mcpTools.flatMap(({ scope, name }) => (scope === "chat" ? name : []))).toEqual(["turn_get"]);
@@ -150,11 +182,11 @@ describe("the schema of a tool and its surface agree on arguments", () => {
     const schema = tool.inputSchema as Schema;
     const allowed = allowedBy(tool.inputSchema as never, schema).map((args) => known(args as object));
 
-    test("accepts what its schema allows", async () => {
+    test.each(WAYS)("accepts what its schema allows, %s", async (_, call) => {
       await fc.assert(
         fc.asyncProperty(allowed, async (args) => {
           expect(faultsIn(schema, args)).toEqual([]);
-          expect(isInvalid((await callSource(tool, args)).error), JSON.stringify(args)).toBe(false);
+          expect(isInvalid((await call(tool, args)).error), JSON.stringify(args)).toBe(false);
         }),
         { numRuns: 12 },
       );
@@ -162,27 +194,25 @@ describe("the schema of a tool and its surface agree on arguments", () => {
 
     const { from } = tool;
     const placed = from.surface === "rest" ? [...from.path, ...from.query] : [];
-    const ofQuery: Schema = {
-      ...schema,
-      properties: Object.fromEntries(
-        Object.entries(schema.properties ?? {}).filter(
-          ([name]) => from.surface === "rest" && from.query.includes(name),
-        ),
-      ),
-    };
+    const ofQuery = from.surface === "rest" ? from.query : [];
+    const texts = Object.entries(schema.properties ?? {}).filter(([name]) => ofQuery.includes(name));
     // In an address every value is a text, and without a field of the path the address belongs to another operation.
-    const isTested = (mistake: string) =>
-      !placed.some((name) => mistake === `${name} of another type` || mistake === `no ${name}`);
+    const isPlaced = (mistake: string) =>
+      placed.some((name) => mistake === `${name} of another type` || mistake === `no ${name}`);
+    const all = mistakesIn(tool.inputSchema as never, schema);
     const mistakes = [
-      ...mistakesIn(tool.inputSchema as never, schema).filter(([mistake]) => isTested(mistake)),
-      ...textMistakesIn(tool.inputSchema as never, ofQuery),
+      ...all.filter(([mistake]) => !isPlaced(mistake)).map(([...one]) => [...one, callSource] as const),
+      ...all.map(([...one]) => [...one, callServer] as const),
+      ...textMistakesIn(tool.inputSchema as never, { ...schema, properties: Object.fromEntries(texts) }).flatMap(
+        ([...one]) => [[...one, callSource] as const, [...one, callServer] as const],
+      ),
     ];
-    test.each(mistakes)("refuses %s", async (mistake, make) => {
+    test.each(mistakes)("refuses %s (%#)", async (mistake, make, call) => {
       await fc.assert(
         fc.asyncProperty(allowed, async (args) => {
           const wrong = make(args) as Args;
           expect(faultsIn(schema, wrong), mistake).not.toEqual([]);
-          expect(isInvalid((await callSource(tool, wrong)).error), JSON.stringify(wrong)).toBe(true);
+          expect(isInvalid((await call(tool, wrong)).error), JSON.stringify(wrong)).toBe(true);
         }),
         { numRuns: 2 },
       );
@@ -290,11 +320,15 @@ test("each tool is called here", () => {
 });
 
 describe.each(named)("the result of %s is valid", (name, tool) => {
-  test.each(Object.entries(CALLS[name] ?? {}))("with %s", async (_, argsOf) => {
-    const args = await argsOf();
-    expect(faultsIn(tool.inputSchema, args)).toEqual([]);
-    const { error, result } = await callSource(tool, args);
-    expect(error).toBeUndefined();
-    expect(faultsIn(tool.outputSchema, result)).toEqual([]);
-  });
+  const calls = Object.entries(CALLS[name] ?? {});
+  test.each(calls.flatMap(([form, argsOf]) => WAYS.map(([way, call]) => [form, way, argsOf, call] as const)))(
+    "with %s, %s",
+    async (_, __, argsOf, call) => {
+      const args = await argsOf();
+      expect(faultsIn(tool.inputSchema, args)).toEqual([]);
+      const { error, result } = await call(tool, args);
+      expect(error).toBeUndefined();
+      expect(faultsIn(tool.outputSchema, result)).toEqual([]);
+    },
+  );
 });
