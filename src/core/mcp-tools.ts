@@ -75,9 +75,9 @@ export type McpSkills = {
 
 export type McpSkill = {
   id: string;
-  /** The regular files of its folder by their paths in it, `SKILL.md` among them. Links are left out, and so are files beyond the limits. */
+  /** The regular files of its folder by their paths in it, `SKILL.md` among them. Links, files beyond the limits and names with a leading dot are left out. */
   files(): Promise<readonly McpSkillFile[]>;
-  /** The bytes of a file. Undefined if the path is not a file of the folder, or leads out of it. */
+  /** The bytes of one of these files; undefined for any other path. */
   read(path: string): Promise<Uint8Array | undefined>;
 };
 /** `modified`: in milliseconds. A changed file has another size or time. */

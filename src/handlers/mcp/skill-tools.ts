@@ -120,17 +120,23 @@ function readDeclared({ params }: Skill, extras: Record<string, object>) {
   };
 }
 
+/** The files of a skill that leave the gateway: none whose name, or whose folder's name, begins with a dot. */
+async function servedFiles(dir: string): Promise<string[]> {
+  return (await listSkillFiles(dir)).filter((path) => !/(^|\/)\./.test(path));
+}
+
 /** The folders of the skills that a caller may trigger. */
 export function skillFolders(core: Core, settings: () => McpSettings): McpSkills {
   return {
     list: (caller) =>
       triggerable(core, settings(), caller).map(({ skill: { skillId, dir } }) => ({
         id: skillId,
-        files: async () => {
-          const found = (await listSkillFiles(dir)).map((path) => sizeOfSkillFile(dir, path));
+        async files() {
+          const found = (await servedFiles(dir)).map((path) => sizeOfSkillFile(dir, path));
           return (await Promise.all(found)).filter((file) => file !== undefined);
         },
         async read(path) {
+          if (!(await servedFiles(dir)).includes(path)) return undefined;
           const read = await readSkillFile(dir, path);
           return "bytes" in read ? read.bytes : undefined;
         },

@@ -1,5 +1,11 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import { type Skill, type SkillSource, SkillsExtension, skillEntry } from "@modelcontextprotocol/server/ext/skills";
+import {
+  type Skill,
+  type SkillReadResult,
+  type SkillSource,
+  SkillsExtension,
+  skillEntry,
+} from "@modelcontextprotocol/server/ext/skills";
 import type { McpSkill, McpSkills, RestCaller } from "#core/mcp-tools.ts";
 
 type Known = { state: string; skill: Skill | undefined };
@@ -34,8 +40,13 @@ export function createMcpSkills({ list }: McpSkills) {
       },
       async read(uri) {
         const skill = find(uri);
-        const bytes = skill && (await skill.read(decodeURIComponent(uri.slice(rootOf(skill.id).length))));
-        return bytes && { bytes };
+        const path = skill && pathOf(uri.slice(rootOf(skill.id).length));
+        const bytes = path && (await skill.read(path));
+        return bytes ? contentOf(path, bytes) : undefined;
+      },
+      async listResources() {
+        const entries = await Promise.all(list(caller).map(entryOf));
+        return entries.flatMap((entry) => (entry ? [resourceOf(entry)] : []));
       },
     };
   };
@@ -46,6 +57,33 @@ export function createMcpSkills({ list }: McpSkills) {
       if (list(caller).length > 0) new SkillsExtension({ source: sourceFor(caller) }).attach(mcp);
     },
   };
+}
+
+/** The instructions of a skill in a list of resources, for clients that do not know the extension. */
+function resourceOf({ uri, frontmatter: { name, description } }: Skill) {
+  return { uri, name, description, mimeType: MARKDOWN };
+}
+
+/** The path of a file from the rest of its URI; undefined if it is not percent-encoded UTF-8. */
+function pathOf(encoded: string): string | undefined {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return undefined;
+  }
+}
+
+const MARKDOWN = "text/markdown";
+const TYPES: Readonly<Record<string, string>> = { md: MARKDOWN, json: "application/json", html: "text/html" };
+
+/** A file as text if it is UTF-8, else as bytes. */
+function contentOf(path: string, bytes: Uint8Array): SkillReadResult {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return { text, mimeType: TYPES[/[^.]*$/.exec(path)?.[0] ?? ""] ?? "text/plain" };
+  } catch {
+    return { bytes, mimeType: "application/octet-stream" };
+  }
 }
 
 function rootOf(id: string): string {

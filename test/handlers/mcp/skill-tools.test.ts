@@ -188,6 +188,8 @@ describe("the folders of skills", () => {
   it("have their files, without links and without large ones", async () => {
     await using made = await startSkilled();
     await made.write("quote/references/terms.md", "Net 30.");
+    await made.write("quote/.env", "TOKEN=1");
+    await made.write("quote/.git/config", "[core]");
     await made.write("quote/huge.txt", "x".repeat(256 * 1024 + 1));
     await symlink("/etc/hosts", join(made.dir, "quote/link.txt"));
     const files = (await find(made)?.files()) ?? [];
@@ -196,15 +198,24 @@ describe("the folders of skills", () => {
     expect(Buffer.from((await find(made)?.read("references/terms.md")) ?? []).toString()).toBe("Net 30.");
   });
 
-  it.each(["../summarise/SKILL.md", "/etc/hosts", "link.txt", "up/summarise/SKILL.md", "..", "", "a\0b", "nothing"])(
-    "do not read %j",
-    async (path) => {
-      await using made = await startSkilled();
-      await symlink("/etc/hosts", join(made.dir, "quote/link.txt"));
-      await symlink(made.dir, join(made.dir, "quote/up"));
-      expect(await find(made)?.read(path)).toBeUndefined();
-    },
-  );
+  it.each([
+    "../summarise/SKILL.md",
+    "/etc/hosts",
+    "link.txt",
+    "up/summarise/SKILL.md",
+    "..",
+    "",
+    "a\0b",
+    "nothing",
+    ".env",
+    "./SKILL.md",
+  ])("do not read %j", async (path) => {
+    await using made = await startSkilled();
+    await symlink("/etc/hosts", join(made.dir, "quote/link.txt"));
+    await symlink(made.dir, join(made.dir, "quote/up"));
+    await made.write("quote/.env", "TOKEN=1");
+    expect(await find(made)?.read(path)).toBeUndefined();
+  });
 
   it("are those of the skills in reach of the key", async () => {
     const agents = [{ name: "main", skills: ["quote"] }, { name: "other" }];
