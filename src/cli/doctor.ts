@@ -6,7 +6,9 @@ import { version } from "../version.ts";
 import { type Calling, failureOf } from "./calling.ts";
 import { configFile } from "./configured.ts";
 import { wordsFor } from "./failures.ts";
+import { oneLine } from "./output.ts";
 import { asTyped } from "./typed.ts";
+import { count } from "./values.ts";
 
 type Check = { id: string; state: "ok" | "warning" | "failed"; words: string; next?: string };
 type DoctorCall = Calling<{ turn?: boolean }>;
@@ -45,6 +47,7 @@ export async function diagnose(given: DoctorCall): Promise<Check[]> {
     checkNotifications(given),
     checkBudgets(given),
     checkSchedules(given),
+    checkMcp(given),
   ]);
   checks.push(...asked.flat());
   if (given.address.key === undefined && given.address.rpcToken === undefined)
@@ -331,6 +334,20 @@ function checkOfSchedule({ name, state, paused_at: since, last }: Schedule): Che
   if (last === null || last.outcome === "started") return [];
   const words = `${name} started no turn at ${last.planned_at}: ${last.reason}`;
   return [warning("schedules", words, `agent-gateway deliveries show ${last.delivery_id}`)];
+}
+
+/** Lists the tools of the key, which loads the server. While the server is off there is nothing to report. */
+async function checkMcp({ gateway, address: { url, key }, signal }: DoctorCall): Promise<Check[]> {
+  const { paths } = await gateway.ops.index({ signal, ...ONCE });
+  if (key === undefined || paths.every(({ path }) => path !== "/mcp")) return [];
+  const { listTools } = await import("./mcp-bridge.ts");
+  try {
+    const names = await listTools(url, key, AbortSignal.any([signal, AbortSignal.timeout(ONCE.timeoutMs)]));
+    return [ok("mcp", `${url}/mcp offers the key ${count(names.length, "tool")}`)];
+  } catch (error) {
+    const words = oneLine((error as Error).message);
+    return [warning("mcp", `${url}/mcp lists no tools: ${words}`, "look at the gateway's log")];
+  }
 }
 
 async function checkTurn({ gateway, signal }: DoctorCall): Promise<Check> {

@@ -127,7 +127,10 @@ const NAME_FIELDS: Readonly<Record<string, string>> = {
 };
 
 /** The headers of a message: since 2026-07-28 they repeat its version, method and name, and a server compares them. */
-function headersOf({ key, version }: Bridge, { method = "", params = {} }: Message): Record<string, string> {
+function headersOf(
+  { key, version }: Pick<Bridge, "key" | "version">,
+  { method = "", params = {} }: Message,
+): Record<string, string> {
   const headers = {
     authorization: `Bearer ${key}`,
     accept: "application/json, text/event-stream",
@@ -143,6 +146,19 @@ function headersOf({ key, version }: Bridge, { method = "", params = {} }: Messa
     "mcp-method": asHeader(method),
     ...(typeof name === "string" && { "mcp-name": asHeader(name) }),
   };
+}
+
+/** The names of the tools of a key. Throws the reason if there are none to read. */
+export async function listTools(url: string, key: string, signal: AbortSignal): Promise<string[]> {
+  const _meta = { [VERSION_KEY]: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} };
+  const message = { id: 1, method: "tools/list", params: { _meta } };
+  const headers = headersOf({ key, version: undefined }, message);
+  const body = JSON.stringify({ jsonrpc: "2.0", ...message });
+  const response = await fetch(`${url}/mcp`, { method: "POST", headers, body, redirect: "manual", signal });
+  const answer = parse(await textOf(response));
+  const { result, error } = isObject(answer) ? answer : {};
+  if (isObject(result) && Array.isArray(result.tools)) return result.tools.map(({ name }) => String(name));
+  throw new Error(stringOr(isObject(error) ? error.message : undefined, `HTTP ${response.status}`));
 }
 
 /** A text as the value of a header. A value that a header cannot hold unchanged is sent in base64, as the protocol specifies. */

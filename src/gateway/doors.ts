@@ -74,7 +74,7 @@ export function createDoors(given: DoorsParts) {
   const ops = createOps(parts, documents, () => isRestReady);
   registry.read("gauge", "gateway_sockets_open", "Open WebSockets.", rpc.socket.count);
 
-  const bySurface = doorsBySurface({ rest, rpc, hooks, ops });
+  const bySurface = doorsBySurface({ rest, mcp, rpc, hooks, ops });
   const listenersOf = (config: Config) =>
     config.gateway.listeners.map((listener) => openListener(config, listener, { rest, mcp, ops }, bySurface));
   listeners = listenersOf(config);

@@ -27,7 +27,7 @@ type Surfaces = {
 type DoorsBySurface = Record<SurfaceName, readonly DoorAt[]>;
 
 /** The doors of each surface that a listener can serve. */
-export function doorsBySurface({ rest, rpc, hooks, ops }: Omit<Surfaces, "mcp">): DoorsBySurface {
+export function doorsBySurface({ rest, mcp, rpc, hooks, ops }: Surfaces): DoorsBySurface {
   return {
     rest: [
       { prefix: "/api/v1/console/codes/redeem", door: rest.redeem, exact: true },
@@ -39,7 +39,7 @@ export function doorsBySurface({ rest, rpc, hooks, ops }: Omit<Surfaces, "mcp">)
     docs: [
       { prefix: "/openapi.json", door: ops.openapi, exact: true },
       { prefix: "/openrpc.json", door: ops.openrpc, exact: true },
-      { prefix: "/docs", door: createDocsDoor(builtFolder("docs")) },
+      { prefix: "/docs", door: createDocsDoor(builtFolder("docs"), mcp.at) },
     ],
     metrics: [{ prefix: "/metrics", door: ops.metrics, exact: true }],
     console: [{ prefix: "/console", door: createConsoleDoor(builtFolder("console")) }],

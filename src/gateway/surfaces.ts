@@ -221,6 +221,9 @@ export function createMcp(
   return {
     open: createMcpDoor({ ...keys, serving }),
     closed: CLOSED_MCP,
+    /** The address of the server for the sender of a call; undefined while it is off. */
+    at: (call: WireCall) =>
+      parts.config().gateway.mcp.enabled && parts.isServed("rest") ? `${parts.servedAt(call, "rest")}/mcp` : undefined,
     /** To be called after a reload. */
     changed: () => loaded?.changed(),
   };

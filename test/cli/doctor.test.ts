@@ -148,3 +148,14 @@ describe("a schedule", () => {
     ]);
   });
 });
+
+describe("the MCP server", () => {
+  it("is reported by doctor with the number of its tools, while it is on", async () => {
+    await using off = await startGateway();
+    expect(await doctorOf(off, "mcp")).toEqual([]);
+    await using on = await startGateway({ config: { gateway: { mcp: { enabled: true } } } });
+    expect(await doctorOf(on, "mcp")).toEqual([
+      { id: "mcp", state: "ok", words: `${on.url}/mcp offers the key 2 tools` },
+    ]);
+  });
+});

@@ -24,15 +24,17 @@ const FILE = /^(?:images\/)?\w[\w.-]*\.(?:html|js|css|md|txt|svg|webp)$/;
 
 /**
  * Serves the documentation from `folder`: its overview at `/docs` itself, and every file by its name below. A page is also found without its
- * file extension. For an unknown address a browser gets a page with the list of all pages.
+ * file extension. For an unknown address a browser gets a page with the list of all pages. `mcpAt` is the address of the MCP server, while it is on.
  */
-export function createDocsDoor(folder: string): Door {
+export function createDocsDoor(folder: string, mcpAt: (call: WireCall) => string | undefined): Door {
   return async (call) => {
     call.line.reached(call.path === PREFIX ? "ops.docs" : "docs");
     requireGet(call);
     const name = call.path.slice(PREFIX.length + 1);
     // The links of this page lead below the path that it is served at.
     const file = call.path === PREFIX ? "root.html" : name || "index.html";
+    const mcp = file === LIST ? mcpAt(call) : undefined;
+    if (mcp !== undefined) return await sendList(call, join(folder, file), mcp);
     if (FILE.test(file) && (await sendFile(call, join(folder, file), RULES))) return;
     if (call.path === PREFIX) throw new Error("the documentation is not built: run `npm run build`");
     const page = /^([\w-]+)(\/?)$/.exec(name.toLowerCase());
@@ -41,6 +43,20 @@ export function createDocsDoor(folder: string): Door {
     if (wantsPage(call.req.headers.accept)) return await sendMissing(call, folder, name);
     throw await nothingAt(call, folder, name);
   };
+}
+
+const LIST = "llms.txt";
+
+/** The list of the pages for language models, with the address of the MCP server. */
+async function sendList({ res, requestId }: WireCall, file: string, mcp: string): Promise<void> {
+  const pages = await readFile(file, "utf8");
+  const headers = { "content-type": "text/plain; charset=utf-8", "x-request-id": requestId };
+  sendBody(
+    res,
+    200,
+    headers,
+    `${pages}\n## This gateway\n\n- [MCP server](${mcp}): agents and skills as tools, with a REST key as bearer token\n`,
+  );
 }
 
 function exists(file: string): Promise<boolean> {

@@ -101,6 +101,16 @@ describe("the documentation at /docs", () => {
     expect(await packed.text()).toBe(await plain.text());
   });
 
+  test("names the MCP server to language models, while it is on", async () => {
+    expect(await (await get("/docs/llms.txt")).text()).not.toContain("/mcp)");
+    await using open = await startGateway({ config: { gateway: { mcp: { enabled: true } } } });
+    const list = await fetch(`${open.url}/docs/llms.txt`);
+    expect(list.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    const text = await list.text();
+    expect(text).toContain(`[MCP server](${open.url}/mcp)`);
+    expect(text).toContain("(mcp.md)");
+  });
+
   test("is sent to a page under any name, and 304 to a client that has it", async () => {
     const by = (headers: Record<string, string>) => exchange(local.url, { method: "GET", path: "/docs" }, headers);
     const named = await by({ host: "docs.example" });
