@@ -60,6 +60,15 @@ describe.each([OLD, MODERN])("an MCP server of %s over standard input and output
     expect(await files.call("picture")).toMatch(/^\[image, image\/png, n\n\[cut here: \d+ more characters\]$/);
   });
 
+  it("F35: MUST have only the first 1 000 parts of a result read", async () => {
+    await using files = open(program("good"), { output: 100_000 });
+    const shown = await files.call("parts", { text: "1002 text" });
+    expect(shown.split("\n").slice(998)).toEqual(["part 998", "part 999", "[cut here: 2 more parts]"]);
+    const failure = await files.call("parts", { text: "33000 nothing" }).catch((error: Error) => error.message);
+    expect(failure).toContain("The call failed: Invalid result for tools/call");
+    expect(failure.length).toBeLessThan(250);
+  });
+
   it("gets only the necessary variables of the gateway's environment", async () => {
     process.env.GATEWAY_TEST_SECRET = "secret";
     await using files = open(program("good"));

@@ -30,6 +30,7 @@ const TOOLS = [
   "tell",
   "values",
   "result",
+  "parts",
   "a.name/of another world",
 ];
 
@@ -49,6 +50,10 @@ const CALLS = {
     ],
   }),
   values: () => ({ content: [], structuredContent: { values: Array.from({ length: 100_000 }, () => 0) } }),
+  parts: ({ text }) => {
+    const [count, type] = text.split(" ");
+    return { content: Array.from({ length: Number(count) }, (_, n) => ({ type, text: `part ${n}` })) };
+  },
   // A result of any type.
   result: ({ text }) => JSON.parse(text),
   structured: () => ({ content: [], structuredContent: { total: 3 } }),

@@ -1,4 +1,4 @@
-import { Client, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
+import { Client, type Transport } from "@modelcontextprotocol/client";
 import { type Clock, sleep } from "#kit/clock.ts";
 import { type Credit, createCredit } from "#kit/credit.ts";
 import { once } from "#kit/once.ts";
@@ -7,8 +7,9 @@ import type { StderrLine } from "#kit/programs/stderr.ts";
 import { ToolError } from "../tool.ts";
 import { followTools } from "./follow.ts";
 import { openHttpTransport } from "./http.ts";
-import { type Listed, listTools, TOOLS } from "./server-tools.ts";
+import { type Listed, listTools } from "./server-tools.ts";
 import { openStdioTransport } from "./stdio.ts";
+import { usedOf } from "./used.ts";
 
 export type ServerSettings = {
   name: string;
@@ -202,7 +203,7 @@ function heardBy(transport: Transport, hearing: Hearing): Transport {
   transport.onclose = () => own.onclose?.();
   transport.onerror = (error) => own.onerror?.(error);
   transport.onmessage = (message, extra) => {
-    if (!("method" in message)) own.onmessage?.(shortened(message), extra);
+    if (!("method" in message)) own.onmessage?.(usedOf(message), extra);
     else if ("id" in message) {
       if (hearing.mayAsk()) own.onmessage?.(message, extra);
     } else if (message.method === "notifications/tools/list_changed") hearing.onChange();
@@ -212,14 +213,6 @@ function heardBy(transport: Transport, hearing: Hearing): Transport {
 }
 
 const OF_SUBSCRIPTIONS = new Set(["notifications/subscriptions/acknowledged", "notifications/cancelled"]);
-
-/** A page of a list without the tools that are not offered anyway: the client checks each one that it gets. */
-function shortened(message: JSONRPCMessage): JSONRPCMessage {
-  if (!("result" in message)) return message;
-  const { tools } = (message.result ?? {}) as { tools?: unknown };
-  if (!Array.isArray(tools) || tools.length <= TOOLS) return message;
-  return { ...message, result: { ...message.result, tools: tools.slice(0, TOOLS) } };
-}
 
 /** Reads the tools again, once at a time and with a pause in between, for any number of requests. */
 function refresher(client: Client, connection: Connection, clock: Clock, signal: AbortSignal) {

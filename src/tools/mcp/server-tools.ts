@@ -1,12 +1,19 @@
 import { createHash } from "node:crypto";
-import type { CallToolResult, Client, ContentBlock, Tool as ServerTool } from "@modelcontextprotocol/client";
+import type { CallToolResult, Client, ContentBlock, StandardSchemaV1 } from "@modelcontextprotocol/client";
+import { TOOLS } from "./used.ts";
+
+/** A tool of a server, as far as the gateway uses its definition. */
+export type ServerTool = {
+  name: string;
+  title?: string;
+  description?: string;
+  inputSchema: { type: "object"; [key: string]: unknown };
+};
 
 /** The tools of a server. `large`: the names of tools that are too large. */
 export type Listed = { tools: readonly ServerTool[]; large: readonly string[] };
 
 const PAGES = 20;
-/** The maximum number of tools of a server, and so of each page: the client checks every tool of a page that it gets. */
-export const TOOLS = 500;
 const TOOL_CHARACTERS = 64 * 1024;
 const ALL_CHARACTERS = 1024 * 1024;
 
@@ -29,7 +36,7 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
   for (let page = 0; page < PAGES && unread > 0; page++) {
     const params = cursor === undefined ? {} : { cursor };
     // Not by the client's own method, which stores the list, reads more pages, and writes names of a server to the console.
-    const listed = await client.request({ method: "tools/list", params }, { timeout: timeoutMs });
+    const listed = await client.request({ method: "tools/list", params }, PAGE, { timeout: timeoutMs });
     const some = listed.tools.slice(0, unread);
     unread -= some.length;
     for (const tool of some) {
@@ -47,6 +54,30 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
     cursors.add(cursor);
   }
   return { tools, large };
+}
+
+type Page = { tools: readonly ServerTool[]; nextCursor: string | undefined };
+
+/** Checks a page of a list. The client's own check takes long for schemas with many properties. */
+const PAGE: StandardSchemaV1<unknown, Page> = {
+  "~standard": {
+    version: 1,
+    vendor: "agent-gateway",
+    validate(page) {
+      const { tools, nextCursor } = page as { tools?: unknown; nextCursor?: unknown };
+      if (!Array.isArray(tools)) return { issues: [{ message: "`tools` is not a list" }] };
+      const wrong = tools.findIndex((tool) => !isTool(tool));
+      if (wrong >= 0) return { issues: [{ message: `tool ${wrong + 1} is not a tool` }] };
+      return { value: { tools, nextCursor: typeof nextCursor === "string" ? nextCursor : undefined } };
+    },
+  },
+};
+
+function isTool(value: unknown): value is ServerTool {
+  const { name, title, description, inputSchema } = (value ?? {}) as Partial<Record<keyof ServerTool, unknown>>;
+  const isText = (text: unknown) => text === undefined || typeof text === "string";
+  const type = (inputSchema as { type?: unknown } | null | undefined)?.type;
+  return typeof name === "string" && isText(title) && isText(description) && type === "object";
 }
 
 const LONGEST_NAME = 64;

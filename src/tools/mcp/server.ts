@@ -1,9 +1,9 @@
-import type { CallToolResult, Tool as ServerTool } from "@modelcontextprotocol/client";
+import type { CallToolResult } from "@modelcontextprotocol/client";
 import { HOPS_KEY, isLoop, loopWords } from "#kit/hops.ts";
 import { type Tool, ToolError } from "../tool.ts";
 import { type Connection, connect, doubt, type ServerParts, type ServerSettings } from "./connection.ts";
 import { isExpired, isLate, reasonOf } from "./errors.ts";
-import { modelNameOf, textOfAnswer } from "./server-tools.ts";
+import { modelNameOf, type ServerTool, textOfAnswer } from "./server-tools.ts";
 
 /** `missing`: the reasons why wanted tools are not among them. */
 type Offered = { tools: Tool[]; missing: string[] };
