@@ -1,5 +1,5 @@
-import openapi from "#generated/openapi.json" with { type: "json" };
-import openrpc from "#generated/openrpc.json" with { type: "json" };
+import openapi from "#generated/openapi.json";
+import openrpc from "#generated/openrpc.json";
 
 /** The contracts of this version. */
 export const documents: { openapi: object; openrpc: object } = { openapi, openrpc };
