@@ -48,6 +48,7 @@ export const GROUPS: readonly PageGroup[] = [
   {
     title: REFERENCE,
     pages: [
+      { name: "walkthroughs" },
       { name: "authentication" },
       { name: "rest" },
       { name: "hooks", title: "Webhook calls" },

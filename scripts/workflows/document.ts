@@ -3,9 +3,25 @@ import { parse } from "yaml";
 
 export const WORKFLOWS = "specs/workflows.arazzo.yaml";
 
-type Step = { stepId: string; description: string; operationId: string; requestBody?: { payload: unknown } };
-export type Workflow = { workflowId: string; summary: string; description: string; steps: Step[] };
-export type WorkflowDocument = { info: { title: string; summary: string; description: string }; workflows: Workflow[] };
+export type Step = {
+  stepId: string;
+  description: string;
+  operationPath: string;
+  requestBody?: { payload: unknown };
+  outputs?: Record<string, string>;
+};
+export type Workflow = {
+  workflowId: string;
+  summary: string;
+  description: string;
+  inputs: { properties: Record<string, { $ref: string }> };
+  steps: Step[];
+};
+export type WorkflowDocument = {
+  info: { title: string; summary: string; description: string };
+  workflows: Workflow[];
+  components: { inputs: Record<string, { description: string }> };
+};
 
 export function readWorkflows(): WorkflowDocument {
   return parse(readFileSync(WORKFLOWS, "utf8"));

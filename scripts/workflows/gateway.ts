@@ -10,7 +10,11 @@ import { createInterface } from "node:readline";
 
 const SECRETS = ["REST_API_KEY", "CONSOLE_TOKEN", "WEBHOOK_TOKEN", "GITHUB_SECRET", "OPS_SECRET"] as const;
 
-export type WorkflowGateway = AsyncDisposable & { url: string; secrets: Record<(typeof SECRETS)[number], string> };
+export type WorkflowGateway = AsyncDisposable & {
+  url: string;
+  folder: string;
+  secrets: Record<(typeof SECRETS)[number], string>;
+};
 
 /**
  * The built gateway with an echo agent, new secrets and the given parts of its configuration, in a temporary folder and on a free port. Disposing ends it,
@@ -44,7 +48,8 @@ export async function startWorkflowGateway(parts: string): Promise<WorkflowGatew
     clean();
   };
   try {
-    return { url: await urlOf(child), secrets: secrets as WorkflowGateway["secrets"], [Symbol.asyncDispose]: end };
+    const url = await urlOf(child);
+    return { url, folder, secrets: secrets as WorkflowGateway["secrets"], [Symbol.asyncDispose]: end };
   } catch (error) {
     await end();
     throw error;

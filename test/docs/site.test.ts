@@ -12,6 +12,7 @@ import { brokenLinks } from "../../scripts/docs/links.ts";
 import { render } from "../../scripts/docs/markdown.ts";
 import { buildSite } from "../../scripts/docs/site.ts";
 import { readContract } from "../../scripts/generate/contract.ts";
+import { readWorkflows } from "../../scripts/workflows/document.ts";
 
 const site = buildSite(readContract("specs"));
 function placesOf(...pages: string[]) {
@@ -49,6 +50,14 @@ describe("the documentation", () => {
     const isWhole = (section: string) =>
       ["sh curl", "ts TypeScript", "python Python"].every((tab) => section.includes(tab));
     expect(sections.filter((section) => !isWhole(section))).toEqual([]);
+  });
+
+  test("shows each step of each workflow with its call and its answer", () => {
+    const steps = readWorkflows().workflows.flatMap(({ steps }) => steps);
+    const sections = String(site["walkthroughs.md"]).split(/^### /m).slice(1);
+    expect(steps.filter(({ stepId }) => !placesOf("walkthroughs.html").has(stepId))).toEqual([]);
+    expect(sections).toHaveLength(steps.length);
+    expect(sections.filter((section) => !/```sh\ncurl [\s\S]*Answer `\d{3}`/.test(section))).toEqual([]);
   });
 
   test("has no broken link, and loads nothing from other hosts", () => {

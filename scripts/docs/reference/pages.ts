@@ -6,6 +6,7 @@ import { shapeSections } from "./fields.ts";
 import { type Group, groupOf } from "./groups.ts";
 import { authenticationOf, httpGroups } from "./http.ts";
 import { pushGroups, rpcGroups } from "./rpc.ts";
+import { walkthroughs } from "./walkthroughs.ts";
 import { block, code, paragraphs } from "./words.ts";
 
 const ABOUT_HOOKS = ["hooks", "announcements"];
@@ -19,6 +20,7 @@ export function referencePages(contract: Contract): Record<string, string> {
   const ofCalls = new Set([...NO_METHOD, ...rpcGroups(openrpc, sdk).flatMap(errorsIn)]);
   const isHooks = ({ name }: Group) => ABOUT_HOOKS.includes(name);
   return {
+    walkthroughs: walkthroughs(openapi),
     authentication: paragraphs(
       "# Authentication",
       "Each surface has its own tokens, so a leaked token opens only one surface. Tokens never go into a URL.",

@@ -14,6 +14,8 @@ type Request = Sent & {
   method: string;
   at: string;
   token: string;
+  /** In addition to that of the token. */
+  headers?: Record<string, string>;
   /** The answer is a stream of events, which curl shows at once with `-N`. */
   isStream: boolean;
 };
@@ -25,7 +27,7 @@ const VARIABLES: Record<string, string> = {
 };
 
 /** A request with curl. `token` is the variable with the token; undefined if none is sent. */
-export function curl({ method, at, path, query, body, token, isStream }: Request): string {
+export function curl({ method, at, path, query, body, token, headers = {}, isStream }: Request): string {
   const filled = at.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name] ?? name)));
   const asked = new URLSearchParams(
     Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
@@ -35,6 +37,7 @@ export function curl({ method, at, path, query, body, token, isStream }: Request
   const parts = [
     `curl ${isStream ? "-N " : ""}${method === implied ? "" : `-X ${method} `}${address.includes("?") ? `'${address}'` : address}`,
     ...(token === "" ? [] : [`-H "Authorization: Bearer $${token}"`]),
+    ...Object.entries(headers).map(([name, value]) => `-H "${name}: ${value}"`),
     ...(body === undefined
       ? []
       : ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`]),
