@@ -41,8 +41,6 @@ export function buildSite(contract: Contract): Site {
   site["style.css"] = STYLES.map((name) => readFileSync(join(import.meta.dirname, "assets", name), "utf8")).join("\n");
   site["search-index.js"] = `globalThis.docsIndex = ${JSON.stringify(found.map(indexed))};\n`;
   site["llms.txt"] = linksForModels(groups);
-  const forUsers = groups.flatMap(({ title, pages }) => (title === PROJECT ? [] : pages));
-  site["llms-full.txt"] = forUsers.map(({ name }) => site[`${name}.md`]).join("\n\n---\n\n");
   return site;
 }
 
@@ -117,7 +115,7 @@ function linksForModels(groups: readonly { title: string; pages: readonly Page[]
 
 > The door between other systems and conversational agents: REST, JSON-RPC 2.0 and webhooks over one contract, in one small process.
 
-Every page is here as Markdown, too; \`llms-full.txt\` has those before "${PROJECT}" in one file. The contract itself: \`/openapi.json\` and \`/openrpc.json\` of a running gateway.
+Every page is here as Markdown, too; a running gateway has those before "${PROJECT}" in one text, \`/docs/llms-full.txt\`, and the contract itself, \`/openapi.json\` and \`/openrpc.json\`.
 
 ${groups
   .map(

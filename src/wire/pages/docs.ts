@@ -35,6 +35,7 @@ export function createDocsDoor(folder: string, mcpAt: (call: WireCall) => string
     const file = call.path === PREFIX ? "root.html" : name || "index.html";
     const mcp = file === LIST ? mcpAt(call) : undefined;
     if (mcp !== undefined) return await sendList(call, join(folder, file), mcp);
+    if (file === WHOLE) return await sendWhole(call, folder);
     if (FILE.test(file) && (await sendFile(call, join(folder, file), RULES))) return;
     if (call.path === PREFIX) throw new Error("the documentation is not built: run `npm run build`");
     const page = /^([\w-]+)(\/?)$/.exec(name.toLowerCase());
@@ -46,17 +47,29 @@ export function createDocsDoor(folder: string, mcpAt: (call: WireCall) => string
 }
 
 const LIST = "llms.txt";
+const WHOLE = "llms-full.txt";
+/** The group of pages in the list that users of the gateway do not need. */
+const PROJECT = "## The project";
 
 /** The list of the pages for language models, with the address of the MCP server. */
-async function sendList({ res, requestId }: WireCall, file: string, mcp: string): Promise<void> {
+async function sendList(call: WireCall, file: string, mcp: string): Promise<void> {
   const pages = await readFile(file, "utf8");
-  const headers = { "content-type": "text/plain; charset=utf-8", "x-request-id": requestId };
-  sendBody(
-    res,
-    200,
-    headers,
+  sendText(
+    call,
     `${pages}\n## This gateway\n\n- [MCP server](${mcp}): agents and skills as tools, with a REST key as bearer token\n`,
   );
+}
+
+/** The pages of the list in one text. It is put together at a request: as a file it would double the size of the documentation. */
+async function sendWhole(call: WireCall, folder: string): Promise<void> {
+  const [list = ""] = (await readFile(join(folder, LIST), "utf8")).split(PROJECT);
+  const names = [...list.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, name]) => name as string);
+  const pages = await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")));
+  sendText(call, pages.join("\n\n---\n\n"));
+}
+
+function sendText({ res, requestId }: WireCall, text: string): void {
+  sendBody(res, 200, { "content-type": "text/plain; charset=utf-8", "x-request-id": requestId }, text);
 }
 
 function exists(file: string): Promise<boolean> {

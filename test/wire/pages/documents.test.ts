@@ -101,6 +101,15 @@ describe("the documentation at /docs", () => {
     expect(await packed.text()).toBe(await plain.text());
   });
 
+  test("has the pages for users in one text", async () => {
+    const whole = await get("/docs/llms-full.txt");
+    expect(whole.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    const text = await whole.text();
+    for (const name of ["quickstart", "errors"])
+      expect(text).toContain(`\n\n---\n\n${await (await get(`/docs/${name}.md`)).text()}`);
+    expect(text).not.toContain("\n# Changelog\n");
+  });
+
   test("names the MCP server to language models, while it is on", async () => {
     expect(await (await get("/docs/llms.txt")).text()).not.toContain("/mcp)");
     await using open = await startGateway({ config: { gateway: { mcp: { enabled: true } } } });
