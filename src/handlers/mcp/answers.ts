@@ -38,8 +38,7 @@ export function answerOfTurn(turn: Turn, hide: Hide): McpAnswer {
   const usage = turn.usage && { usage: showUsage(turn.usage) };
   if (status === "completed") {
     const structured = { ...ids, reply: reply ?? "", usage: showCompleted(turn.usage ?? NO_USAGE) };
-    const note = `To continue this conversation, send the next message with the session ${session_id}.`;
-    return { text: reply || EMPTY, note, structured };
+    return { text: reply || EMPTY, note: noteOf(session_id), structured };
   }
   const failure = failureOf(turn, false);
   const { name, detail } = failure;
@@ -54,6 +53,11 @@ export function textOfShown({ turn_id: turnId, status, reply, error }: ShownTurn
   if (status === "completed") return reply || EMPTY;
   const failure = failureOf({ turnId, status, error: (error ?? undefined) as Turn["error"] }, false);
   return hide(wordsOf(failure));
+}
+
+/** How to continue the conversation, for models that read only text. */
+export function noteOf(sessionId: string): string {
+  return `To continue this conversation, send the next message with the session ${sessionId}.`;
 }
 
 const EMPTY = "The agent sent an empty reply.";
@@ -73,12 +77,14 @@ export function answerOfError(thrown: unknown, hide: Hide): McpAnswer {
   return { text: hide(wordsOf(error)), isError: true, error: error.name };
 }
 
+/** A caller's own text may be in the words of an error: this many characters are enough. */
+const LONGEST_WORDS = 2_000;
+
+/** The words of a spent budget have the time of its reset. */
 function wordsOf({ name, detail, extra: { retryAfterMs, budget } }: GatewayError): string {
   const { title, meaning } = errors[name];
-  const words = [`${title}: ${detail ?? meaning}`];
-  if (retryAfterMs !== undefined) words.push(`Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`);
-  if (budget) words.push(`The budget ${budget.name} has room again at ${new Date(budget.resetsAt).toISOString()}.`);
-  return words.join(" ");
+  const words = `${title}: ${detail ?? meaning}`.slice(0, LONGEST_WORDS);
+  return retryAfterMs === undefined || budget ? words : `${words} Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`;
 }
 
 /** The turn as a task. */

@@ -1,7 +1,7 @@
 import type { Core } from "#core/core.ts";
 import { turnFor } from "#core/reach.ts";
 import type { Turn as ShownTurn } from "#generated/rest-types.ts";
-import { textOfShown } from "./answers.ts";
+import { noteOf, textOfShown } from "./answers.ts";
 import { type Bodies, run } from "./operator-tools.ts";
 import { sourceOf } from "./sources.ts";
 import { checkedBy, type PlainTool } from "./tool.ts";
@@ -35,7 +35,8 @@ export function turnGet(core: Core, bodies: Bodies): PlainTool {
       const waitMs = Math.min(wait_seconds * 1_000, call.waitMs);
       await waitFor(core, turn, waitMs, call);
       const shown = (await run(SOURCE, bodies, { turn_id }, call)) as ShownTurn;
-      return { text: textOfShown(shown, core.hide), structured: shown };
+      const note = shown.status === "completed" ? noteOf(shown.session_id) : undefined;
+      return { text: textOfShown(shown, core.hide), note, structured: shown };
     },
   };
 }

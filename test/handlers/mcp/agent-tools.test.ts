@@ -192,7 +192,9 @@ describe("the tool of an agent", () => {
     await first;
     const refused = await made.call("ask_main", { message: "hi" });
     expect(refused).toMatchObject({ isError: true, error: "budget-exceeded" });
-    expect(refused?.text).toContain("small has room again at 2026-11-22T00:00:00.000Z.");
+    expect(refused?.text).toBe(
+      "Budget exceeded: The budget `small` of 1 tokens per day is spent. It resets at 2026-11-22T00:00:00.000Z.",
+    );
   });
 
   it("reports that the gateway takes no work", async () => {
