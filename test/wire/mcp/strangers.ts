@@ -36,20 +36,28 @@ function httpTransport(url: string, key: string) {
   });
 }
 
-function bridgeTo(url: string, key: string) {
+function bridgeTo(url: string, key: string, onFinished: typeof onTestFinished) {
   return {
     command: process.execPath,
     args: [main, "mcp"],
     env: { GATEWAY_URL: url, REST_API_KEY: key },
-    cwd: emptyFolder(),
+    cwd: emptyFolder(onFinished),
   };
 }
 
 /** The client 2.4, connected. */
-export async function connectClient(url: string, key: string, mode: Mode, way: "http" | "stdio" = "http") {
+export async function connectClient(
+  url: string,
+  key: string,
+  mode: Mode,
+  way: "http" | "stdio" = "http",
+  onFinished: typeof onTestFinished = onTestFinished,
+) {
   const client = new Client(INFO, { versionNegotiation: { mode } });
-  onTestFinished(() => client.close());
-  await client.connect(way === "http" ? httpTransport(url, key) : new StdioClientTransport(bridgeTo(url, key)));
+  onFinished(() => client.close());
+  await client.connect(
+    way === "http" ? httpTransport(url, key) : new StdioClientTransport(bridgeTo(url, key, onFinished)),
+  );
   return client;
 }
 
@@ -73,7 +81,7 @@ function oldClient(way: "http" | "stdio"): Connect {
     const headers = { authorization: `Bearer ${key}` };
     const http = () => new OldHttpTransport(new URL(`${url}/mcp`), { requestInit: { headers } });
     // Its type lacks `undefined` for optional fields.
-    const transport = way === "http" ? http() : new OldStdioClientTransport(bridgeTo(url, key));
+    const transport = way === "http" ? http() : new OldStdioClientTransport(bridgeTo(url, key, onTestFinished));
     await client.connect(transport as Parameters<typeof client.connect>[0]);
     return asStranger(client);
   };
@@ -100,8 +108,8 @@ const aiSdk: Connect = async (url, key) => {
 };
 
 /** A session of the tasks extension. Its raw requests are sent to the address as they are. */
-export async function openTasks(url: string, key: string) {
-  const client = await connectClient(url, key, { pin: VERSION });
+export async function openTasks(url: string, key: string, onFinished: typeof onTestFinished = onTestFinished) {
+  const client = await connectClient(url, key, { pin: VERSION }, "http", onFinished);
   let id = 1_000;
   const session = createTaskSessionFromClient(client, {
     endpointId: url,
@@ -129,7 +137,7 @@ export async function openTasks(url: string, key: string) {
       return error ? { kind: "error", error } : { kind: "result", result };
     },
   });
-  onTestFinished(() => session.close());
+  onFinished(() => session.close());
   return session;
 }
 
