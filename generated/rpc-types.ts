@@ -662,7 +662,7 @@ export interface components {
             nextCursor: components["schemas"]["NextCursor"];
         };
         /**
-         * @description One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
+         * @description One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>`, `webhook:<id>` and `schedule:<id>`.
          * @example agent:main:rest:ada
          * @example chat:01M7YN0XEJE9Q6SB3WT8XM5NDR
          */

@@ -145,7 +145,7 @@ export type ScheduleReason = string | null;
 /** A place in a stream's journal; it grows by one with each entry. */
 export type Seq = number;
 
-/** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`. */
+/** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>`, `webhook:<id>` and `schedule:<id>`. */
 export type SessionId = string;
 
 /** The part of the session that the agent reads with its next turn. */

@@ -1325,7 +1325,7 @@ export type ScheduledTurnStatus = TurnStatus | null;
 /** A place in a stream's journal; it grows by one with each entry. */
 export type Seq = number;
 
-/** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`. */
+/** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>`, `webhook:<id>` and `schedule:<id>`. */
 export type SessionId = string;
 
 export interface SignIn {

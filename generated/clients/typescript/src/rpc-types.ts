@@ -464,7 +464,7 @@ export interface SessionDetails {
   nextCursor: NextCursor;
 }
 
-/** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`. */
+/** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>`, `webhook:<id>` and `schedule:<id>`. */
 export type SessionId = string;
 
 /** One page of sessions, newest first. */

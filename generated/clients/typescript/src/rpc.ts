@@ -117,7 +117,7 @@ export interface ScheduleMethods {
   /**
    * Run a schedule now.
    *
-   * Starts a turn of the schedule now, even if it is paused or the turn of its last run has not ended. Its planned times do not change. The call does not wait for the turn: its end is in `schedule.list`. A schedule whose agent the token may not use is not found.
+   * Starts a turn of the schedule now, even if it is paused or the turn of its last run has not ended. Its planned times do not change. The call does not wait for the turn: read its reply with `session.get`. A schedule whose agent the token may not use is not found.
    */
   run(params: ScheduleRunParams, options?: StartOptions): Reply<StartedRun>;
   /**

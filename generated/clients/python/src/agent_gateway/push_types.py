@@ -91,7 +91,8 @@ Seq = int
 
 SessionId = str
 """One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the
-gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`.
+gateway. The gateway creates `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>`, `webhook:<id>` and
+`schedule:<id>`.
 """
 
 StreamCursor = str
