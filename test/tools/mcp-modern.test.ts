@@ -105,6 +105,31 @@ describe("an MCP server of 2026-07-28 over HTTP", () => {
     expect(server.count("tools/list")).toBe(1);
   });
 
+  it("has its list read again after its `ttlMs`, and a minute at least, if it does not report changes", async () => {
+    let passed = 0;
+    const clock = { ...systemClock, monotonic: () => passed };
+    let ttlMs = 0;
+    await using server = await serve(({ id, method }, res) => {
+      if (method === "tools/list") {
+        const name = `tool-${server.count("tools/list")}`;
+        return sendJson(res, id, { tools: [{ name, inputSchema: { type: "object" } }], ttlMs });
+      }
+      return (
+        method === "server/discover" && sendJson(res, id, { supportedVersions: [MODERN], capabilities: { tools: {} } })
+      );
+    });
+    await using files = open(server.reach, { clock });
+    for (passed of [0, 59_999]) expect(await files.names()).toEqual(["files__tool-1"]);
+    ttlMs = 3_600_000;
+    passed = 60_000;
+    await files.names();
+    await expect.poll(() => files.names()).toEqual(["files__tool-2"]);
+    passed = 3_659_999;
+    expect(await files.names()).toEqual(["files__tool-2"]);
+    expect(server.count("tools/list")).toBe(2);
+    expect(server.count("subscriptions/listen")).toBe(0);
+  });
+
   it("is not asked for its list again because a call's headers disagree", async () => {
     await using server = await serve(({ id, method }, res) => {
       if (method !== "tools/call") return false;

@@ -269,6 +269,10 @@ it("MUST be told why a server has no revision in common with the gateway", async
   await using files = open(programOf("future", MODERN));
   const { missing } = await files.source.tools(signal, 0);
   expect(missing).toEqual([{ server: "files", reason: "MCP error -32601: Method not found" }]);
+  await using other = open(programOf("ancient", OLD));
+  const [{ reason } = { reason: "" }] = (await other.source.tools(signal, 0)).missing;
+  expect(reason).toMatch(/^Server's protocol version is not supported: 1999/);
+  expect(reason.length).toBeLessThan(250);
 });
 
 const NO_INPUT = "it requested input, which the gateway does not give";

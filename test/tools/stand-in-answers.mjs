@@ -95,7 +95,7 @@ function modernResultOf(method, params, how) {
 
 function resultOf(method, params, how) {
   if (method === "initialize") {
-    const { protocolVersion } = params;
+    const protocolVersion = how === "ancient" ? "1999".repeat(10_000) : params.protocolVersion;
     return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "stand-in", version: "1.0.0" } };
   }
   if (method === "ping") return {};

@@ -28,6 +28,8 @@ export type Connection = {
   /** It speaks the revision without sessions. */
   isModern: boolean;
   listed: Listed;
+  /** Has the list read again if it may be out of date, and the server does not report changes. */
+  renew: () => void;
   calls: number;
   isDoubted: boolean;
   /** Its session is over. It is closed when no call waits any more: each finds that out for itself. */
@@ -41,6 +43,8 @@ export type Connection = {
 const START_MS = 10_000;
 /** The pause after a list was read again because it has changed. */
 const REFRESH_PAUSE_MS = 1_000;
+/** The shortest time for which a list is used, whatever its server says. */
+const FRESH_MS = 60_000;
 /** The time in which a server must give a sign of life after a call that took too long. */
 const SIGN_MS = 10_000;
 /** The time after the end of a call at which its request is aborted, even if data still arrives. */
@@ -120,6 +124,7 @@ export async function connect(
       client,
       isModern: client.getProtocolEra() === "modern",
       listed: await listTools(client, START_MS),
+      renew: () => {},
       calls: 0,
       isDoubted: false,
       isExpired: false,
@@ -128,6 +133,14 @@ export async function connect(
     };
     const refresh = refresher(client, connection, clock, ending.signal);
     hearing.onChange = () => void refresh();
+    if (connection.isModern && !client.getServerCapabilities()?.tools?.listChanged) {
+      let since = clock.monotonic();
+      connection.renew = () => {
+        if (clock.monotonic() - since < Math.max(connection.listed.ttlMs, FRESH_MS)) return;
+        since = clock.monotonic();
+        void refresh();
+      };
+    }
     void followTools(client, { clock, onChange: hearing.onChange, signal: ending.signal });
     hasStarted = true;
     return connection;

@@ -10,8 +10,8 @@ export type ServerTool = {
   inputSchema: { type: "object"; [key: string]: unknown };
 };
 
-/** The tools of a server. `large`: the names of tools that are too large. */
-export type Listed = { tools: readonly ServerTool[]; large: readonly string[] };
+/** The tools of a server. `large`: the names of tools that are too large. `ttlMs`: the time after which the list may have changed. */
+export type Listed = { tools: readonly ServerTool[]; large: readonly string[]; ttlMs: number };
 
 const PAGES = 20;
 const TOOL_CHARACTERS = 64 * 1024;
@@ -33,12 +33,14 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
   let left = ALL_CHARACTERS;
   let unread = TOOLS;
   let cursor: string | undefined;
+  let ttlMs = Number.POSITIVE_INFINITY;
   for (let page = 0; page < PAGES && unread > 0; page++) {
     const params = cursor === undefined ? {} : { cursor };
     // Not by the client's own method, which stores the list, reads more pages, and writes names of a server to the console.
     const listed = await client.request({ method: "tools/list", params }, PAGE, { timeout: timeoutMs });
     const some = listed.tools.slice(0, unread);
     unread -= some.length;
+    ttlMs = Math.min(ttlMs, listed.ttlMs);
     for (const tool of some) {
       if (names.has(tool.name)) continue;
       names.add(tool.name);
@@ -53,10 +55,10 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
     if (cursor === undefined || cursors.has(cursor)) break;
     cursors.add(cursor);
   }
-  return { tools, large };
+  return { tools, large, ttlMs };
 }
 
-type Page = { tools: readonly ServerTool[]; nextCursor: string | undefined };
+type Page = { tools: readonly ServerTool[]; nextCursor: string | undefined; ttlMs: number };
 
 /** Checks a page of a list. The client's own check takes long for schemas with many properties. */
 const PAGE: StandardSchemaV1<unknown, Page> = {
@@ -64,11 +66,13 @@ const PAGE: StandardSchemaV1<unknown, Page> = {
     version: 1,
     vendor: "agent-gateway",
     validate(page) {
-      const { tools, nextCursor } = page as { tools?: unknown; nextCursor?: unknown };
+      const { tools, nextCursor, ttlMs = 0 } = page as Partial<Record<keyof Page, unknown>>;
       if (!Array.isArray(tools)) return { issues: [{ message: "`tools` is not a list" }] };
       const wrong = tools.findIndex((tool) => !isTool(tool));
       if (wrong >= 0) return { issues: [{ message: `tool ${wrong + 1} is not a tool` }] };
-      return { value: { tools, nextCursor: typeof nextCursor === "string" ? nextCursor : undefined } };
+      return {
+        value: { tools, nextCursor: typeof nextCursor === "string" ? nextCursor : undefined, ttlMs: Number(ttlMs) },
+      };
     },
   },
 };

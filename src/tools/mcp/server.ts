@@ -33,7 +33,9 @@ export class ToolServer {
   async tools(wanted: readonly string[], hops: number): Promise<Offered> {
     const isWanted = (tool: string): boolean => wanted.includes("*") || wanted.includes(tool);
     try {
-      const { tools, large } = (await this.#connection()).listed;
+      const one = await this.#connection();
+      one.renew();
+      const { tools, large } = one.listed;
       const has = new Set(["*", ...large, ...tools.map((tool) => tool.name)]);
       const lacking = wanted.filter((tool) => !has.has(tool));
       const tooLarge = large.filter(isWanted);
