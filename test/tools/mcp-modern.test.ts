@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { text } from "node:stream/consumers";
+import { json } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "#kit/clock.ts";
 import { open, signal } from "./open-tools.ts";
@@ -16,7 +16,7 @@ const STREAM = { "content-type": "text/event-stream" };
 async function serve(trick: Trick) {
   const seen: { method: string; headers: IncomingMessage["headers"] }[] = [];
   const answer = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
-    const message = JSON.parse(await text(req)) as Message;
+    const message = (await json(req)) as Message;
     seen.push({ method: message.method, headers: req.headers });
     if (trick(message, res, req)) return;
     if (message.method === "subscriptions/listen") {
@@ -86,14 +86,32 @@ describe("an MCP server of 2026-07-28 over HTTP", () => {
     expect(headers).not.toHaveProperty("x-evil");
   });
 
-  it("MUST not be sent headers that its tool defines wrongly", async () => {
-    const inputSchema = { type: "object", properties: { a: { type: "string", "x-mcp-header": "a\r\nx-evil: 1" } } };
+  const text = { type: "string" };
+  const wrong: [title: string, schema: object][] = [
+    ["a name that no header has", { properties: { a: { ...text, "x-mcp-header": "a\r\nx-evil: 1" } } }],
+    ["an empty name", { properties: { a: { ...text, "x-mcp-header": "" } } }],
+    ["a number as its name", { properties: { a: { ...text, "x-mcp-header": 1 } } }],
+    ["one name twice", { properties: { a: { ...text, "x-mcp-header": "a" }, b: { ...text, "x-mcp-header": "A" } } }],
+    ["a header for an object", { properties: { a: { type: "object", "x-mcp-header": "a" } } }],
+    ["a header for all arguments", { "x-mcp-header": "a" }],
+    ["a header for the items of a list", { properties: { a: { items: { ...text, "x-mcp-header": "a" } } } }],
+    ["a header in a definition", { $defs: { a: { properties: { b: { ...text, "x-mcp-header": "a" } } } } }],
+  ];
+  it.each(wrong)("MUST have a tool left out that asks for %s", async (_, schema) => {
     await using server = await serve(({ id, method }, res) => {
-      return method === "tools/list" && sendJson(res, id, { tools: [{ name: "say", inputSchema }] });
+      const good = {
+        name: "say",
+        inputSchema: { type: "object", properties: { text: { ...text, "x-mcp-header": "Text" } } },
+      };
+      const tools = [{ name: "bad", inputSchema: { type: "object", ...schema } }, good];
+      return method === "tools/list" && sendJson(res, id, { tools });
     });
     await using files = open(server.reach);
-    await files.call("say", { a: "b", text: "a" }).catch(() => {});
-    expect(Object.keys(server.last()).filter((name) => /evil|mcp-param/.test(name))).toEqual([]);
+    const { tools, missing } = await files.source.tools(signal, 0);
+    expect(tools.map(({ name }) => name)).toEqual(["files__say"]);
+    expect(missing).toEqual([{ server: "files", reason: "with a wrong x-mcp-header: bad" }]);
+    await files.call("say", { text: "a" });
+    expect(server.last()["mcp-param-text"]).toBe("a");
   });
 
   it("is read once for its tools, whatever it says about how long they are valid", async () => {

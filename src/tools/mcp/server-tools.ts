@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { CallToolResult, Client, ContentBlock, StandardSchemaV1 } from "@modelcontextprotocol/client";
+import { HEADER_KEYWORD, hasWrongHeader } from "./param-headers.ts";
 import { TOOLS } from "./used.ts";
 
 /** A tool of a server, as far as the gateway uses its definition. */
@@ -10,8 +11,16 @@ export type ServerTool = {
   inputSchema: { type: "object"; [key: string]: unknown };
 };
 
-/** The tools of a server. `large`: the names of tools that are too large. `ttlMs`: the time after which the list may have changed. */
-export type Listed = { tools: readonly ServerTool[]; large: readonly string[]; ttlMs: number };
+/**
+ * The tools of a server. `large`, `wrong`: the names of those that are too large, or ask for headers wrongly. `ttlMs`: the time after
+ * which the list may have changed.
+ */
+export type Listed = {
+  tools: readonly ServerTool[];
+  large: readonly string[];
+  wrong: readonly string[];
+  ttlMs: number;
+};
 
 const PAGES = 20;
 const TOOL_CHARACTERS = 64 * 1024;
@@ -27,6 +36,8 @@ const REPORTED_CHARACTERS = 100;
 export async function listTools(client: Client, timeoutMs: number): Promise<Listed> {
   const tools: ServerTool[] = [];
   const large: string[] = [];
+  const wrong: string[] = [];
+  const sendsHeaders = client.getProtocolEra() === "modern" && client.transport?.hasPerRequestStream === true;
   // A server may repeat itself, without end: a model gets no name twice, and no page is read twice.
   const names = new Set<string>();
   const cursors = new Set<string>();
@@ -44,8 +55,11 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
     for (const tool of some) {
       if (names.has(tool.name)) continue;
       names.add(tool.name);
-      const characters = tool.name.length + (tool.description ?? "").length + JSON.stringify(tool.inputSchema).length;
-      if (characters > TOOL_CHARACTERS || characters > left) large.push(tool.name.slice(0, REPORTED_CHARACTERS));
+      const schema = JSON.stringify(tool.inputSchema);
+      const characters = tool.name.length + (tool.description ?? "").length + schema.length;
+      if (sendsHeaders && schema.includes(`"${HEADER_KEYWORD}"`) && hasWrongHeader(tool.inputSchema))
+        wrong.push(tool.name.slice(0, REPORTED_CHARACTERS));
+      else if (characters > TOOL_CHARACTERS || characters > left) large.push(tool.name.slice(0, REPORTED_CHARACTERS));
       else {
         left -= characters;
         tools.push(tool);
@@ -55,7 +69,7 @@ export async function listTools(client: Client, timeoutMs: number): Promise<List
     if (cursor === undefined || cursors.has(cursor)) break;
     cursors.add(cursor);
   }
-  return { tools, large, ttlMs };
+  return { tools, large, wrong, ttlMs };
 }
 
 type Page = { tools: readonly ServerTool[]; nextCursor: string | undefined; ttlMs: number };

@@ -35,13 +35,15 @@ export class ToolServer {
     try {
       const one = await this.#connection();
       one.renew();
-      const { tools, large } = one.listed;
-      const has = new Set(["*", ...large, ...tools.map((tool) => tool.name)]);
+      const { tools, large, wrong } = one.listed;
+      const has = new Set(["*", ...large, ...wrong, ...tools.map((tool) => tool.name)]);
       const lacking = wanted.filter((tool) => !has.has(tool));
       const tooLarge = large.filter(isWanted);
+      const withWrongHeaders = wrong.filter(isWanted);
       const missing = [
         ...(lacking.length > 0 ? [`none of its tools: ${lacking.join(", ")}`] : []),
         ...(tooLarge.length > 0 ? [`too large for a model: ${tooLarge.join(", ")}`] : []),
+        ...(withWrongHeaders.length > 0 ? [`with a wrong x-mcp-header: ${withWrongHeaders.join(", ")}`] : []),
       ];
       return { tools: tools.filter((tool) => isWanted(tool.name)).map((tool) => this.#offered(tool, hops)), missing };
     } catch (error) {
