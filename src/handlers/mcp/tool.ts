@@ -26,7 +26,7 @@ const checks = new WeakMap<object, Promise<Check>>();
 
 /** The arguments with the defaults of the schema. Throws `invalid-request` with their faults. */
 export async function checkedBy<T extends object>(schema: object, args: Args): Promise<T> {
-  const check = checks.get(schema) ?? compileCheck(schema, { fillsIn: true });
+  const check = checks.get(schema) ?? compileCheck(schema, { isOurs: true });
   checks.set(schema, check);
   const checked = structuredClone(args);
   const faults = (await check)(checked);
