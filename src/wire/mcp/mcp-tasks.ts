@@ -51,9 +51,10 @@ export function serveTasks(server: Server, parts: ToolParts, request: McpRequest
     await tools.cancel(taskId, request.caller);
     return {};
   });
+  // Answers to questions that were never asked are ignored, as the extension wants it.
   handle("tasks/update", async (taskId) => {
     await tools.task(taskId, request.caller);
-    throw new GatewayError("invalid-params", "The task does not wait for input.");
+    return {};
   });
 }
 

@@ -33,7 +33,6 @@ export function createMcpDoor({ identify, rateLimit, bodyLimit, serving }: McpDo
   const door = async (call: WireCall): Promise<void> => {
     const { line } = call;
     line.entered("rest");
-    if (call.path !== PATH) throw call.nothingThere();
     line.reached("mcp");
     requirePost(call);
     const caller = authenticate(call, identify, TAKES);
@@ -48,12 +47,13 @@ export function createMcpDoor({ identify, rateLimit, bodyLimit, serving }: McpDo
     const message = requireMessage(isLarge ? await parseLargeText(textOf(raw)) : parseJson(raw));
     await (await serving()).serve(call, caller, message, raw);
   };
-  return { prefix: PATH, door, fail: failMcp };
+  return { prefix: PATH, exact: true, door, fail: failMcp };
 }
 
 /** The door while the surface is off. */
 export const CLOSED_MCP: DoorAt = {
   prefix: PATH,
+  exact: true,
   door(call) {
     call.line.reached("mcp");
     const words = "gateway.mcp.enabled in the configuration turns it on, on the listeners that serve REST.";

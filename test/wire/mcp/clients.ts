@@ -2,6 +2,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { onTestFinished } from "vitest";
 import type { McpAnswer, McpCall, McpTask, McpTool, McpTools } from "#core/mcp-tools.ts";
 import { SECRETS } from "#test/harness/gateway.ts";
+import { noteChecked } from "#test/harness/ledger.ts";
 
 /** The section of the configuration that turns the MCP server on. */
 export const OPEN = { mcp: { enabled: true } };
@@ -42,7 +43,7 @@ export function messageOf(method: string, params: object = {}, { capabilities = 
 }
 
 /** Sends a body without a client. The headers are those of the message, but for `headers`; null leaves one out. */
-export function post(url: string, body: unknown, sent: Sent = {}): Promise<Response> {
+export async function post(url: string, body: unknown, sent: Sent = {}): Promise<Response> {
   const { method, params } = (body ?? {}) as { method?: string; params?: { name?: string; taskId?: string } };
   const { key = SECRETS.key, headers = {}, revision = MODERN, httpMethod = "POST", signal } = sent;
   const name = params?.name ?? params?.taskId;
@@ -56,7 +57,15 @@ export function post(url: string, body: unknown, sent: Sent = {}): Promise<Respo
   };
   const kept = Object.entries(all).filter((one): one is [string, string] => typeof one[1] === "string");
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  return fetch(new URL("/mcp", url), { method: httpMethod, headers: kept, body: text, ...(signal && { signal }) });
+  const res = await fetch(new URL("/mcp", url), {
+    method: httpMethod,
+    headers: kept,
+    body: text,
+    ...(signal && { signal }),
+  });
+  // The contract does not list the messages of MCP.
+  noteChecked(res.headers.get("x-request-id") ?? "");
+  return res;
 }
 
 /** Sends a message, and reads its whole answer: JSON, or the last event of a stream. */

@@ -1,0 +1,176 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { describe, expect, test } from "vitest";
+import { SECRETS, type Start, startGateway } from "#test/harness/gateway.ts";
+import { OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
+import { call, fakeTools, heldTools, LEGACY, MODERN, messageOf, OPEN, post } from "./clients.ts";
+
+function start(options: Start = {}) {
+  return startGateway({ ...options, config: { gateway: OPEN, ...options.config } });
+}
+const ASK = { name: "ask_main", arguments: { message: "hi" } };
+
+/** The events of an open stream, one by one. */
+function eventsOf(res: Response) {
+  const reader = (res.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  return {
+    /** The next message; undefined at the end. */
+    async next(): Promise<{ method?: string; result?: unknown; params?: Record<string, unknown> } | undefined> {
+      for (;;) {
+        const end = text.indexOf("\n\n");
+        if (end >= 0) {
+          const data = /^data: (.*)$/m.exec(text.slice(0, end))?.[1];
+          text = text.slice(end + 2);
+          if (data) return JSON.parse(data);
+          continue;
+        }
+        const { done, value } = await reader.read();
+        if (done) return undefined;
+        text += value;
+      }
+    },
+    leave: () => reader.cancel(),
+  };
+}
+
+const listening = { notifications: { toolsListChanged: true } };
+
+describe("a client that listens for changes", () => {
+  test("is notified of a reload, and leaves", async () => {
+    await using gateway = await start();
+    const events = eventsOf(await post(gateway.url, messageOf("subscriptions/listen", listening)));
+    expect(await events.next()).toMatchObject({ method: "notifications/subscriptions/acknowledged" });
+    await gateway.reload({ gateway: OPEN, agents: { other: { backend: "echo" } } });
+    expect(await events.next()).toMatchObject({ method: "notifications/tools/list_changed" });
+    await events.leave();
+    const { status } = await gateway.logged("request", { operation: "mcp.subscriptions/listen" });
+    expect(status).toBe(200);
+  });
+
+  test("loses its stream when its key is revoked", async () => {
+    await using gateway = await start();
+    const { json } = await gateway.console.call("keys.create", { body: { name: "soon gone" } });
+    const sent = { key: String(json.key) };
+    const events = eventsOf(await post(gateway.url, messageOf("subscriptions/listen", listening), sent));
+    await events.next();
+    await gateway.console.call("keys.revoke", { path: { key_id: String(json.key_id) } });
+    expect(await events.next()).toBeUndefined();
+  });
+
+  test("loses its stream when the gateway stops", async () => {
+    await using gateway = await start();
+    const events = eventsOf(await post(gateway.url, messageOf("subscriptions/listen", listening)));
+    await events.next();
+    const drained = gateway.gateway.drain("test", 50);
+    expect(await events.next()).toBeUndefined();
+    await drained;
+  });
+});
+
+describe.each([MODERN, LEGACY] as const)("a call of %s that waits", (revision) => {
+  test("reports the steps of its turn to a client that asks for them, at most once a second", async () => {
+    const { tools, next } = heldTools();
+    await using gateway = await start({ mcpTools: tools });
+    const params = { ...ASK, _meta: { progressToken: "p" } };
+    const answer = call(gateway.url, "tools/call", params, { revision });
+    const held = await next();
+    held.call.progress?.(1);
+    held.call.progress?.(2);
+    held.answer({ text: "done" });
+    const { events } = await answer;
+    expect(events).toMatchObject([
+      { method: "notifications/progress", params: { progressToken: "p", progress: 1 } },
+      { result: { content: [{ text: "done" }] } },
+    ]);
+  });
+
+  test("ends its wait when its client disconnects", async () => {
+    const { tools, next } = heldTools();
+    await using gateway = await start({ mcpTools: tools });
+    const controller = new AbortController();
+    const sent = { revision, signal: controller.signal };
+    const answer = post(gateway.url, messageOf("tools/call", ASK, sent), sent).then((res) => res.text());
+    const { call: held } = await next();
+    const ended = once(held.signal, "abort");
+    controller.abort();
+    await expect(answer).rejects.toThrow();
+    await ended;
+  });
+
+  test("is answered when the gateway stops", async () => {
+    const { tools, next } = heldTools();
+    await using gateway = await start({ mcpTools: tools });
+    const answer = call(gateway.url, "tools/call", ASK, { revision });
+    const held = await next();
+    held.call.signal.addEventListener("abort", () => held.answer({ text: "The turn goes on." }));
+    const drained = gateway.gateway.drain("test", 50);
+    expect((await answer).json).toMatchObject({ result: { content: [{ text: "The turn goes on." }] } });
+    await drained;
+  });
+
+  test("does not hold up other calls, and each gets its own answer", async () => {
+    const { tools, next } = heldTools();
+    await using gateway = await start({ mcpTools: tools });
+    const asked = ["a", "b", "c", "d"].map((message) =>
+      call(gateway.url, "tools/call", { name: "ask_main", arguments: { message } }, { revision }),
+    );
+    const held = [await next(), await next(), await next(), await next()];
+    expect((await call(gateway.url, "tools/list", {}, { revision })).status).toBe(200);
+    for (const { args, answer } of held.reverse()) answer({ text: (args as { message: string }).message });
+    const texts = (await Promise.all(asked)).map(({ json }) => json.result.content[0].text);
+    expect(texts).toEqual(["a", "b", "c", "d"]);
+  });
+});
+
+test("a large answer waits for a slow reader, and arrives whole", async () => {
+  const text = "x".repeat(8 * 1024 ** 2);
+  await using gateway = await start({ mcpTools: fakeTools({ call: async () => ({ text }) }) });
+  const { hostname, port } = new URL(gateway.url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  const body = JSON.stringify(messageOf("tools/call", ASK, { revision: LEGACY }));
+  socket.write(
+    [
+      "POST /mcp HTTP/1.1",
+      `Host: ${hostname}:${port}`,
+      `Authorization: Bearer ${SECRETS.key}`,
+      "Content-Type: application/json",
+      "Accept: application/json, text/event-stream",
+      `Content-Length: ${body.length}`,
+      "Connection: close",
+      "",
+      body,
+    ].join("\r\n"),
+  );
+  let received = 0;
+  socket.pause();
+  const { status } = await Promise.race([
+    gateway.logged("request", { operation: "mcp.tools/call" }),
+    new Promise<{ status: string }>((resolve) => setTimeout(() => resolve({ status: "waiting" }), 500)),
+  ]);
+  expect(status).toBe("waiting");
+  socket.on("data", (part: Buffer) => {
+    received += part.length;
+  });
+  socket.resume();
+  await once(socket, "end");
+  expect(received).toBeGreaterThan(text.length);
+});
+
+test("over HTTP/2 the same messages are answered", async () => {
+  await using gateway = await start({ config: { ...OVER_TLS, gateway: { ...OVER_TLS.gateway, ...OPEN } } });
+  await using http2 = await openHttp2(gateway.url);
+  const place = { method: "POST", path: "/mcp" };
+  const headers = {
+    authorization: `Bearer ${SECRETS.key}`,
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+  };
+  const modern = { ...headers, "mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "ask_main" };
+  const answer = await http2.exchange(place, modern, JSON.stringify(messageOf("tools/call", ASK)));
+  expect(JSON.parse(answer.text)).toMatchObject({ result: { structuredContent: { reply: "hi" } } });
+  const body = JSON.stringify(messageOf("tools/call", ASK, { revision: LEGACY }));
+  const legacy = await http2.exchange(place, headers, body);
+  expect(legacy.headers.get("content-type")).toBe("text/event-stream");
+  expect(legacy.text).toContain('"reply":"hi"');
+});
