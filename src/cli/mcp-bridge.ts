@@ -105,7 +105,7 @@ async function send(bridge: Bridge, message: Message, line: string): Promise<voi
       signal,
     });
     const isAnswered = await relay(bridge, response, message);
-    if (id !== undefined && !isAnswered) throw new CliError(`The gateway at ${bridge.url} did not answer the request.`);
+    if (id !== undefined && !isAnswered) throw new CliError(unansweredWords(bridge, exchange));
     recover(bridge);
   } catch (error) {
     if (!signal.aborted)
@@ -113,6 +113,12 @@ async function send(bridge: Bridge, message: Message, line: string): Promise<voi
   } finally {
     if (id !== undefined && bridge.underWay.get(id) === exchange) bridge.underWay.delete(id);
   }
+}
+
+function unansweredWords({ url }: Bridge, { isSubscription }: Exchange): string {
+  return isSubscription
+    ? `The gateway at ${url} closed the subscription.`
+    : `The gateway at ${url} did not answer the request.`;
 }
 
 const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";

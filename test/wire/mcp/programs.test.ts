@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
 import { startChatCompletions } from "#test/backends/stand-ins/openai.ts";
+import { startCli } from "#test/cli/cli.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { SECRETS, type SomeConfig, startGateway } from "#test/harness/gateway.ts";
 import { freePort } from "#test/harness/ports.ts";
@@ -72,6 +73,54 @@ describe("a turn that takes longer than a call waits", () => {
     await second.cancel();
     await gateway.logged("turn.ended", { outcome: "cancelled" });
   });
+});
+
+test.each(["http", "stdio"] as const)("a client that listens is notified of a new agent: %s", async (way) => {
+  await using gateway = await startGateway({ config: { gateway: OPEN } });
+  const client = await connectClient(gateway.url, SECRETS.key, { pin: VERSION }, way);
+  const changed = new Promise<void>((resolve) => {
+    client.setNotificationHandler("notifications/tools/list_changed", () => resolve());
+  });
+  const subscription = await client.listen({ toolsListChanged: true });
+  await gateway.reload({
+    gateway: { ...OPEN, defaultAgent: "main" },
+    agents: { main: { backend: "echo" }, other: { backend: "echo" } },
+  });
+  await changed;
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["ask_main", "ask_other", "turn_get"]);
+  await subscription.close();
+});
+
+test("a client that starts a program reads its tasks", async () => {
+  const puppet = createPuppet();
+  const makeBackend = () => puppet.backend;
+  await using gateway = await startGateway({ config: { gateway: OPEN }, makeBackend, replyWaitMs: 50 });
+  const env = { GATEWAY_URL: gateway.url, REST_API_KEY: SECRETS.key };
+  const { type, until, result, child, ended } = startCli(["mcp"], { env, isOpen: true });
+  const lines = () => result.out.split("\n").slice(0, -1);
+  let sent = 0;
+  const send = async (method: string, params: object) => {
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": VERSION,
+      "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1.0.0" },
+      "io.modelcontextprotocol/clientCapabilities": { extensions: { "io.modelcontextprotocol/tasks": {} } },
+    };
+    type(`${JSON.stringify({ jsonrpc: "2.0", id: ++sent, method, params: { ...params, _meta } })}\n`);
+    await until(() => lines().length === sent);
+    return JSON.parse(lines().at(-1) ?? "").result;
+  };
+  const task = await send("tools/call", { name: "ask_main", arguments: { message: "Hello" } });
+  expect(task).toMatchObject({ resultType: "task", status: "working" });
+  const played = await puppet.next();
+  played.say("Done.");
+  played.end();
+  await gateway.logged("turn.ended");
+  expect(await send("tasks/get", { taskId: task.taskId })).toMatchObject({
+    status: "completed",
+    result: { structuredContent: { reply: "Done." } },
+  });
+  child.stdin.end();
+  expect(await ended).toMatchObject({ code: 0, err: "" });
 });
 
 test("an agent whose tool is its own gateway ends by the hop limit", async () => {
