@@ -71,6 +71,7 @@ export function createDoors(given: DoorsParts) {
   const rest = createRest(parts, hooks);
   const rpc = createRpc(parts, documents);
   const mcp = createMcp(parts, rest, rpc);
+  core.skills.onChange(mcp.changed);
   const ops = createOps(parts, documents, () => isRestReady);
   registry.read("gauge", "gateway_sockets_open", "Open WebSockets.", rpc.socket.count);
 

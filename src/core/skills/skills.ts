@@ -10,6 +10,7 @@ export function createSkills() {
   let skills = new Map<string, Skill>();
   let ids: readonly string[] = [];
   let leftOut: readonly LeftOutFolder[] = [];
+  let changed = (): void => {};
   return {
     list: (): readonly Skill[] => [...skills.values()],
     /** In the order of their names; the same list until the next read. */
@@ -24,6 +25,10 @@ export function createSkills() {
         ? `The skill ${quoted(skillId)} is not valid: ${fault.reason}.`
         : `There is no skill ${quoted(skillId)}.${suggest(skillId, ids)}`;
       throw new GatewayError("skill-not-found", detail);
+    },
+    /** Sets the function that is called after other skills have taken effect. */
+    onChange: (listener: () => void): void => {
+      changed = listener;
     },
     /** The folders that were left out when the skills were read last. */
     leftOut: () => leftOut,
@@ -41,8 +46,10 @@ export function createSkills() {
       const take = () => {
         leftOut = invalid.map((one) => leftOutFolderOf(one, dirs));
         if (!isWhole && skills.size > 0) return;
+        const isDifferent = changedSkills([...skills.values()], [...found.values()]).length > 0;
         skills = found;
         ids = [...found.keys()].sort();
+        if (isDifferent) changed();
       };
       return { invalid, take };
     },

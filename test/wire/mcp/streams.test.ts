@@ -1,8 +1,12 @@
 import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SECRETS, type Start, startGateway } from "#test/harness/gateway.ts";
 import { OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+import { skillsFolder, skillText } from "#test/harness/skills.ts";
 import { call, fakeTools, heldTools, LEGACY, MODERN, messageOf, OPEN, post } from "./clients.ts";
 
 function start(options: Start = {}) {
@@ -46,6 +50,18 @@ describe("a client that listens for changes", () => {
     await events.leave();
     const { status } = await gateway.logged("request", { operation: "mcp.subscriptions/listen" });
     expect(status).toBe(200);
+  });
+
+  test("is notified of another skill", async () => {
+    const dir = skillsFolder({});
+    await using gateway = await start({ config: { skills: { dirs: [dir] } } });
+    const events = eventsOf(await post(gateway.url, messageOf("subscriptions/listen", listening)));
+    await events.next();
+    mkdirSync(join(dir, "quote"));
+    writeFileSync(join(dir, "quote/SKILL.md"), skillText("quote", "Writes a quote."));
+    await createRpc(gateway.url).call("system.reload");
+    expect(await events.next()).toMatchObject({ method: "notifications/tools/list_changed" });
+    await events.leave();
   });
 
   test("loses its stream when its key is revoked", async () => {
