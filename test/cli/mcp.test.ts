@@ -2,6 +2,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OldStdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { main } from "#test/harness/process.ts";
 import { emptyFolder, runCli, startCli } from "./cli.ts";
@@ -167,6 +168,24 @@ describe("agent-gateway mcp", () => {
       [null, -32600, "A message is longer than 16 MiB."],
     ]);
     expect(messages[4]).toMatchObject({ id: 2, result: {} });
+  });
+
+  test("continues after any JSON", async () => {
+    const server = await startMcpServer();
+    const bridge = startBridge(server.url);
+    const values = fc.oneof(
+      fc.json({ maxDepth: 3 }),
+      fc
+        .record({ id: fc.jsonValue(), method: fc.jsonValue(), params: fc.jsonValue() }, { requiredKeys: [] })
+        .map((message) => JSON.stringify({ jsonrpc: "2.0", ...message })),
+      fc
+        .constantFrom("subscriptions/listen", "tools/call", "initialize", "notifications/cancelled")
+        .map((method) => JSON.stringify({ jsonrpc: "2.0", id: null, method, params: { _meta: null, requestId: {} } })),
+    );
+    for (const line of fc.sample(values, 80)) bridge.write(line);
+    bridge.write(modern(12_345, "tools/call", { name: "echo", arguments: { text: "x" } }));
+    await bridge.until(({ out }) => out.includes('"id":12345'));
+    for (const line of bridge.lines()) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
   });
 
   test("answers while the gateway is stopped, and works again when it is back", async () => {
