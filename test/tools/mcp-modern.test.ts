@@ -226,7 +226,10 @@ describe("an MCP server of 2026-07-28 over HTTP", () => {
       else res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answerOf(message, "good")));
       return true;
     });
-    await using files = open(server.reach);
+    const { waits, clock } = heldClock();
+    await using files = open(server.reach, { clock });
     expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    // Its time to start begins again after the refusal.
+    expect(waits.filter((ms) => ms === 10_000)).toHaveLength(2);
   });
 });

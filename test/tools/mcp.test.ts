@@ -246,6 +246,7 @@ describe("requests of an MCP server", () => {
     ["ping", "answered"],
     ["roots/list", "-32601"],
     ["sampling/createMessage", "-32601"],
+    ["elicitation/create", "-32601"],
   ])("F35: MUST get answers to a few requests of its own: %s is %s", async (what, answer) => {
     await using files = open(programOf("good", OLD));
     expect(await files.call("ask", { text: `${what} 5` })).toBe(Array.from({ length: 5 }, () => answer).join());

@@ -5,6 +5,7 @@ import { once } from "#kit/once.ts";
 import type { Program } from "#kit/programs/program.ts";
 import type { StderrLine } from "#kit/programs/stderr.ts";
 import { ToolError } from "../tool.ts";
+import { isLate } from "./errors.ts";
 import { followTools } from "./follow.ts";
 import { openHttpTransport } from "./http.ts";
 import { type Listed, listTools } from "./server-tools.ts";
@@ -102,10 +103,15 @@ export async function connect(
     await line.close();
   });
   const giveUp = () => void end();
-  const stop = clock.after(START_MS, () => {
+  const late = () => {
     excess ??= "it did not answer in time";
     giveUp();
-  });
+  };
+  let stop = clock.after(START_MS, late);
+  const again = () => {
+    stop();
+    stop = clock.after(START_MS, late);
+  };
   closing.addEventListener("abort", giveUp, { once: true });
   try {
     const hearing: Hearing = {
@@ -118,7 +124,7 @@ export async function connect(
       clients.push(client);
       return client;
     };
-    const client = await agree(line, create, { hearing, signal: ending.signal });
+    const client = await agree(line, create, { hearing, again, signal: ending.signal });
     client.onclose = onClosed;
     const connection: Connection = {
       client,
@@ -173,11 +179,14 @@ function createClient(version: string, isModern: boolean): Client {
   return client;
 }
 
-/** The client of the first opening that the server accepts. Throws the error of `initialize` if it accepts none. */
+/**
+ * The client of the first opening that the server accepts. Throws the error of `initialize` if it accepts none. `again` gives the
+ * server its time again after it has refused an opening: a slow server has the time for `initialize` that it would have without the other.
+ */
 async function agree(
   { openings, next }: Line,
   create: (isModern: boolean) => Client,
-  { hearing, signal }: { hearing: Hearing; signal: AbortSignal },
+  { hearing, again, signal }: { hearing: Hearing; again: () => void; signal: AbortSignal },
 ): Promise<Client> {
   let refusal: unknown;
   for (const { isModern, ms } of openings) {
@@ -188,6 +197,7 @@ async function agree(
     } catch (error) {
       if (!isModern) refusal = error;
       if (signal.aborted) throw error;
+      if (!isLate(error)) again();
     }
   }
   throw refusal;
