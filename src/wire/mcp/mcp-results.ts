@@ -1,7 +1,7 @@
 import { type CallToolResult, ProtocolError } from "@modelcontextprotocol/server";
 import type { McpAnswer } from "#core/mcp-tools.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { mcpErrorOf } from "./mcp-errors.ts";
+import { type McpError, mcpErrorOf } from "./mcp-errors.ts";
 import type { McpRequest } from "./mcp-request.ts";
 
 /** An answer as the protocol has it. The text of a reply is written by another program, and is marked as such. */
@@ -14,8 +14,17 @@ export function resultOf({ text, note, structured, isError }: McpAnswer, isReply
   };
 }
 
+/** Runs the body of a method. An error is one of the protocol; an unexpected one is logged, and its answer does not have the cause. */
+export async function guarded<T>(request: McpRequest, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (thrown) {
+    throw protocolError(request, reported(request, thrown));
+  }
+}
+
 /** Writes an error to the access line, and an unexpected one to the log. */
-export function reported({ call }: McpRequest, thrown: unknown): GatewayError {
+function reported({ call }: McpRequest, thrown: unknown): GatewayError {
   const error = GatewayError.from(thrown);
   call.line.failed(error);
   if (error.name === "internal")
@@ -23,12 +32,9 @@ export function reported({ call }: McpRequest, thrown: unknown): GatewayError {
   return error;
 }
 
-export function protocolError(request: McpRequest, error: GatewayError): ProtocolError {
-  const { code, message, data } = hidden(request, mcpErrorOf(error, request.call.requestId));
+function protocolError(request: McpRequest, error: GatewayError): ProtocolError {
+  const { requestId, parts } = request.call;
+  const hidden = parts.hideInJson(JSON.stringify(mcpErrorOf(error, requestId)));
+  const { code, message, data } = JSON.parse(hidden) as McpError;
   return new ProtocolError(code, message, data);
-}
-
-/** A value without the secrets of the configuration. */
-export function hidden<T>({ call }: McpRequest, value: T): T {
-  return JSON.parse(call.parts.hideInJson(JSON.stringify(value)));
 }

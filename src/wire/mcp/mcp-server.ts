@@ -1,10 +1,11 @@
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { createMcpHandler, McpServer, type ProtocolError } from "@modelcontextprotocol/server";
 import { GatewayError } from "#kit/errors.ts";
 import type { WireCall } from "#wire/call/call.ts";
 import type { McpServing } from "./mcp.ts";
 import type { McpRequest, ToolParts } from "./mcp-request.ts";
+import { guarded } from "./mcp-results.ts";
 import { createMcpSkills } from "./mcp-skills.ts";
-import { serveTasks, TASKS_EXTENSION } from "./mcp-tasks.ts";
+import { listeningFault, serveTasks, TASKS_EXTENSION } from "./mcp-tasks.ts";
 import { callTool, toolOf } from "./mcp-tool-calls.ts";
 import { sendText, WebAnswer } from "./web-answer.ts";
 
@@ -39,7 +40,10 @@ export function createMcpServing(parts: McpServerParts): McpServing {
   const requests = new WeakMap<Request, McpRequest>();
   const skills = createMcpSkills(parts.tools.skills);
   const handler = createMcpHandler(
-    ({ era, requestInfo }) => createServer(parts, skills, requests.get(requestInfo as Request) as McpRequest, era),
+    ({ era, requestInfo }) => {
+      const request = requests.get(requestInfo as Request) as McpRequest;
+      return guarded(request, () => createServer(parts, skills, request, era));
+    },
     // Answers its rejections itself; an unexpected error of a tool is logged where it is caught.
     { maxSubscriptions: MOST_SUBSCRIPTIONS },
   );
@@ -47,6 +51,8 @@ export function createMcpServing(parts: McpServerParts): McpServing {
     async serve(call, caller, message, raw) {
       const { method } = message as { method?: unknown };
       if (typeof method === "string" && METHODS.has(method)) call.line.reached(`mcp.${method}`);
+      const fault = method === "subscriptions/listen" ? listeningFault(message) : undefined;
+      if (fault) return await refuse(call, message, fault);
       const request = new Request(ADDRESS, { method: "POST", headers: headersOf(call) });
       requests.set(request, { call, caller, raw });
       const response = await handler.fetch(request, { parsedBody: message });
@@ -72,6 +78,12 @@ function headersOf({ req }: WireCall): [string, string][] {
   );
 }
 
+async function refuse(call: WireCall, message: object, { code, message: words, data }: ProtocolError): Promise<void> {
+  const { id } = message as { id?: unknown };
+  call.line.failed(new GatewayError("invalid-request", words));
+  await sendText(call, 400, JSON.stringify({ jsonrpc: "2.0", error: { code, message: words, data }, id }));
+}
+
 async function answer(call: WireCall, response: Response, method: unknown): Promise<void> {
   const { status, body } = response;
   if (body !== null && response.headers.get("content-type")?.startsWith("text/event-stream")) {
@@ -79,19 +91,21 @@ async function answer(call: WireCall, response: Response, method: unknown): Prom
     return;
   }
   const text = await response.text();
-  if (status >= 400) call.line.failed(rejectionOf(status, text));
+  const rejection = status >= 400 || text.length < REJECTION_CHARS ? rejectionOf(status, text) : undefined;
+  if (rejection) call.line.failed(rejection);
   if (call.line.error === undefined) call.line.succeeded();
   await sendText(call, status, text);
 }
 
+/** A longer answer with the status 200 is not a rejection. */
+const REJECTION_CHARS = 4_096;
+
 /** A rejection by the protocol, for the access line. */
-function rejectionOf(status: number, text: string): GatewayError {
+function rejectionOf(status: number, text: string): GatewayError | undefined {
+  const { error } = (text === "" ? {} : JSON.parse(text)) as { error?: { message: string } };
+  if (error === undefined) return undefined;
   const name = status === 404 ? "method-not-found" : status >= 500 ? "internal" : "invalid-request";
-  try {
-    return new GatewayError(name, JSON.parse(text).error.message);
-  } catch {
-    return new GatewayError(name);
-  }
+  return new GatewayError(name, error.message);
 }
 
 /** A server with the tools of one caller, for one message. */
@@ -117,9 +131,12 @@ async function createServer(
     instructions: INSTRUCTIONS,
   };
   const mcp = new McpServer({ name: "agent-gateway", title: "Agent Gateway", version: parts.version }, options);
-  skills.attach(mcp, request.caller);
+  skills.attach(mcp, request);
   const { server } = mcp;
-  server.setRequestHandler("tools/list", async () => ({ tools: (await parts.tools.list(request.caller)).map(toolOf) }));
+  server.setRequestHandler("tools/list", async () => {
+    const tools = await guarded(request, () => parts.tools.list(request.caller));
+    return { tools: tools.map(toolOf) };
+  });
   server.setRequestHandler("tools/call", ({ params }, ctx) => callTool(parts, request, params, ctx));
   if (isModern) serveTasks(server, parts, request);
   return mcp;

@@ -6,7 +6,9 @@ import {
   SkillsExtension,
   skillEntry,
 } from "@modelcontextprotocol/server/ext/skills";
-import type { McpSkill, McpSkills, RestCaller } from "#core/mcp-tools.ts";
+import type { McpSkill, McpSkills } from "#core/mcp-tools.ts";
+import type { McpRequest } from "./mcp-request.ts";
+import { guarded } from "./mcp-results.ts";
 
 type Known = { state: string; skill: Skill | undefined };
 
@@ -27,34 +29,36 @@ export function createMcpSkills({ list }: McpSkills) {
     return entry;
   };
 
-  const sourceFor = (caller: RestCaller): SkillSource => {
+  const sourceFor = (request: McpRequest): SkillSource => {
+    const { caller } = request;
+    const entries = () =>
+      guarded(request, async () => {
+        const found = await Promise.all(list(caller).map(entryOf));
+        return found.filter((entry) => entry !== undefined);
+      });
     const find = (uri: string) => list(caller).find(({ id }) => uri.startsWith(rootOf(id)));
     return {
-      async list() {
-        const entries = await Promise.all(list(caller).map(entryOf));
-        return { skills: entries.filter((entry) => entry !== undefined) };
-      },
-      async get(uri) {
-        const skill = find(uri);
-        return skill && uri === `${rootOf(skill.id)}SKILL.md` ? await entryOf(skill) : undefined;
-      },
-      async read(uri) {
-        const skill = find(uri);
-        const path = skill && pathOf(uri.slice(rootOf(skill.id).length));
-        const bytes = path && (await skill.read(path));
-        return bytes ? contentOf(path, bytes) : undefined;
-      },
-      async listResources() {
-        const entries = await Promise.all(list(caller).map(entryOf));
-        return entries.flatMap((entry) => (entry ? [resourceOf(entry)] : []));
-      },
+      list: async () => ({ skills: await entries() }),
+      get: (uri) =>
+        guarded(request, async () => {
+          const skill = find(uri);
+          return skill && uri === `${rootOf(skill.id)}SKILL.md` ? await entryOf(skill) : undefined;
+        }),
+      read: (uri) =>
+        guarded(request, async () => {
+          const skill = find(uri);
+          const path = skill && pathOf(uri.slice(rootOf(skill.id).length));
+          const bytes = path && (await skill.read(path));
+          return bytes ? contentOf(path, bytes) : undefined;
+        }),
+      listResources: async () => (await entries()).map(resourceOf),
     };
   };
 
   return {
     /** Serves the skills of a caller, if it has any. */
-    attach(mcp: McpServer, caller: RestCaller): void {
-      if (list(caller).length > 0) new SkillsExtension({ source: sourceFor(caller) }).attach(mcp);
+    attach(mcp: McpServer, request: McpRequest): void {
+      if (list(request.caller).length > 0) new SkillsExtension({ source: sourceFor(request) }).attach(mcp);
     },
   };
 }

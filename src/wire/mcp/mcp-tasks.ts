@@ -9,7 +9,7 @@ import {
 import type { McpTask } from "#core/mcp-tools.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { McpRequest, ToolParts } from "./mcp-request.ts";
-import { protocolError, reported, resultOf } from "./mcp-results.ts";
+import { guarded, resultOf } from "./mcp-results.ts";
 
 /** The extension by which the answer of a call may be a task. A task is a turn, and its id is the turn's. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
@@ -19,6 +19,16 @@ const POLL_EVERY_MS = 2_000;
 export function declaresTasks({ mcpReq }: ServerContext): boolean {
   const envelope = mcpReq.envelope as Record<string, { extensions?: Record<string, unknown> } | undefined> | undefined;
   return envelope?.[CLIENT_CAPABILITIES_META_KEY]?.extensions?.[TASKS_EXTENSION] !== undefined;
+}
+
+type Listening = { params?: { notifications?: { taskIds?: unknown }; _meta?: Record<string, Declared | undefined> } };
+type Declared = { extensions?: Record<string, unknown> };
+
+/** The refusal of a client that listens for tasks and did not declare the extension. Others are not notified of tasks: they poll. */
+export function listeningFault(message: object): MissingRequiredClientCapabilityError | undefined {
+  const { notifications, _meta } = (message as Listening).params ?? {};
+  const declared = _meta?.[CLIENT_CAPABILITIES_META_KEY]?.extensions?.[TASKS_EXTENSION];
+  return notifications?.taskIds !== undefined && declared === undefined ? undeclared() : undefined;
 }
 
 /** The answer of a call whose turn goes on. The protocol's schema of a call's result wants `content`. */
@@ -31,17 +41,8 @@ export function serveTasks(server: Server, parts: ToolParts, request: McpRequest
   const { tools } = parts;
   const handle = (method: string, run: (taskId: string) => Promise<object>) =>
     server.setRequestHandler(method, { params: NAMED }, async ({ taskId }, ctx) => {
-      if (!declaresTasks(ctx))
-        throw new MissingRequiredClientCapabilityError({
-          requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
-        });
-      try {
-        return (await run(taskId)) as Record<string, unknown>;
-      } catch (thrown) {
-        const error = reported(request, thrown);
-        // The protocol has this code for a task that does not exist.
-        throw protocolError(request, error.name === "turn-not-found" ? noTask() : error);
-      }
+      if (!declaresTasks(ctx)) throw undeclared();
+      return await guarded(request, async () => (await run(taskId).catch(refuseUnknown)) as Record<string, unknown>);
     });
   handle("tasks/get", async (taskId) => {
     const task = await tools.task(taskId, request.caller);
@@ -58,8 +59,17 @@ export function serveTasks(server: Server, parts: ToolParts, request: McpRequest
   });
 }
 
-function noTask(): GatewayError {
-  return new GatewayError("invalid-params", "There is no task with this id, or your key may not see it.");
+/** The refusal of a client that did not declare the extension. */
+function undeclared(): MissingRequiredClientCapabilityError {
+  const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
+  return new MissingRequiredClientCapabilityError({ requiredCapabilities });
+}
+
+/** The extension has a code of its own for a task that does not exist. */
+function refuseUnknown(thrown: unknown): never {
+  const error = GatewayError.from(thrown);
+  if (error.name !== "turn-not-found") throw error;
+  throw new GatewayError("invalid-params", "There is no task with this id, or your key may not see it.");
 }
 
 function stateOf({ turn, status }: McpTask, { retentionMs }: ToolParts) {

@@ -2,7 +2,7 @@ import type { CallToolResult, ServerContext, Tool } from "@modelcontextprotocol/
 import type { McpAnswer, McpTool } from "#core/mcp-tools.ts";
 import { type ErrorName, GatewayError } from "#kit/errors.ts";
 import { type McpRequest, ToolCall, type ToolParts } from "./mcp-request.ts";
-import { hidden, protocolError, reported, resultOf } from "./mcp-results.ts";
+import { guarded, resultOf } from "./mcp-results.ts";
 import { declaresTasks, taskResultOf } from "./mcp-tasks.ts";
 
 /** A tool as the protocol lists it. */
@@ -31,11 +31,7 @@ export async function callTool(
   params: Params,
   ctx: ServerContext,
 ): Promise<CallToolResult> {
-  try {
-    return await run(parts, request, params, ctx);
-  } catch (thrown) {
-    throw protocolError(request, reported(request, thrown));
-  }
+  return await guarded(request, () => run(parts, request, params, ctx));
 }
 
 async function run(
@@ -68,9 +64,7 @@ function answered(request: McpRequest, name: string, answer: McpAnswer | undefin
   if (answer === undefined) throw unknownTool(name);
   if (answer.error !== undefined) line.failed(new GatewayError(answer.error as ErrorName, answer.text));
   line.started((answer.structured as { turn_id?: string } | undefined)?.turn_id);
-  const result = resultOf(answer, isReply);
-  // Records may show a secret of the configuration; messages and replies are returned as they are stored.
-  return isReply ? result : hidden(request, result);
+  return resultOf(answer, isReply);
 }
 
 function unknownTool(name: string): GatewayError {
