@@ -11,7 +11,7 @@ export async function* linesOf(input: AsyncIterable<Buffer>): AsyncGenerator<str
     if (size <= MOST_LINE_BYTES) pieces.push(piece);
     else pieces = [];
   };
-  const take = (): string | undefined => {
+  const finish = (): string | undefined => {
     const line = size > MOST_LINE_BYTES ? undefined : Buffer.concat(pieces).toString().trim();
     pieces = [];
     size = 0;
@@ -21,10 +21,10 @@ export async function* linesOf(input: AsyncIterable<Buffer>): AsyncGenerator<str
     let from = 0;
     for (let end = chunk.indexOf("\n"); end >= 0; end = chunk.indexOf("\n", from)) {
       add(chunk.subarray(from, end));
-      yield take();
+      yield finish();
       from = end + 1;
     }
     add(chunk.subarray(from));
   }
-  if (size > 0) yield take();
+  if (size > 0) yield finish();
 }

@@ -244,12 +244,12 @@ function recover(bridge: Bridge): void {
 /** The reason for a refusal, with the gateway's own words and its error of JSON-RPC. */
 function refusalOf({ url, keyName }: Bridge, { status, headers }: Response, body: unknown): CliError {
   const { error, detail, title } = isObject(body) ? body : {};
-  const said = stringOr(isObject(error) ? error.message : (detail ?? title), "");
+  const reason = stringOr(isObject(error) ? error.message : (detail ?? title), "");
   const words = (): string => {
     if (status === 401) return `The gateway at ${url} does not accept ${keyName}. Set another one in REST_API_KEY.`;
     const location = headers.get("location");
     if (location !== null) return `${url} points to ${oneLine(location)}, which is not followed. Set GATEWAY_URL.`;
-    if (said !== "") return oneLine(said);
+    if (reason !== "") return oneLine(reason);
     if (status === 404)
       return `The server at ${url} has no MCP address. Set GATEWAY_URL to the address of the gateway.`;
     return `The server at ${url} answered HTTP ${status}.`;

@@ -91,7 +91,7 @@ describe("a client that starts agent-gateway mcp", () => {
     });
   });
 
-  test("hears of changes of the list", async () => {
+  test("is notified of a changed list", async () => {
     const server = await startMcpServer();
     const client = await connect(server.url, { pin: VERSION });
     const changed = new Promise<void>((resolve) => {

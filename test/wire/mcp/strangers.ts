@@ -1,4 +1,5 @@
 import { createMCPClient } from "@ai-sdk/mcp";
+import { Experimental_StdioMCPTransport as AiStdioTransport } from "@ai-sdk/mcp/mcp-stdio";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { createTaskSessionFromClient, resultFromTaskOutcome } from "@modelcontextprotocol/ext-tasks/client";
@@ -87,10 +88,13 @@ function oldClient(way: "http" | "stdio"): Connect {
   };
 }
 
-const aiSdk: Connect = async (url, key) => {
-  const client = await createMCPClient({
-    transport: { type: "http", url: `${url}/mcp`, headers: { Authorization: `Bearer ${key}` } },
-  });
+type AiTransport = Parameters<typeof createMCPClient>[0]["transport"];
+
+function aiSdk(transportTo: (url: string, key: string) => AiTransport): Connect {
+  return async (url, key) => asAiStranger(await createMCPClient({ transport: transportTo(url, key) }));
+}
+
+function asAiStranger(client: Awaited<ReturnType<typeof createMCPClient>>): Stranger {
   onTestFinished(() => client.close());
   return {
     list: async () => Object.keys(await client.tools()),
@@ -105,7 +109,7 @@ const aiSdk: Connect = async (url, key) => {
     },
     close: () => client.close(),
   };
-};
+}
 
 /** A session of the tasks extension. Its raw requests are sent to the address as they are. */
 export async function openTasks(url: string, key: string, onFinished: typeof onTestFinished = onTestFinished) {
@@ -164,6 +168,11 @@ export const STRANGERS: Readonly<Record<string, Connect>> = {
   "client 2.4, legacy, stdio": newClient("legacy", "stdio"),
   "sdk 1.32, HTTP": oldClient("http"),
   "sdk 1.32, stdio": oldClient("stdio"),
-  "AI SDK, HTTP": aiSdk,
+  "AI SDK, HTTP": aiSdk((url, key) => ({
+    type: "http",
+    url: `${url}/mcp`,
+    headers: { Authorization: `Bearer ${key}` },
+  })),
+  "AI SDK, stdio": aiSdk((url, key) => new AiStdioTransport(bridgeTo(url, key, onTestFinished))),
   "ext-tasks, HTTP": tasks,
 };
