@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { shareGateway, startGateway } from "#test/harness/gateway.ts";
-import { LEGACY, MODERN, OPEN, openClient } from "./clients.ts";
+import { call, LEGACY, MODERN, OPEN, openClient } from "./clients.ts";
 
 const gateway = await shareGateway({ config: { gateway: OPEN } });
 
@@ -33,6 +33,19 @@ describe.each([MODERN, LEGACY] as const)("a client of %s", (revision) => {
     const result = await client.callTool({ name: "ask_main", arguments: { massage: "Hello" } });
     expect(result).toMatchObject({ isError: true, content: [{ type: "text" }] });
   });
+});
+
+test("the header Idempotency-Key makes the repeat of a call safe", async () => {
+  const headers = { "idempotency-key": "once" };
+  const ask = async (message: string) => {
+    const params = { name: "ask_main", arguments: { message }, _meta: { progressToken: message.length } };
+    return (await call(gateway.url, "tools/call", params, { headers })).json.result;
+  };
+  const first = await ask("Hello");
+  expect((await ask("Hello")).structuredContent.turn_id).toBe(first.structuredContent.turn_id);
+  expect(await ask("Another message")).toMatchObject({ isError: true });
+  const { json } = await call(gateway.url, "tools/call", { name: "ask_main" }, { headers: { "idempotency-key": "" } });
+  expect(json.error).toMatchObject({ code: -32600, data: { name: "invalid-request" } });
 });
 
 test("lists are private, and may be cached for ten seconds", async () => {
