@@ -123,9 +123,9 @@ export function insteadOf(missing: string, given: object): string {
   return written === undefined ? "" : ` You sent ${quoted(written)}. Did you mean ${quoted(missing)}?`;
 }
 
-/** Ends a message that may end with a question already. */
+/** The message as a sentence, so that others can follow. */
 export function ended(message: string): string {
-  return message.endsWith("?") ? message : `${message}.`;
+  return /[.!?]$/.test(message) ? message : `${message}.`;
 }
 
 /** The order of several faults: a misspelt field explains a missing one, so it comes first. */

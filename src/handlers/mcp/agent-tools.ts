@@ -1,6 +1,7 @@
 import type { Agent } from "#core/agents/agents.ts";
 import type { Core } from "#core/core.ts";
 import type { McpSettings, RestCaller } from "#core/mcp-tools.ts";
+import { ended } from "#kit/fault-words.ts";
 import { TURN_OUTPUT } from "./answers.ts";
 import { askNames } from "./names.ts";
 import { checkedBy, type TurnTool } from "./tool.ts";
@@ -31,7 +32,7 @@ function askTool(core: Core, name: string, { name: agent, description }: Agent):
   return {
     name,
     title: core.hide(`Ask ${agent}`),
-    description: `${core.hide(sentenceOf(description) || `Sends a message to the agent ${agent}.`)} ${UNTRUSTED} ${LATER}`,
+    description: `${core.hide(ended(description.trim() || `Sends a message to the agent ${agent}`))} ${UNTRUSTED} ${LATER}`,
     inputSchema: INPUT,
     outputSchema: TURN_OUTPUT,
     hint: "write",
@@ -41,10 +42,4 @@ function askTool(core: Core, name: string, { name: agent, description }: Agent):
       return startFor(core, { agent, session, text }, call);
     },
   };
-}
-
-/** The text with an end, so that other sentences can follow. */
-export function sentenceOf(text: string): string {
-  const trimmed = text.trim();
-  return trimmed === "" || /[.!?]$/.test(trimmed) ? trimmed : `${trimmed}.`;
 }

@@ -3,6 +3,7 @@ import { failureOf, isEnded } from "#core/turns/turns.ts";
 import { type ErrorName, errors } from "#generated/errors.ts";
 import type { Turn as ShownTurn } from "#generated/rest-types.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { ended } from "#kit/fault-words.ts";
 import { NO_USAGE, showCompleted, showUsage } from "#kit/usages.ts";
 import type { Turn } from "#store/store.ts";
 import { shapesOf, sourceOf } from "./sources.ts";
@@ -84,7 +85,8 @@ const LONGEST_WORDS = 2_000;
 function wordsOf({ name, detail, extra: { retryAfterMs, budget } }: GatewayError): string {
   const { title, meaning } = errors[name];
   const words = `${title}: ${detail ?? meaning}`.slice(0, LONGEST_WORDS);
-  return retryAfterMs === undefined || budget ? words : `${words} Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`;
+  if (retryAfterMs === undefined || budget) return words;
+  return `${ended(words)} Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`;
 }
 
 /** The turn as a task. */

@@ -3,7 +3,7 @@ import type { Core } from "#core/core.ts";
 import type { McpSettings, McpSkills, RestCaller } from "#core/mcp-tools.ts";
 import { listSkillFiles, readSkillFile, sizeOfSkillFile } from "#core/skills/skill-files.ts";
 import { hasSkill, type Skill, triggerText } from "#core/skills/skills.ts";
-import { sentenceOf } from "./agent-tools.ts";
+import { ended } from "#kit/fault-words.ts";
 import { TURN_OUTPUT } from "./answers.ts";
 import { skillName } from "./names.ts";
 import { type Args, checkedBy, invalidArguments, type TurnTool } from "./tool.ts";
@@ -36,7 +36,7 @@ function triggerTool({ core, reserved, hideInJson }: Parts, skill: Skill, agents
   return {
     name: skillName(skillId, reserved),
     title: `Run the skill ${skillId}`,
-    description: `${core.hide(sentenceOf(description))} ${UNTRUSTED} ${LATER}`,
+    description: `${core.hide(ended(description.trim()))} ${UNTRUSTED} ${LATER}`,
     inputSchema: JSON.parse(hideInJson(JSON.stringify(inputOf(skill, extras)))) as object,
     outputSchema: TURN_OUTPUT,
     hint: "write",

@@ -2,6 +2,7 @@ import { compileCheck } from "#core/json-schema.ts";
 import type { McpAnswer, McpCall, McpTool } from "#core/mcp-tools.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { ended, type FaultText, foremost } from "#kit/fault-words.ts";
+import { once } from "#kit/once.ts";
 import type { Turn } from "#store/store.ts";
 
 /** The arguments of a call. A body checks them before it uses them. */
@@ -22,14 +23,14 @@ export function argsOf(given: unknown): Args {
 
 type Check = (given: unknown) => readonly FaultText[];
 /** Each schema is compiled once, at its first call. */
-const checks = new WeakMap<object, Promise<Check>>();
+const checks = new WeakMap<object, () => Promise<Check>>();
 
 /** The arguments with the defaults of the schema. Throws `invalid-request` with their faults. */
 export async function checkedBy<T extends object>(schema: object, args: Args): Promise<T> {
-  const check = checks.get(schema) ?? compileCheck(schema, { isOurs: true });
+  const check = checks.get(schema) ?? once((): Promise<Check> => compileCheck(schema, { isOurs: true }));
   checks.set(schema, check);
   const checked = structuredClone(args);
-  const faults = (await check)(checked);
+  const faults = (await check())(checked);
   if (faults.length > 0) throw invalidArguments(faults);
   return checked as T;
 }

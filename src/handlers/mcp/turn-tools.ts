@@ -40,12 +40,18 @@ export async function startFor(core: Core, { agent, session, text, skillIds }: W
   return (await startTurn(core, { ...work, wait: true }, call)).turn;
 }
 
-/** Returns the turn once it has ended, or its state when the call does not wait any longer. The turn continues. */
+/**
+ * Returns the turn once it has ended, or its state when the call does not wait any longer. The turn continues. If its state cannot be read, returns the
+ * turn as given: an error would make the caller start the work again.
+ */
 export async function waitFor(core: Core, turn: Turn, waitMs: number, call: McpCall): Promise<Turn> {
   if (isEnded(turn) || waitMs === 0) return turn;
   const stop = call.progress ? reportSteps(core, turn, call.progress) : undefined;
   try {
     return await core.turns.wait(turn, waitMs, () => call.signal);
+  } catch (error) {
+    if (GatewayError.from(error).name === "turn-not-found") throw error;
+    return turn;
   } finally {
     stop?.();
   }

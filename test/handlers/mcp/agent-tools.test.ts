@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { GatewayError } from "#kit/errors.ts";
 import { NO_POLICY } from "#store/policy.ts";
 import { ADMIN, CHAT, refusal, SECRET, startTools, turnOf } from "./start-tools.ts";
 
@@ -197,8 +198,24 @@ describe("the tool of an agent", () => {
     );
   });
 
+  it("answers with its turn if the store fails after the start, because an error would start the work again", async () => {
+    const failing: { getTurn?: GatewayError } = {};
+    await using made = await startTools({
+      wrapStore: (store) => ({
+        getTurn: (turnId) => (failing.getTurn ? Promise.reject(failing.getTurn) : store.getTurn(turnId)),
+      }),
+    });
+    failing.getTurn = new GatewayError("store-unavailable", "the database restarts", { retryAfterMs: 1_000 });
+    const called = await made.call("ask_main", { message: "hi" });
+    expect(called?.isError).toBeUndefined();
+    expect(called).toMatchObject({ structured: { turn_id: expect.any(String), session_id: expect.any(String) } });
+    const begun = await made.begin("ask_main", { message: "hi" }, { waitMs: 1_000 });
+    expect(begun).toMatchObject({ turn: { turnId: expect.any(String) }, status: "working" });
+    const read = await made.call("turn_get", { turn_id: turnOf(called).turn_id });
+    expect(read?.text).toBe("Store unavailable: the database restarts. Try again in 1 s.");
+  });
+
   it("reports that the gateway takes no work", async () => {
-    const { GatewayError } = await import("#kit/errors.ts");
     await using made = await startTools({
       admit: () => {
         throw new GatewayError("shutting-down", undefined, { retryAfterMs: 1_500 });
