@@ -5,6 +5,8 @@ import type { Turn } from "#store/store.ts";
 export type McpTools = {
   /** The tools that this caller may use, in a stable order: of agents, of skills, `turn_get`, of operators. */
   list(caller: RestCaller): Promise<readonly McpTool[]>;
+  /** The tool with this name; undefined and errors as for `call`. The other tools are not built, so it is cheap with many agents and skills. */
+  find(name: string, caller: RestCaller): McpTool | undefined;
   /**
    * Calls a tool; undefined if there is none with this name for the caller. Throws a GatewayError only if access is refused, `forbidden`, or if the
    * gateway failed, `internal`. Every other failure is an answer with `isError`: a model can read it and act on it.
@@ -71,6 +73,8 @@ export type McpRefusal = { turn?: undefined; answer: McpAnswer };
 export type McpSkills = {
   /** The skills that the caller may trigger, by id. None while `gateway.mcp.skills` is off. */
   list(caller: RestCaller): readonly McpSkill[];
+  /** The skill with this id, if it is in the list. */
+  find(id: string, caller: RestCaller): McpSkill | undefined;
 };
 
 export type McpSkill = {

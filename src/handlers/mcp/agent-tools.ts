@@ -5,7 +5,7 @@ import { ended } from "#kit/fault-words.ts";
 import { TURN_OUTPUT } from "./answers.ts";
 import { askNames } from "./names.ts";
 import { checkedBy, type TurnTool } from "./tool.ts";
-import { LATER, offeredTo, SESSION, startFor, UNTRUSTED } from "./turn-tools.ts";
+import { findOffered, LATER, offeredTo, SESSION, startFor, UNTRUSTED } from "./turn-tools.ts";
 
 const INPUT = {
   type: "object",
@@ -20,12 +20,23 @@ type Asked = { message: string; session?: string };
 
 /** A tool for each agent that the caller may use: it sends a message. */
 export function agentTools(core: Core, settings: McpSettings, caller: RestCaller): TurnTool[] {
-  const all = [...core.settings().agents.keys()].filter((name) => settings.agents?.includes(name) ?? true);
-  const names = askNames(all);
+  const { toolOf } = askNames(core.settings().agents);
   return offeredTo(core, settings, caller).flatMap((agent) => {
-    const name = names.get(agent.name);
+    const name = toolOf.get(agent.name);
     return name === undefined ? [] : [askTool(core, name, agent)];
   });
+}
+
+/** The tool with this name in that list. */
+export function findAgentTool(
+  core: Core,
+  settings: McpSettings,
+  caller: RestCaller,
+  name: string,
+): TurnTool | undefined {
+  const agentName = askNames(core.settings().agents).agentOf.get(name);
+  const agent = agentName === undefined ? undefined : findOffered(core, settings, caller, agentName);
+  return agent && askTool(core, name, agent);
 }
 
 function askTool(core: Core, name: string, { name: agent, description }: Agent): TurnTool {

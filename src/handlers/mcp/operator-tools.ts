@@ -24,12 +24,17 @@ export function operatorTools(bodies: Bodies, { operator }: McpSettings, caller:
   return OPERATOR.filter((one) => isOn(one, operator) && hasScope(caller, one)).map((one) => toolOf(bodies, one));
 }
 
-/** Throws `forbidden` for an operator tool that this caller, or every caller, may not use. */
-export function requireOperator(name: string, { operator }: McpSettings, caller: RestCaller): void {
+/** The tool with this name in that list. Throws `forbidden` for one that this caller, or every caller, may not use. */
+export function findOperatorTool(
+  bodies: Bodies,
+  { operator }: McpSettings,
+  caller: RestCaller,
+  name: string,
+): PlainTool | undefined {
   const source = OPERATOR.find((one) => one.name === name);
-  if (!source || operator === false) return;
+  if (!source || operator === false) return undefined;
   if (!hasScope(caller, source)) throw new GatewayError("forbidden", "The key lacks the scope admin.");
-  if (isOn(source, operator)) return;
+  if (isOn(source, operator)) return toolOf(bodies, source);
   throw new GatewayError("forbidden", `${name} changes the gateway, and gateway.mcp.operator allows only reading.`);
 }
 

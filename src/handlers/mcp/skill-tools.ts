@@ -1,11 +1,11 @@
 import type { Agent } from "#core/agents/agents.ts";
 import type { Core } from "#core/core.ts";
-import type { McpSettings, McpSkills, RestCaller } from "#core/mcp-tools.ts";
+import type { McpSettings, McpSkill, McpSkills, RestCaller } from "#core/mcp-tools.ts";
 import { listSkillFiles, readSkillFile, sizeOfSkillFile } from "#core/skills/skill-files.ts";
 import { hasSkill, type Skill, triggerText } from "#core/skills/skills.ts";
 import { ended } from "#kit/fault-words.ts";
 import { TURN_OUTPUT } from "./answers.ts";
-import { skillName } from "./names.ts";
+import { skillIdOf, skillName } from "./names.ts";
 import { type Args, checkedBy, invalidArguments, type TurnTool } from "./tool.ts";
 import { LATER, offeredTo, SESSION, startFor, UNTRUSTED } from "./turn-tools.ts";
 
@@ -16,28 +16,42 @@ type Parts = { core: Core; settings: McpSettings; reserved: ReadonlySet<string>;
 /** A tool for each skill that the caller may trigger, in the order of their ids. */
 export function skillTools(parts: Parts, caller: RestCaller): TurnTool[] {
   const { core, settings } = parts;
-  return triggerable(core, settings, caller).map(({ skill, agents }) => triggerTool(parts, skill, agents));
+  return triggerable(core, settings, caller, allSkills(core)).map((one) => triggerTool(parts, one));
 }
 
-/** The skills that the caller may trigger, each with the agents that have it. */
-function triggerable(core: Core, settings: McpSettings, caller: RestCaller): { skill: Skill; agents: string[] }[] {
+/** The tool with this name in that list. */
+export function findSkillTool(parts: Parts, caller: RestCaller, name: string): TurnTool | undefined {
+  const { core, settings, reserved } = parts;
+  const skill = core.skills.find(skillIdOf(name, reserved) ?? "");
+  const [found] = skill ? triggerable(core, settings, caller, [skill]) : [];
+  return found && triggerTool(parts, found);
+}
+
+function allSkills({ skills }: Core): Skill[] {
+  return skills.ids().map((id) => skills.get(id));
+}
+
+type Triggerable = { skill: Skill; agents: string[] };
+
+/** Those of the skills that the caller may trigger, each with the agents that have it. */
+function triggerable(core: Core, settings: McpSettings, caller: RestCaller, skills: readonly Skill[]): Triggerable[] {
   if (!settings.skills) return [];
   const offered: readonly Agent[] = offeredTo(core, settings, caller);
-  return core.skills.ids().flatMap((id) => {
-    const agents = offered.filter((agent) => hasSkill(agent, id)).map(({ name }) => name);
-    return agents.length > 0 ? [{ skill: core.skills.get(id), agents }] : [];
+  return skills.flatMap((skill) => {
+    const agents = offered.filter((agent) => hasSkill(agent, skill.skillId)).map(({ name }) => name);
+    return agents.length > 0 ? [{ skill, agents }] : [];
   });
 }
 
-function triggerTool({ core, reserved, hideInJson }: Parts, skill: Skill, agents: readonly string[]): TurnTool {
+function triggerTool({ core, reserved, hideInJson }: Parts, { skill, agents }: Triggerable): TurnTool {
   const { skillId, description } = skill;
   const extras = extrasOf(skill, agents);
-  const read = skill.params ? readDeclared(skill, extras) : readAny;
+  const read = skill.params ? readDeclared(skill, extras) : readAny(extras);
   return {
     name: skillName(skillId, reserved),
     title: `Run the skill ${skillId}`,
     description: `${core.hide(ended(description.trim()))} ${UNTRUSTED} ${LATER}`,
-    inputSchema: JSON.parse(hideInJson(JSON.stringify(inputOf(skill, extras)))) as object,
+    inputSchema: inputOf(skill, extras, hideInJson),
     outputSchema: TURN_OUTPUT,
     hint: "write",
     startsTurn: true,
@@ -60,9 +74,10 @@ function requireAmong(agents: readonly string[], agent: string): void {
   throw invalidArguments([{ pointer: "/agent", message: `must be one of ${agents.join(", ")}` }]);
 }
 
+type Extras = { session?: object; agent?: object };
 /** The inputs of a skill besides its params. */
-function extrasOf(skill: Skill, agents: readonly string[]): Record<string, object> {
-  const extras: Record<string, object> = {};
+function extrasOf(skill: Skill, agents: readonly string[]): Extras {
+  const extras: Extras = {};
   if (mayAdd(skill, "session")) extras.session = SESSION;
   const usual = "The agent that runs the skill.";
   if (agents.length > 1 && mayAdd(skill, "agent"))
@@ -92,23 +107,30 @@ const ANY = {
   properties: {
     params: { type: "object", default: {}, description: "The params of the skill: any JSON object." },
     session: SESSION,
-    agent: { type: "string" },
   },
 };
+const AGENT = { type: "string" };
+const ANY_AND_AGENT = { ...ANY, properties: { ...ANY.properties, agent: AGENT } };
 /** The check of what is added to declared params. */
-const EXTRAS = { type: "object", properties: { session: SESSION, agent: { type: "string" } } };
+const EXTRAS = { type: "object", properties: { session: SESSION, agent: AGENT } };
 
-function inputOf({ params }: Skill, extras: Record<string, object>): Schema {
-  if (!params) return { ...ANY, properties: { params: ANY.properties.params, ...extras } };
-  return { ...params.schema, properties: { ...Object(params.schema.properties), ...extras } };
+/** The schemas of params without the secrets of the configuration. A reload reads each skill again. */
+const hiddenSchemas = new WeakMap<Skill, Schema>();
+
+function inputOf(skill: Skill, extras: Extras, hideInJson: Parts["hideInJson"]): Schema {
+  const hidden = (schema: Schema) => JSON.parse(hideInJson(JSON.stringify(schema))) as Schema;
+  const schema = hiddenSchemas.get(skill) ?? (skill.params ? hidden(skill.params.schema) : ANY);
+  hiddenSchemas.set(skill, schema);
+  return { ...schema, properties: { ...Object(schema.properties), ...extras } };
 }
 
-function readAny(args: Args): Promise<Triggered> {
-  return checkedBy<Triggered>(ANY, args);
+/** Checks the arguments against the inputs that the tool lists. Which agents there are is checked after it. */
+function readAny({ agent }: Extras) {
+  return (args: Args) => checkedBy<Triggered>(agent ? ANY_AND_AGENT : ANY, args);
 }
 
 /** Reads arguments of which those that were not added are the params. */
-function readDeclared({ params }: Skill, extras: Record<string, object>) {
+function readDeclared({ params }: Skill, extras: Extras) {
   return async (args: Args): Promise<Triggered> => {
     const isExtra = ([name]: [string, unknown]) => Object.hasOwn(extras, name);
     const given = Object.entries(args);
@@ -127,19 +149,28 @@ async function servedFiles(dir: string): Promise<string[]> {
 
 /** The folders of the skills that a caller may trigger. */
 export function skillFolders(core: Core, settings: () => McpSettings): McpSkills {
+  const foldersOf = (caller: RestCaller, skills: readonly Skill[]) =>
+    triggerable(core, settings(), caller, skills).map(({ skill }) => folderOf(skill));
   return {
-    list: (caller) =>
-      triggerable(core, settings(), caller).map(({ skill: { skillId, dir } }) => ({
-        id: skillId,
-        async files() {
-          const found = (await servedFiles(dir)).map((path) => sizeOfSkillFile(dir, path));
-          return (await Promise.all(found)).filter((file) => file !== undefined);
-        },
-        async read(path) {
-          if (!(await servedFiles(dir)).includes(path)) return undefined;
-          const read = await readSkillFile(dir, path);
-          return "bytes" in read ? read.bytes : undefined;
-        },
-      })),
+    list: (caller) => foldersOf(caller, allSkills(core)),
+    find(id, caller) {
+      const skill = core.skills.find(id);
+      return skill && foldersOf(caller, [skill])[0];
+    },
+  };
+}
+
+function folderOf({ skillId, dir }: Skill): McpSkill {
+  return {
+    id: skillId,
+    async files() {
+      const found = (await servedFiles(dir)).map((path) => sizeOfSkillFile(dir, path));
+      return (await Promise.all(found)).filter((file) => file !== undefined);
+    },
+    async read(path) {
+      if (!(await servedFiles(dir)).includes(path)) return undefined;
+      const read = await readSkillFile(dir, path);
+      return "bytes" in read ? read.bytes : undefined;
+    },
   };
 }

@@ -2,10 +2,10 @@ import type { Core } from "#core/core.ts";
 import type { McpAnswer, McpCall, McpSettings, McpTools, RestCaller } from "#core/mcp-tools.ts";
 import { turnFor } from "#core/reach.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { agentTools } from "./agent-tools.ts";
+import { agentTools, findAgentTool } from "./agent-tools.ts";
 import { answerOfError, answerOfTurn, taskOf } from "./answers.ts";
-import { type Bodies, operatorTools, RESERVED, requireOperator } from "./operator-tools.ts";
-import { skillFolders, skillTools } from "./skill-tools.ts";
+import { type Bodies, findOperatorTool, operatorTools, RESERVED } from "./operator-tools.ts";
+import { findSkillTool, skillFolders, skillTools } from "./skill-tools.ts";
 import { argsOf, type Tool } from "./tool.ts";
 import { turnGet } from "./turn-get.ts";
 import { waitFor } from "./turn-tools.ts";
@@ -15,21 +15,28 @@ type McpParts = Bodies & { settings: () => McpSettings };
 /** The tools of the MCP door: agents, skills, and the operations of the contract with `x-mcp`. */
 export function createMcpTools(core: Core, parts: McpParts): McpTools {
   const { hide, turns } = core;
-  const toolsFor = (caller: RestCaller): readonly Tool[] => {
-    const settings = parts.settings();
-    return [
-      ...agentTools(core, settings, caller),
-      ...skillTools({ core, settings, reserved: RESERVED, hideInJson: parts.hideInJson }, caller),
-      turnGet(core, parts),
-      ...operatorTools(parts, settings, caller),
-    ];
-  };
+  const readTurn = turnGet(core, parts);
+  const skillParts = () => ({ core, settings: parts.settings(), reserved: RESERVED, hideInJson: parts.hideInJson });
   const find = (name: string, caller: RestCaller): Tool | undefined => {
-    requireOperator(name, parts.settings(), caller);
-    return toolsFor(caller).find((tool) => tool.name === name);
+    const settings = parts.settings();
+    if (name === readTurn.name) return readTurn;
+    return (
+      findOperatorTool(parts, settings, caller, name) ??
+      findAgentTool(core, settings, caller, name) ??
+      findSkillTool(skillParts(), caller, name)
+    );
   };
   return {
-    list: async (caller) => toolsFor(caller),
+    async list(caller) {
+      const settings = parts.settings();
+      return [
+        ...agentTools(core, settings, caller),
+        ...skillTools(skillParts(), caller),
+        readTurn,
+        ...operatorTools(parts, settings, caller),
+      ];
+    },
+    find,
     async call(name, args, call) {
       const tool = find(name, call.caller);
       return tool && (await answering(hide, () => answer(core, tool, args, call)));

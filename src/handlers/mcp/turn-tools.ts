@@ -2,7 +2,7 @@ import type { Agent } from "#core/agents/agents.ts";
 import type { Caller } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { McpCall, McpSettings } from "#core/mcp-tools.ts";
-import { agentsFor } from "#core/reach.ts";
+import { agentsFor, findFor } from "#core/reach.ts";
 import { isEnded } from "#core/turns/turns.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
@@ -27,6 +27,11 @@ export const SESSION = {
 /** The agents that appear as tools for the caller, in the configuration's order. */
 export function offeredTo({ agents }: Core, { agents: named }: McpSettings, caller: Caller): readonly Agent[] {
   return agentsFor(agents, caller).filter(({ name }) => named === undefined || named.includes(name));
+}
+
+/** The agent of this name, if it is one of them. */
+export function findOffered({ agents }: Core, { agents: named }: McpSettings, caller: Caller, name: string) {
+  return (named?.includes(name) ?? true) ? findFor(agents, caller, name) : undefined;
 }
 
 type Work = { agent: string; session: string | undefined; text: string; skillIds?: readonly string[] };

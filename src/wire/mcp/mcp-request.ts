@@ -19,7 +19,7 @@ export type ToolParts = {
 };
 
 /** One message of a caller, until it is answered. */
-export type McpRequest = { call: WireCall; caller: RestCaller; raw: Buffer };
+export type McpRequest = { call: WireCall; caller: RestCaller; method: unknown; raw: Buffer };
 
 type Asked = { name: string; args: unknown; meta: unknown; waitMs: number; progress?: McpCall["progress"] };
 

@@ -54,7 +54,7 @@ export function createMcpServing(parts: McpServerParts): McpServing {
       const fault = method === "subscriptions/listen" ? listeningFault(message) : undefined;
       if (fault) return await refuse(call, message, fault);
       const request = new Request(ADDRESS, { method: "POST", headers: headersOf(call) });
-      requests.set(request, { call, caller, raw });
+      requests.set(request, { call, caller, method, raw });
       const response = await handler.fetch(request, { parsedBody: message });
       await answer(call, response, method);
     },

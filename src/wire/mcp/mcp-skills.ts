@@ -13,7 +13,7 @@ import { guarded } from "./mcp-results.ts";
 type Known = { state: string; skill: Skill | undefined };
 
 /** The skills extension: the files of the skills that a caller may trigger. A skill whose files do not follow its rules is left out. */
-export function createMcpSkills({ list }: McpSkills) {
+export function createMcpSkills({ list, find }: McpSkills) {
   const known = new Map<string, Known>();
 
   /** The entry of a skill, read again if a file has changed. */
@@ -36,17 +36,17 @@ export function createMcpSkills({ list }: McpSkills) {
         const found = await Promise.all(list(caller).map(entryOf));
         return found.filter((entry) => entry !== undefined);
       });
-    const find = (uri: string) => list(caller).find(({ id }) => uri.startsWith(rootOf(id)));
+    const skillAt = (uri: string) => find(/^skill:\/\/([^/]*)\//.exec(uri)?.[1] ?? "", caller);
     return {
       list: async () => ({ skills: await entries() }),
       get: (uri) =>
         guarded(request, async () => {
-          const skill = find(uri);
+          const skill = skillAt(uri);
           return skill && uri === `${rootOf(skill.id)}SKILL.md` ? await entryOf(skill) : undefined;
         }),
       read: (uri) =>
         guarded(request, async () => {
-          const skill = find(uri);
+          const skill = skillAt(uri);
           const path = skill && pathOf(uri.slice(rootOf(skill.id).length));
           const bytes = path && (await skill.read(path));
           return bytes ? contentOf(path, bytes) : undefined;
@@ -56,12 +56,16 @@ export function createMcpSkills({ list }: McpSkills) {
   };
 
   return {
-    /** Serves the skills of a caller, if it has any. */
+    /** Serves the skills of a caller, if it has any, for the methods that read or declare them. */
     attach(mcp: McpServer, request: McpRequest): void {
+      if (!SKILL_METHODS.test(String(request.method))) return;
       if (list(request.caller).length > 0) new SkillsExtension({ source: sourceFor(request) }).attach(mcp);
     },
   };
 }
+
+/** All others are answered without the skills of the caller, which may be many. */
+const SKILL_METHODS = /^(skills|resources)\/|^(initialize|server\/discover|subscriptions\/listen)$/;
 
 /** The instructions of a skill in a list of resources, for clients that do not know the extension. */
 function resourceOf({ uri, frontmatter: { name, description } }: Skill) {

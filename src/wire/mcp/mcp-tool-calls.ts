@@ -43,7 +43,7 @@ async function run(
   const { tools, waitMs, taskAfterMs } = parts;
   const { caller } = request;
   const { line } = request.call;
-  const tool = (await tools.list(caller)).find((one) => one.name === name);
+  const tool = tools.find(name, caller);
   // A tool that starts a turn is named by the configuration or a folder, so its name is not a label of the metrics.
   if (tool?.startsTurn === false) line.reached(`mcp.${name}`);
   const asked = { name, args, meta: ctx.mcpReq._meta };

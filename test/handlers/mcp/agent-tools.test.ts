@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { GatewayError } from "#kit/errors.ts";
 import { NO_POLICY } from "#store/policy.ts";
+import { skillsFolder, skillText } from "#test/harness/skills.ts";
 import { ADMIN, CHAT, refusal, SECRET, startTools, turnOf } from "./start-tools.ts";
 
 /** Calls the tool of `main`, and lets the agent answer with the text. */
@@ -284,6 +285,20 @@ describe("the tools of agents", () => {
       "turn_get",
     ]);
     expect(await made.names({ ...CHAT, agents: ["a b"] })).toEqual(["ask_a_b_3", "turn_get"]);
+    made.settings.agents = ["a b"];
+    expect(await made.names()).toEqual(["ask_a_b_3", "turn_get"]);
+  });
+
+  it("are found by the names of the list alone", async () => {
+    const skills = skillsFolder({ usage: skillText("usage", "Counts."), sum: skillText("sum", "Adds.") });
+    const agents = ["a.b", "a_b", "main"].map((name) => ({ name, skills: ["*"] }));
+    await using made = await startTools({ agents, mcp: { operator: "write" }, settings: { skillDirs: [skills] } });
+    const listed = await made.tools.list(ADMIN);
+    for (const { name, inputSchema } of listed)
+      expect(made.tools.find(name, ADMIN)).toMatchObject({ name, inputSchema });
+    for (const name of ["ask_a.b", "ask_", "main", "skill_sum", "skill_", "", "__proto__", "ask_constructor"])
+      expect(made.tools.find(name, ADMIN)).toBeUndefined();
+    expect(listed.map(({ name }) => name)).toContain("skill_usage");
   });
 
   it("are many", async () => {

@@ -81,11 +81,12 @@ export async function call(url: string, method: string, params: object = {}, sen
 export function fakeTools(tools: Partial<McpTools> = {}): McpTools {
   return {
     list: async () => [ASK, LOOK],
+    find: (name) => [ASK, LOOK].find((tool) => tool.name === name),
     call: async () => undefined,
     start: async () => undefined,
     task: () => Promise.reject(new Error("no tasks")),
     cancel: () => Promise.reject(new Error("no tasks")),
-    skills: { list: () => [] },
+    skills: { list: () => [], find: () => undefined },
     ...tools,
   };
 }

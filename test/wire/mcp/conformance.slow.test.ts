@@ -83,6 +83,7 @@ function fixtures() {
   });
   return fakeTools({
     list: async () => [...FIXTURES, ...TURNS].map(toolOf),
+    find: (name) => ([...FIXTURES, ...TURNS].includes(name) ? toolOf(name) : undefined),
     async call(name, args, { progress }) {
       if (name === "test_error_handling") return { text: "This tool intentionally returns an error", isError: true };
       if (name === "greet") return { text: `Hello, ${(args as { name?: string }).name}!` };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { shareGateway, startGateway } from "#test/harness/gateway.ts";
-import { call, fakeTools, LEGACY, MODERN, messageOf, OPEN, post } from "./clients.ts";
+import { call, fakeTools, LEGACY, MODERN, messageOf, OPEN, post, taskOf } from "./clients.ts";
 
 const gateway = await shareGateway({ config: { gateway: OPEN } });
 const TASKS = { extensions: { "io.modelcontextprotocol/tasks": {} } };
@@ -70,6 +70,28 @@ test("the cause of an unexpected error stays in the log, whatever the method", a
       expect(JSON.stringify(json)).not.toContain("secret");
     }
   expect(own.linesOf("request", { error: "internal" }).length).toBeGreaterThanOrEqual(6);
+});
+
+test("calls and tasks are answered without the lists of tools and skills, which may be long", async () => {
+  const list = () => {
+    throw new Error("a list is built");
+  };
+  const mcpTools = fakeTools({
+    ...{ list, skills: { list, find: () => undefined } },
+    call: async () => ({ text: "hi" }),
+    task: async () => taskOf("working"),
+  });
+  await using own = await startGateway({ config: { gateway: OPEN }, mcpTools });
+  const look = { name: "look", arguments: {} };
+  for (const [method, params, revision] of [
+    ["tools/call", look, MODERN],
+    ["tasks/get", { taskId: "turn_1" }, MODERN],
+    ["tools/call", look, LEGACY],
+    ["ping", {}, LEGACY],
+  ] as const) {
+    const { json } = await call(own.url, method, params, { revision, capabilities: TASKS });
+    expect(json).toMatchObject({ result: {} });
+  }
 });
 
 test("a key of the scope chat cannot call a tool of operators, and the refusal is recorded", async () => {
