@@ -1,6 +1,6 @@
 import { type LoadedConfig, loadConfig } from "#config/load.ts";
 import { type ConfigWatch, watchConfig } from "#config/watch.ts";
-import { BUILT, type Gateway, startGateway } from "#gateway/gateway.ts";
+import { BUILT, type Gateway, type GatewayOptions, startGateway } from "#gateway/gateway.ts";
 import { createLogger, type Logger } from "#observe/logger.ts";
 import { banner } from "./banner.ts";
 import { configFile, withEnvFile } from "./configured.ts";
@@ -14,7 +14,7 @@ const REPEAT_MS = 1_000;
 
 /** Runs the gateway until a signal ends it. Throws the reason if it cannot start. */
 export async function serve(options: ServeOptions, env: NodeJS.ProcessEnv): Promise<void> {
-  const { gateway, logger, watch } = await start(options, env);
+  const { gateway, logger } = await start(options, env);
   let first: { signal: string; at: number } | undefined;
   let failed = false;
 
@@ -47,12 +47,7 @@ export async function serve(options: ServeOptions, env: NodeJS.ProcessEnv): Prom
 
   process.on("SIGTERM", () => onSignal("SIGTERM", 143));
   process.on("SIGINT", () => onSignal("SIGINT", 130));
-  process.on("SIGHUP", async () => {
-    const { reloaded, changed, needsRestart } = await watch.reload("signal");
-    // The reload reports changes and faults; only this line reports that there are none.
-    if (reloaded && changed.length + needsRestart.length === 0)
-      gateway.events.configReloaded({ cause: "signal", changed: [] });
-  });
+  process.on("SIGHUP", () => void gateway.reload());
   process.on("uncaughtException", onFailure("uncaughtException"));
   // An unhandled rejection of a backend ends nothing: its turn ends, at the latest by its deadline.
   process.on("unhandledRejection", (error) => gateway.events.unexpectedError({ error, where: "unhandledRejection" }));
@@ -66,7 +61,7 @@ function portOf(text: string | undefined): number | undefined {
   throw new UsageError(`--port ${text} is not a port: give a whole number from 0 to 65535.`);
 }
 
-type Served = { gateway: Gateway; logger: Logger; watch: ConfigWatch };
+type Served = { gateway: Gateway; logger: Logger };
 
 /** Starts the gateway, and has it follow its configuration. */
 export async function start(options: ServeOptions, env: NodeJS.ProcessEnv): Promise<Served> {
@@ -83,7 +78,7 @@ export async function start(options: ServeOptions, env: NodeJS.ProcessEnv): Prom
   logger.hide(loaded.secrets);
   let watch: ConfigWatch | undefined;
   // Before the file is watched, a caller learns that nothing has changed since the start, which is true.
-  const readConfig = (agent?: string) => watch?.reload("rpc", agent);
+  const readConfig: GatewayOptions["readConfig"] = (...asked) => watch?.reload(...asked);
   // A start may wait for its store on nothing but timers that do not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
   const gateway = await startGateway({
@@ -96,7 +91,7 @@ export async function start(options: ServeOptions, env: NodeJS.ProcessEnv): Prom
   if (loaded.tryOut)
     print(banner({ ...gateway, code: gateway.signInCode(loaded.tryOut.CONSOLE_TOKEN) }, loaded.tryOut, process.cwd()));
   watch = watchFile(gateway, loaded, load, logger);
-  return { gateway, logger, watch };
+  return { gateway, logger };
 }
 
 function watchFile(gateway: Gateway, running: LoadedConfig, load: () => Promise<LoadedConfig>, logger: Logger) {

@@ -99,22 +99,24 @@ export async function createCore(options: CoreOptions) {
     replyWaitMs: options.replyWaitMs ?? REPLY_WAIT_MS,
     /**
      * Applies a new configuration as a whole once its skills are read, and calls `inForce` then. Running turns finish with the old one. Concurrent
-     * calls run one after the other. Resolves when the work of removed agents has failed, too.
+     * calls run one after the other. Resolves when the work of removed agents has failed, too, with true if the skills are different.
      */
-    async reconfigure(next: CoreSettings, inForce = () => {}): Promise<void> {
-      await inTurn(async () => {
+    async reconfigure(next: CoreSettings, inForce = () => {}): Promise<boolean> {
+      const hasOtherSkills = await inTurn(async () => {
         const { take } = await readSkills(nouns, next);
         if (store.shared) await removedAgents.expect([...next.agents.keys()]);
         await store.configure(withKeyBudgets(next.policy, keys.unexpired()));
         current = next;
-        take();
+        const isDifferent = take();
         keys.configure(next.keys);
         outbox.reconfigured();
         inForce();
+        return isDifferent;
       });
       await removedAgents.left();
       await Promise.all([heartbeat.reconfigure(), schedules.reconfigure()]);
       runner.wake();
+      return hasOtherSkills;
     },
     /** Reads the skills again, after a configuration that is being applied. Returns the folders without a valid skill. */
     reloadSkills,

@@ -83,6 +83,8 @@ export type Gateway = AsyncDisposable & {
     difference: Pick<Difference, "changed" | "needsRestart">,
     cause: ReloadCause,
   ): Promise<void>;
+  /** Reads the configuration and the skills again, for SIGHUP: the same as `system.reload`. */
+  reload(): Promise<void>;
   /** Starts stopped endpoints, and sends waiting messages at once: the configuration was loaded again without a change. */
   retryEndpoints(): void;
   /** Logs a configuration that was refused. The previous configuration stays in force. */
@@ -103,8 +105,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { core, store, events, registry, lag, intake } = base;
   /** Resolves when the latest configuration is in force. */
   let taken: Promise<void> = Promise.resolve();
-  const reloads = createReloads(core, async (agent) => {
-    const reload = await (options.readConfig?.(agent) ?? NOTHING_TO_READ);
+  const reloads = createReloads(core, async (...asked) => {
+    const reload = await (options.readConfig?.(...asked) ?? NOTHING_TO_READ);
     await taken;
     return reload;
   });
@@ -166,6 +168,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     signInCode: (token) => core.codes.create({ name: "console", kind: "console", token }).code,
     closing: closing.signal,
     reconfigure: (next, difference, cause) => (taken = taken.then(() => takeOver(running, next, difference, cause))),
+    reload: async () => void (await reloads.system("signal")),
     retryEndpoints: () => core.outbox.reconfigured(),
     refuseConfig: (problems, cause) => events.configRefused({ cause, problems }),
     drain: (cause, ms = DRAIN_MS) => (drained ??= stop(cause, ms)),

@@ -4,7 +4,7 @@ import type { Difference } from "#config/diff.ts";
 import type { LoadedConfig } from "#config/load.ts";
 import type { ReloadCause } from "#config/watch.ts";
 import type { Core } from "#core/core.ts";
-import type { Reloads } from "#core/reload.ts";
+import { type Reloads, withSkills } from "#core/reload.ts";
 import type { Clock } from "#kit/clock.ts";
 import { newId } from "#kit/ids.ts";
 import { yieldToOthers } from "#kit/yield.ts";
@@ -91,8 +91,9 @@ export async function takeOver(
 ): Promise<void> {
   const { core, doors, events, backends, listeners, reloads, replaced } = running;
   const generation = backends.next();
+  let hasOtherSkills: boolean;
   try {
-    await core.reconfigure(coreSettingsOf(next, replaced ?? generation.answering), () => {
+    hasOtherSkills = await core.reconfigure(coreSettingsOf(next, replaced ?? generation.answering), () => {
       doors.reconfigure(next);
       for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
     });
@@ -102,8 +103,10 @@ export async function takeOver(
     return;
   }
   void generation.settle();
-  events.configReloaded({ cause, changed, needRestart: needsRestart });
-  if (cause !== "rpc") void reloads.notify({ changed, needsRestart });
+  const all = withSkills(changed, hasOtherSkills);
+  events.configReloaded({ cause, changed: all, needRestart: needsRestart });
+  // A request for a reload is reported with its result.
+  if (cause === "file") void reloads.notify({ changed: all, needsRestart });
 }
 
 /** Stops accepting, lets work finish for `ms`, gives the rest back, closes. */

@@ -87,6 +87,41 @@ test("agent.reload and system.reload read the skills again, and report changed s
   expect((await rpc.call("agent.status", { agentName: "main" })).result.skills).toEqual(["ask", "tell"]);
 });
 
+test("SIGHUP and a changed file also load added, changed and removed skills, and report them", async () => {
+  const config = withMain({ skills: ["*"] });
+  await using gateway = await startProcess({ config });
+  const write = (name: string, description: string) => {
+    mkdirSync(join(gateway.folder, "skills", name), { recursive: true });
+    writeFileSync(join(gateway.folder, "skills", name, "SKILL.md"), skillText(name, description));
+  };
+  const skills = async () => (await rpcOf(gateway).call("agent.status", { agentName: "main" })).result.skills;
+  let lines = 0;
+  const reloaded = async () => {
+    const { cause, changed } = await gateway.logged("config.reloaded", ++lines);
+    return [cause, changed];
+  };
+  const hangUp = () => {
+    gateway.kill("SIGHUP");
+    return reloaded();
+  };
+  write("tell", "Tells.");
+  expect(await hangUp()).toEqual(["signal", ["skills"]]);
+  expect(await skills()).toEqual(["tell"]);
+  write("tell", "Tells more.");
+  expect(await hangUp()).toEqual(["signal", ["skills"]]);
+  expect(await hangUp()).toEqual(["signal", []]);
+  rmSync(join(gateway.folder, "skills/tell"), { recursive: true });
+  expect(await hangUp()).toEqual(["signal", ["skills"]]);
+  expect(await skills()).toEqual([]);
+  write("ask", "Asks.");
+  gateway.configure(withMain({ skills: ["*"], description: "New." }));
+  expect(await reloaded()).toEqual(["file", ["agents.main.description", "skills"]]);
+  expect(await skills()).toEqual(["ask"]);
+  write("ask", "Asks again.");
+  await rpcOf(gateway).call("system.reload");
+  expect(await reloaded()).toEqual(["rpc", ["skills"]]);
+});
+
 test("changes are pushed on the gateway's stream, however they were read", async () => {
   await using gateway = await startProcess({ config: withMain({}) });
   const rpc = rpcOf(gateway);

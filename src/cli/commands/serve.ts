@@ -45,7 +45,7 @@ Environment:
 
 Without the word serve, agent-gateway also runs the gateway if it has one of these options, or if standard output is not a terminal.
 
-Signals: SIGHUP reloads the configuration. SIGTERM and SIGINT finish running turns, then stop; a second one stops immediately.
+Signals: SIGHUP reloads the configuration and the skills. SIGTERM and SIGINT finish running turns, then stop; a second one stops immediately.
 
 Examples:
   agent-gateway serve

@@ -38,18 +38,19 @@ export function createSkills() {
         return skill ? [{ skillId, body: skill.body }] : [];
       }),
     /**
-     * Reads all folders again; returns the omitted folders. The result takes effect with `take`. If a folder cannot be read, the previous skills
-     * remain.
+     * Reads all folders again; returns the omitted folders. The result takes effect with `take`, which returns true if the skills are different. If a
+     * folder cannot be read, the previous skills remain.
      */
-    async read(dirs: readonly string[]): Promise<{ invalid: InvalidSkill[]; take: () => void }> {
+    async read(dirs: readonly string[]): Promise<{ invalid: InvalidSkill[]; take: () => boolean }> {
       const { found, invalid, isWhole } = await readSkills(dirs);
       const take = () => {
         leftOut = invalid.map((one) => leftOutFolderOf(one, dirs));
-        if (!isWhole && skills.size > 0) return;
+        if (!isWhole && skills.size > 0) return false;
         const isDifferent = changedSkills([...skills.values()], [...found.values()]).length > 0;
         skills = found;
         ids = [...found.keys()].sort();
         if (isDifferent) changed();
+        return isDifferent;
       };
       return { invalid, take };
     },

@@ -34,7 +34,7 @@ export function rpcHandlers({ core, reloads, info, version, uptimeMs }: RpcParts
     "system.info": (_, { caller }) => info(caller.agents),
     "system.reload": (_, { caller }) => {
       requireAllAgents(caller, "system.reload");
-      return reloads.system();
+      return reloads.system("rpc");
     },
     "budget.list": async (_, { caller }) => ({ budgets: await core.budgets.list(caller) }),
     "usage.stats": ({ agentName, ...query }, { caller }) => core.usageStats(query, listedFor(caller, agentName)),
