@@ -62,6 +62,8 @@ export type McpCall = CallContext & {
   waitMs: number;
   /** Called with the number of steps of the turn so far, after each step while the call waits. */
   progress?: ((steps: number) => void) | undefined;
+  /** Called if the call repeats an earlier one by its `Idempotency-Key`: it starts nothing. */
+  replayed?: (() => void) | undefined;
 };
 
 /** A turn that a tool started. `answer` is set once it has ended. */

@@ -42,7 +42,9 @@ export async function startFor(core: Core, { agent, session, text, skillIds }: W
   const place = await placeFor(core, { agent, ...(session !== undefined && { session_id: session }) }, call);
   // A caller that reads the stream counts as waiting, and gets the turn at once.
   const work = { place: { ...place, channel: CHANNEL }, text, skillIds: skillIds && [...skillIds], stream: true };
-  return (await startTurn(core, { ...work, wait: true }, call)).turn;
+  const { turn, replayed } = await startTurn(core, { ...work, wait: true }, call);
+  if (replayed) call.replayed?.();
+  return turn;
 }
 
 /**

@@ -50,6 +50,12 @@ export class ToolCall implements McpCall {
     return this.#request.call.signal;
   }
 
+  /** Marks the answer, as REST does, unless it is a stream that has begun. */
+  replayed(): void {
+    const { res } = this.#request.call;
+    if (!res.headersSent) res.setHeader("idempotent-replayed", "true");
+  }
+
   delivery(): Delivery {
     const { call, caller, raw } = this.#request;
     return createDelivery(call, caller.name, raw);

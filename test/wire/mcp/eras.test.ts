@@ -39,11 +39,14 @@ test("the header Idempotency-Key makes the repeat of a call safe", async () => {
   const headers = { "idempotency-key": "once" };
   const ask = async (message: string) => {
     const params = { name: "ask_main", arguments: { message }, _meta: { progressToken: message.length } };
-    return (await call(gateway.url, "tools/call", params, { headers })).json.result;
+    const { json, headers: got } = await call(gateway.url, "tools/call", params, { headers });
+    return { ...json.result, replayed: got.get("idempotent-replayed") };
   };
   const first = await ask("Hello");
-  expect((await ask("Hello")).structuredContent.turn_id).toBe(first.structuredContent.turn_id);
-  expect(await ask("Another message")).toMatchObject({ isError: true });
+  const again = await ask("Hello");
+  expect(again.structuredContent.turn_id).toBe(first.structuredContent.turn_id);
+  expect([first.replayed, again.replayed]).toEqual([null, "true"]);
+  expect(await ask("Another message")).toMatchObject({ isError: true, replayed: null });
   const { json } = await call(gateway.url, "tools/call", { name: "ask_main" }, { headers: { "idempotency-key": "" } });
   expect(json.error).toMatchObject({ code: -32600, data: { name: "invalid-request" } });
 });
