@@ -9,6 +9,7 @@ import { createRefusals } from "#wire/call/refusals.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { createUnderWay } from "#wire/http/under-way.ts";
+import { MCP_PATH } from "#wire/mcp/mcp.ts";
 import { nothingAt } from "#wire/pages/nothing-at.ts";
 import { createServedAt } from "#wire/pages/served-at.ts";
 import { closedSurfaces, doorsBySurface, type OpenListener, openListener, servedWithRest } from "./listeners.ts";
@@ -46,9 +47,10 @@ export function createDoors(given: DoorsParts) {
     hidingOf(given, () => access),
     clock,
   );
-  /** A key that is not known any more, or has lost an agent, loses its streams. */
+  /** A key that is not known any more, or has lost an agent, loses its streams, and so do the clients of a surface that was switched off. */
   const recheckKeys = () =>
-    underWay.recheckKeys((hash, agents) => {
+    underWay.recheckKeys((hash, { agents, path }) => {
+      if (path === MCP_PATH && !config.gateway.mcp.enabled) return false;
       const key = config.gateway.rest.enabled ? (core.keys.good(hash) ?? access.identifyConsole(hash)) : undefined;
       return key !== undefined && !isNarrowed({ agents }, key);
     });

@@ -27,7 +27,7 @@ import type { Refusals } from "#wire/call/refusals.ts";
 import { createHooksDoor } from "#wire/hooks/hooks.ts";
 import { mappingRateKey, tokenRateKey } from "#wire/hooks/hooks-access.ts";
 import { createHookCalls } from "#wire/hooks/hooks-call.ts";
-import { CLOSED_MCP, createMcpDoor, type McpServing } from "#wire/mcp/mcp.ts";
+import { CLOSED_MCP, createMcpDoor } from "#wire/mcp/mcp.ts";
 import { type Documents, restPart, serveDocuments } from "#wire/pages/documents.ts";
 import { createOpsDoors } from "#wire/pages/ops.ts";
 import type { createServedAt } from "#wire/pages/served-at.ts";
@@ -39,6 +39,7 @@ import { createRpcMethods } from "#wire/rpc/rpc-methods.ts";
 import type { SocketTimes } from "#wire/socket/rpc-ws.ts";
 import { createRpcSocketDoor } from "#wire/socket/rpc-ws.ts";
 import { withSocketCalls } from "#wire/socket/socket-calls.ts";
+import type { McpSurface } from "./mcp-surface.ts";
 import { readinessOf } from "./process-health.ts";
 import { draftOf } from "./settings.ts";
 
@@ -212,7 +213,8 @@ export function createMcp(
   { keys, handlers: rest }: Pick<ReturnType<typeof createRest>, "keys" | "handlers">,
   { handlers: rpc }: Pick<ReturnType<typeof createRpc>, "handlers">,
 ) {
-  let loaded: McpServing | undefined;
+  let loaded: McpSurface | undefined;
+  let isNotifying = false;
   const serving = once(async () => {
     const { createMcpSurface } = await import("./mcp-surface.ts");
     loaded = createMcpSurface({ ...parts, rest, rpc });
@@ -224,8 +226,15 @@ export function createMcp(
     /** The address of the server for the sender of a call; undefined while it is off. */
     at: (call: WireCall) =>
       parts.config().gateway.mcp.enabled && parts.isServed("rest") ? `${parts.servedAt(call, "rest")}/mcp` : undefined,
-    /** To be called after a reload. */
-    changed: () => loaded?.changed(),
+    /** To be called for each part of a reload. Clients are notified once, after all of them. */
+    changed(): void {
+      if (isNotifying || loaded === undefined) return;
+      isNotifying = true;
+      queueMicrotask(() => {
+        isNotifying = false;
+        loaded?.changed();
+      });
+    },
   };
 }
 

@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 type Call = {
   /** Its place in the list of calls. */
   at: number;
+  readonly path: string;
   readonly res: ServerResponse;
   readonly keyHash: Buffer | undefined;
   readonly agents: readonly string[] | undefined;
@@ -45,9 +46,9 @@ export function createUnderWay() {
       });
       clearTimeout(timer);
     },
-    /** Ends the streams of calls whose key no longer has the rights with which they began. */
-    recheckKeys(isGood: (hash: Buffer, agents: Call["agents"]) => boolean): void {
-      for (const call of [...calls]) if (call.keyHash && !isGood(call.keyHash, call.agents)) call.endStream();
+    /** Ends the streams of calls with a key that would be refused now. */
+    recheckKeys(isGood: (hash: Buffer, call: Pick<Call, "agents" | "path">) => boolean): void {
+      for (const call of [...calls]) if (call.keyHash && !isGood(call.keyHash, call)) call.endStream();
     },
     /** Ends every wait: a waiting caller gets the result so far, and streams end. */
     endWaits(): void {

@@ -58,9 +58,9 @@ export function createMcpServing(parts: McpServerParts): McpServing {
       const response = await handler.fetch(request, { parsedBody: message });
       await answer(call, response, method);
     },
-    changed() {
-      handler.notify.toolsChanged();
-      handler.notify.resourcesChanged();
+    changed({ tools, resources }) {
+      if (tools) handler.notify.toolsChanged();
+      if (resources) handler.notify.resourcesChanged();
     },
   };
 }
@@ -118,7 +118,6 @@ async function createServer(
   const isModern = era === "modern";
   const options = {
     capabilities: {
-      // Without a stream outside of calls, clients of earlier revisions cannot be notified.
       tools: { listChanged: isModern },
       ...(isModern && { extensions: { [TASKS_EXTENSION]: {} } }),
     },
@@ -131,7 +130,8 @@ async function createServer(
     instructions: INSTRUCTIONS,
   };
   const mcp = new McpServer({ name: "agent-gateway", title: "Agent Gateway", version: parts.version }, options);
-  skills.attach(mcp, request);
+  // Without a stream outside of calls, clients of earlier revisions cannot be notified.
+  if (skills.attach(mcp, request)) mcp.server.registerCapabilities({ resources: { listChanged: isModern } });
   const { server } = mcp;
   server.setRequestHandler("tools/list", async () => {
     const tools = await guarded(request, () => parts.tools.list(request.caller));

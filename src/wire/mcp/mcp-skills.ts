@@ -56,10 +56,11 @@ export function createMcpSkills({ list, find }: McpSkills) {
   };
 
   return {
-    /** Serves the skills of a caller, if it has any, for the methods that read or declare them. */
-    attach(mcp: McpServer, request: McpRequest): void {
-      if (!SKILL_METHODS.test(String(request.method))) return;
-      if (list(request.caller).length > 0) new SkillsExtension({ source: sourceFor(request) }).attach(mcp);
+    /** Serves the skills of a caller for the methods that read or declare them. Returns false if there are none to serve. */
+    attach(mcp: McpServer, request: McpRequest): boolean {
+      if (!SKILL_METHODS.test(String(request.method)) || list(request.caller).length === 0) return false;
+      new SkillsExtension({ source: sourceFor(request) }).attach(mcp);
+      return true;
     },
   };
 }

@@ -12,8 +12,8 @@ import { asMcpError } from "./mcp-errors.ts";
 export type McpServing = {
   /** Answers a message of an authenticated caller. */
   serve(call: WireCall, caller: RestCaller, message: object, raw: Buffer): Promise<void>;
-  /** To be called when the lists of tools and skills may have changed: subscribers are notified. */
-  changed(): void;
+  /** Notifies subscribers of the lists that have changed. */
+  changed(lists: { tools: boolean; resources: boolean }): void;
 };
 
 type McpDoorParts = {
@@ -25,7 +25,7 @@ type McpDoorParts = {
   serving: () => Promise<McpServing>;
 };
 
-const PATH = "/mcp";
+export const MCP_PATH = "/mcp";
 const TAKES = "`/mcp` takes a REST key: `Authorization: Bearer <key>`.";
 
 /** `POST /mcp`, the Streamable HTTP transport of the Model Context Protocol: authentication, then the rate limit, then the body, then the server. */
@@ -47,12 +47,12 @@ export function createMcpDoor({ identify, rateLimit, bodyLimit, serving }: McpDo
     const message = requireMessage(isLarge ? await parseLargeText(textOf(raw)) : parseJson(raw));
     await (await serving()).serve(call, caller, message, raw);
   };
-  return { prefix: PATH, exact: true, door, fail: failMcp };
+  return { prefix: MCP_PATH, exact: true, door, fail: failMcp };
 }
 
 /** The door while the surface is off. */
 export const CLOSED_MCP: DoorAt = {
-  prefix: PATH,
+  prefix: MCP_PATH,
   exact: true,
   door(call) {
     call.line.reached("mcp");

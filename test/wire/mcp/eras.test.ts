@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { skillsFolder, skillText } from "#test/harness/skills.ts";
 import { call, LEGACY, MODERN, OPEN, openClient } from "./clients.ts";
 
 const gateway = await shareGateway({ config: { gateway: OPEN } });
@@ -49,6 +50,30 @@ test("the header Idempotency-Key makes the repeat of a call safe", async () => {
   expect(await ask("Another message")).toMatchObject({ isError: true, replayed: null });
   const { json } = await call(gateway.url, "tools/call", { name: "ask_main" }, { headers: { "idempotency-key": "" } });
   expect(json.error).toMatchObject({ code: -32600, data: { name: "invalid-request" } });
+});
+
+test("clients are not promised notifications for which there is no stream", async () => {
+  const dir = skillsFolder({ quote: skillText("quote", "Writes a quote.") });
+  await using served = await startGateway({ config: { gateway: OPEN, skills: { dirs: [dir] } } });
+  for (const [revision, listChanged] of [
+    [LEGACY, false],
+    [MODERN, true],
+  ] as const) {
+    const client = await openClient(served.url, { revision });
+    expect(client.getServerCapabilities()).toMatchObject({ tools: { listChanged }, resources: { listChanged } });
+  }
+});
+
+test("an agent and the tools of operators that a reload takes away are gone at the next call", async () => {
+  const agents = { main: { backend: "echo" as const }, other: { backend: "echo" as const } };
+  const gatewayOf = (mcp: object) => ({ defaultAgent: "main", mcp: { enabled: true, ...mcp } });
+  await using served = await startGateway({ config: { gateway: gatewayOf({ operator: "write" }), agents } });
+  const ask = async (name: string, args: object) =>
+    (await call(served.url, "tools/call", { name, arguments: args }, { key: SECRETS.adminKey })).json;
+  expect(await ask("list_turns", {})).toHaveProperty("result.structuredContent");
+  await served.reload({ gateway: gatewayOf({ agents: ["main"] }), agents });
+  for (const json of [await ask("ask_other", { message: "Hello" }), await ask("list_turns", {})])
+    expect(json).toMatchObject({ error: { code: -32602 } });
 });
 
 test("lists are private, and may be cached for ten seconds", async () => {

@@ -64,6 +64,36 @@ describe("a client that listens for changes", () => {
     await events.leave();
   });
 
+  test("is notified once of a reload, of the lists that it changes, and loses its stream when the server is switched off", async () => {
+    const dir = skillsFolder({ quote: skillText("quote", "Writes a quote.") });
+    const agents = { main: { backend: "echo" as const } };
+    const same = { gateway: { ...OPEN, defaultAgent: "main" }, agents, skills: { dirs: [dir] } };
+    await using gateway = await start({ config: same });
+    const notifications = { toolsListChanged: true, resourcesListChanged: true };
+    const events = eventsOf(await post(gateway.url, messageOf("subscriptions/listen", { notifications })));
+    const seen: (string | undefined)[] = [];
+    const next = async () => void seen.push((await events.next())?.method);
+    await next();
+    await gateway.reload({ ...same, limits: { restBody: "2MiB" } });
+    await createRpc(gateway.url).call("system.reload");
+    await gateway.reload({ ...same, agents: { ...agents, other: { backend: "echo", skills: [] } } });
+    await next();
+    writeFileSync(join(dir, "quote/SKILL.md"), skillText("quote", "Writes two quotes."));
+    await gateway.reload(same);
+    await next();
+    await next();
+    await createRpc(gateway.url).call("system.reload");
+    await gateway.reload({ ...same, gateway: { defaultAgent: "main" } });
+    await next();
+    expect(seen).toEqual([
+      "notifications/subscriptions/acknowledged",
+      "notifications/tools/list_changed",
+      "notifications/tools/list_changed",
+      "notifications/resources/list_changed",
+      undefined,
+    ]);
+  });
+
   test("loses its stream when its key is revoked", async () => {
     await using gateway = await start();
     const { json } = await gateway.console.call("keys.create", { body: { name: "soon gone" } });
