@@ -45,6 +45,7 @@ test("each of our rules for specs finds its fault", () => {
   });
   const found = new Set([...stdout.matchAll(/source="(rule\/[\w-]+)"/g)].map(([, rule]) => rule));
   const { rules } = parse(readFileSync(join(root, "redocly.yaml"), "utf8"));
-  expect(Object.keys(FAULTS).toSorted()).toEqual(Object.keys(rules).toSorted());
+  const ours = Object.keys(rules).filter((rule) => rule.startsWith("rule/"));
+  expect(Object.keys(FAULTS).toSorted()).toEqual(ours.toSorted());
   expect([...found].toSorted()).toEqual(Object.keys(FAULTS).toSorted());
 });
