@@ -588,7 +588,7 @@ export interface components {
          * @example body.pull_request.base.ref
          */
         MatchPath: string;
-        /** @description The server of the Model Context Protocol, `/mcp`: agents and skills appear as tools. It has the listeners, keys, limits and rate limit of `rest`, and needs the package `@modelcontextprotocol/server`. */
+        /** @description The server of the Model Context Protocol, `/mcp`: agents and skills appear as tools. It has the listeners, keys, limits and rate limit of `rest`, and needs the packages `@modelcontextprotocol/server` and `zod`. */
         Mcp: {
             /**
              * @description Whether the surface is on. `true` is refused while REST is off.
@@ -1793,7 +1793,7 @@ export interface components {
             coalesce?: components["schemas"]["CoalesceWritten"];
             verify?: components["schemas"]["Verify"];
         };
-        /** @description The server of the Model Context Protocol, `/mcp`: agents and skills appear as tools. It has the listeners, keys, limits and rate limit of `rest`, and needs the package `@modelcontextprotocol/server`. */
+        /** @description The server of the Model Context Protocol, `/mcp`: agents and skills appear as tools. It has the listeners, keys, limits and rate limit of `rest`, and needs the packages `@modelcontextprotocol/server` and `zod`. */
         McpWritten: {
             /** @description Whether the surface is on. `true` is refused while REST is off. */
             enabled?: boolean;
